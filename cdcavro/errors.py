@@ -1,0 +1,170 @@
+"""The errors of cdcavro: one tree, so that one `except` catches them all.
+
+CdcAvroError
+├── UnknownFormatError    (LookupError)   a format name that is none
+├── SchemaError           (ValueError)    an Avro schema that breaks a rule
+│   └── ResolutionError                   a reader's schema that cannot read a writer's
+├── MessageError          (ValueError)    one message at fault: where, what was expected, what came
+│   ├── TextError                         text that is not exactly one JSON value
+│   ├── StructureError                    JSON that is not shaped like its format
+│   ├── UnknownMessageError               JSON that is no known format
+│   └── PayloadError                      bytes that are no datum of the schema
+├── FileError             (ValueError)    a file that is not what the command needs
+└── SetupError            (RuntimeError)  the machine lacks something: Java, a jar
+
+try:
+payload = cdcavro.encode(text, "oms_canal")
+except cdcavro.MessageError as error:
+print(error.path, error.expected, error.got)
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_SHOWN = 80
+
+
+class CdcAvroError(Exception):
+    """The root of every error that cdcavro raises on purpose."""
+
+
+class UnknownFormatError(CdcAvroError, LookupError):
+    """A format name that is none of those known.
+
+    Attributes: `name` (str), as asked for; `known` (tuple of str).
+    """
+
+    def __init__(self, name: object, known: Iterable[str]) -> None:
+        self.name = name
+        self.known = tuple(known)
+        super().__init__(name, self.known)
+
+    def __str__(self) -> str:
+        near = difflib.get_close_matches(str(self.name), self.known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(self.known)}"
+        return f"unknown format {shown(self.name)}: {hint}"
+
+
+class SchemaError(CdcAvroError, ValueError):
+    """An Avro schema that breaks a rule of the specification or of cdcavro.
+
+    Attributes: `where` (str), the place in the schema; `reason` (str).
+    """
+
+    def __init__(self, where: str, reason: str) -> None:
+        self.where = where
+        self.reason = reason
+        super().__init__(where, reason)
+
+    def __str__(self) -> str:
+        return f"schema {self.where}: {self.reason}"
+
+
+class ResolutionError(SchemaError):
+    """A reader's schema that cannot read what a writer's schema wrote."""
+
+
+class MessageError(CdcAvroError, ValueError):
+    """One message at fault.
+
+    Attributes: `format` (str or None), `path` (str, a JSON path such as `$.data[0]`),
+    `pointer` (str, the same as an RFC 6901 pointer), `expected` and `got` (str).
+    """
+
+    def __init__(self, expected: str, got: str, *, pointer: str = "", format: str | None = None) -> None:
+        self.expected = expected
+        self.got = got
+        self.pointer = pointer
+        self.format = format
+        super().__init__(expected, got)
+
+    def below(self, pointer: str) -> None:
+        """Move the place of the fault below `pointer`, while the error is on its way up."""
+        self.pointer = pointer + self.pointer
+
+    @property
+    def path(self) -> str:
+        """The place of the fault as a JSON path."""
+        return json_path(self.pointer)
+
+    @property
+    def reason(self) -> str:
+        """The sentence without the format and the path."""
+        return f"expected {self.expected}, got {self.got}"
+
+    def __str__(self) -> str:
+        return f"{self.format or 'message'}: {self.path}: {self.reason}"
+
+
+class TextError(MessageError):
+    """Text that is not UTF-8, not exactly one JSON value, or beyond a bound."""
+
+
+class StructureError(MessageError):
+    """JSON that is not shaped like its format, or a value that does not convert exactly."""
+
+
+class UnknownMessageError(MessageError):
+    """JSON that is a message of no known format."""
+
+
+class PayloadError(MessageError):
+    """Bytes that are not exactly one Avro datum of the schema."""
+
+
+class FileError(CdcAvroError, ValueError):
+    """A file that is not what the command needs.
+
+    Attributes: `file` (str), `expected` and `got` (str).
+    """
+
+    def __init__(self, file: str, expected: str, got: str) -> None:
+        self.file = file
+        self.expected = expected
+        self.got = got
+        super().__init__(file, expected, got)
+
+    def __str__(self) -> str:
+        return f"{self.file}: expected {self.expected}, got {self.got}"
+
+
+class SetupError(CdcAvroError, RuntimeError):
+    """The machine lacks something: Java, a jar, a package. The sentence says how to get it."""
+
+
+def shown(value: object) -> str:
+    """Give a value of a message as it may stand in a sentence: quoted, escaped, bounded to 80 characters.
+
+    >>> shown("a" * 100)[-4:]
+    "a...'"
+    """
+    text = value if isinstance(value, str) else str(value)
+    return ascii(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
+
+
+def json_path(pointer: str) -> str:
+    """Turn an RFC 6901 pointer into a JSON path (RFC 9535), each name bounded to 80 characters.
+
+    >>> json_path("/data/0/we ird")
+    '$.data[0]["we ird"]'
+    """
+    return "$" + "".join(map(_step, pointer.split("/")[1:]))
+
+
+def _step(token: str) -> str:
+    name = token.replace("~1", "/").replace("~0", "~")
+    if len(name) > _SHOWN:
+        name = name[:_SHOWN] + "..."
+    if _PLAIN.match(name):
+        return "." + name
+    if name.isascii() and name.isdigit():
+        return f"[{name}]"
+    escaped = ascii(name)[1:-1].replace("\\'", "'").replace('"', '\\"')
+    return f'["{escaped}"]'

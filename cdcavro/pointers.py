@@ -1,0 +1,80 @@
+"""`extras` put back into a record: JSON pointers (RFC 6901) to texts, each checked before it goes in.
+
+An empty text takes the member away; any other is parsed and takes the member's place. No pointer
+may lead into what another one puts in, and each one's parent is there already, so that their order
+does not matter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cdcavro import text
+from cdcavro.errors import PayloadError, TextError, shown
+from cdcavro.text import unescape
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def apply(record: dict[str, Any], extras: Mapping[str, str]) -> None:
+    """Apply `extras` to a record, in place.
+
+    Raises `PayloadError`: no pointer, a parent that is not there, a text that is not JSON.
+
+    >>> record = {"a": 1, "b": 2}
+    >>> apply(record, {"/a": "1.0", "/b": "", "/c": "[]"})
+    >>> record
+    {'a': 1.0, 'c': []}
+    """
+    if len(extras) > 1:
+        _check_prefixes(extras)
+    for pointer, value in extras.items():
+        parent, token = _parent(record, pointer)
+        if isinstance(parent, list):
+            parent[_index(parent, token, pointer)] = _parsed(value, pointer)
+        elif value == "":
+            parent.pop(unescape(token), None)
+        else:
+            parent[unescape(token)] = None if value == "null" else _parsed(value, pointer)
+
+
+def _check_prefixes(extras: Mapping[str, str]) -> None:
+    for pointer in extras:
+        end = pointer.rfind("/")
+        while end > 0:
+            if pointer[:end] in extras:
+                raise PayloadError("extras that lie apart", f"one inside {shown(pointer[:end])}", pointer=pointer)
+            end = pointer.rfind("/", 0, end)
+
+
+def _parent(record: dict[str, Any], pointer: str) -> tuple[Any, str]:
+    root, *tokens = pointer.split("/")
+    if root or not tokens:
+        raise PayloadError("a JSON pointer in extras", shown(pointer))
+    place: Any = record
+    for token in tokens[:-1]:
+        if isinstance(place, list):
+            place = place[_index(place, token, pointer)]
+        elif isinstance(place, dict):
+            place = place.get(unescape(token))
+        else:
+            break
+    if not isinstance(place, (dict, list)):
+        raise PayloadError("a parent in the record for a pointer in extras", "none", pointer=pointer)
+    return place, tokens[-1]
+
+
+def _index(items: list[Any], token: str, pointer: str) -> int:
+    if token.isascii() and token.isdigit() and len(token) < 10 and str(int(token)) == token:  # noqa: PLR2004
+        index = int(token)
+        if index < len(items):
+            return index
+    raise PayloadError(f"an index below {len(items)} in extras", shown(token), pointer=pointer)
+
+
+def _parsed(value: str, pointer: str) -> Any:
+    try:
+        return text.parse(value)
+    except TextError as error:
+        raise PayloadError(f"{error.expected} in extras", error.got, pointer=pointer) from error

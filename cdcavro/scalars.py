@@ -1,0 +1,200 @@
+"""Writers of single values: scalars, enums, column values, and the conversions between scalars that are exact."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro import text
+from cdcavro.binary import write_double, write_long, write_string
+from cdcavro.errors import SchemaError, StructureError, TextError, shown
+from cdcavro.text import MAX_LONG, MIN_LONG, ExactNumber, kind, render
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cdcavro.attributes import EnumRule
+    from cdcavro.notes import Notes
+
+_MAX_INT: Final = 2**31 - 1
+COLUMN_BRANCHES: Final = frozenset({"null", "boolean", "long", "double", "string", "number", "text"})
+
+
+class ScalarWriter:
+    """A boolean, int, long or string; another scalar is converted if that is exact, and noted."""
+
+    __slots__ = ("_convert", "_expected", "_own", "_pointer", "_put")
+
+    def __init__(self, name: str, pointer: str) -> None:
+        self._own, self._convert, self._put = SCALARS[name]
+        self._expected = name
+        self._pointer = pointer
+
+    def write(self, out: bytearray, value: Any, notes: Notes) -> None:
+        """Append the value."""
+        if type(value) is not self._own or not self.fits(value):
+            notes.note(self._pointer, scalar_text(value, self._expected, self._pointer))
+            value = self.converted(value)
+        self._put(out, value)
+
+    def fits(self, value: Any) -> bool:
+        """Tell whether a value of the own Python type is within the bounds of the Avro type."""
+        if self._own is not int:
+            return True
+        return bool(-_MAX_INT - 1 <= value <= _MAX_INT if self._expected == "int" else MIN_LONG <= value <= MAX_LONG)
+
+    def converted(self, value: Any) -> Any:
+        """Convert a scalar of another type exactly. Raises `StructureError`."""
+        made = self._convert(value)
+        if made is None or not self.fits(made):
+            got = f"{kind(value)} {shown(plain_text(value))}"
+            raise StructureError(self._expected, got, pointer=self._pointer)
+        return made
+
+
+class EnumWriter:
+    """The index of a symbol; another spelling and unknown text are noted."""
+
+    __slots__ = ("_other", "_pointer", "_spellings", "_symbols")
+
+    def __init__(self, symbols: Sequence[str], rule: EnumRule, pointer: str) -> None:
+        self._symbols: dict[Any, int] = {symbol: i for i, symbol in enumerate(symbols)}
+        self._spellings = {spelling: self._symbols[symbol] for spelling, symbol in rule.spellings.items()}
+        self._other = self._symbols[rule.other] if rule.other else None
+        self._pointer = pointer
+        if self._other is not None:
+            del self._symbols[rule.other]
+
+    def write(self, out: bytearray, value: Any, notes: Notes) -> None:
+        """Append the index."""
+        if type(value) is str:
+            index = self._symbols.get(value)
+            if index is not None:
+                write_long(out, index)
+                return
+        notes.note(self._pointer, scalar_text(value, "a symbol", self._pointer))
+        index = self._spellings.get(plain_text(value), self._other)
+        if index is None:
+            expected = f"one of {', '.join(self._symbols)}"
+            raise StructureError(expected, shown(plain_text(value)), pointer=self._pointer)
+        write_long(out, index)
+
+
+class ColumnWriter:
+    """A column's value: null, boolean, long, double, string, the text of a number, the text of an object or array."""
+
+    __slots__ = ("_boolean", "_depth", "_double", "_long", "_null", "_number", "_string", "_text")
+
+    def __init__(self, branches: Sequence[str], depth: int) -> None:
+        if set(branches) != COLUMN_BRANCHES:
+            raise SchemaError("column value", f"the branches are not {', '.join(sorted(COLUMN_BRANCHES))}")
+        index = {branch: i << 1 for i, branch in enumerate(branches)}
+        self._null, self._boolean, self._long = index["null"], index["boolean"], index["long"]
+        self._double, self._string = index["double"], index["string"]
+        self._number, self._text = index["number"], index["text"]
+        self._depth = depth
+
+    def write(self, out: bytearray, value: Any, notes: Notes) -> None:
+        """Append a branch index and the value."""
+        own = type(value)
+        if own is str:
+            out.append(self._string)
+            write_string(out, value)
+        elif value is None:
+            out.append(self._null)
+        elif own is int and MIN_LONG <= value <= MAX_LONG:
+            out.append(self._long)
+            write_long(out, value)
+        elif own is float:
+            out.append(self._double)
+            write_double(out, value)
+        elif own is bool:
+            out.append(self._boolean)
+            out.append(value)
+        elif own is ExactNumber or own is int:
+            out.append(self._number)
+            write_string(out, plain_text(value))
+        elif own is dict or own is list:
+            out.append(self._text)
+            notes.members += count_members(value, self._depth)
+            write_string(out, render(value).decode())
+        else:
+            raise TypeError(f"{own.__name__} is no JSON value")
+
+
+def count_members(value: Any, depth: int) -> int:
+    """Count the members of all objects in a JSON value that stands at a depth. Raises `TextError` beyond 128 levels."""
+    if type(value) is dict:
+        items: Any = value.values()
+        members = len(value)
+    elif type(value) is list:
+        items = value
+        members = 0
+    else:
+        return 0
+    if depth >= text.MAX_DEPTH:
+        raise TextError(f"at most {text.MAX_DEPTH} levels", "a level more")
+    for item in items:
+        members += count_members(item, depth + 1)
+    return members
+
+
+def plain_text(value: Any) -> str:
+    """Give a scalar's text as a string column would hold it."""
+    if type(value) is str:
+        return value
+    if type(value) is ExactNumber:
+        return value.text
+    if type(value) is bool:
+        return "true" if value else "false"
+    return repr(value)
+
+
+def scalar_text(value: Any, expected: str, pointer: str) -> str:
+    """Give a scalar's JSON text. Raises `StructureError` for anything else."""
+    if value is None or type(value) in (dict, list):
+        raise StructureError(expected, kind(value), pointer=pointer)
+    return render(value).decode() if type(value) is str else plain_text(value)
+
+
+def _to_long(value: Any) -> int | None:
+    if type(value) is bool:
+        return None
+    found = text.number(plain_text(value)) if text.is_number(plain_text(value)) else None
+    if type(found) is float:
+        return int(found) if found.is_integer() else None
+    if type(found) is ExactNumber and len(found.text) <= _CONVERTED:
+        return _integral(found.text)
+    return found if type(found) is int else None
+
+
+_CONVERTED: Final = 40
+
+
+def _integral(digits: str) -> int | None:
+    mantissa, _, exponent = digits.replace("E", "e").partition("e")
+    whole, _, part = mantissa.partition(".")
+    shift = int(exponent or "0") - len(part)
+    if abs(shift) > _CONVERTED:
+        return None
+    value = int(whole + part)
+    if digits.startswith("-") and value == 0:
+        return 0
+    if shift >= 0:
+        return int(value * 10**shift)
+    return value // 10**-shift if value % 10**-shift == 0 else None
+
+
+def _to_boolean(value: Any) -> bool | None:
+    return {"true": True, "false": False}.get(value) if type(value) is str else None
+
+
+def _put_boolean(out: bytearray, value: int) -> None:
+    out.append(value)
+
+
+SCALARS: Final[dict[str, tuple[type, Callable[[Any], Any], Callable[[bytearray, Any], None]]]] = {
+    "boolean": (bool, _to_boolean, _put_boolean),
+    "int": (int, _to_long, write_long),
+    "long": (int, _to_long, write_long),
+    "string": (str, plain_text, write_string),
+}

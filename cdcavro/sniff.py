@@ -1,0 +1,141 @@
+"""Telling the format of a message by what the wire schemas say of themselves.
+
+A format fits a message that holds all its required members and at least one of those that tell it
+(`required` and `tells` in `attributes`). Among the formats that fit, the one with the most telling
+members is taken; among equals, the first in the order of `REGISTRY`. So a message of the Default
+family is `oms_default` unless it holds a `__light_type`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from cdcavro import text
+from cdcavro.attributes import field_rule
+from cdcavro.errors import UnknownMessageError, shown
+from cdcavro.formats import REGISTRY
+from cdcavro.types import Record, Type, Union
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_SHOWN: Final = 8
+Place = tuple[str, ...]
+Told = bool | tuple[str, ...]
+
+
+def sniff(message: bytes | str) -> str:
+    """Tell the format of a message.
+
+    Raises `TextError` for what is not JSON, `UnknownMessageError` for what is no known format.
+
+    >>> sniff('{"type": "INSERT", "database": "shop", "data": [{"id": 1}]}')
+    'oms_canal'
+    """
+    found = fits(message)
+    if not found:
+        raise UnknownMessageError(f"a message of a known format ({_looked_for()})", _described(_parsed(message)))
+    return best([found])
+
+
+def fits(message: bytes | str) -> dict[str, int]:
+    """Give the formats whose required members a message holds, with the number of members that tell each.
+
+    Formats without a telling member are left out. Raises `TextError`.
+    """
+    value = _parsed(message)
+    if not isinstance(value, dict):
+        raise UnknownMessageError("object", text.kind(value))
+    scores = {name: _score(value, name) for name in REGISTRY}
+    return {name: score for name, score in scores.items() if score}
+
+
+def best(messages: Iterable[dict[str, int]]) -> str:
+    """Choose one format for the messages of a file, given what fits each of them.
+
+    The format that fits most messages, then that with most telling members in all of them, then the
+    first in the order of `REGISTRY`; an empty text if nothing fits.
+
+    >>> best([{"oms_default": 1, "oms_default_extend_column_type": 1}])
+    'oms_default'
+    """
+    count = dict.fromkeys(REGISTRY, 0)
+    told = dict.fromkeys(REGISTRY, 0)
+    for message in messages:
+        for name, score in message.items():
+            count[name] += 1
+            told[name] += score
+    found = max(REGISTRY, key=lambda name: (count[name], told[name]))
+    return found if count[found] else ""
+
+
+def _parsed(message: bytes | str) -> Any:
+    raw = text.to_bytes(message)
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return text.parse(raw)
+
+
+def _score(value: dict[str, Any], name: str) -> int:
+    required, tells = _marks(name)
+    if any(_at(value, place) is None for place in required):
+        return 0
+    return sum(_told(_at(value, place), told) for place, told in tells)
+
+
+def _told(found: Any, told: Told) -> bool:
+    return found is not None if told is True else isinstance(told, tuple) and found in told
+
+
+def _at(value: Any, place: Place) -> Any:
+    for name in place:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+@cache
+def _marks(name: str) -> tuple[tuple[Place, ...], tuple[tuple[Place, Told], ...]]:
+    required: list[Place] = []
+    tells: list[tuple[Place, Told]] = []
+    _collect(REGISTRY[name].envelope, (), required, tells)
+    return tuple(required), tuple(tells)
+
+
+def _collect(declared: Type, place: Place, required: list[Place], tells: list[tuple[Place, Told]]) -> None:
+    for branch in declared.branches if isinstance(declared, Union) else (declared,):
+        for one in branch.fields if isinstance(branch, Record) else ():
+            rule = field_rule(one)
+            own = (*place, rule.name)
+            if rule.required:
+                required.append(own)
+            if rule.tells:
+                tells.append((own, rule.tells))
+            _collect(one.type, own, required, tells)
+
+
+def _looked_for() -> str:
+    return "; ".join(f"{name}: {_wanted(name)}" for name in REGISTRY)
+
+
+def _wanted(name: str) -> str:
+    required, tells = _marks(name)
+    needed = [".".join(place) for place in required]
+    known = [".".join(place) for place, _ in tells if place not in required]
+    some = f"one of {', '.join(known)}"
+    if any(place in required for place, _ in tells):
+        return " and ".join(needed)
+    return " and ".join([*needed, some])
+
+
+def _described(value: Any) -> str:
+    if not isinstance(value, dict):
+        return text.kind(value)
+    names = ", ".join(shown(name) for name in list(value)[:_SHOWN])
+    more = f" and {len(value) - _SHOWN} more" if len(value) > _SHOWN else ""
+    return f"an object with {names}{more}" if value else "an empty object"

@@ -1,0 +1,243 @@
+"""JSON text, exactly: every number digit for digit, every member, every character.
+
+A JSON value is `None`, `bool`, `int` (64 bits), `float`, `str`, `list`, `dict` or `ExactNumber`.
+A number is a `float` only if its text has no exponent and `repr` gives that text back, and an
+`int` only if it is canonical and has 64 bits; every other number is an `ExactNumber`.
+
+`parse` is the exact way and finds every fault with its path; it is the slow path behind msgspec.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import orjson
+
+from cdcavro.errors import TextError, shown
+
+MAX_DEPTH: Final = 128
+MAX_LENGTH: Final = 64 << 20
+MIN_LONG: Final = -(2**63)
+MAX_LONG: Final = 2**63 - 1
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_LONG_DIGITS: Final = 20
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
+_BRACKETS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
+
+
+class ExactNumber:
+    """A JSON number that is kept as its text. `text` (str) is checked against JSON's grammar."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ExactNumber and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"ExactNumber({self.text!r})"
+
+
+def number(text: str) -> int | float | ExactNumber:
+    """Turn a JSON number's text into the value that gives the same text back.
+
+    >>> number("1.5"), number("1.20"), number("-0")
+    (1.5, ExactNumber('1.20'), ExactNumber('-0'))
+    """
+    return fraction(text) if "." in text or "e" in text or "E" in text else integer(text)
+
+
+def integer(text: str) -> int | ExactNumber:
+    """Turn the text of a JSON number without fraction and exponent into a value."""
+    if len(text) <= _LONG_DIGITS and text != "-0":
+        value = int(text)
+        if MIN_LONG <= value <= MAX_LONG:
+            return value
+    return ExactNumber(text)
+
+
+def fraction(text: str) -> float | ExactNumber:
+    """Turn the text of a JSON number with fraction or exponent into a value."""
+    if "e" not in text and "E" not in text:
+        value = float(text)
+        if repr(value) == text:
+            return value
+    return ExactNumber(text)
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a text is exactly one JSON number (RFC 8259, section 6)."""
+    return _NUMBER.fullmatch(text) is not None
+
+
+def to_bytes(text: bytes | str) -> bytes:
+    """Give text as UTF-8. Raises `TextError` for a lone surrogate and for more than 64 MiB."""
+    if isinstance(text, str):
+        try:
+            text = text.encode()
+        except UnicodeEncodeError as error:
+            raise TextError("Unicode text", f"a lone surrogate at character {error.start}") from error
+    elif not isinstance(text, bytes):
+        raise TypeError(f"text is bytes or str, not {type(text).__name__}")
+    if len(text) > MAX_LENGTH:
+        raise TextError(f"at most {MAX_LENGTH} bytes", f"{len(text)}")
+    return text
+
+
+def parse(text: bytes | str) -> Any:
+    """Parse one JSON value exactly.
+
+    Raises `TextError`: not UTF-8, not JSON, nothing, more than one value, a member given twice,
+    `NaN` and infinities, lone surrogates, more than 128 levels, more than 64 MiB.
+
+    >>> parse('{"a": 1.20, "b": 2}')
+    {'a': ExactNumber('1.20'), 'b': 2}
+    """
+    raw = to_bytes(text)
+    decoded = _decoded(raw)
+    if not decoded.strip(" \t\r\n"):
+        raise TextError("JSON", "an empty line" if not raw else "white space only")
+    check_depth(raw)
+    twice: list[_Twice] = []
+    value = _loads(decoded, twice)
+    if twice or _SURROGATE_ESCAPE.search(raw):
+        _check(value, "")
+    return value
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise TextError("UTF-8", f"byte 0x{raw[error.start]:02x} at byte {error.start}") from error
+
+
+def _loads(decoded: str, twice: list[_Twice]) -> Any:
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) == len(pairs):
+            return found
+        twice.append(_Twice(pairs))
+        return twice[-1]
+
+    try:
+        return json.loads(
+            decoded,
+            object_pairs_hook=members,
+            parse_int=integer,
+            parse_float=fraction,
+            parse_constant=_constant,
+        )
+    except json.JSONDecodeError as error:
+        raise TextError("JSON", _fault(decoded, error)) from error
+
+
+def _constant(name: str) -> Any:
+    raise TextError("JSON", f"{name}, which is no JSON number")
+
+
+def _fault(decoded: str, error: json.JSONDecodeError) -> str:
+    if error.pos >= len(decoded.rstrip()) or error.msg.startswith("Unterminated string"):
+        return f"text that ends too early, at character {len(decoded)}"
+    if error.msg == "Extra data":
+        return f"more than one value, from character {error.pos}"
+    return f"{shown(decoded[error.pos : error.pos + 20])} at character {error.pos}"
+
+
+class _Twice(dict[str, Any]):
+    """Stands for an object with a repeated member until its path is known."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        names = [name for name, _ in pairs]
+        self.name = next(name for i, name in enumerate(names) if name in names[:i])
+
+
+def check_depth(raw: bytes) -> None:
+    """Check that a JSON text nests at most 128 levels. Raises `TextError`."""
+    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
+        return
+    depth = 0
+    for match in _BRACKETS.finditer(raw):
+        first = raw[match.start()]
+        if first in b"[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise TextError(f"at most {MAX_DEPTH} levels", f"a level more at byte {match.start()}")
+        elif first in b"]}":
+            depth -= 1
+
+
+def _check(value: Any, pointer: str) -> None:
+    """Find the first repeated member or lone surrogate and raise `TextError` with its place."""
+    if isinstance(value, str):
+        lone = _SURROGATE.search(value)
+        if lone:
+            raise TextError("Unicode text", f"a lone surrogate at character {lone.start()}", pointer=pointer)
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            _check(item, f"{pointer}/{i}")
+    elif isinstance(value, dict):
+        if isinstance(value, _Twice):
+            raise TextError("each member once", f"{shown(value.name)} twice", pointer=pointer)
+        for name, item in value.items():
+            _check(name, pointer)
+            _check(item, f"{pointer}/{escape(name)}")
+
+
+def render(value: Any) -> bytes:
+    """Render a JSON value as compact UTF-8 text, numbers digit for digit.
+
+    >>> render({"a": ExactNumber("1.20")})
+    b'{"a":1.20}'
+    """
+    return orjson.dumps(value, _verbatim)
+
+
+def _verbatim(value: Any) -> orjson.Fragment:
+    if type(value) is ExactNumber:
+        return orjson.Fragment(value.text)
+    raise TypeError(f"{type(value).__name__} is no JSON value")
+
+
+def escape(name: str) -> str:
+    """Escape a member's name as a token of a JSON pointer (RFC 6901, section 3).
+
+    >>> escape("a/b~c")
+    'a~1b~0c'
+    """
+    return name.replace("~", "~0").replace("/", "~1") if "~" in name or "/" in name else name
+
+
+def unescape(token: str) -> str:
+    """Undo `escape`."""
+    return token.replace("~1", "/").replace("~0", "~") if "~" in token else token
+
+
+_KINDS: Final = {
+    type(None): "null",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    ExactNumber: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
+
+
+def kind(value: Any) -> str:
+    """Name the JSON type of a value.
+
+    >>> kind([])
+    'array'
+    """
+    return _KINDS[type(value)]
