@@ -34,7 +34,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.errors import SchemaError
+from cdcavro.errors import SchemaError, shown
 from cdcavro.types import Enum, Field, Primitive, Record, Type, Union
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def field_rule(declared: Field) -> FieldRule:
         operation=_flag(said, "operation", declared.name),
     )
     if said:
-        raise SchemaError(declared.name, f"the attribute json has no key {min(said)}")
+        raise SchemaError(declared.name, f"the attribute json has no key {shown(min(said))}")
     if rule.required == is_nullable(declared.type) and not rule.members:
         raise SchemaError(declared.name, "a field is either nullable or required")
     return rule
@@ -91,11 +91,15 @@ def enum_rule(declared: Enum) -> EnumRule:
     symbols = declared.symbols
     rule = EnumRule(
         other=_one(said, "other", "", lambda value: value in symbols, declared.name),
-        spellings=_one(said, "spellings", {}, lambda value: set(value.values()) <= set(symbols), declared.name),
+        spellings=_one(said, "spellings", {}, lambda value: _are_spellings(value, symbols), declared.name),
     )
     if said:
-        raise SchemaError(declared.name, f"the attribute json has no key {min(said)}")
+        raise SchemaError(declared.name, f"the attribute json has no key {shown(min(said))}")
     return rule
+
+
+def _are_spellings(value: Any, symbols: tuple[str, ...]) -> bool:
+    return isinstance(value, dict) and all(symbol in symbols for symbol in value.values())
 
 
 def holds(declared: Type) -> str:

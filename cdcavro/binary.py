@@ -49,10 +49,11 @@ class Source:
     Attributes: `position` and `end` (int), in bytes.
     """
 
-    __slots__ = ("_raw", "end", "position")
+    __slots__ = ("_items", "_raw", "end", "position")
 
     def __init__(self, raw: bytes, position: int = 0) -> None:
         self._raw = raw
+        self._items = 0
         self.position = position
         self.end = len(raw)
 
@@ -132,7 +133,7 @@ class Source:
     def read_block(self) -> int:
         """Read the number of items in the next block of an array or a map; 0 ends it.
 
-        A count may be negative, with the block's size in bytes behind it (Avro 1.8.2, "Arrays").
+        There are never more items than bytes, all blocks together: items without bytes are refused. A count may be negative, with the block's size in bytes behind it (Avro 1.8.2, "Arrays").
         """
         count = self.read_long()
         if count < 0:
@@ -140,8 +141,11 @@ class Source:
             size = self.read_long()
             if not 0 <= size <= self.end - self.position:
                 raise self.short(f"a block of {size} bytes")
+        self._items += count
         if count > min(self.end - self.position, MAX_COUNT):
             raise self.short(f"{count} items")
+        if self._items > self.end:
+            raise PayloadError("at most one item to a byte", f"{self._items} items by byte {self.position}")
         return count
 
     def short(self, expected: str) -> PayloadError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.errors import SchemaError, shown
@@ -23,8 +24,8 @@ _FITS: Final[dict[str, Callable[[Any], bool]]] = {
     "boolean": lambda value: type(value) is bool,
     "int": lambda value: type(value) is int and -(2**31) <= value < 2**31,
     "long": lambda value: type(value) is int and -(2**63) <= value < 2**63,
-    "float": lambda value: type(value) in (int, float),
-    "double": lambda value: type(value) in (int, float),
+    "float": lambda value: type(value) in (int, float) and abs(value) <= sys.float_info.max,
+    "double": lambda value: type(value) in (int, float) and abs(value) <= sys.float_info.max,
     "bytes": _is_bytes,
     "string": lambda value: isinstance(value, str),
 }
@@ -73,4 +74,8 @@ def default_value(declared: Type, value: Any) -> Any:
             return [default_value(items, item) for item in value]
         case Map(values):
             return {name: default_value(values, item) for name, item in value.items()}
-    return value
+        case Primitive("float" | "double"):
+            return float(value)
+        case Primitive() | Enum() | Fixed():
+            return value
+    raise SchemaError("$", f"no default for {type(declared).__name__}")

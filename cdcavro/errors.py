@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _SHOWN = 80
+_STEPS = 128
+_BOUND = 1000
 
 
 class CdcAvroError(Exception):
@@ -64,7 +66,7 @@ class SchemaError(CdcAvroError, ValueError):
         super().__init__(where, reason)
 
     def __str__(self) -> str:
-        return f"schema {self.where}: {self.reason}"
+        return f"schema {_bounded(self.where)}: {_bounded(self.reason)}"
 
 
 class ResolutionError(SchemaError):
@@ -149,13 +151,18 @@ def shown(value: object) -> str:
     return ascii(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
 
 
+def _bounded(text: str) -> str:
+    return text if len(text) <= _BOUND else text[:_BOUND] + "..."
+
+
 def json_path(pointer: str) -> str:
-    """Turn an RFC 6901 pointer into a JSON path (RFC 9535), each name bounded to 80 characters.
+    """Turn an RFC 6901 pointer into a JSON path (RFC 9535), of at most 128 names of at most 80 characters.
 
     >>> json_path("/data/0/we ird")
     '$.data[0]["we ird"]'
     """
-    return "$" + "".join(map(_step, pointer.split("/")[1:]))
+    steps = pointer.split("/", _STEPS + 1)[1:]
+    return "$" + "".join(map(_step, steps[:_STEPS])) + ("..." if len(steps) > _STEPS else "")
 
 
 def _step(token: str) -> str:

@@ -143,7 +143,9 @@ def _into_union(writer: Type, reader: Union, where: str) -> Step:
 
 
 def _record(writer: Record, reader: Record, where: str) -> Step:
-    wanted = {name: one for one in reader.fields for name in (*one.aliases, one.name)}
+    own = {one.name for one in writer.fields}
+    wanted = {alias: one for one in reader.fields if one.name not in own for alias in one.aliases}
+    wanted |= {one.name: one for one in reader.fields}
     fields: list[tuple[Step, Field | None]] = []
     found: set[str] = set()
     for written in writer.fields:
@@ -166,4 +168,6 @@ def _label(declared: Type) -> str:
             return declared.name
         case Union(branches):
             return "[" + ", ".join(map(_label, branches)) + "]"
-    return type(declared).__name__.lower()
+        case Array() | Map():
+            return type(declared).__name__.lower()
+    raise ResolutionError("$", f"{type(declared).__name__} is no type")

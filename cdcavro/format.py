@@ -129,7 +129,7 @@ class Format:
             payload, members = self._writer.write(self._decoder.decode(raw))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MessageError, orjson.JSONEncodeError):
             return None
-        if raw.count(b'":') != members or any(colon in raw for colon in _SPACED_COLON):
+        if _separators(raw) != members or any(colon in raw for colon in _SPACED_COLON):
             return None
         if b"-0" in raw and _NEGATIVE_ZERO.search(raw):
             return None
@@ -198,6 +198,14 @@ class _Structs:
         if any(holds(branch) for branch in branches):
             return Any
         return typing.Union[tuple(self._type(branch) for branch in branches)]  # noqa: UP007  made at run time
+
+
+def _separators(raw: bytes) -> int:
+    """Count the member separators of a text without spaced ones; too many where that is hard to tell."""
+    found = raw.count(b'":')
+    escaped = raw.count(b'\\":')
+    # The quote in \\": is no escaped one.
+    return found if escaped and b'\\\\"' in raw else found - escaped
 
 
 @lru_cache(maxsize=_KEPT)

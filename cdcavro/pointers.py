@@ -27,8 +27,8 @@ def apply(record: dict[str, Any], extras: Mapping[str, str]) -> None:
     >>> record
     {'a': 1.0, 'c': []}
     """
-    if len(extras) > 1:
-        _check_prefixes(extras)
+    for pointer in extras:
+        _check(pointer, extras)
     for pointer, value in extras.items():
         parent, token = _parent(record, pointer)
         if isinstance(parent, list):
@@ -39,20 +39,23 @@ def apply(record: dict[str, Any], extras: Mapping[str, str]) -> None:
             parent[unescape(token)] = None if value == "null" else _parsed(value, pointer)
 
 
-def _check_prefixes(extras: Mapping[str, str]) -> None:
-    for pointer in extras:
-        end = pointer.rfind("/")
-        while end > 0:
-            if pointer[:end] in extras:
-                raise PayloadError("extras that lie apart", f"one inside {shown(pointer[:end])}", pointer=pointer)
-            end = pointer.rfind("/", 0, end)
+def _check(pointer: str, extras: Mapping[str, str]) -> None:
+    if not pointer.startswith("/"):
+        raise PayloadError("a JSON pointer in extras", shown(pointer))
+    if pointer.count("/") > text.MAX_DEPTH:
+        raise PayloadError(f"at most {text.MAX_DEPTH} levels in extras", "more", pointer=pointer)
+    if len(extras) == 1:
+        return
+    end = pointer.rfind("/")
+    while end > 0:
+        if pointer[:end] in extras:
+            raise PayloadError("extras that lie apart", f"one inside {shown(pointer[:end])}", pointer=pointer)
+        end = pointer.rfind("/", 0, end)
 
 
 def _parent(record: dict[str, Any], pointer: str) -> tuple[Any, str]:
-    root, *tokens = pointer.split("/")
-    if root or not tokens:
-        raise PayloadError("a JSON pointer in extras", shown(pointer))
     place: Any = record
+    _, *tokens = pointer.split("/")
     for token in tokens[:-1]:
         if isinstance(place, list):
             place = place[_index(place, token, pointer)]
@@ -75,6 +78,6 @@ def _index(items: list[Any], token: str, pointer: str) -> int:
 
 def _parsed(value: str, pointer: str) -> Any:
     try:
-        return text.parse(value)
+        return text.parse(value, above=pointer.count("/"))
     except TextError as error:
-        raise PayloadError(f"{error.expected} in extras", error.got, pointer=pointer) from error
+        raise PayloadError(f"{error.expected} in extras", error.got, pointer=pointer + error.pointer) from error

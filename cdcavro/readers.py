@@ -70,7 +70,7 @@ class HeldReader:
         try:
             return self._take(held)
         except TextError as error:
-            raise PayloadError(error.expected, error.got, pointer=self._pointer) from error
+            raise PayloadError(error.expected, error.got, pointer=self._pointer + error.pointer) from error
 
 
 class EnumReader:
@@ -196,7 +196,7 @@ class RecordReader:
             elif members == "rest":
                 self._take_rest(record, value)
         for name, declared in self._defaults:
-            record[name] = default_value(*declared)
+            record.setdefault(name, default_value(*declared))
         return record
 
     def _take_rest(self, record: dict[str, Any], rest: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import UNSET
@@ -47,7 +48,7 @@ class EnvelopeReader:
     def __init__(self, step: Step) -> None:
         if not isinstance(step, ReadRecord):
             raise SchemaError("$", "a wire schema is a record")
-        self._record = _record(step, _Place("", wanted=True))
+        self._record = _record(step, _Place("", 1, wanted=True))
 
     def read(self, raw: bytes) -> dict[str, Any]:
         """Read exactly one payload. Raises `PayloadError`."""
@@ -66,19 +67,20 @@ class EnvelopeReader:
 
 
 class _Place(NamedTuple):
-    """Where a reader stands: its pointer below the nearest array or map, and whether its fields have rules.
+    """Where a reader stands: pointer below the nearest array or map, depth in the JSON, whether its fields have rules.
 
     What the writer wrote and the reader does not want is read without rules, and dropped.
     """
 
     pointer: str
+    depth: int
     wanted: bool
 
     def member(self, name: str) -> _Place:
-        return _Place(f"{self.pointer}/{escape(name)}", self.wanted)
+        return _Place(f"{self.pointer}/{escape(name)}", self.depth + 1, self.wanted)
 
     def item(self) -> _Place:
-        return _Place("", self.wanted)
+        return _Place("", self.depth + 1, self.wanted)
 
     def rule(self, declared: Field) -> FieldRule:
         return field_rule(declared) if self.wanted else FieldRule(declared.name)
@@ -86,9 +88,9 @@ class _Place(NamedTuple):
 
 def _reader(step: Step, place: _Place, missing: Any) -> Reader:
     match step:
-        case ReadPrimitive(writer, reader):
+        case ReadPrimitive(writer, reader) if reader.name != "bytes" or not place.wanted:
             return ScalarReader(_scalar(writer.name, reader.name), place.pointer)
-        case ReadFixed(size):
+        case ReadFixed(size) if not place.wanted:
             return ScalarReader(lambda payload: payload.take(size), place.pointer)
         case ReadEnum(symbols=symbols):
             return EnumReader(symbols, place.pointer)
@@ -100,7 +102,9 @@ def _reader(step: Step, place: _Place, missing: Any) -> Reader:
             return UnionReader([_branch(branch, place, missing) for branch in branches], missing, place.pointer)
         case ReadRecord(reader=declared):
             held = holds(declared) if place.wanted else ""
-            return HeldReader(_text(step), _HELD[held], place.pointer) if held else _record(step, place)
+            return _held(step, held, place) if held else _record(step, place)
+        case ReadPrimitive() | ReadFixed():
+            raise SchemaError(place.pointer or "$", "a wire schema holds no bytes and no fixed")
     raise SchemaError(place.pointer or "$", f"no reader for {type(step).__name__}")
 
 
@@ -112,17 +116,18 @@ def _branch(step: Step | str, place: _Place, missing: Any) -> Reader | str | Non
     return _reader(step, place, missing)
 
 
-def _text(step: ReadRecord) -> Reader:
+def _held(step: ReadRecord, held: str, place: _Place) -> Reader:
     if len(step.fields) != 1 or step.defaults:
         raise SchemaError(step.reader.name, "the one field of a number's or a value's text is the same in all versions")
-    return ScalarReader(Payload.read_string, "")
+    take = _held_number if held == "number" else partial(text.parse, above=place.depth - 1)
+    return HeldReader(ScalarReader(Payload.read_string, ""), take, place.pointer)
 
 
 def _record(step: ReadRecord, place: _Place) -> RecordReader:
     fields: list[tuple[str, str, Reader]] = []
     for inner, into in step.fields:
         if into is None:
-            fields.append(("skipped", "", _reader(inner, _Place(place.pointer, wanted=False), None)))
+            fields.append(("skipped", "", _reader(inner, _Place(place.pointer, place.depth, wanted=False), None)))
             continue
         rule = place.rule(into)
         own = place if rule.members else place.member(rule.name)
@@ -149,16 +154,17 @@ def _scalar(writer: str, reader: str) -> Callable[[Payload], Any]:
     get = _SCALARS[writer]
     if reader in ("float", "double") and writer in ("int", "long"):
         return lambda payload: float(get(payload))
-    if (writer, reader) in (("bytes", "string"), ("string", "bytes")):
-        return _SCALARS[reader]
-    return get
+    return _SCALARS["string"] if reader == "string" else get
 
 
-def _finite(payload: Payload) -> float:
-    value = payload.read_double()
-    if not math.isfinite(value):
-        raise PayloadError("a JSON number", f"{value} at byte {payload.position - 8}")
-    return value
+def _finite(get: Callable[[Payload], float]) -> Callable[[Payload], float]:
+    def read(payload: Payload) -> float:
+        value = get(payload)
+        if not math.isfinite(value):
+            raise PayloadError("a JSON number", f"{value} before byte {payload.position}")
+        return value
+
+    return read
 
 
 def _held_number(held: str) -> ExactNumber:
@@ -169,12 +175,11 @@ def _held_number(held: str) -> ExactNumber:
 
 _SCALARS: Final[dict[str, Callable[[Payload], Any]]] = {
     "null": lambda _: None,
-    "float": Payload.read_float,
+    "float": _finite(Payload.read_float),
     "bytes": Payload.read_bytes,
     "boolean": Payload.read_boolean,
     "int": Payload.read_int,
     "long": Payload.read_long,
-    "double": _finite,
+    "double": _finite(Payload.read_double),
     "string": Payload.read_string,
 }
-_HELD: Final[dict[str, Callable[[str], Any]]] = {"number": _held_number, "text": text.parse}

@@ -20,19 +20,22 @@ COLUMN_BRANCHES: Final = frozenset({"null", "boolean", "long", "double", "string
 
 
 class ScalarWriter:
-    """A boolean, int, long or string; another scalar is converted if that is exact, and noted."""
+    """A boolean, int, long or string; another scalar is converted if that is exact, and noted.
 
-    __slots__ = ("_convert", "_expected", "_own", "_pointer", "_put")
+    Attribute: `expected` (str), the Avro type's name.
+    """
+
+    __slots__ = ("_convert", "_own", "_pointer", "_put", "expected")
 
     def __init__(self, name: str, pointer: str) -> None:
         self._own, self._convert, self._put = SCALARS[name]
-        self._expected = name
+        self.expected = name
         self._pointer = pointer
 
     def write(self, out: bytearray, value: Any, notes: Notes) -> None:
         """Append the value."""
         if type(value) is not self._own or not self.fits(value):
-            notes.note(self._pointer, scalar_text(value, self._expected, self._pointer))
+            notes.note(self._pointer, scalar_text(value, self.expected, self._pointer))
             value = self.converted(value)
         self._put(out, value)
 
@@ -40,14 +43,14 @@ class ScalarWriter:
         """Tell whether a value of the own Python type is within the bounds of the Avro type."""
         if self._own is not int:
             return True
-        return bool(-_MAX_INT - 1 <= value <= _MAX_INT if self._expected == "int" else MIN_LONG <= value <= MAX_LONG)
+        return bool(-_MAX_INT - 1 <= value <= _MAX_INT if self.expected == "int" else MIN_LONG <= value <= MAX_LONG)
 
     def converted(self, value: Any) -> Any:
         """Convert a scalar of another type exactly. Raises `StructureError`."""
         made = self._convert(value)
         if made is None or not self.fits(made):
             got = f"{kind(value)} {shown(plain_text(value))}"
-            raise StructureError(self._expected, got, pointer=self._pointer)
+            raise StructureError(self.expected, got, pointer=self._pointer)
         return made
 
 
@@ -131,7 +134,7 @@ def count_members(value: Any, depth: int) -> int:
         members = 0
     else:
         return 0
-    if depth >= text.MAX_DEPTH:
+    if depth > text.MAX_DEPTH:
         raise TextError(f"at most {text.MAX_DEPTH} levels", "a level more")
     for item in items:
         members += count_members(item, depth + 1)

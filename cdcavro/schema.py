@@ -2,7 +2,8 @@
 
 Source: the Avro 1.8.2 specification. What it leaves to parsers is refused here: names that are
 not names, duplicate fields and symbols, sizes below zero, types that contain themselves (a
-recursive payload can kill a reader), and nesting beyond 128 levels.
+recursive payload can kill a reader), nesting beyond 128 levels, and more than 100,000 types where
+every use of a name counts as all that it names (a short text could hold billions).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from cdcavro.types import (
 
 MAX_DEPTH: Final = 128
 MAX_LENGTH: Final = 8 << 20
+MAX_TYPES: Final = 100_000
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TAKEN: Final = frozenset(
     {"type", "name", "namespace", "doc", "aliases", "fields", "symbols", "size", "default", "order"}
@@ -78,7 +80,9 @@ def parse_schema(text: str) -> Schema:
     if len(text) > MAX_LENGTH:
         raise SchemaError("text", f"longer than {MAX_LENGTH} characters")
     try:
-        declared = json.loads(text, object_pairs_hook=_members)
+        declared = json.loads(text, object_pairs_hook=_members, parse_constant=_constant)
+    except SchemaError:
+        raise
     except (ValueError, RecursionError) as error:
         raise SchemaError("text", f"not JSON: {error}") from error
     return Schema(text, _Parser().parse(declared, "", "$", 0))
@@ -91,13 +95,22 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
+def _constant(name: str) -> None:
+    raise SchemaError("text", f"not JSON: {name}")
+
+
 class _Parser:
     """Holds the named types defined so far, in the order of the specification: depth first, left to right."""
 
     def __init__(self) -> None:
         self._defined: dict[str, Type | None] = {}
+        self._sizes: dict[str, int] = {}
+        self._size = 0
 
     def parse(self, declared: Any, space: str, where: str, depth: int) -> Type:
+        self._size += 1
+        if self._size > MAX_TYPES:
+            raise SchemaError(where, f"more than {MAX_TYPES} types")
         if depth > MAX_DEPTH:
             raise SchemaError(where, f"nested deeper than {MAX_DEPTH} levels")
         match declared:
@@ -105,10 +118,14 @@ class _Parser:
                 return self._reference(declared, space, where)
             case list():
                 return self._union(declared, space, where, depth)
-            case {"type": str(kind)}:
-                return self._declared(kind, declared, space, where, depth)
-            case {"type": inner}:
-                return self.parse(inner, space, where, depth + 1)
+            case {"type": "array"}:
+                return Array(self.parse(_need(declared, "items", where), space, where + ".items", depth + 1))
+            case {"type": "map"}:
+                return Map(self.parse(_need(declared, "values", where), space, where + ".values", depth + 1))
+            case {"type": "record" | "enum" | "fixed" as kind}:
+                return self._named(kind, declared, space, where, depth)
+            case {"type": str(kind)} if kind in PRIMITIVES:
+                return Primitive(kind, MappingProxyType({k: v for k, v in declared.items() if k != "type"}))
         raise SchemaError(where, f"expected a type, got {shown(json.dumps(declared))}")
 
     def _reference(self, name: str, space: str, where: str) -> Type:
@@ -120,6 +137,7 @@ class _Parser:
         known = self._defined[full]
         if known is None:
             raise SchemaError(where, f"{full} contains itself; recursive schemas are refused")
+        self._size += self._sizes[full]
         return known
 
     def _union(self, declared: list[Any], space: str, where: str, depth: int) -> Union:
@@ -133,18 +151,6 @@ class _Parser:
             raise SchemaError(where, "a union holds two branches of one type")
         return Union(branches)
 
-    def _declared(self, kind: str, declared: dict[str, Any], space: str, where: str, depth: int) -> Type:
-        match kind:
-            case "array":
-                return Array(self.parse(_need(declared, "items", where), space, where + ".items", depth + 1))
-            case "map":
-                return Map(self.parse(_need(declared, "values", where), space, where + ".values", depth + 1))
-            case "record" | "enum" | "fixed":
-                return self._named(kind, declared, space, where, depth)
-        if kind in PRIMITIVES:
-            return Primitive(kind, MappingProxyType({k: v for k, v in declared.items() if k != "type"}))
-        return self._reference(kind, space, where)
-
     def _named(self, kind: str, declared: dict[str, Any], space: str, where: str, depth: int) -> Type:
         own = declared.get("namespace", space)
         if not isinstance(own, str):
@@ -157,6 +163,7 @@ class _Parser:
         attributes = MappingProxyType({k: v for k, v in declared.items() if k not in _TAKEN})
         shared = (full, aliases, _text(declared, "doc", where), attributes)
         self._defined[full] = None
+        before = self._size
         made: Type
         if kind == "enum":
             made = Enum(*shared, symbols=_symbols(declared, where))
@@ -165,6 +172,7 @@ class _Parser:
         else:
             made = Record(*shared, fields=self._fields(declared, space, where, depth))
         self._defined[full] = made
+        self._sizes[full] = self._size - before
         return made
 
     def _fields(self, declared: dict[str, Any], space: str, where: str, depth: int) -> tuple[Field, ...]:

@@ -1,7 +1,8 @@
 """Telling the format of a message by what the wire schemas say of themselves.
 
 A format fits a message that holds all its required members and at least one of those that tell it
-(`required` and `tells` in `attributes`). Among the formats that fit, the one with the most telling
+(`required` and `tells` in `attributes`), none of them an object, an array or a scalar where the
+schema has another: Maxwell's and Debezium's messages have names in common with ours. Among the formats that fit, the one with the most telling
 members is taken; among equals, the first in the order of `REGISTRY`. So a message of the Default
 family is `oms_default` unless it holds a `__light_type`.
 """
@@ -9,7 +10,7 @@ family is `oms_default` unless it holds a `__light_type`.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -17,7 +18,7 @@ from cdcavro import text
 from cdcavro.attributes import field_rule
 from cdcavro.errors import UnknownMessageError, shown
 from cdcavro.formats import REGISTRY
-from cdcavro.types import Record, Type, Union
+from cdcavro.types import Array, Map, Record, Type, Union
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
 _SHOWN: Final = 8
 Place = tuple[str, ...]
 Told = bool | tuple[str, ...]
+_SHAPES: Final[dict[type, type]] = {Array: list, Map: dict, Record: dict}
+
+
+class _Marks(NamedTuple):
+    """What a wire schema says about telling it; `shapes` has the JSON container of each place, None for a scalar."""
+
+    required: set[Place]
+    tells: list[tuple[Place, Told]]
+    shapes: list[tuple[Place, type | None]]
 
 
 def sniff(message: bytes | str) -> str:
@@ -81,10 +91,16 @@ def _parsed(message: bytes | str) -> Any:
 
 
 def _score(value: dict[str, Any], name: str) -> int:
-    required, tells = _marks(name)
+    required, tells, shapes = _marks(name)
     if any(_at(value, place) is None for place in required):
         return 0
+    if not all(_is_shaped(_at(value, place), shape) for place, shape in shapes):
+        return 0
     return sum(_told(_at(value, place), told) for place, told in tells)
+
+
+def _is_shaped(found: Any, shape: type | None) -> bool:
+    return found is None or (type(found) is shape if shape else type(found) not in (dict, list))
 
 
 def _told(found: Any, told: Told) -> bool:
@@ -100,23 +116,29 @@ def _at(value: Any, place: Place) -> Any:
 
 
 @cache
-def _marks(name: str) -> tuple[tuple[Place, ...], tuple[tuple[Place, Told], ...]]:
-    required: list[Place] = []
-    tells: list[tuple[Place, Told]] = []
-    _collect(REGISTRY[name].envelope, (), required, tells)
-    return tuple(required), tuple(tells)
+def _marks(name: str) -> _Marks:
+    marks = _Marks(set(), [], [])
+    _collect(REGISTRY[name].envelope, (), marks)
+    return marks
 
 
-def _collect(declared: Type, place: Place, required: list[Place], tells: list[tuple[Place, Told]]) -> None:
+def _collect(declared: Type, place: Place, marks: _Marks) -> None:
     for branch in declared.branches if isinstance(declared, Union) else (declared,):
         for one in branch.fields if isinstance(branch, Record) else ():
             rule = field_rule(one)
             own = (*place, rule.name)
             if rule.required:
-                required.append(own)
+                marks.required.add(own)
             if rule.tells:
-                tells.append((own, rule.tells))
-            _collect(one.type, own, required, tells)
+                marks.tells.append((own, rule.tells))
+            if rule.required or rule.tells:
+                marks.shapes.append((own, _shape(one.type)))
+            _collect(one.type, own, marks)
+
+
+def _shape(declared: Type) -> type | None:
+    branches = declared.branches if isinstance(declared, Union) else (declared,)
+    return next((_SHAPES[type(branch)] for branch in branches if type(branch) in _SHAPES), None)
 
 
 def _looked_for() -> str:
@@ -124,8 +146,10 @@ def _looked_for() -> str:
 
 
 def _wanted(name: str) -> str:
-    required, tells = _marks(name)
-    needed = [".".join(place) for place in required]
+    required, tells, _ = _marks(name)
+    needed = [
+        ".".join(place) for place in required if not any(other[: len(place)] == place for other in required - {place})
+    ]
     known = [".".join(place) for place, _ in tells if place not in required]
     some = f"one of {', '.join(known)}"
     if any(place in required for place, _ in tells):

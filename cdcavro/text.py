@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import Any, Final
 
 import orjson
@@ -25,7 +26,7 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+
 _LONG_DIGITS: Final = 20
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
-_BRACKETS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
+_BRACKETS: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 class ExactNumber:
@@ -92,8 +93,8 @@ def to_bytes(text: bytes | str) -> bytes:
     return text
 
 
-def parse(text: bytes | str) -> Any:
-    """Parse one JSON value exactly.
+def parse(text: bytes | str, above: int = 0) -> Any:
+    """Parse one JSON value exactly; `above` is the number of levels it stands below.
 
     Raises `TextError`: not UTF-8, not JSON, nothing, more than one value, a member given twice,
     `NaN` and infinities, lone surrogates, more than 128 levels, more than 64 MiB.
@@ -105,7 +106,7 @@ def parse(text: bytes | str) -> Any:
     decoded = _decoded(raw)
     if not decoded.strip(" \t\r\n"):
         raise TextError("JSON", "an empty line" if not raw else "white space only")
-    check_depth(raw)
+    check_depth(raw, above)
     twice: list[_Twice] = []
     value = _loads(decoded, twice)
     if twice or _SURROGATE_ESCAPE.search(raw):
@@ -145,7 +146,7 @@ def _constant(name: str) -> Any:
 
 
 def _fault(decoded: str, error: json.JSONDecodeError) -> str:
-    if error.pos >= len(decoded.rstrip()) or error.msg.startswith("Unterminated string"):
+    if error.pos >= len(decoded.rstrip(" \t\r\n")) or error.msg.startswith("Unterminated string"):
         return f"text that ends too early, at character {len(decoded)}"
     if error.msg == "Extra data":
         return f"more than one value, from character {error.pos}"
@@ -157,15 +158,14 @@ class _Twice(dict[str, Any]):
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
-        names = [name for name, _ in pairs]
-        self.name = next(name for i, name in enumerate(names) if name in names[:i])
+        self.name = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
 
 
-def check_depth(raw: bytes) -> None:
-    """Check that a JSON text nests at most 128 levels. Raises `TextError`."""
-    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
+def check_depth(raw: bytes, above: int = 0) -> None:
+    """Check that a JSON text nests at most 128 levels with those above it. Raises `TextError`."""
+    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH - above:
         return
-    depth = 0
+    depth = above
     for match in _BRACKETS.finditer(raw):
         first = raw[match.start()]
         if first in b"[{":

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from msgspec import UNSET
 
 from cdcavro.binary import write_long, write_string
-from cdcavro.errors import MessageError, SchemaError, StructureError
+from cdcavro.errors import MessageError, StructureError
 from cdcavro.text import escape, kind, render
 
 if TYPE_CHECKING:
@@ -97,15 +97,14 @@ class VariantWriter:
         self._branches[index].write(out, value, notes)
 
     def _converting(self, value: Any) -> int:
-        fault: MessageError | None = None
-        for index, branch in self._branches.items():
+        for index, branch in self._branches.items() if type(value) not in (dict, list) else ():
             try:
                 branch.converted(value)
-            except StructureError as error:
-                fault = fault or error
-            else:
-                return index
-        raise fault or SchemaError(self._pointer, "a union without a scalar branch")
+            except StructureError:
+                continue
+            return index
+        expected = " or ".join(branch.expected for branch in self._branches.values())
+        raise StructureError(expected, kind(value), pointer=self._pointer)
 
 
 class ArrayWriter:

@@ -115,6 +115,8 @@ def _union(declared: Union, place: _Place, missing: str) -> Writer:
     if len(others) == 1:
         index, branch = others.popitem()
         return OptionalWriter(_writer(branch, place, missing), index, place.pointer, missing)
+    if not others:
+        raise SchemaError(place.pointer or "$", "a union of null alone holds nothing")
     branches: dict[int, ScalarWriter] = {}
     for i, branch in others.items():
         if not isinstance(branch, Primitive) or branch.name not in SCALARS:

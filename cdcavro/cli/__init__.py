@@ -1,0 +1,38 @@
+"""The command line. `main` is the group of all commands; each noun has its module.
+
+Exit codes: 0 done, 1 messages rejected, 2 wrong usage or a file that cannot be used, 130 after
+Ctrl-C and 141 after the reader of a pipe went away, as shells give them for these signals.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from cdcavro.cli.containers import decode, encode
+from cdcavro.cli.group import Commands, example
+from cdcavro.cli.job import run
+from cdcavro.cli.messages import sniff, validate
+from cdcavro.cli.schemas import formats, schema
+
+__all__ = ["main"]
+
+COMMANDS: Final = (run, formats, sniff, validate, encode, decode, schema)
+
+
+@click.group(
+    cls=Commands,
+    epilog=example("cdcavro encode changes.jsonl --out changes.avro"),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(package_name="cdcavro", message="%(prog)s %(version)s")
+def main() -> None:
+    """Turn change-data-capture messages into Avro and back, exactly.
+
+    Messages are JSON lines, plain or gzip; `-` is standard input or output.
+    """
+
+
+for _command in COMMANDS:
+    main.add_command(_command)

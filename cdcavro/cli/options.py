@@ -1,0 +1,60 @@
+"""Arguments and options that several commands share, and how their texts are read."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from cdcavro.errors import UnknownFormatError, shown
+from cdcavro.formats import REGISTRY
+from cdcavro.rejects import MaxRejects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+AUTO: Final = "auto"
+MIXED: Final = "mixed"
+INPUT: Final = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
+OUTPUT: Final = click.Path(dir_okay=False, allow_dash=True)
+_NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
+_PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%", re.ASCII)
+_ALL: Final = 100
+
+
+def format_name(*words: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Make the callback that checks the name of a format, or one of the words that stand for a way to tell it."""
+    known = (*words, *REGISTRY)
+
+    def check(_ctx: click.Context, _param: click.Parameter, value: Any) -> Any:
+        if value is not None and value not in known:
+            raise click.BadParameter(str(UnknownFormatError(value, known)))
+        return value
+
+    return check
+
+
+def parse_max_rejects(value: str) -> MaxRejects:
+    """Parse how many rejects are allowed: a number, or a share in percent. Raises `click.BadParameter`.
+
+    >>> parse_max_rejects("5").allows(6, 1000), parse_max_rejects("2%").allows(20, 1000)
+    (False, True)
+    """
+    if _NUMBER.fullmatch(value):
+        return MaxRejects(Fraction(value))
+    percent = _PERCENT.fullmatch(value)
+    if percent and Fraction(percent[1]) <= _ALL:
+        return MaxRejects(Fraction(percent[1]), is_percent=True)
+    raise click.BadParameter(f"expected a number such as 5 or a share such as 2%, got {shown(value)}")
+
+
+max_rejects_option: Final = click.option(
+    "--max-rejects",
+    default="0",
+    metavar="N|P%",
+    callback=lambda _ctx, _param, value: parse_max_rejects(value),
+    help="End with 0 if not more than so many messages, or such a share of them, are rejected. Default: 0.",
+)
+force_option: Final = click.option("--force", is_flag=True, help="Replace files that exist.")

@@ -1,0 +1,59 @@
+"""Progress of long work: on a terminal only, on standard error, and only after a second."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rich.progress import Progress as Bar
+
+DELAY: Final = 1.0
+
+
+class Progress:
+    """Shows how many bytes of the input are read.
+
+    Made from a label, the number of bytes there are (None where it is not known), and whether the
+    command's own output goes to the terminal, where progress would only be in its way.
+    """
+
+    def __init__(self, label: str, total: int | None, *, is_in_the_way: bool = False) -> None:
+        self._label = label
+        self._total = total
+        self._read = 0
+        self._bar: Bar | None = None
+        quiet = not sys.stderr.isatty() or (is_in_the_way and sys.stdout.isatty())
+        self._from = float("inf") if quiet else time.monotonic() + DELAY
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def advance(self, size: int) -> None:
+        """Tell that so many bytes more were read."""
+        self._read += size
+        if self._bar is None and time.monotonic() >= self._from:
+            self._bar = _started(self._label, self._total)
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=self._read)
+
+
+def _started(label: str, total: int | None) -> Bar:
+    # Imported here, since rich would cost every command more time than most of them take.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.add_task(label, total=total)
+    bar.start()
+    return bar

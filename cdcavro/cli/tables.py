@@ -1,0 +1,86 @@
+"""Tables of text, and the table of counts that ends a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.errors import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_ROWS: Final = 200
+REJECTED: Final = "(rejected)"
+UNKNOWN: Final = "(unknown)"
+OTHERS: Final = "(others)"
+_WIDTH: Final = 40
+
+
+class Counts:
+    """How many messages were read: those that went well by format and operation, and rejects by format.
+
+    Attributes: `done` and `rejected` (int). Operations are whatever messages say; beyond 200 rows
+    they are counted together.
+    """
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.rejected = 0
+        self._rows: dict[tuple[str, str], int] = {}
+
+    @property
+    def read(self) -> int:
+        """The number of messages read."""
+        return self.done + self.rejected
+
+    def add(self, format: str, operation: str, count: int = 1) -> None:
+        """Count messages that went well."""
+        self.done += count
+        row = (format, _plain(operation))
+        self._add(row if row in self._rows or len(self._rows) < MAX_ROWS else (format, OTHERS), count)
+
+    def reject(self, format: str | None, count: int = 1) -> None:
+        """Count rejects."""
+        self.rejected += count
+        self._add((format or UNKNOWN, REJECTED), count)
+
+    def table(self) -> str:
+        """Give the table, rows in the order of format and operation, rejects behind both."""
+        found = sorted(self._rows.items(), key=lambda row: (row[0][1] == REJECTED, row[0]))
+        return table(("format", "operation", "messages"), [(*row, f"{count:,}") for row, count in found])
+
+    def balance(self, done: str) -> str:
+        """State that nothing was lost; `done` is what happened to the messages that went well.
+
+        >>> Counts().balance("written")
+        'read 0 = written 0 + rejected 0'
+        """
+        return f"read {self.read:,} = {done} {self.done:,} + rejected {self.rejected:,}"
+
+    def _add(self, row: tuple[str, str], count: int) -> None:
+        self._rows[row] = self._rows.get(row, 0) + count
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Lay out rows under headings; cells that are numbers stand to the right.
+
+    >>> print(table(["format", "messages"], [["oms_canal", "188"]]))
+    format     messages
+    oms_canal       188
+    """
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    return "\n".join(_row(row, widths) for row in (headings, *rows))
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    laid = (
+        cell.rjust(width) if cell[:1].isdigit() and cell.replace(",", "").isdigit() else cell.ljust(width)
+        for cell, width in zip(cells, widths, strict=True)
+    )
+    return "  ".join(laid).rstrip()
+
+
+def _plain(operation: str) -> str:
+    if operation.isprintable() and 0 < len(operation) <= _WIDTH:
+        return operation
+    return shown(operation if len(operation) <= _WIDTH else operation[:_WIDTH] + "...")

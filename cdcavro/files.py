@@ -1,0 +1,126 @@
+"""Files as the commands take them: read with a count of bytes, written beside their place and renamed at the end.
+
+`-` stands for standard input and standard output.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import sys
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
+
+from cdcavro.errors import FileError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    Advance = Callable[[int], None]
+
+STANDARD: Final = "-"
+CHUNK: Final = 64 << 10
+
+
+def unwatched(size: int) -> None:
+    """Take the number of bytes read and do nothing with it."""
+
+
+@contextmanager
+def open_input(path: str, advance: Advance = unwatched) -> Iterator[io.BufferedReader[Any]]:
+    """Open a file, or standard input, for reading bytes.
+
+    `advance` is told how many bytes each read took from the file. Raises `FileError`.
+    """
+    with _opened(path) as raw, io.BufferedReader(_Watched(raw, path, advance), CHUNK) as stream:
+        yield stream
+
+
+def input_size(path: str) -> int | None:
+    """Give the size of a file in bytes; None for what is no regular file."""
+    place = Path(path)
+    return place.stat().st_size if path != STANDARD and place.is_file() else None
+
+
+@contextmanager
+def open_output(path: str, *, force: bool = False) -> Iterator[BinaryIO]:
+    """Open a file, or standard output, for writing bytes.
+
+    The bytes go to a file beside `path` that takes its name when all went well and is removed when
+    not, so that nobody reads half a file; a device or pipe is written directly. Raises `FileError`:
+    there is such a file and no `force`, or it cannot be written.
+    """
+    try:
+        with _output(path, force=force) as stream:
+            yield stream
+            stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise FileError(path, "a file that can be written", _fault(error)) from error
+
+
+def _opened(path: str) -> AbstractContextManager[BinaryIO]:
+    if path == STANDARD:
+        return nullcontext(_standard(sys.stdin).buffer)
+    try:
+        return Path(path).open("rb")
+    except OSError as error:
+        raise FileError(path, "a file that can be read", _fault(error)) from error
+
+
+def _output(path: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
+    if path == STANDARD:
+        return nullcontext(_standard(sys.stdout).buffer)
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        return target.open("wb")
+    if target.exists() and not force:
+        raise FileError(path, "a new file (--force replaces one)", "one that exists")
+    return _renamed(target)
+
+
+@contextmanager
+def _renamed(target: Path) -> Iterator[BinaryIO]:
+    beside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        with beside.open("xb") as stream:
+            yield stream
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _standard(stream: TextIO | None) -> TextIO:
+    if stream is None:
+        raise FileError(STANDARD, "an open standard stream", "a closed one")
+    return stream
+
+
+def _fault(error: OSError) -> str:
+    return shown(error.strerror or error)
+
+
+class _Watched(io.RawIOBase):
+    """Bytes on their way in, counted."""
+
+    def __init__(self, raw: Any, path: str, advance: Advance) -> None:
+        super().__init__()
+        self._raw = raw
+        self._path = path
+        self._advance = advance
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            size: int = self._raw.readinto1(buffer)
+        except OSError as error:
+            raise FileError(self._path, "a file that can be read", _fault(error)) from error
+        self._advance(size)
+        return size

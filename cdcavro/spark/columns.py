@@ -1,0 +1,100 @@
+"""Text ⇄ payload as Columns, over Arrow batches, through the one converter of the project."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from cdcavro.errors import MessageError
+from cdcavro.formats import get_format
+from cdcavro.spark.arrow import column_function, raw_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import Column
+
+    ColumnOrName = Column | str
+
+ERROR: Final = pa.struct([("format", pa.string()), ("path", pa.string()), ("message", pa.string())])
+RESULT: Final = "payload binary, error struct<format: string, path: string, message: string>"
+
+
+def encode(col: ColumnOrName, format: str, *, rejects: bool = False) -> Column:
+    """Encode a column of JSON text (string or binary) as payloads of the format's wire schema (binary).
+
+    With `rejects`, the column is `struct<payload binary, error struct<format, path, message>>`, and
+    exactly one of the two is null, so that one bad message never fails a job; without, the job
+    fails with the message's error. SQL null gives null. Raises `UnknownFormatError` at once.
+    """
+    get_format(format)
+    if not rejects:
+
+        def encoded(texts: pa.Array) -> pa.Array:
+            return encode_batch(texts, format)
+
+        return _column(encoded, "binary", col)
+
+    def tried(texts: pa.Array) -> pa.Array:
+        return try_encode_batch(texts, format)
+
+    # Not deterministic in Spark's sense: a filter on error would otherwise run the function twice.
+    made: Column = column_function(tried, RESULT).asNondeterministic()(col)
+    return made
+
+
+def decode(col: ColumnOrName, format: str) -> Column:
+    """Decode a column of payloads (binary) as JSON text (string).
+
+    A payload that cannot be read fails the job with its error. SQL null gives null. Raises
+    `UnknownFormatError` at once.
+    """
+    get_format(format)
+
+    def decoded(payloads: pa.Array) -> pa.Array:
+        return decode_batch(payloads, format)
+
+    return _column(decoded, "string", col)
+
+
+def _column(function: Callable[[pa.Array], pa.Array], returns: str, col: ColumnOrName) -> Column:
+    made: Column = column_function(function, returns)(col)
+    return made
+
+
+def encode_batch(texts: pa.Array, format: str) -> pa.Array:
+    """Encode an array of texts. Raises `MessageError`."""
+    encoded = get_format(format).encode
+    return pa.array([None if raw is None else encoded(raw) for raw in raw_bytes(texts)], pa.binary())
+
+
+def decode_batch(payloads: pa.Array, format: str) -> pa.Array:
+    """Decode an array of payloads. Raises `PayloadError`."""
+    decoded = get_format(format).decode
+    return pa.array([None if raw is None else decoded(raw) for raw in raw_bytes(payloads)], pa.binary()).cast(
+        pa.string()
+    )
+
+
+def try_encode_batch(texts: pa.Array, format: str) -> pa.Array:
+    """Encode an array of texts into an array of payload and error."""
+    encoded = get_format(format).encode
+    results = [_tried(encoded, raw) for raw in raw_bytes(texts)]
+    payloads = pa.array([payload for payload, _ in results], pa.binary())
+    errors = pa.array([error for _, error in results], ERROR)
+    return pa.StructArray.from_arrays([payloads, errors], ["payload", "error"], mask=texts.is_null())
+
+
+def error_fields(error: MessageError) -> dict[str, str | None]:
+    """Give what the error column holds of an error."""
+    return {"format": error.format, "path": error.path, "message": str(error)}
+
+
+def _tried(encoded: Callable[[bytes], bytes], raw: bytes | None) -> tuple[bytes | None, dict[str, str | None] | None]:
+    if raw is None:
+        return None, None
+    try:
+        return encoded(raw), None
+    except MessageError as error:
+        return None, error_fields(error)

@@ -1,0 +1,85 @@
+"""Files of JSON lines as a DataFrame of raw lines that know where they come from."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as sf
+
+from cdcavro.errors import FileError
+from cdcavro.lines import Line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+HEAD: Final = 1 << 20
+_KEPT: Final = 1024
+_GLOB: Final = re.compile(r"([\\*?\[\]{}])")
+
+
+def read_lines(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
+    r"""Read files, or all files in folders, plain or gzip, as lines.
+
+    Columns: `raw` (binary, without `\n`), `file` (string), `block` (long, the byte at which the
+    part of the file starts that one task reads). Lines end at `\n` only, and bytes that are not
+    UTF-8 stay as they are. Raises `FileError`: an input that is not there.
+    """
+    paths = [_path(one) for one in inputs]
+    try:
+        text = spark.read.option("recursiveFileLookup", "true").text(paths, lineSep="\n")
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        missing = next((one for one in inputs if "://" not in one and not Path(one).exists()), inputs[0])
+        raise FileError(missing, "a file or folder", "none") from error
+    return text.select(
+        sf.col("value").cast("binary").alias("raw"),
+        sf.col("_metadata.file_path").alias("file"),
+        sf.col("_metadata.file_block_start").alias("block"),
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def plain_path(uri: str) -> str:
+    """Give a file's URI as people write it: a local path without scheme and escapes.
+
+    >>> plain_path("file:///tmp/a%20b.jsonl")
+    '/tmp/a b.jsonl'
+    """
+    return unquote(urlsplit(uri).path) if uri.startswith("file:") else uri
+
+
+def read_head(spark: SparkSession, uri: str, size: int = HEAD) -> Iterator[Line]:
+    """Read the complete lines in the first bytes of a file, decompressed; `size` is in bytes.
+
+    Raises `FileError`: a file that cannot be read.
+    """
+    jvm: Any = spark._jvm  # noqa: SLF001  Hadoop's file systems have no Python interface
+    conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001
+    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
+    try:
+        stream = path.getFileSystem(conf).open(path)
+        try:
+            codec = jvm.org.apache.hadoop.io.compress.CompressionCodecFactory(conf).getCodec(path)
+            head = bytes((codec.createInputStream(stream) if codec else stream).readNBytes(size))
+        finally:
+            stream.close()
+    except Py4JJavaError as error:
+        raise FileError(plain_path(uri), "a file that can be read", str(error.java_exception)) from error
+    lines = head.split(b"\n")
+    if len(head) == size or not lines[-1]:
+        lines.pop()
+    return (Line(number, raw, len(raw)) for number, raw in enumerate(lines, 1))
+
+
+def _path(given: str) -> str:
+    local = Path(given)
+    return "file://" + _GLOB.sub(r"\\\1", str(local.resolve())) if local.exists() else given

@@ -1,0 +1,151 @@
+"""The main job: files of JSON lines become Avro container files, and rejects.
+
+Every line is converted once and the outcome kept; then each format's payloads are read by
+`from_avro` and written by Spark's own Avro writer with the wire schema. What is counted at the end
+was read back from what was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark import StorageLevel
+from pyspark.sql import Observation
+from pyspark.sql import functions as sf
+from pyspark.sql.avro.functions import from_avro
+
+from cdcavro.errors import FileError
+from cdcavro.formats import REGISTRY, get_format
+from cdcavro.lines import tell_format
+from cdcavro.operation import operation_path
+from cdcavro.spark.conversion import COLUMNS, converter
+from cdcavro.spark.files import plain_path, read_head, read_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+AUTO: Final = "auto"
+MIXED: Final = "mixed"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run did.
+
+    Attributes: `read` (int), lines; `written`, messages by (format, operation); `rejects`, lines by
+    format, an empty text where it is not known.
+    """
+
+    read: int
+    written: Mapping[tuple[str, str], int]
+    rejects: Mapping[str, int]
+
+    @property
+    def rejected(self) -> int:
+        """The number of rejects."""
+        return sum(self.rejects.values())
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether read = written + rejected."""
+        return self.read == sum(self.written.values()) + self.rejected
+
+
+def run(
+    spark: SparkSession,
+    inputs: Sequence[str],
+    out: str,
+    *,
+    format: str = AUTO,
+    say: Callable[[str], None] = lambda _: None,
+) -> Report:
+    """Convert files of JSON lines into `out/payloads/<format>/*.avro` and `out/rejects/*.json`.
+
+    `format` is a format's name, `auto` (told for each file by its first messages) or `mixed` (told
+    for each message). `say` is given a sentence at each step. Raises `UnknownFormatError`;
+    `FileError`: an input that is not there, an output that is.
+    """
+    if format not in (AUTO, MIXED):
+        get_format(format)
+    payloads, rejects = f"{out}/payloads", f"{out}/rejects"
+    for folder in (payloads, rejects):
+        _check_new(spark, folder)
+    lines = read_lines(spark, inputs)
+    formats = _formats(spark, lines.inputFiles(), format)
+    say(f"converting {len(formats)} files")
+    counted = Observation("lines")
+    lines = lines.observe(counted, sf.count(sf.lit(1)).alias("read"))
+    converted = lines.mapInArrow(converter(formats), COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        found = {(row["format"], row["is_reject"]) for row in _kinds(converted).collect()}
+        written: dict[tuple[str, str], int] = {}
+        for name in sorted(name for name, is_reject in found if not is_reject):
+            say(f"writing {name}")
+            written |= _write_payloads(spark, converted, name, f"{payloads}/{name}")
+        rejected: dict[str, int] = {}
+        if any(is_reject for _, is_reject in found):
+            say("writing rejects")
+            rejected = _write_rejects(spark, converted, rejects)
+        return Report(int(counted.get["read"]), written, rejected)
+    finally:
+        converted.unpersist()
+
+
+def _formats(spark: SparkSession, files: Sequence[str], format: str) -> dict[str, str]:
+    if format == AUTO:
+        return {plain_path(file): tell_format(read_head(spark, file))[0] for file in files}
+    return dict.fromkeys(map(plain_path, files), "" if format == MIXED else format)
+
+
+def _kinds(converted: DataFrame) -> DataFrame:
+    return converted.select("format", sf.col("payload").isNull().alias("is_reject")).distinct()
+
+
+def _write_payloads(spark: SparkSession, converted: DataFrame, name: str, folder: str) -> dict[tuple[str, str], int]:
+    schema = REGISTRY[name].schema.json
+    own = converted.where((sf.col("format") == name) & sf.col("payload").isNotNull())
+    records = own.select(from_avro("payload", schema).alias("record")).select("record.*")
+    # Deflate is in the standard library of every reader; Spark's own default, snappy, is not.
+    records.write.format("avro").option("avroSchema", schema).option("compression", "deflate").save(folder)
+    operation = sf.coalesce(sf.col(".".join(operation_path(name))), sf.lit("(none)"))
+    counts = spark.read.format("avro").load(folder).groupBy(operation.alias("operation")).count().collect()
+    return {(name, row["operation"]): row["count"] for row in counts}
+
+
+def _write_rejects(spark: SparkSession, converted: DataFrame, folder: str) -> dict[str, int]:
+    rows = converted.where(sf.col("payload").isNull())
+    first = _first_lines(spark, converted)
+    placed = rows.join(sf.broadcast(first), ["file", "block"])
+    placed.select(
+        sf.base64("raw").alias("raw"),
+        "file",
+        (sf.col("first") + sf.col("index")).alias("line"),
+        "format",
+        "path",
+        "reason",
+    ).write.json(folder)
+    shape = "raw string, file string, line bigint, format string, path string, reason string"
+    counts = spark.read.schema(shape).json(folder).groupBy("format").count().collect()
+    return {row["format"] or "": row["count"] for row in counts}
+
+
+def _first_lines(spark: SparkSession, converted: DataFrame) -> DataFrame:
+    """Give the number of the first line of each block, counted from 1."""
+    blocks = converted.groupBy("file", "block").count().orderBy("file", "block").collect()
+    following: dict[str, int] = {}
+    rows = []
+    for row in blocks:
+        first = following.get(row["file"], 1)
+        following[row["file"]] = first + row["count"]
+        rows.append((row["file"], row["block"], first))
+    return spark.createDataFrame(rows, "file string, block bigint, first bigint")
+
+
+def _check_new(spark: SparkSession, folder: str) -> None:
+    jvm: Any = spark._jvm  # noqa: SLF001  Hadoop's file systems have no Python interface
+    path = jvm.org.apache.hadoop.fs.Path(folder)
+    if path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path):  # noqa: SLF001
+        raise FileError(folder, "a new folder", "one that exists")

@@ -1,0 +1,109 @@
+"""A SparkSession that has spark-avro, in the version of the installed pyspark, and bounds on what it decodes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from cdcavro import binary, text
+from cdcavro.errors import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+JAVA: Final = 17
+_GET_JAVA: Final = "install one (apt-get install openjdk-17-jre-headless, or adoptium.net) and set JAVA_HOME to it"
+_VERSION: Final = re.compile(r'version "(?:1\.)?([0-9]+)')
+_LIMITS: Final = {
+    "org.apache.avro.limits.bytes.maxLength": text.MAX_LENGTH,
+    "org.apache.avro.limits.string.maxLength": text.MAX_LENGTH,
+    "org.apache.avro.limits.collectionItems.maxLength": binary.MAX_COUNT,
+}
+_SCALA: Final = "2.13"
+_PACKAGES: Final = "spark.jars.packages"
+_OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+_LOADED: Final = "org.apache.spark.sql.avro.AvroDataToCatalyst"
+
+
+def session(
+    app_name: str = "cdcavro", *, master: str | None = None, config: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Give a SparkSession with the spark-avro jar and the decode limits.
+
+    `master` is Spark's, by default `local[*]` outside `spark-submit`; `config` is added to what is
+    set here, packages and Java options behind those of this function. The jar comes through Ivy.
+    Raises `SetupError`: no Java or one below 17, no pyspark, a session that runs already without
+    the jar. Source of the limits: Avro's SystemLimitException.
+    """
+    check_java()
+    try:
+        from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415
+        from pyspark.sql import SparkSession  # noqa: PLC0415  the one import that may be missing
+    except ImportError as error:
+        raise SetupError("pyspark is not installed: pip install 'cdcavro[spark]'") from error
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name)
+    if master is not None:
+        builder = builder.master(master)
+    for key, value in settings(config or {}).items():
+        builder = builder.config(key, value)
+    try:
+        made = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        message = f"Spark did not start; what it said stands above (is {coordinate()} to be had from here?)"
+        raise SetupError(message) from error
+    _check_jar(made)
+    return made
+
+
+def coordinate() -> str:
+    """Give the Maven coordinate of the spark-avro jar that fits the installed pyspark: `group:artifact:version`."""
+    import pyspark  # noqa: PLC0415  see session
+
+    jars = Path(pyspark.__file__).parent / "jars"
+    library = next(jars.glob("scala-library-*.jar"), None)
+    scala = ".".join(library.name.removeprefix("scala-library-").split(".")[:2]) if library else _SCALA
+    return f"org.apache.spark:spark-avro_{scala}:{pyspark.__version__}"
+
+
+def settings(config: Mapping[str, str]) -> dict[str, str]:
+    """Give the Spark settings of `session`, with `config` added."""
+    packages = [coordinate(), *filter(None, config.get(_PACKAGES, "").split(","))]
+    limits = " ".join(f"-D{name}={value}" for name, value in _LIMITS.items())
+    own = {_PACKAGES: ",".join(dict.fromkeys(packages)), "spark.sql.session.timeZone": "UTC"}
+    options = {key: f"{limits} {config.get(key, '')}".strip() for key in _OPTIONS}
+    return {**own, **{key: value for key, value in config.items() if key != _PACKAGES}, **options}
+
+
+def check_java() -> None:
+    """Check that there is a Java that Spark runs on. Raises `SetupError`."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if found is None:
+        where = f"JAVA_HOME={home} has no bin/java" if home else "there is no java on the PATH"
+        raise SetupError(f"Spark needs Java {JAVA} or newer, and {where}: {_GET_JAVA}")
+    try:
+        said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr  # noqa: S603
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SetupError(f"Spark needs Java {JAVA} or newer, and {found} does not run: {_GET_JAVA}") from error
+    version = _VERSION.search(said)
+    if version is None or int(version[1]) < JAVA:
+        which = f"{found} is Java {version[1]}" if version else f"{found} does not say its version"
+        raise SetupError(f"Spark needs Java {JAVA} or newer, and {which}: {_GET_JAVA}")
+
+
+def _check_jar(made: SparkSession) -> None:
+    from py4j.protocol import Py4JError  # noqa: PLC0415  see session
+
+    try:
+        made._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_LOADED)  # type: ignore[union-attr]  # noqa: SLF001
+    except Py4JError as error:
+        message = f"the Spark session that runs already has no {coordinate()}: start it with cdcavro.spark.session()"
+        raise SetupError(message) from error

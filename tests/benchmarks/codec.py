@@ -1,0 +1,122 @@
+"""How long encode and decode take, as a ratio to orjson + fastavro on the same messages in the same run.
+
+    python tests/benchmarks/codec.py
+
+The baseline is what one would write by hand: `orjson.loads` + `fastavro.schemaless_writer`, and
+`fastavro.schemaless_reader` + `orjson.dumps`, with the same schema. It is not exact (it rounds
+numbers and drops members), so that it does less work. Each figure is the median of rounds in which
+the two sides take turns; the ratio is that of the two medians, above 1 where cdcavro is faster.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import statistics
+import time
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+import orjson
+
+import cdcavro
+from cdcavro.attributes import field_rule
+from cdcavro.formats import get_format
+from cdcavro.types import Record, Type, Union
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SAMPLES = Path(str(resources.files("cdcavro") / "samples"))
+ROUNDS = 15
+MESSAGES = 60
+
+
+def messages(format: str) -> list[bytes]:
+    """Give the golden messages that orjson + fastavro can convert at all, and real ones where there are some."""
+    found = [path.read_bytes().strip() for path in sorted((SAMPLES / format).glob("*.json"))]
+    if format == "oms_canal":
+        found += [line for line in (SAMPLES / format / "shop.jsonl").read_bytes().split(b"\n") if line]
+    return [message for message in found if _is_convertible(message, format)]
+
+
+def _is_convertible(message: bytes, format: str) -> bool:
+    try:
+        Baseline(format).encode(message)
+    except ValueError:
+        return False
+    return True
+
+
+class Baseline:
+    """orjson + fastavro, by hand: the members that a map takes are put into it, `extras` stays empty."""
+
+    def __init__(self, format: str) -> None:
+        self._schema = fastavro.parse_schema(json.loads(cdcavro.load_schema(format).json))
+        self._rests = list(_rests(get_format(format).envelope, ()))
+
+    def encode(self, text: bytes) -> bytes:
+        """Turn text into a payload."""
+        record = orjson.loads(text)
+        record["extras"] = {}
+        for place, known, name in self._rests:
+            found = record
+            for member in place:
+                found = found.get(member) if found else None
+            if found:
+                found[name] = {key: found.pop(key) for key in list(found) if key not in known}
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, self._schema, record)
+        return out.getvalue()
+
+    def decode(self, payload: bytes) -> bytes:
+        """Turn a payload into text."""
+        return orjson.dumps(fastavro.schemaless_reader(io.BytesIO(payload), self._schema, None))
+
+
+def _rests(declared: Type, place: tuple[str, ...]) -> Any:
+    for branch in declared.branches if isinstance(declared, Union) else (declared,):
+        fields = branch.fields if isinstance(branch, Record) else ()
+        for one in fields:
+            if field_rule(one).members == "rest":
+                yield place, {field.name for field in fields}, one.name
+            yield from _rests(one.type, (*place, one.name))
+
+
+def timed(function: Callable[[bytes], Any], given: list[bytes]) -> float:
+    """Give the microseconds per call."""
+    repeats = max(1, MESSAGES * 5 // len(given))
+    start = time.perf_counter()
+    for _ in range(repeats):
+        for one in given:
+            function(one)
+    return (time.perf_counter() - start) / repeats / len(given) * 1e6
+
+
+def paired(ours: Callable[[], float], theirs: Callable[[], float]) -> tuple[float, float]:
+    """Let two measurements take turns and give the median of each."""
+    rounds = [(ours(), theirs()) for _ in range(ROUNDS)]
+    return statistics.median(one for one, _ in rounds), statistics.median(other for _, other in rounds)
+
+
+def row(name: str) -> str:
+    """Measure a format and give its row of the table."""
+    format, baseline, texts = get_format(name), Baseline(name), messages(name)
+    payloads = [format.encode(text) for text in texts]
+    size = sum(map(len, texts)) // len(texts)
+    up, up_base = paired(lambda: timed(format.encode, texts), lambda: timed(baseline.encode, texts))
+    down, down_base = paired(lambda: timed(format.decode, payloads), lambda: timed(baseline.decode, payloads))
+    return f"{name:32}{size:>7}{up:>11.1f}{up_base / up:>7.1f}{down:>11.1f}{down_base / down:>7.1f}"
+
+
+def main() -> None:
+    """Print the table."""
+    print(f"{'format':32}{'bytes':>7}{'encode µs':>11}{'ratio':>7}{'decode µs':>11}{'ratio':>7}")
+    for name in cdcavro.FORMATS:
+        print(row(name))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""What all tests share: where the samples of others lie, and how many examples hypothesis makes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+_EXAMPLES = os.environ.get("CDCAVRO_EXAMPLES", "")
+
+# The same examples each time, unless somebody asks for more: those are new ones.
+settings.register_profile(
+    "cdcavro",
+    max_examples=int(_EXAMPLES or 25),
+    derandomize=not _EXAMPLES,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("cdcavro")
+
+
+@pytest.fixture(scope="session")
+def shared_samples() -> Path:
+    """The samples that are read where they lie and never copied; a test that needs them is skipped without."""
+    folder = Path(__file__).resolve().parents[2] / "shared" / "samples"
+    if not folder.is_dir():
+        pytest.skip("the samples in ../shared are not here")
+    return folder

@@ -1,0 +1,37 @@
+"""One Spark session for all tests that need a JVM."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdcavro import spark as cdc
+
+# Times in tests are not UTC, so that nothing holds there only.
+os.environ["TZ"] = "Asia/Shanghai"
+time.tzset()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local session as `cdcavro.spark.session` makes it, with the SQL functions."""
+    made = cdc.session(
+        "cdcavro tests",
+        master="local[2]",
+        config={"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"},
+    )
+    made.sparkContext.setLogLevel("OFF")
+    cdc.register(made)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="session")
+def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for jars that Ivy fetches."""
+    return tmp_path_factory.mktemp("jars")

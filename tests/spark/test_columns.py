@@ -1,0 +1,118 @@
+"""`encode` and `decode` as Columns, and in SQL."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import functions as sf
+
+import cdcavro
+from cdcavro import spark as cdc
+
+GOOD = b'{"recordType":"DDL"}'
+PAYLOAD = cdcavro.encode(GOOD, "oms_default")
+EMPTY = "oms_default: $: expected JSON, got an empty line"
+NOT_UTF8 = "oms_default: $: expected UTF-8, got byte 0xff at byte 0"
+
+
+@pytest.fixture
+def lines(spark):
+    """A good message, two bad ones and a null."""
+    return spark.createDataFrame([(0, GOOD), (1, b""), (2, b"\xff{"), (3, None)], "place int, value binary")
+
+
+def test_encode_and_decode_are_columns_of_binary_and_string(spark):
+    """The Columns give what the functions give."""
+    frame = spark.createDataFrame([(GOOD.decode(),)], "value string")
+    both = frame.select(cdc.encode("value", "oms_default").alias("p")).select("p", cdc.decode("p", "oms_default"))
+    assert [field.dataType.simpleString() for field in both.schema] == ["binary", "string"]
+    assert [tuple(row) for row in both.collect()] == [(PAYLOAD, GOOD.decode())]
+
+
+def test_rejects_give_payload_or_error_and_null_for_null(lines):
+    """One bad message never fails a job."""
+    tried = lines.select("place", cdc.encode("value", "oms_default", rejects=True).alias("tried"))
+    kind = tried.schema["tried"].dataType.simpleString()
+    assert kind == "struct<payload:binary,error:struct<format:string,path:string,message:string>>"
+    rows = [row.tried.asDict(recursive=True) if row.tried else None for row in sorted(tried.collect())]
+    assert rows == [
+        {"payload": PAYLOAD, "error": None},
+        {"payload": None, "error": {"format": "oms_default", "path": "$", "message": EMPTY}},
+        {"payload": None, "error": {"format": "oms_default", "path": "$", "message": NOT_UTF8}},
+        None,
+    ]
+
+
+def test_rejects_can_be_filtered_by_their_own_error(lines):
+    """The plan holds the function once, although both the filter and the projection need it."""
+    tried = lines.select(cdc.encode("value", "oms_default", rejects=True).alias("tried"))
+    bad = tried.where("tried.error is not null").select("tried.error.message")
+    assert sorted(row.message for row in bad.collect()) == [EMPTY, NOT_UTF8]
+    plan = bad._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("ArrowEvalPython [") == 1
+
+
+def test_without_rejects_a_bad_message_fails_the_job_with_the_sentence(lines):
+    """The driver sees the project's sentence."""
+    with pytest.raises(PythonException) as caught:
+        lines.where("place = 1").select(cdc.encode("value", "oms_default")).collect()
+    assert EMPTY in str(caught.value)
+
+
+def test_a_payload_that_cannot_be_read_fails_the_job_with_the_sentence(spark):
+    """`decode` says where the payload ends."""
+    frame = spark.createDataFrame([(PAYLOAD[:-1],)], "payload binary")
+    with pytest.raises(PythonException) as caught:
+        frame.select(cdc.decode("payload", "oms_default")).collect()
+    expected = "oms_default: $: expected 1 byte, got 0 at byte 31, where the payload ends"
+    assert expected in str(caught.value)
+
+
+def test_a_string_column_with_invalid_utf8_is_a_reject_too(lines):
+    """Bytes that are not UTF-8 in a string column do not kill the batch."""
+    strings = lines.select(sf.col("value").cast("string").alias("value"))
+    tried = strings.select(cdc.encode("value", "oms_default", rejects=True).alias("tried"))
+    assert tried.where("tried.error is null and tried.payload is not null").count() == 1
+    assert tried.where(sf.col("tried.error.message") == NOT_UTF8).count() == 1
+
+
+@pytest.mark.parametrize("function", [cdc.encode, cdc.decode])
+def test_an_unknown_format_is_refused_when_the_column_is_made(spark, function):
+    """No job is started for it."""
+    with pytest.raises(cdcavro.UnknownFormatError) as caught:
+        function("value", "oms_cana")
+    assert str(caught.value) == "unknown format 'oms_cana': did you mean oms_canal?"
+
+
+def test_sql_encodes_decodes_and_tries(lines, spark):
+    """The four functions of `register`; the format may be a column."""
+    lines.createOrReplaceTempView("lines")
+    rows = spark.sql(
+        "SELECT cdc_encode(value, 'oms_default') AS p, cdc_decode(cdc_encode(value, 'oms_default'), 'oms_default') AS t"
+        " FROM lines WHERE place IN (0, 3) ORDER BY place"
+    ).collect()
+    assert [tuple(row) for row in rows] == [(PAYLOAD, GOOD.decode()), (None, None)]
+    rows = spark.sql(
+        "SELECT tried.error.message AS m FROM (SELECT cdc_try_encode(value, f) AS tried FROM lines CROSS JOIN"
+        " (VALUES ('oms_default'), ('oms_canal'), (NULL)) AS formats(f) WHERE place = 0)"
+    ).collect()
+    missing = "oms_canal: $.type: expected a required member, got none"
+    assert sorted(row.m or "" for row in rows) == ["", "", missing]
+
+
+def test_sql_with_an_unknown_format_fails_the_query_with_the_sentence(lines, spark):
+    """In SQL the name is known only when the query runs."""
+    lines.createOrReplaceTempView("lines")
+    with pytest.raises(PythonException, match="unknown format 'nope': known are oms_default, "):
+        spark.sql("SELECT cdc_encode(value, 'nope') FROM lines WHERE place = 0").collect()
+
+
+def test_the_printed_schema_can_stand_in_sql(lines, spark):
+    """No wire schema holds an apostrophe or a backslash, which SQL's quotes would trip over."""
+    lines.createOrReplaceTempView("lines")
+    schema = cdcavro.load_schema("oms_default").json
+    rows = spark.sql(
+        f"SELECT from_avro(cdc_encode(value, 'oms_default'), '{schema}').recordType AS r FROM lines WHERE place = 0"
+    ).collect()
+    assert [row.r for row in rows] == ["DDL"]
+    assert not any(char in cdcavro.load_schema(format).json for format in cdcavro.FORMATS for char in "'\\")

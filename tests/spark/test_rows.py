@@ -1,0 +1,67 @@
+"""Row images as maps of text."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql.avro.functions import from_avro
+
+import cdcavro
+from cdcavro import spark as cdc
+from cdcavro.spark.rows import text_batch
+
+VALUE = pa.struct(
+    [
+        ("member0", pa.bool_()),
+        ("member1", pa.int64()),
+        ("member2", pa.float64()),
+        ("member3", pa.string()),
+        ("member4", pa.struct([("text", pa.string())])),
+        ("member5", pa.struct([("text", pa.string())])),
+    ]
+)
+IMAGES = pa.array(
+    [[("a", {"member1": 1})], None, [], [("b", {"member2": 1e-4}), ("c", None)]], pa.map_(pa.string(), VALUE)
+)
+TEXTS = [[("a", "1")], None, [], [("b", "0.0001"), ("c", None)]]
+
+
+def test_a_row_image_has_the_digits_of_the_message(spark):
+    """Every kind of value, null and absent told apart."""
+    text = (
+        '{"recordType":"INSERT","postStruct":{"exact":1.20,"null":null,"true":true,"short":1.5,"whole":12345678.5,'
+        '"list":[1.0,{"a":1E5}],"text":"null","long":9223372036854775807,"big":18446744073709551616,"empty":""}}'
+    )
+    record = from_avro(cdc.encode("value", "oms_default"), cdcavro.load_schema("oms_default").json)
+    frame = spark.createDataFrame([(text,)], "value string").select(record.alias("r"))
+    row = frame.select(cdc.cdc_text("r.postStruct").alias("post"), cdc.cdc_text("r.prevStruct").alias("prev")).first()
+    assert row.prev is None
+    assert row.post == {
+        "exact": "1.20",
+        "null": None,
+        "true": "true",
+        "short": "1.5",
+        "whole": "12345678.5",
+        "list": '[1.0,{"a":1E5}]',
+        "text": "null",
+        "long": "9223372036854775807",
+        "big": "18446744073709551616",
+        "empty": "",
+    }
+
+
+@pytest.mark.parametrize("start", range(5))
+def test_a_batch_may_be_a_slice(start):
+    """Offsets and nulls of a slice are those of its own rows."""
+    assert text_batch(IMAGES.slice(start)).to_pylist() == TEXTS[start:]
+    assert text_batch(IMAGES.slice(start, 1)).to_pylist() == TEXTS[start : start + 1]
+
+
+def test_something_else_than_a_row_image_is_refused(spark):
+    """The error says what was expected and what came."""
+    with pytest.raises(PythonException, match=r"cdc_text takes a row image, .*, not string"):
+        spark.sql("SELECT cdc_text('a')").collect()
+    with pytest.raises(PythonException, match="a column value has 6 branches beside null, not 1"):
+        spark.sql("SELECT cdc_text(map('a', named_struct('member0', 1)))").collect()
+    assert spark.sql("SELECT cdc_text(NULL) AS t").first().t is None

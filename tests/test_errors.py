@@ -1,0 +1,169 @@
+"""The errors: one tree, each also a natural builtin, sentences bounded whatever a message holds."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import time
+
+import pytest
+from roundtrip import error_of
+
+import cdcavro
+from cdcavro.errors import json_path, shown
+
+_MEGABYTE = 1_000_000
+_ERRORS = [
+    (cdcavro.UnknownFormatError("x", ["a", "b"]), "unknown format 'x': known are a, b"),
+    (cdcavro.UnknownFormatError("oms_cannal", ["oms_canal"]), "unknown format 'oms_cannal': did you mean oms_canal?"),
+    (cdcavro.SchemaError("$.fields[0]", "name is missing"), "schema $.fields[0]: name is missing"),
+    (cdcavro.ResolutionError("$", "int cannot read long"), "schema $: int cannot read long"),
+    (cdcavro.MessageError("a", "b"), "message: $: expected a, got b"),
+    (cdcavro.TextError("JSON", "x", pointer="/a/0"), "message: $.a[0]: expected JSON, got x"),
+    (
+        cdcavro.StructureError("object", "array", pointer="/d", format="oms_canal"),
+        "oms_canal: $.d: expected object, got array",
+    ),
+    (cdcavro.UnknownMessageError("a message", "array"), "message: $: expected a message, got array"),
+    (
+        cdcavro.PayloadError("1 byte", "0", format="oms_default"),
+        "oms_default: $: expected 1 byte, got 0",
+    ),
+    (cdcavro.FileError("a.avro", "Avro", "JSON"), "a.avro: expected Avro, got JSON"),
+    (cdcavro.SetupError("Java is missing"), "Java is missing"),
+]
+_IDS = [type(error).__name__ for error, _ in _ERRORS]
+
+
+@pytest.mark.parametrize(("error", "sentence"), _ERRORS, ids=_IDS)
+def test_sentence_is_built_from_the_facts(error, sentence):
+    """Each error says where, what was expected and what came, in one sentence."""
+    assert str(error) == sentence
+
+
+@pytest.mark.parametrize("error", [error for error, _ in _ERRORS], ids=_IDS)
+def test_one_root_catches_all(error):
+    """Every error that the package shows is in the tree."""
+    assert isinstance(error, cdcavro.CdcAvroError)
+    assert getattr(cdcavro, type(error).__name__) is type(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "builtin"),
+    [
+        (cdcavro.UnknownFormatError, LookupError),
+        (cdcavro.SchemaError, ValueError),
+        (cdcavro.ResolutionError, cdcavro.SchemaError),
+        (cdcavro.MessageError, ValueError),
+        (cdcavro.TextError, cdcavro.MessageError),
+        (cdcavro.StructureError, cdcavro.MessageError),
+        (cdcavro.UnknownMessageError, cdcavro.MessageError),
+        (cdcavro.PayloadError, cdcavro.MessageError),
+        (cdcavro.FileError, ValueError),
+        (cdcavro.SetupError, RuntimeError),
+    ],
+)
+def test_error_is_the_natural_builtin_too(error, builtin):
+    """Who knows nothing of the tree catches what Python has for such a case."""
+    assert issubclass(error, builtin)
+
+
+def test_every_error_of_the_package_is_shown_here():
+    """The list above leaves none out but the root."""
+    public = {getattr(cdcavro, name) for name in cdcavro.__all__ if name.endswith("Error")}
+    assert public == {type(error) for error, _ in _ERRORS} | {cdcavro.CdcAvroError}
+
+
+@pytest.mark.parametrize("remade", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+@pytest.mark.parametrize("error", [error for error, _ in _ERRORS], ids=_IDS)
+def test_error_crosses_processes_with_its_facts(error, remade):
+    """Spark's workers send errors by pickle: the sentence and the attributes arrive."""
+    again = remade(error)
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert vars(again) == vars(error)
+
+
+def test_facts_are_attributes():
+    """An error of a message tells its format, path, pointer, expectation and what came."""
+    with pytest.raises(cdcavro.StructureError) as caught:
+        cdcavro.encode('{"type":"INSERT","data":[{},7]}', "oms_canal")
+    error = caught.value
+    assert (error.format, error.path, error.pointer) == ("oms_canal", "$.data[1]", "/data/1")
+    assert (error.expected, error.got, error.reason) == ("object", "number", "expected object, got number")
+
+
+@pytest.mark.parametrize(
+    "call", [lambda name: cdcavro.encode("{}", name), lambda name: cdcavro.decode(b"", name), cdcavro.load_schema]
+)
+def test_unknown_format_is_refused_by_each_function(call):
+    """A name nearly right is answered with the right one, any other with all there are."""
+    assert error_of(call, "oms-canal") == "unknown format 'oms-canal': did you mean oms_canal?"
+    assert error_of(call, "protobuf") == f"unknown format 'protobuf': known are {', '.join(cdcavro.FORMATS)}"
+    assert error_of(call, None).startswith("unknown format 'None': known are ")
+    assert error_of(call, ["oms_canal"]).startswith("unknown format ")
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [("a", "'a'"), ("it's", '"it\'s"'), ("é\n\0", r"'\xe9\n\x00'"), (1.5, "'1.5'"), ("\U0001f600", r"'\U0001f600'")],
+)
+def test_value_is_shown_as_ascii(value, sentence):
+    """A value of a message cannot break a line, a terminal or a log."""
+    assert shown(value) == sentence
+
+
+def test_value_is_shown_bounded():
+    """80 characters are shown, and that there are more."""
+    assert shown("x" * 80) == f"'{'x' * 80}'"
+    assert shown("x" * 81) == f"'{'x' * 80}...'"
+    assert len(shown("\0" * _MEGABYTE)) == 80 * 4 + 5
+
+
+@pytest.mark.parametrize(
+    ("pointer", "path"),
+    [
+        ("", "$"),
+        ("/a", "$.a"),
+        ("/", '$[""]'),
+        ("/a/0/b c", '$.a[0]["b c"]'),
+        ("/~0~1", '$["~/"]'),
+        ("/~01", '$["~1"]'),
+        ('/"', '$["\\""]'),
+        ("/it's", '$["it\'s"]'),
+        ("/\n", '$["\\n"]'),
+        ("/é", '$["\\xe9"]'),
+        ("/" + "n" * 100, f'$["{"n" * 80}..."]'),
+        ("/a" * 200, "$" + ".a" * 128 + "..."),
+    ],
+)
+def test_pointer_as_a_path(pointer, path):
+    """A path is a JSON path of ASCII characters, its length bounded."""
+    assert json_path(pointer) == path
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lambda name: cdcavro.encode(f'{{"type":"X","data":[{{"{name}":1,"{name}":2}}]}}', "oms_canal"),
+        lambda name: cdcavro.encode(f'{{"type":"X","sqlType":{{"{name}":[]}}}}', "oms_canal"),
+        lambda name: cdcavro.encode(f'{{"type":"X","es":"{name}"}}', "oms_canal"),
+        lambda name: cdcavro.encode(f'{{"type":"X","{name}":{{"{name}":"\\ud800"}}}}', "oms_canal"),
+        lambda name: cdcavro.encode(name, "oms_canal"),
+        lambda name: cdcavro.encode("{}", name),
+        lambda name: cdcavro.sniff(f'{{"{name}":1}}'),
+        lambda name: cdcavro.sniff("[" + ",".join(f'"{name[:1000]}"' for _ in range(100)) + "]"),
+        lambda name: cdcavro.parse_schema(f'{{"type":"{name}"}}'),
+        lambda name: cdcavro.parse_schema(f'{{"type":"enum","name":"E","symbols":["a-{name}"]}}'),
+        lambda name: cdcavro.parse_schema(f'{{"type":"fixed","name":"a.{name}","size":-1}}'),
+        lambda name: cdcavro.parse_schema(f'{{"type":"record","name":"R","fields":[{{"name":"a","type":"x{name}"}}]}}'),
+    ],
+)
+@pytest.mark.parametrize("name", ["n" * _MEGABYTE, "\U0001f600" * (_MEGABYTE // 4), "ab/~ " * (_MEGABYTE // 5)])
+def test_megabyte_name_does_not_blow_up_a_sentence(fault, name):
+    """However long the names of a message or schema are, an error is a short sentence of ASCII, soon."""
+    start = time.process_time()
+    sentence = error_of(fault, name)
+    assert len(sentence) < 2_500
+    assert sentence.isascii()
+    assert time.process_time() - start < 1

@@ -1,0 +1,93 @@
+"""`extras` put back into a record: what goes where, and which extras are refused."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import pytest
+from roundtrip import error_of
+
+from cdcavro import pointers
+from cdcavro.text import ExactNumber
+
+
+def _applied(record, extras):
+    pointers.apply(record, extras)
+    return record
+
+
+def test_value_takes_a_members_place():
+    """A text is parsed exactly and replaces what the field held."""
+    assert _applied({"a": 5}, {"/a": "5.00"}) == {"a": ExactNumber("5.00")}
+
+
+def test_value_is_put_beside_the_members():
+    """A pointer to a member that is not there adds it."""
+    assert _applied({}, {"/a": "null", "/b": "[1]", "/": "0"}) == {"a": None, "b": [1], "": 0}
+
+
+def test_empty_text_takes_a_member_away():
+    """The empty text stands for a member that was absent; there may be none to take."""
+    assert _applied({"a": None, "b": 1}, {"/a": "", "/c": ""}) == {"b": 1}
+
+
+def test_pointer_leads_into_objects_and_arrays():
+    """Each token is a name in an object and an index in an array; names are unescaped."""
+    record = {"data": [{}, {"a/b": {"~": 1}}], "0": {}}
+    assert _applied(record, {"/data/1/a~1b/~0": "2", "/0/1": "true"}) == {
+        "data": [{}, {"a/b": {"~": 2}}],
+        "0": {"1": True},
+    }
+
+
+def test_item_of_an_array_is_replaced():
+    """An item that was sent as another scalar takes its place back."""
+    assert _applied({"pk": ["1", "2"]}, {"/pk/1": "2"}) == {"pk": ["1", 2]}
+
+
+def test_order_does_not_matter():
+    """Whatever order a map's entries come in, the record is the same."""
+    extras = {"/a/x": "1", "/b": "", "/c": "{}", "/d/0": "null", "/a~1x": "2"}
+    made = [_applied({"a": {}, "b": 1, "d": [5]}, dict(order)) for order in itertools.permutations(extras.items())]
+    assert made == [{"a": {"x": 1}, "c": {}, "d": [None], "a/x": 2}] * len(made)
+
+
+@pytest.mark.parametrize(
+    ("extras", "sentence"),
+    [
+        ({"": "1"}, "$: expected a JSON pointer in extras, got ''"),
+        ({"a": "1"}, "$: expected a JSON pointer in extras, got 'a'"),
+        ({"/x/y": "1"}, "$.x.y: expected a parent in the record for a pointer in extras, got none"),
+        ({"/a/b/c": "1"}, "$.a.b.c: expected a parent in the record for a pointer in extras, got none"),
+        ({"/n/b": "1"}, "$.n.b: expected a parent in the record for a pointer in extras, got none"),
+        ({"/list/0/b": "1"}, "$.list[0].b: expected a parent in the record for a pointer in extras, got none"),
+        ({"/o": "{}", "/o/p": "1"}, "$.o.p: expected extras that lie apart, got one inside '/o'"),
+        ({"/o/p": "1", "/o": ""}, "$.o.p: expected extras that lie apart, got one inside '/o'"),
+        ({"/list/2": "1"}, "$.list[2]: expected an index below 2 in extras, got '2'"),
+        ({"/list/-1": "1"}, "$.list[\"-1\"]: expected an index below 2 in extras, got '-1'"),
+        ({"/list/01": "1"}, "$.list[01]: expected an index below 2 in extras, got '01'"),
+        ({"/list/": "1"}, "$.list[\"\"]: expected an index below 2 in extras, got ''"),
+        ({"/list/٠": "1"}, "$.list[\"\\u0660\"]: expected an index below 2 in extras, got '\\u0660'"),
+        ({"/list/9999999999/a": "1"}, "$.list[9999999999].a: expected an index below 2 in extras, got '9999999999'"),
+        ({"/list/0": ""}, "$.list[0]: expected JSON in extras, got an empty line"),
+        ({"/a": "{"}, "$.a: expected JSON in extras, got text that ends too early, at character 1"),
+        ({"/a": "1 2"}, "$.a: expected JSON in extras, got more than one value, from character 2"),
+        ({"/a": "NaN"}, "$.a: expected JSON in extras, got NaN, which is no JSON number"),
+        ({"/a": '{"b":{"c":1,"c":2}}'}, "$.a.b: expected each member once in extras, got 'c' twice"),
+        ({"/a": "[" * 128}, "$.a: expected at most 128 levels in extras, got a level more at byte 127"),
+        ({"/a" * 129: ""}, f"${'.a' * 128}...: expected at most 128 levels in extras, got more"),
+    ],
+    ids=lambda given: str(given)[:40],
+)
+def test_hostile_extras_are_refused(extras, sentence):
+    """No pointer may lead nowhere or into another's value, and no text goes in unchecked."""
+    record = {"a": 1, "n": None, "o": {}, "list": ["x", "y"]}
+    assert error_of(pointers.apply, record, extras) == f"message: {sentence}"
+
+
+def test_long_pointer_is_refused_soon():
+    """A pointer of half a million tokens is not compared with all that could lie above it."""
+    start = time.process_time()
+    assert len(error_of(pointers.apply, {}, {"/a" * 500_000: "1", "/b": "1"})) < 1_000
+    assert time.process_time() - start < 1

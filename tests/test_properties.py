@@ -1,0 +1,107 @@
+"""What holds for every message, payload and text, however hostile: shown on messages made from the schemas."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from roundtrip import assert_round_trip, exact, fast
+from strategies import damaged, repeating, strings, texts, values, written
+
+import cdcavro
+from cdcavro import text
+from cdcavro.formats import REGISTRY
+
+formats = pytest.mark.parametrize("format", cdcavro.FORMATS)
+
+
+@formats
+@given(data=st.data())
+def test_every_message_comes_back(format, data):
+    """Text to payload to text gives the same JSON value, both ways and through fastavro."""
+    assert_round_trip(format, data.draw(texts(format)))
+
+
+@formats
+@given(data=st.data())
+def test_member_given_twice_is_refused(format, data):
+    """A repeated member, anywhere and however it is escaped, is an error: one of two values would be lost."""
+    sent = data.draw(repeating(format))
+    assert fast(format, sent) is None
+    with pytest.raises(cdcavro.TextError) as caught:
+        cdcavro.encode(sent, format)
+    assert caught.value.expected == "each member once"
+
+
+@formats
+@given(data=st.data())
+def test_damaged_payload_is_refused_or_an_object(format, data):
+    """A payload with a bit flipped, cut short or lengthened never ends in another exception, nor in bad JSON."""
+    payload = cdcavro.encode(data.draw(texts(format)), format)
+    _assert_decodes_or_refuses(data.draw(damaged(payload)), format)
+
+
+@formats
+@given(payload=st.binary(max_size=60))
+def test_any_bytes_are_refused_or_an_object(format, payload):
+    """Bytes that nobody encoded give an object or a `PayloadError`."""
+    _assert_decodes_or_refuses(payload, format)
+
+
+def _assert_decodes_or_refuses(payload: bytes, format: str) -> None:
+    try:
+        decoded = cdcavro.decode(payload, format)
+    except cdcavro.PayloadError as error:
+        assert str(error).startswith(f"{format}: $")
+        assert len(str(error)) < 2_000
+    else:
+        assert isinstance(exact(decoded), dict)
+
+
+@formats
+@given(data=st.data())
+def test_damaged_text_is_refused_or_comes_back(format, data):
+    """Text with a bit flipped, cut short or lengthened is refused, or is another message that comes back."""
+    _assert_encodes_or_refuses(data.draw(damaged(data.draw(texts(format)).encode())), format)
+
+
+@formats
+@given(sent=st.binary(max_size=40) | strings | values.map(written))
+def test_any_text_is_refused_or_comes_back(format, sent):
+    """What is no message of the format gives a `MessageError`."""
+    _assert_encodes_or_refuses(sent, format)
+
+
+def _assert_encodes_or_refuses(sent: bytes | str, format: str) -> None:
+    try:
+        cdcavro.encode(sent, format)
+    except cdcavro.MessageError as error:
+        assert str(error).startswith(f"{format}: $")
+        assert fast(format, sent) is None
+    else:
+        assert_round_trip(format, sent)
+
+
+@given(data=st.data())
+def test_anything_is_sniffed_or_refused(data):
+    """`sniff` gives a format's name or an error of the project's, for any text, damaged or whole."""
+    whole = texts(data.draw(st.sampled_from(cdcavro.FORMATS)))
+    sent = data.draw(st.binary(max_size=40) | values.map(written) | whole | whole.map(str.encode).flatmap(damaged))
+    try:
+        assert cdcavro.sniff(sent) in cdcavro.FORMATS
+    except (cdcavro.TextError, cdcavro.UnknownMessageError) as error:
+        assert str(error).startswith("message: $")
+
+
+@formats
+@given(data=st.data())
+def test_writing_what_was_parsed_gives_the_payload_of_what_was_sent(format, data):
+    """`parse` and `write` are the two halves of the trip: the record comes back by them too."""
+    record = REGISTRY[format].parse(data.draw(texts(format)))
+    assert exact(cdcavro.decode(REGISTRY[format].write(record), format)) == exact(text.render(record))
+
+
+@given(value=values.map(written))
+def test_any_json_value_is_parsed_and_rendered_exactly(value):
+    """`text.parse` and `text.render` keep every digit."""
+    assert exact(text.render(text.parse(value))) == exact(value)
