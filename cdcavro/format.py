@@ -147,6 +147,8 @@ class Format:
 
     @cached_property
     def _structs(self) -> _Structs:
+        # Refuses what is no wire schema, before msgspec meets it.
+        EnvelopeWriter(self.envelope, {})
         return _Structs(self.envelope)
 
     @cached_property
@@ -214,6 +216,8 @@ def _reader(writer: Schema, reader: Schema) -> EnvelopeReader:
 
 
 def _getter(names: list[str]) -> Getter:
+    if not names:
+        return lambda _: ()
     if len(names) == 1:
         only = operator.attrgetter(names[0])
         return lambda value: (only(value),)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdcavro.attributes import enum_rule, field_rule, holds
 from cdcavro.binary import write_long, write_string
-from cdcavro.errors import SchemaError
+from cdcavro.errors import SchemaError, shown
 from cdcavro.notes import Notes
 from cdcavro.scalars import SCALARS, ColumnWriter, EnumWriter, ScalarWriter
 from cdcavro.text import escape
@@ -100,6 +100,8 @@ def _record(declared: Record, place: _Place) -> RecordWriter:
         if rule.members == "rest":
             rest = _writer(one.type, place, rule.missing)
             continue
+        if rule.name in members:
+            raise SchemaError(declared.name, f"two fields stand for the member {shown(rule.name)}")
         if rule.required:
             required.append(rule.name)
         members[rule.name] = _writer(one.type, place.member(rule.name), rule.missing)
@@ -123,4 +125,6 @@ def _union(declared: Union, place: _Place, missing: str) -> Writer:
             raise SchemaError(place.pointer or "$", "a union of variants holds scalars only")
         branches[i] = ScalarWriter(branch.name, place.pointer)
     own = {SCALARS[branch.name][0]: i for i, branch in others.items() if isinstance(branch, Primitive)}
+    if len(own) != len(others):
+        raise SchemaError(place.pointer or "$", "a union of variants holds one branch for each JSON type")
     return VariantWriter(branches, own, Missing(null, missing == "null", place.pointer))

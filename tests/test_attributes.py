@@ -184,6 +184,18 @@ def test_json_name_and_field_name_may_differ():
             "schema /b: a union of variants holds scalars only",
         ),
         (
+            [{"name": "b", "type": ["null", "int", "long"]}, _EXTRAS],
+            "schema /b: a union of variants holds one branch for each JSON type",
+        ),
+        (
+            [
+                {"name": "a", "type": ["null", "int"]},
+                {"name": "b", "type": ["null", "int"], "json": {"name": "a"}},
+                _EXTRAS,
+            ],
+            "schema M: two fields stand for the member 'a'",
+        ),
+        (
             [
                 {"name": "r", "type": {"type": "map", "values": "string"}, "json": {"members": "rest"}},
                 {"name": "b", "type": ["null", "int"]},
@@ -197,6 +209,14 @@ def test_schema_that_is_no_wire_schema(fields, sentence):
     """An envelope that the converter cannot write is refused when its plan is made, with the place."""
     format = Format("mine", parse_schema(json.dumps({"type": "record", "name": "M", "fields": fields})))
     assert error_of(format.encode, "{}") == sentence
+
+
+def test_record_may_have_no_fields():
+    """All members of a record without fields go into extras."""
+    fields = [{"name": "r", "type": ["null", {"type": "record", "name": "E", "fields": []}]}, _EXTRAS]
+    format = Format("mine", parse_schema(json.dumps({"type": "record", "name": "M", "fields": fields})))
+    for sent in (b'{"r":{}}', b'{"r":{"x":1.0}}', b"{}"):
+        assert format.decode(format.encode(sent)) == sent
 
 
 def test_wire_schema_is_a_record():

@@ -77,7 +77,12 @@ def settings(config: Mapping[str, str]) -> dict[str, str]:
     """Give the Spark settings of `session`, with `config` added."""
     packages = [coordinate(), *filter(None, config.get(_PACKAGES, "").split(","))]
     limits = " ".join(f"-D{name}={value}" for name, value in _LIMITS.items())
-    own = {_PACKAGES: ",".join(dict.fromkeys(packages)), "spark.sql.session.timeZone": "UTC"}
+    own = {
+        _PACKAGES: ",".join(dict.fromkeys(packages)),
+        "spark.sql.session.timeZone": "UTC",
+        # Workers would import whatever lies in the folder that the driver was started in.
+        "spark.executorEnv.PYTHONSAFEPATH": "1",
+    }
     options = {key: f"{limits} {config.get(key, '')}".strip() for key in _OPTIONS}
     return {**own, **{key: value for key, value in config.items() if key != _PACKAGES}, **options}
 

@@ -43,10 +43,17 @@ def test_settings_of_the_caller_are_added():
     assert found == {
         "spark.jars.packages": f"{coordinate()},a:b:1",
         "spark.sql.session.timeZone": "UTC",
+        "spark.executorEnv.PYTHONSAFEPATH": "1",
         "spark.y": "2",
         "spark.driver.extraJavaOptions": f"{limits} -Dx=1",
         "spark.executor.extraJavaOptions": limits,
     }
+
+
+def test_workers_import_what_the_driver_imports(spark, monkeypatch):
+    """Not what lies in the folder that the driver was started in, such as a checkout."""
+    found = spark.sparkContext.parallelize([0], 1).map(lambda _: __import__("cdcavro").__file__).collect()
+    assert found == [cdcavro.__file__]
 
 
 def test_without_java_one_sentence_says_how_to_get_it(monkeypatch, tmp_path):
