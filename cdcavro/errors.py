@@ -121,6 +121,22 @@ class PayloadError(MessageError):
     """Bytes that are not exactly one Avro datum of the schema."""
 
 
+class OrderError(CdcAvroError, ValueError):
+    """A change without a number of the source's order and without a place of arrival.
+
+    Attributes: `format` and `table` (str or None).
+    """
+
+    def __init__(self, format: str | None, table: str | None) -> None:
+        self.format = format
+        self.table = table
+        super().__init__(format, table)
+
+    def __str__(self) -> str:
+        table = "" if self.table is None else f" of {shown(self.table)}"
+        return f"{self.format or 'change'}: expected a position or a place to order the change{table} by, got none"
+
+
 class FileError(CdcAvroError, ValueError):
     """A file that is not what the command needs.
 

@@ -241,3 +241,18 @@ def kind(value: Any) -> str:
     'array'
     """
     return _KINDS[type(value)]
+
+
+def same(left: Any, right: Any) -> bool:
+    """Tell whether two JSON values are the same, digit for digit; 1, 1.0 and true are three values.
+
+    >>> same({"a": 1, "b": 2}, {"b": 2, "a": 1}), same(1, 1.0)
+    (True, False)
+    """
+    if type(left) is not type(right):
+        return False
+    if type(left) is dict:
+        return left.keys() == right.keys() and all(same(value, right[name]) for name, value in left.items())
+    if type(left) is list:
+        return len(left) == len(right) and all(map(same, left, right))
+    return left == right and (type(left) is not float or repr(left) == repr(right))

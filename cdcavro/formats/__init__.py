@@ -16,17 +16,20 @@ from cdcavro.formats import (
 )
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from cdcavro.format import Format
 
-REGISTRY: Final[dict[str, Format]] = {
-    "oms_default": oms_default.FORMAT,
-    "oms_default_extend_column_type": oms_default_extend_column_type.FORMAT,
-    "oms_canal": oms_canal.FORMAT,
-    "oms_dataworks": oms_dataworks.FORMAT,
-    "oms_shareplex": oms_shareplex.FORMAT,
-    "datahub_blob": datahub_blob.FORMAT,
-    "datahub_tuple": datahub_tuple.FORMAT,
+MODULES: Final[dict[str, ModuleType]] = {
+    "oms_default": oms_default,
+    "oms_default_extend_column_type": oms_default_extend_column_type,
+    "oms_canal": oms_canal,
+    "oms_dataworks": oms_dataworks,
+    "oms_shareplex": oms_shareplex,
+    "datahub_blob": datahub_blob,
+    "datahub_tuple": datahub_tuple,
 }
+REGISTRY: Final[dict[str, Format]] = {name: module.FORMAT for name, module in MODULES.items()}
 
 
 def get_format(name: str) -> Format:

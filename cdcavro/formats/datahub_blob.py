@@ -9,6 +9,146 @@ Source: DataHub message formats, "Blob message format", English and Chinese.
 * `ddlMeta` is base64 of Java-serialized bytes: carried as it is, never deserialized.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.change import DDL, Change, Column, Row, Source, replace, spelled
+from cdcavro.errors import StructureError
 from cdcavro.format import Format
+from cdcavro.instants import MILLISECOND, from_count, to_count
+from cdcavro.members import at, given, names_at, string_at, whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import tzinfo
 
 FORMAT = Format("datahub_blob")
+OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "TRANSACTION_BEGIN", "TRANSACTION_END")} | {
+    "GTID": "GTID",
+    "XACOMMIT": "XACOMMIT",
+    "XAROLLBACK": "XAROLLBACK",
+    "UPDATE_BEFOR": "UPDATE",
+    "UPDATE_BEFORE": "UPDATE",
+    "UPDATE_AFTER": "UPDATE",
+    "MHEARTBEAT": "HEARTBEAT",
+}
+SPELLINGS: Final = {op: op for op in OPERATIONS.values()} | {"HEARTBEAT": "MHEARTBEAT", "SNAPSHOT": "INSERT"}
+HALVES: Final = {"UPDATE_BEFOR": "BEFORE", "UPDATE_BEFORE": "BEFORE", "UPDATE_AFTER": "AFTER"}
+HALF_SPELLINGS: Final = {"BEFORE": "UPDATE_BEFOR", "AFTER": "UPDATE_AFTER"}
+FULL_LOAD: Final = "-1"
+VERSION: Final = "0.0.1"
+
+
+def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
+    """Give the change of a Blob message: a half for one of the two messages of an update."""
+    del zone
+    schema, payload = record.get("schema"), record["payload"]
+    operation = string_at(payload, "op") or ""
+    before, after = at(payload, "before", "dataColumn"), at(payload, "after", "dataColumn")
+    half = HALVES.get(operation) if before is None or after is None else None
+    _check_images(operation, half, before, after)
+    number = string_at(payload, "sequenceId")
+    is_full_load = operation == "INSERT" and number == FULL_LOAD
+    columns = at(schema, "dataColumn")
+    change = Change(
+        op="SNAPSHOT" if is_full_load else OPERATIONS.get(operation, "OTHER"),
+        half=half,
+        operation=operation,
+        source=Source(
+            format=FORMAT.name,
+            db_type=string_at(schema, "source", "dbType"),
+            db_version=string_at(schema, "source", "dbVersion"),
+            database=string_at(schema, "source", "dbName"),
+            schema=string_at(schema, "source", "schemaName"),
+            table=string_at(schema, "source", "tableName"),
+        ),
+        key=names_at(schema, "primaryKey"),
+        columns=None if columns is None else tuple(map(_column, columns)),
+        before=before,
+        after=after,
+        position=whole_number(number),
+        event_time=from_count(at(payload, "timestamp", "eventTime"), MILLISECOND),
+        system_time=from_count(at(payload, "timestamp", "systemTime"), MILLISECOND),
+        checkpoint_time=from_count(at(payload, "timestamp", "checkpointTime"), MILLISECOND),
+        ddl=string_at(payload, "ddl", "text"),
+        ddl_meta=string_at(payload, "ddl", "ddlMeta"),
+    )
+    return [change]
+
+
+def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+    """Give the Blob messages of changes; an update with both images is two, unless it came as one."""
+    del zone
+    return [_message(change) for one in changes for change in _halves(one) if _operation(change) is not None]
+
+
+def _check_images(operation: str, half: str | None, before: Row | None, after: Row | None) -> None:
+    if before is not None and (operation == "INSERT" or half == "AFTER"):
+        raise StructureError(f"no row before the change for {operation}", "some", pointer="/payload/before")
+    if after is not None and (operation == "DELETE" or half == "BEFORE"):
+        raise StructureError(f"no row after the change for {operation}", "some", pointer="/payload/after")
+
+
+def _halves(change: Change) -> list[Change]:
+    if change.op != "UPDATE" or change.half is not None or change.source.format == FORMAT.name:
+        return [change]
+    if change.before is None:
+        return [replace(change, half="AFTER")]
+    return [replace(change, half="BEFORE", after=None), replace(change, half="AFTER", before=None)]
+
+
+def _operation(change: Change) -> str | None:
+    if change.half is not None and change.source.format != FORMAT.name:
+        return HALF_SPELLINGS[change.half]
+    return spelled(change, FORMAT.name, SPELLINGS)
+
+
+def _message(change: Change) -> dict[str, Any]:
+    timestamp = {
+        "eventTime": to_count(change.event_time, MILLISECOND),
+        "systemTime": to_count(change.system_time, MILLISECOND),
+        "checkpointTime": to_count(change.checkpoint_time, MILLISECOND),
+    }
+    payload = {
+        "before": None if change.before is None else {"dataColumn": change.before},
+        "after": None if change.after is None else {"dataColumn": change.after},
+        "op": _operation(change),
+        "sequenceId": _sequence(change),
+        "timestamp": given(timestamp) or None,
+        "ddl": given({"text": change.ddl, "ddlMeta": change.ddl_meta}) or None,
+    }
+    return {"schema": _schema(change), "payload": given(payload), "version": VERSION}
+
+
+def _sequence(change: Change) -> str | None:
+    if change.op == "SNAPSHOT":
+        return FULL_LOAD
+    return str(change.position[0]) if change.position is not None and change.source.format in NUMBERED else None
+
+
+NUMBERED: Final = frozenset({"datahub_blob", "datahub_tuple"})
+
+
+def _schema(change: Change) -> dict[str, Any]:
+    source = change.source
+    columns = change.columns
+    members = {
+        "dataColumn": None if columns is None else [given({"name": one.name, "type": one.type}) for one in columns],
+        "primaryKey": None if change.key is None else list(change.key),
+        "source": given(
+            {
+                "dbType": source.db_type,
+                "dbVersion": source.db_version,
+                "dbName": source.database,
+                "schemaName": source.schema,
+                "tableName": source.table,
+            }
+        )
+        or None,
+    }
+    return given(members)
+
+
+def _column(declared: Any) -> Column:
+    return Column(name=string_at(declared, "name"), type=string_at(declared, "type"))

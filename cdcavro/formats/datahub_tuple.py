@@ -7,6 +7,88 @@ Source: DataHub message formats, "Tuple data format", English and Chinese.
 * No DDL and no heartbeats.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.change import Change, Row, Source, spelled
+from cdcavro.errors import StructureError
 from cdcavro.format import Format
+from cdcavro.formats.datahub_blob import NUMBERED
+from cdcavro.instants import MILLISECOND, from_count, to_count
+from cdcavro.members import given, string_at, whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import tzinfo
 
 FORMAT = Format("datahub_tuple")
+OPERATIONS: Final = {"I": "INSERT", "U": "UPDATE", "D": "DELETE"}
+SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "I"}
+METADATA: Final = (
+    "_sequence_id_",
+    "_operation_type_",
+    "_excute_time_",
+    "_source_table_",
+    "_before_image_",
+    "_after_image_",
+)
+_IMAGES: Final = {("Y", "N"): "BEFORE", ("N", "Y"): "AFTER"}
+
+
+def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
+    """Give the change of a Tuple record: a half for one of the two records of an update.
+
+    Without `_operation_type_` the images do not tell an insert from the second half of an update:
+    the change is then a half, to be paired by `_sequence_id_`. Raises `StructureError` for a record
+    without metadata columns, which is no change.
+    """
+    del zone
+    if not any(name in record for name in METADATA):
+        raise StructureError(f"one of the metadata columns {', '.join(METADATA)}", "none")
+    operation = string_at(record, "_operation_type_")
+    images = (string_at(record, "_before_image_"), string_at(record, "_after_image_"))
+    side = _IMAGES.get((images[0] or "", images[1] or ""))
+    if side is None:
+        raise StructureError("Y and N, or N and Y, as _before_image_ and _after_image_", f"{images[0]} and {images[1]}")
+    op = OPERATIONS.get(operation, "OTHER") if operation is not None else "UPDATE"
+    if (op, side) in (("INSERT", "BEFORE"), ("DELETE", "AFTER")):
+        raise StructureError(f"the other image for {operation}", f"the row {side.lower()} the change")
+    row = {name: value for name, value in record.items() if name not in METADATA}
+    change = Change(
+        op=op,
+        half=side if op == "UPDATE" else None,
+        operation=operation,
+        source=Source(format=FORMAT.name, table=string_at(record, "_source_table_")),
+        before=row if side == "BEFORE" else None,
+        after=row if side == "AFTER" else None,
+        position=whole_number(string_at(record, "_sequence_id_")),
+        event_time=from_count(record.get("_excute_time_"), MILLISECOND),
+    )
+    return [change]
+
+
+def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+    """Give the Tuple records of changes: two for an update; none for statements, heartbeats and transaction marks."""
+    del zone
+    return [
+        _record(change, image, side)
+        for change in changes
+        if spelled(change, FORMAT.name, SPELLINGS) is not None or change.half is not None
+        for image, side in ((change.before, "BEFORE"), (change.after, "AFTER"))
+        if image is not None
+    ]
+
+
+def _record(change: Change, image: Row, side: str) -> dict[str, Any]:
+    number = str(change.position[0]) if change.position is not None and change.source.format in NUMBERED else None
+    own = change.source.format == FORMAT.name
+    metadata = {
+        "_sequence_id_": number,
+        "_operation_type_": change.operation if own else SPELLINGS.get(change.op),
+        "_excute_time_": to_count(change.event_time, MILLISECOND),
+        "_source_table_": change.source.table,
+        "_before_image_": "Y" if side == "BEFORE" else "N",
+        "_after_image_": "Y" if side == "AFTER" else "N",
+    }
+    return image | given(metadata)

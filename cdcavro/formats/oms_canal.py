@@ -10,6 +10,135 @@ Alibaba Canal's.
 * Many real messages lack `es`, `ts`, `id`, `isDdl` and `sql`.
 """
 
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.change import DDL, Change, Column, Row, Source, replace, spelled
+from cdcavro.errors import StructureError
 from cdcavro.format import Format
+from cdcavro.instants import MILLISECOND, from_count, to_count
+from cdcavro.members import at, given, names_at, string_at
+from cdcavro.text import same
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import tzinfo
 
 FORMAT = Format("oms_canal")
+OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "GTID", "XACOMMIT", "XAROLLBACK")} | {
+    "MHEARTBEAT": "HEARTBEAT",
+}
+SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "INSERT"}
+
+
+def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
+    """Give a change for each row of a Canal message, or one for a statement."""
+    del zone
+    operation = string_at(record, "type") or ""
+    event, batch = from_count(record.get("es"), MILLISECOND), record.get("id")
+    whole = Change(
+        op=OPERATIONS.get(operation, "OTHER"),
+        operation=operation,
+        source=Source(format=FORMAT.name, database=string_at(record, "database"), table=string_at(record, "table")),
+        key=names_at(record, "pkNames"),
+        columns=_columns(record),
+        position=None if event is None else (event // MILLISECOND, *([batch] if type(batch) is int else [])),
+        event_time=event,
+        system_time=from_count(record.get("ts"), MILLISECOND),
+        transaction=string_at(record, "gtid"),
+        ddl=string_at(record, "sql") or None,
+    )
+    rows = record.get("data") or []
+    olds = record.get("old") or []
+    if len(olds) > len(rows):
+        raise StructureError(f"at most {len(rows)} rows in old, as in data", f"{len(olds)}", pointer="/old")
+    if not rows:
+        return [whole]
+    pairs = zip_longest(rows, olds)
+    return [_row(whole, row, old, i, len(rows)) for i, (row, old) in enumerate(pairs)]
+
+
+def _row(whole: Change, row: Row | None, old: Row | None, index: int, count: int) -> Change:
+    if whole.op == "DELETE":
+        if old is not None:
+            raise StructureError("no values before the change for DELETE", "some", pointer=f"/old/{index}")
+        return replace(whole, before=row, row=index, rows=count)
+    if whole.op == "INSERT" and old is not None:
+        raise StructureError("no values before the change for INSERT", "some", pointer=f"/old/{index}")
+    before = None if old is None else (row or {}) | old
+    changed = None if old is None else tuple(old)
+    return replace(whole, before=before, after=row, changed=changed, row=index, rows=count)
+
+
+def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+    """Give the Canal messages of changes; the rows of one message are put together again."""
+    del zone
+    wanted = [change for change in changes if spelled(change, FORMAT.name, SPELLINGS) is not None]
+    return [_message(rows) for rows in messages(wanted)]
+
+
+def messages(changes: Sequence[Change]) -> list[list[Change]]:
+    """Group the changes that came as rows of one message."""
+    groups: list[list[Change]] = []
+    for change in changes:
+        if change.row and groups and groups[-1][-1].row == change.row - 1 and groups[-1][-1].rows == change.rows:
+            groups[-1].append(change)
+        else:
+            groups.append([change])
+    return groups
+
+
+def _message(rows: list[Change]) -> dict[str, Any]:
+    first = rows[0]
+    source = first.source
+    images = [change.before if change.op == "DELETE" else change.after for change in rows]
+    has_rows = any(image is not None for image in images)
+    olds = [_old(change) for change in rows] if first.op in ("UPDATE", "OTHER") else []
+    columns = first.columns
+    own = source.format == FORMAT.name
+    scalars = {
+        "id": first.position[1] if own and first.position is not None and len(first.position) > 1 else None,
+        "database": source.database,
+        "table": source.table,
+        "isDdl": first.op in DDL,
+        "es": to_count(first.event_time, MILLISECOND),
+        "ts": to_count(first.system_time, MILLISECOND),
+        "sql": first.ddl or "",
+        "gtid": first.transaction,
+    }
+    return given(scalars) | {
+        "type": spelled(first, FORMAT.name, SPELLINGS),
+        "pkNames": list(first.key) if first.key is not None else None,
+        "sqlType": None if columns is None else {_name(one): one.code for one in columns if one.code is not None},
+        "mysqlType": None if columns is None else {_name(one): one.type for one in columns if one.type is not None},
+        "data": images if has_rows else None,
+        "old": olds if any(old is not None for old in olds) else None,
+    }
+
+
+def _old(change: Change) -> Row | None:
+    if change.before is None:
+        return None
+    after = change.after or {}
+    if change.changed is not None:
+        return {name: change.before[name] for name in change.changed if name in change.before}
+    return {name: value for name, value in change.before.items() if name not in after or not same(value, after[name])}
+
+
+def _columns(record: dict[str, Any]) -> tuple[Column, ...] | None:
+    types, codes = at(record, "mysqlType"), at(record, "sqlType")
+    if types is None and codes is None:
+        return None
+    names = dict.fromkeys([*(types or {}), *(codes or {})])
+    return tuple(Column(name=name, type=string_at(types, name), code=_code(codes, name)) for name in names)
+
+
+def _code(codes: Any, name: str) -> int | None:
+    code = at(codes, name)
+    return code if type(code) is int and -(2**31) <= code < 2**31 else None
+
+
+def _name(column: Column) -> str:
+    return column.name or ""

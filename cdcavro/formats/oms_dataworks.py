@@ -7,6 +7,96 @@ Source: OMS data formats, "Dataworks-compatible JSON message format".
 * `checkpointTime` is in seconds, the other times in milliseconds; `scn` may be the string `"null"`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.change import DDL, Change, Column, Source, spelled
 from cdcavro.format import Format
+from cdcavro.instants import MILLISECOND, SECOND, from_count, to_count
+from cdcavro.members import at, given, names_at, string_at, whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import tzinfo
 
 FORMAT = Format("oms_dataworks")
+OPERATIONS: Final = {
+    op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "HEARTBEAT", "TRANSACTION_BEGIN", "TRANSACTION_END")
+} | {op: op for op in ("GTID", "XACOMMIT", "XAROLLBACK")}
+SPELLINGS: Final = OPERATIONS | {"SNAPSHOT": "INSERT"}
+VERSION: Final = "2.0"
+
+
+def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
+    """Give the change of a Dataworks message."""
+    del zone
+    source, payload = at(record, "schema", "source"), record["payload"]
+    operation = string_at(payload, "op") or ""
+    scn = string_at(payload, "scn")
+    columns = at(record, "schema", "column")
+    change = Change(
+        op=OPERATIONS.get(operation, "OTHER"),
+        operation=operation,
+        source=Source(
+            format=FORMAT.name,
+            db_type=string_at(source, "dbType"),
+            db_version=string_at(source, "dbVersion"),
+            database=string_at(source, "dbName"),
+            schema=string_at(source, "schema"),
+            table=string_at(source, "table"),
+        ),
+        key=names_at(record, "schema", "pk"),
+        columns=None if columns is None else tuple(map(_column, columns)),
+        before=at(payload, "before", "data"),
+        after=at(payload, "after", "data"),
+        position=whole_number(scn),
+        event_time=from_count(at(payload, "timestamp", "eventTime"), MILLISECOND),
+        system_time=from_count(at(payload, "timestamp", "systemTime"), MILLISECOND),
+        checkpoint_time=from_count(at(payload, "timestamp", "checkpointTime"), SECOND),
+        ddl=string_at(payload, "ddl", "text"),
+    )
+    return [change]
+
+
+def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+    """Give the Dataworks messages of changes."""
+    del zone
+    return [_message(change) for change in changes if spelled(change, FORMAT.name, SPELLINGS) is not None]
+
+
+def _message(change: Change) -> dict[str, Any]:
+    timestamp = {
+        "eventTime": to_count(change.event_time, MILLISECOND),
+        "systemTime": to_count(change.system_time, MILLISECOND),
+        "checkpointTime": to_count(change.checkpoint_time, SECOND),
+    }
+    own = change.source.format == FORMAT.name
+    payload = {
+        "before": None if change.before is None else {"data": change.before},
+        "after": None if change.after is None else {"data": change.after},
+        "op": spelled(change, FORMAT.name, SPELLINGS),
+        "timestamp": given(timestamp),
+        "ddl": None if change.ddl is None else {"text": change.ddl},
+    }
+    if own and change.position is not None:
+        payload["scn"] = str(change.position[0])
+    schema = _schema(change)
+    return {"version": VERSION, **({"schema": schema} if schema else {}), "payload": payload}
+
+
+def _schema(change: Change) -> dict[str, Any]:
+    source = change.source
+    if change.op == "HEARTBEAT" and source.table is None:
+        return {}
+    named = given({"dbType": source.db_type, "dbName": source.database, "table": source.table})
+    schema: dict[str, Any] = {"source": named | {"dbVersion": source.db_version, "schema": source.schema}}
+    if change.columns is not None:
+        schema["column"] = [given({"name": one.name, "type": one.type}) for one in change.columns]
+    if change.key is not None:
+        schema["pk"] = list(change.key)
+    return schema
+
+
+def _column(declared: Any) -> Column:
+    return Column(name=string_at(declared, "name"), type=string_at(declared, "type"))

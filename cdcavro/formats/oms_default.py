@@ -9,6 +9,136 @@ Source: OMS data formats, "Default JSON message format".
 * Binary values are base64; DECIMAL and 64-bit values are JSON numbers of any length.
 """
 
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.change import DDL, Change, Row, Source, spelled
 from cdcavro.format import Format
+from cdcavro.instants import SECOND, from_count, to_count
+from cdcavro.members import at, given, string_at
+from cdcavro.scalars import plain_text
+from cdcavro.statements import statement_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import tzinfo
 
 FORMAT = Format("oms_default")
+OPERATIONS: Final = {
+    "INSERT": "INSERT",
+    "UPDATE": "UPDATE",
+    "DELETE": "DELETE",
+    "ROW": "SNAPSHOT",
+    "HEARTBEAT": "HEARTBEAT",
+}
+SPELLINGS: Final = {op: spelled for spelled, op in OPERATIONS.items()} | dict.fromkeys(DDL, "DDL")
+SEPARATORS: Final = ("\x01", "/u0001")
+_SECONDS_DIGITS: Final = 10
+_SEQUENCE: Final = re.compile(r"[0-9]{10,15}", re.ASCII)
+
+
+def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
+    """Give the change of a Default record."""
+    del zone
+    return [change_of(record, FORMAT.name, record.get("prevStruct"), record.get("postStruct"))]
+
+
+def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+    """Give the Default records of changes; a transaction mark has none."""
+    del zone
+    return [record_of(change, FORMAT.name) for change in changes if spelled(change, FORMAT.name, SPELLINGS) is not None]
+
+
+def change_of(record: dict[str, Any], format: str, before: Row | None, after: Row | None) -> Change:
+    """Give the change of a record of the Default family, its images given."""
+    meta = at(record, "allMetaData")
+    operation = string_at(record, "recordType") or ""
+    ddl = string_at(after, "ddl") if operation == "DDL" and after is not None and set(after) == {"ddl"} else None
+    op = OPERATIONS.get(operation, "OTHER") if operation != "DDL" else statement_kind(ddl or "")
+    db_type = string_at(meta, "dbType")
+    tenant, database = _database(string_at(meta, "db"), db_type)
+    return Change(
+        op=op,
+        operation=operation,
+        source=Source(
+            format=format, db_type=db_type, tenant=tenant, database=database, table=string_at(meta, "table_name")
+        ),
+        key=_split(string_at(meta, "record_primary_key")),
+        before=before,
+        after=None if ddl is not None else after,
+        position=sequence(at(meta, "storeDataSequence")),
+        event_time=from_count(at(meta, "timestamp"), SECOND),
+        checkpoint_time=from_count(at(meta, "checkpoint"), SECOND) if op != "SNAPSHOT" else None,
+        transaction=string_at(meta, "uniqueId"),
+        ddl=ddl,
+    )
+
+
+def record_of(change: Change, format: str) -> dict[str, Any]:
+    """Give the record of the Default family of a change."""
+    source = change.source
+    timestamp = to_count(change.event_time, SECOND)
+    checkpoint = to_count(change.checkpoint_time, SECOND)
+    key = change.key or ()
+    image = change.before if change.before is not None else change.after
+    values = [plain_text(image[name]) for name in key if image is not None and type(image.get(name)) not in _NO_TEXT]
+    meta = {
+        "checkpoint": None if checkpoint is None else str(checkpoint),
+        "record_primary_key": SEPARATORS[0].join(key) if change.key is not None else None,
+        "source_identity": None,
+        "record_primary_value": SEPARATORS[0].join(values) if key and len(values) == len(key) else None,
+        "dbType": source.db_type,
+        "table_name": source.table,
+        "db": f"{source.tenant}.{source.database}" if source.tenant is not None else source.database,
+    }
+    optional = {
+        "storeDataSequence": _number(change.position) if source.format in SEQUENCED else None,
+        "timestamp": None if timestamp is None else str(timestamp),
+        "uniqueId": change.transaction,
+    }
+    return {
+        "prevStruct": change.before,
+        "postStruct": {"ddl": change.ddl} if change.ddl is not None else change.after,
+        "allMetaData": meta | given(optional),
+        "recordType": spelled(change, format, SPELLINGS),
+    }
+
+
+SEQUENCED: Final = frozenset({"oms_default", "oms_default_extend_column_type"})
+_NO_TEXT: Final = (type(None), dict, list)
+
+
+def sequence(value: Any) -> tuple[int, ...] | None:
+    """Give the two parts of a `storeDataSequence`: seconds and a number of up to five digits.
+
+    The padding of the number is not documented, so that the digits are not compared as one number.
+
+    >>> sequence(160934467100012)
+    (1609344671, 12)
+    """
+    digits = str(value) if type(value) is int else value
+    if type(digits) is not str or not _SEQUENCE.fullmatch(digits):
+        return None
+    return int(digits[:_SECONDS_DIGITS]), int(digits[_SECONDS_DIGITS:] or "0")
+
+
+def _number(position: tuple[int, ...] | None) -> int | None:
+    return int(f"{position[0]}{position[1]}") if position is not None and len(position) == 2 else None  # noqa: PLR2004
+
+
+def _database(name: str | None, db_type: str | None) -> tuple[str | None, str | None]:
+    kind = (db_type or "").upper()
+    if name is not None and (kind == "OCEANBASE" or kind.startswith("OB_")):
+        tenant, dot, database = name.partition(".")
+        if dot:
+            return tenant, database
+    return None, name
+
+
+def _split(names: str | None) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    separator = next((one for one in SEPARATORS if one in names), SEPARATORS[0])
+    return tuple(names.split(separator))

@@ -6,6 +6,54 @@ Source: OMS data formats, "DefaultExtendColumnType-compatible JSON message forma
 * A DELETE has its types in `prevStruct`; DDL and heartbeats have none and look like `oms_default`'s.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.change import Change, Column, Row, replace, spelled
 from cdcavro.format import Format
+from cdcavro.formats.oms_default import SPELLINGS, change_of, record_of
+from cdcavro.members import at, string_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import tzinfo
 
 FORMAT = Format("oms_default_extend_column_type")
+_TYPES: Final = "__light_type"
+
+
+def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
+    """Give the change of a record, `__light_type` taken out of its images."""
+    del zone
+    before, after = record.get("prevStruct"), record.get("postStruct")
+    change = change_of(record, FORMAT.name, _columns_only(before), _columns_only(after))
+    types = at(after, _TYPES) if at(after, _TYPES) is not None else at(before, _TYPES)
+    if type(types) is not dict:
+        return [change]
+    columns = tuple(Column(name=name, type=string_at(types, name, "schemaType")) for name in types)
+    return [replace(change, columns=columns)]
+
+
+def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+    """Give the records of changes, declared types put into their images; a transaction mark has none."""
+    del zone
+    records = []
+    for change in changes:
+        if spelled(change, FORMAT.name, SPELLINGS) is not None:
+            record = record_of(change, FORMAT.name)
+            records.append(record | {name: _typed(record[name], change) for name in ("prevStruct", "postStruct")})
+    return records
+
+
+def _columns_only(image: Row | None) -> Row | None:
+    if image is None or _TYPES not in image:
+        return image
+    return {name: value for name, value in image.items() if name != _TYPES}
+
+
+def _typed(image: Row | None, change: Change) -> Row | None:
+    if image is None or change.columns is None or change.ddl is not None:
+        return image
+    types = {column.name: {"schemaType": column.type} for column in change.columns if column.name is not None}
+    return image | {_TYPES: types}

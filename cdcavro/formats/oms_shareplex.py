@@ -8,6 +8,95 @@ Source: OMS data formats, "SharePlex-compatible JSON message format".
 * `size` and `idx` occur in samples only.
 """
 
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.change import Change, Row, Source, spelled
+from cdcavro.errors import StructureError
 from cdcavro.format import Format
+from cdcavro.formats.oms_default import sequence
+from cdcavro.instants import from_local, to_local
+from cdcavro.members import at, given, string_at, whole_number
+from cdcavro.text import same
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import tzinfo
 
 FORMAT = Format("oms_shareplex")
+OPERATIONS: Final = {"ins": "INSERT", "upd": "UPDATE", "del": "DELETE"}
+SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "ins"}
+_PLACE: Final = re.compile(r"([0-9]{1,18})/[0-9]{1,18}", re.ASCII)
+
+
+def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
+    """Give the change of a SharePlex message; its times are instants only in a zone."""
+    meta, data, key = record["meta"], record.get("data"), record.get("key")
+    operation = string_at(meta, "op") or ""
+    op = OPERATIONS.get(operation, "OTHER")
+    if op in ("INSERT", "DELETE") and key:
+        raise StructureError(f"no row before the change for {operation}", "some", pointer="/key")
+    database, dot, table = (string_at(meta, "table") or "").partition(".")
+    change = Change(
+        op=op,
+        operation=operation,
+        source=Source(
+            format=FORMAT.name, database=database if dot else None, table=(table if dot else database) or None
+        ),
+        before=data if op == "DELETE" else key,
+        after=None if op == "DELETE" else _after(op, data, key),
+        changed=tuple(data) if op == "UPDATE" and data is not None else None,
+        position=_position(meta),
+        event_time=from_local(at(meta, "time"), zone),
+        system_time=from_local(at(meta, "posttime"), zone),
+        transaction=string_at(meta, "trans"),
+    )
+    return [change]
+
+
+def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+    """Give the SharePlex messages of changes; there are none for statements, heartbeats and transaction marks."""
+    return [_message(change, zone) for change in changes if spelled(change, FORMAT.name, SPELLINGS) is not None]
+
+
+def _after(op: str, data: Row | None, key: Row | None) -> Row | None:
+    return data if op != "UPDATE" or key is None or data is None else key | data
+
+
+def _message(change: Change, zone: tzinfo | None) -> dict[str, Any]:
+    source = change.source
+    table = (
+        None
+        if source.table is None
+        else source.table
+        if source.database is None
+        else f"{source.database}.{source.table}"
+    )
+    meta = {
+        "posttime": to_local(change.system_time, zone),
+        "op": spelled(change, FORMAT.name, SPELLINGS),
+        "time": to_local(change.event_time, zone),
+        "table": table,
+        "trans": change.transaction,
+    }
+    data = change.before if change.op == "DELETE" else _changed(change)
+    key = change.before if change.op in ("UPDATE", "OTHER") else None
+    return given({"data": data, "meta": given(meta), "key": key})
+
+
+def _changed(change: Change) -> Row | None:
+    after = change.after
+    if change.op != "UPDATE" or after is None:
+        return after
+    if change.changed is not None:
+        return {name: after[name] for name in change.changed if name in after}
+    before = change.before or {}
+    return {name: value for name, value in after.items() if name not in before or not same(value, before[name])}
+
+
+def _position(meta: dict[str, Any]) -> tuple[int, ...] | None:
+    first = sequence(at(meta, "scn")) or whole_number(string_at(meta, "scn")) or whole_number(string_at(meta, "seq"))
+    place = _PLACE.fullmatch(string_at(meta, "idx") or "")
+    return first if first is None or place is None else (*first, int(place[1]))

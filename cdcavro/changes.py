@@ -1,0 +1,90 @@
+"""Messages to changes and back, in any format.
+
+What a change does not hold of its message is found by comparison: the message that the format makes
+of the bare changes is held against the one that came, and every difference is kept in
+`Change.members`, of use to the same format only. So a message comes back whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro import pointers
+from cdcavro.change import Change, replace
+from cdcavro.comparison import ABSENT, differences
+from cdcavro.errors import MessageError
+from cdcavro.formats import MODULES, get_format
+from cdcavro.text import render
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import tzinfo
+
+WHOLE: Final = ""
+
+
+def to_changes(message: bytes | str, format: str, *, zone: tzinfo | None = None) -> list[Change]:
+    """Give the changes of a message: one for each row that it holds, or one for anything else.
+
+    `zone` is that of the source: times that come as text without a zone are instants only with it.
+    Raises `UnknownFormatError`, `TextError`, `StructureError`.
+
+    >>> to_changes('{"meta":{"op":"del"},"data":{"id":7}}', "oms_shareplex")[0].before
+    {'id': 7}
+    """
+    record = get_format(format).parse(message)
+    try:
+        changes: list[Change] = MODULES[format].to_changes(record, zone)
+        bare = MODULES[format].from_changes(changes, zone)
+    except MessageError as error:
+        error.format = format
+        raise
+    members = _members(bare, record)
+    return [replace(changes[0], members=members), *changes[1:]] if members else changes
+
+
+def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None = None) -> list[bytes]:
+    """Give the messages of changes as UTF-8 JSON text; changes that the format has no message for give none.
+
+    Raises `UnknownFormatError`; `PayloadError` for `members` that do not fit their change.
+
+    >>> from_changes(to_changes('{"recordType":"HEARTBEAT"}', "oms_default"), "oms_default")
+    [b'{"recordType":"HEARTBEAT"}']
+    """
+    return [render(record) for record in records(changes, format, zone)]
+
+
+def records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) -> list[Any]:
+    """Give the messages of changes as JSON values. Raises as `from_changes`."""
+    get_format(format)
+    found: list[Any] = []
+    for group in _groups(changes):
+        made = MODULES[format].from_changes(group, zone)
+        members = group[0].members
+        if members and group[0].source.format == format:
+            if WHOLE in members:
+                made = [get_format(format).parse(members[WHOLE])]
+            else:
+                pointers.apply(made[0], members)
+        found += made
+    return found
+
+
+def _members(bare: list[Any], record: Any) -> dict[str, str]:
+    if len(bare) != 1:
+        return {WHOLE: render(record).decode()}
+    return {
+        pointer: "" if came is ABSENT else render(came).decode() for pointer, _, came in differences(bare[0], record)
+    }
+
+
+def _groups(changes: Sequence[Change]) -> list[list[Change]]:
+    """Put the changes that came in one message together."""
+    groups: list[list[Change]] = []
+    for change in changes:
+        last = groups[-1][-1] if groups else None
+        if last is not None and change.row and (change.row, change.rows) == (last.row + 1, last.rows):
+            groups[-1].append(change)
+        else:
+            groups.append([change])
+    return groups

@@ -1,0 +1,76 @@
+"""The two halves of an update, joined: DataHub sends them as two messages with one sequence number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.change import Change, Source, replace
+from cdcavro.errors import StructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+PENDING: Final = 10_000
+Identity = tuple[Source, tuple[int, ...] | None]
+
+
+class Halves:
+    """Joins halves as they come, in any order; everything else passes through.
+
+    At most 10,000 halves wait for their other half, so that memory is bounded.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[Identity, Change] = {}
+
+    def add(self, change: Change) -> Iterator[Change]:
+        """Give the changes that are complete now. Raises `StructureError` when too many halves wait."""
+        if change.half is None:
+            yield change
+            return
+        identity = identity_of(change)
+        other = self._waiting.pop(identity, None)
+        if other is None or change.position is None:
+            self._waiting[identity] = change
+        elif other.half == change.half:
+            raise StructureError("the other half of the update", f"the {change.half} half twice")
+        else:
+            yield join(other, change)
+        if len(self._waiting) > PENDING:
+            raise StructureError(f"at most {PENDING} halves without their other half", "one more")
+
+    def waiting(self) -> list[Change]:
+        """Give the halves that wait, as they are."""
+        return list(self._waiting.values())
+
+    def finish(self) -> Iterator[Change]:
+        """Give what waits and is whole alone.
+
+        A record whose operation is not stated is an insert or a delete if no other half came.
+        Raises `StructureError` for the half of an update without its other half.
+        """
+        for change in self._waiting.values():
+            if change.operation is not None:
+                missing = "BEFORE" if change.half == "AFTER" else "AFTER"
+                raise StructureError(f"the {missing} half of the update too", f"the {change.half} half alone")
+            yield replace(change, op="INSERT" if change.half == "AFTER" else "DELETE", half=None)
+        self._waiting.clear()
+
+
+def identity_of(change: Change) -> Identity:
+    """Give what the two halves of an update have in common: their table and their number."""
+    return change.source, change.position
+
+
+def join_halves(changes: Iterable[Change]) -> Iterator[Change]:
+    """Join the halves among changes; the joined change stands where the second half stood. Raises `StructureError`."""
+    halves = Halves()
+    for change in changes:
+        yield from halves.add(change)
+    yield from halves.finish()
+
+
+def join(one: Change, other: Change) -> Change:
+    """Join two halves of an update into one change; what belongs to the message is that of the second half."""
+    before, after = (one, other) if one.half == "BEFORE" else (other, one)
+    return replace(other, op="UPDATE", half=None, operation=None, before=before.before, after=after.after, members=None)

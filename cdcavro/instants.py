@@ -1,0 +1,76 @@
+"""Instants as formats spell them, to microseconds since the epoch, UTC, and back; exactly or not at all."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.text import MAX_LONG, MIN_LONG
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+SECOND: Final = 1_000_000
+MILLISECOND: Final = 1_000
+_INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,18})", re.ASCII)
+_LOCAL: Final = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?", re.ASCII
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def from_count(value: Any, unit: int) -> int | None:
+    """Give the instant of a count of `unit` microseconds since the epoch, a number or its text.
+
+    None for anything else, for a negative count (DataHub's full loads say -1) and beyond 64 bits.
+
+    >>> from_count("1609344671", SECOND)
+    1609344671000000
+    """
+    if type(value) is str and _INTEGER.fullmatch(value):
+        value = int(value)
+    if type(value) is not int or value < 0 or value * unit > MAX_LONG:
+        return None
+    return value * unit
+
+
+def to_count(instant: int | None, unit: int) -> int | None:
+    """Give an instant as a count of `unit` microseconds since the epoch; None if that is not exact.
+
+    >>> to_count(1_500_000, SECOND), to_count(1_500_000, MILLISECOND)
+    (None, 1500)
+    """
+    return None if instant is None or instant % unit or not MIN_LONG <= instant <= MAX_LONG else instant // unit
+
+
+def from_local(value: Any, zone: tzinfo | None) -> int | None:
+    """Give the instant of a local time `YYYY-MM-DDTHH:mm:ss[.ffffff]` in a zone.
+
+    None without a zone, for anything else, and where the zone has that time twice or never
+    (summer time): nothing is guessed.
+    """
+    found = _LOCAL.fullmatch(value) if zone is not None and type(value) is str else None
+    if found is None:
+        return None
+    fraction = (found[7] or "").ljust(6, "0")
+    try:
+        local = datetime(*map(int, found.group(1, 2, 3, 4, 5, 6)), int(fraction), tzinfo=zone)  # type: ignore[misc,arg-type]
+    except ValueError:
+        return None
+    if local.utcoffset() != local.replace(fold=1).utcoffset():
+        return None
+    return (local - _EPOCH) // _MICROSECOND
+
+
+def to_local(instant: int | None, zone: tzinfo | None) -> str | None:
+    """Give an instant as the local time `YYYY-MM-DDTHH:mm:ss` in a zone; None where `from_local` would not read it."""
+    if instant is None or zone is None:
+        return None
+    try:
+        local = (_EPOCH + timedelta(microseconds=instant)).astimezone(zone)
+    except OverflowError:
+        return None
+    text = local.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    return text if from_local(text, zone) == instant else None

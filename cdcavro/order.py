@@ -1,0 +1,78 @@
+"""The order of changes, and the shards within which it holds."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.change import Change, replace
+from cdcavro.errors import OrderError
+from cdcavro.scalars import plain_text
+from cdcavro.text import render, same
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Key = tuple[int, tuple[int, ...], tuple[Any, ...], int]
+_RANDOM_SHARDS: Final = frozenset({"datahub_tuple"})
+
+
+def order_key(change: Change) -> Key:
+    """Give the key that sorts the changes of one table.
+
+    A row of a full load comes before any change; then the format's own numbers, the place of
+    arrival (topic, partition, offset, or file and line), and the row in the message. Raises
+    `OrderError` for a change that has neither numbers nor a place: its order is not guessed.
+    """
+    if change.position is None and change.place is None:
+        raise OrderError(change.source.format, change.source.table)
+    is_change = int(change.op != "SNAPSHOT")
+    position = change.position if is_change and change.position is not None else ()
+    return is_change, position, _arrival(change), change.row
+
+
+def _arrival(change: Change) -> tuple[Any, ...]:
+    place = change.place
+    if place is None:
+        return ()
+    if place.topic is not None:
+        return place.topic, place.partition or 0, place.offset or 0
+    return place.file or "", 0, place.line or 0
+
+
+def split_key_change(change: Change) -> list[Change]:
+    """Give an update that changed the primary key as a delete and an insert; any other change as it is.
+
+    A merge by key needs them so; Debezium sends them so, Canal does not.
+    """
+    before, after = change.before, change.after
+    if change.op != "UPDATE" or not change.key or before is None or after is None:
+        return [change]
+    if all(same(before.get(name), after.get(name)) for name in change.key):
+        return [change]
+    return [
+        replace(change, op="DELETE", after=None, changed=None),
+        replace(change, op="INSERT", before=None, changed=None),
+    ]
+
+
+def shard(change: Change, count: int, *, choose: Callable[[int], int] = random.randrange) -> int:
+    """Give the shard of a change, from 0 to `count` - 1, as DataHub chooses it.
+
+    By the values of the primary key; without one by the table's name, but in Tuple topics at random
+    (`choose`). Order holds only within a shard. Source: DataHub message formats, "Sharding strategies".
+    """
+    if count < 1:
+        raise ValueError(f"a number of shards from 1, not {count}")
+    image = change.before if change.before is not None else change.after
+    table = [change.source.database, change.source.schema, change.source.table]
+    if change.key and image is not None and all(name in image for name in change.key):
+        return zlib.crc32(render([*table, *(_key_text(image[name]) for name in change.key)])) % count
+    if change.source.format in _RANDOM_SHARDS:
+        return choose(count)
+    return zlib.crc32(render(table)) % count
+
+
+def _key_text(value: Any) -> str:
+    return render(value).decode() if type(value) in (dict, list, type(None)) else plain_text(value)

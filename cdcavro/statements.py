@@ -1,0 +1,42 @@
+"""What kind of statement a DDL text is, by its first words, in the names that formats use."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SKIPPED: Final = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|/\*(?!!).*?\*/|/\*![0-9]*|\*/|\()+", re.DOTALL)
+_WORD: Final = re.compile(r"[A-Za-z_]+")
+_KINDS: Final = {"CREATE": "CREATE", "ALTER": "ALTER", "DROP": "ERASE", "TRUNCATE": "TRUNCATE", "RENAME": "RENAME"}
+_INDEXES: Final = {"CREATE": "CINDEX", "DROP": "DINDEX"}
+_BETWEEN: Final = frozenset({"UNIQUE", "FULLTEXT", "SPATIAL", "BITMAP", "ONLINE", "OFFLINE", "GLOBAL", "LOCAL"})
+_LOOKED_AT: Final = 6
+
+
+def statement_kind(ddl: str) -> str:
+    """Tell the kind of a DDL statement: CREATE, ALTER, ERASE, TRUNCATE, RENAME, CINDEX, DINDEX, or QUERY for any other.
+
+    >>> statement_kind("/* by hand */ create unique index i on t (a)")
+    'CINDEX'
+    """
+    words = _words(ddl)
+    first = words[0] if words else ""
+    if first in _INDEXES:
+        second = next((word for word in words[1:] if word not in _BETWEEN), "")
+        if second == "INDEX":
+            return _INDEXES[first]
+    return _KINDS.get(first, "QUERY")
+
+
+def _words(ddl: str) -> list[str]:
+    words: list[str] = []
+    at = 0
+    while len(words) < _LOOKED_AT:
+        skipped = _SKIPPED.match(ddl, at)
+        at = skipped.end() if skipped else at
+        word = _WORD.match(ddl, at)
+        if word is None:
+            break
+        words.append(word[0].upper())
+        at = word.end()
+    return words
