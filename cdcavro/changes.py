@@ -34,12 +34,19 @@ def to_changes(message: bytes | str, format: str, *, zone: tzinfo | None = None)
     """
     record = get_format(format).parse(message)
     try:
-        changes: list[Change] = MODULES[format].to_changes(record, zone)
-        bare = MODULES[format].from_changes(changes, zone)
+        return complete(MODULES[format].to_changes(record, zone), record, format, zone)
     except MessageError as error:
         error.format = format
         raise
-    members = _members(bare, record)
+
+
+def complete(changes: list[Change], record: Any, format: str, zone: tzinfo | None = None) -> list[Change]:
+    """Give the changes of a message with what they do not hold of it as the members of the first.
+
+    Members that it has already are notes of its format about the shape of the message.
+    """
+    bare = MODULES[format].from_changes(changes, zone)
+    members = (changes[0].members or {}) | _members(bare, record)
     return [replace(changes[0], members=members), *changes[1:]] if members else changes
 
 

@@ -44,17 +44,23 @@ class Halves:
         return list(self._waiting.values())
 
     def finish(self) -> Iterator[Change]:
-        """Give what waits and is whole alone.
-
-        A record whose operation is not stated is an insert or a delete if no other half came.
-        Raises `StructureError` for the half of an update without its other half.
-        """
-        for change in self._waiting.values():
-            if change.operation is not None:
-                missing = "BEFORE" if change.half == "AFTER" else "AFTER"
-                raise StructureError(f"the {missing} half of the update too", f"the {change.half} half alone")
-            yield replace(change, op="INSERT" if change.half == "AFTER" else "DELETE", half=None)
+        """Give what waits and is whole alone. Raises as `alone`."""
+        waiting = self.waiting()
         self._waiting.clear()
+        yield from map(alone, waiting)
+
+
+def alone(change: Change) -> Change:
+    """Give the change that a half without its other half is.
+
+    A record whose operation is not stated is an insert or a delete, since an update has two of them.
+    Raises `StructureError` for the half of an update.
+    """
+    if change.operation is not None:
+        missing = "BEFORE" if change.half == "AFTER" else "AFTER"
+        found = f"the {change.half} half alone"
+        raise StructureError(f"the {missing} half of the update too", found, format=change.source.format)
+    return replace(change, op="INSERT" if change.half == "AFTER" else "DELETE", half=None)
 
 
 def identity_of(change: Change) -> Identity:

@@ -11,6 +11,8 @@ from cdcavro.scalars import plain_text
 from cdcavro.types import Field, Record, Type, Union
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cdcavro.format import Format
 
 NONE: Final = "(none)"
@@ -23,34 +25,35 @@ def operation(record: dict[str, Any], format: Format) -> str:
     >>> operation({"payload": {"op": "UPDATE_BEFOR"}}, get_format("oms_dataworks"))
     'UPDATE_BEFOR'
     """
-    found: Any = record
-    for name in _members(format):
-        found = found.get(name) if isinstance(found, dict) else None
-    return NONE if found is None or isinstance(found, (dict, list)) else plain_text(found)
+    for names in _members(format):
+        found: Any = record
+        for name in names:
+            found = found.get(name) if isinstance(found, dict) else None
+        if found is not None:
+            return NONE if isinstance(found, (dict, list)) else plain_text(found)
+    return NONE
 
 
-def operation_path(format: str) -> tuple[str, ...]:
-    """Give the names of the Avro fields that lead to the operation of a format, from the outside.
+def operation_paths(format: str) -> list[tuple[str, ...]]:
+    """Give the ways to the operation of a format, each the names of its Avro fields, from the outside.
 
-    Raises `UnknownFormatError`.
+    There are several where a message may have several shapes. Raises `UnknownFormatError`.
 
-    >>> operation_path("oms_dataworks")
-    ('payload', 'op')
+    >>> operation_paths("oms_dataworks")
+    [('payload', 'op')]
     """
-    return tuple(one.name for one in _fields(get_format(format).envelope))
+    return [tuple(one.name for one in way) for way in _ways(get_format(format).envelope)]
 
 
 @lru_cache(maxsize=_KEPT)
-def _members(format: Format) -> tuple[str, ...]:
-    return tuple(field_rule(one).name for one in _fields(format.envelope))
+def _members(format: Format) -> list[tuple[str, ...]]:
+    return [tuple(field_rule(one).name for one in way) for way in _ways(format.envelope)]
 
 
-def _fields(declared: Type) -> tuple[Field, ...]:
+def _ways(declared: Type) -> Iterator[tuple[Field, ...]]:
     for branch in declared.branches if isinstance(declared, Union) else (declared,):
         for one in branch.fields if isinstance(branch, Record) else ():
             if field_rule(one).operation:
-                return (one,)
-            below = _fields(one.type)
-            if below:
-                return (one, *below)
-    return ()
+                yield (one,)
+            for below in _ways(one.type):
+                yield (one, *below)

@@ -14,11 +14,11 @@ from cdcavro.changes import records, to_changes
 from cdcavro.comparison import ABSENT, differences
 from cdcavro.errors import StructureError, json_path
 from cdcavro.formats import get_format
-from cdcavro.halves import Halves, Identity, identity_of
+from cdcavro.halves import Halves, Identity, alone, identity_of
 from cdcavro.text import parse, render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
 HALVED: Final = frozenset({"datahub_blob", "datahub_tuple"})
@@ -29,7 +29,7 @@ class Loss:
     """What a target format does not give back.
 
     Attributes: `path` (str), the JSON path in the message; `value` (str), its JSON text, empty for a
-    member that was absent; `reason` (str); `message` (int), which of several messages, from 0.
+    member that was absent; `reason` (str); `message` (int), the number of the message in its stream, from 0.
     """
 
     path: str
@@ -50,54 +50,84 @@ def transcode(message: bytes | str, source: str, target: str, *, zone: tzinfo | 
     """Turn a message of one format into messages of another.
 
     Raises `UnknownFormatError`, `TextError`, `StructureError`; the latter also for the half of an
-    update, unless the target has halves too: `transcode_all` joins them.
+    update, unless the target has halves too: a `Transcoder` joins them.
 
     >>> transcode('{"meta":{"op":"del","size":3},"data":{"id":7}}', "oms_shareplex", "oms_canal").losses
     [Loss(path='$.meta.size', value='3', reason='oms_canal has no place for it', message=0)]
     """
-    get_format(target)
-    return _transcoded([message], to_changes(message, source, zone=zone), target, zone)
+    transcoder = Transcoder(source, target, zone=zone)
+    made = [*transcoder.add(message), *(one.result() for one in transcoder.finish())]
+    return Transcoded([text for one in made for text in one.texts], [loss for one in made for loss in one.losses])
 
 
-def transcode_all(
-    messages: Iterable[bytes | str], source: str, target: str, *, zone: tzinfo | None = None
-) -> Iterator[Transcoded]:
-    """Turn a stream of messages into those of another format, the halves of updates joined.
+class Transcoder:
+    """Turns a stream of messages into those of another format, the halves of updates joined.
 
-    Raises as `transcode`, and `StructureError` at the end for a half without its other half.
+    Made from the names of the formats and the zone of the source. Raises `UnknownFormatError`.
     """
-    get_format(target)
-    halves = Halves()
-    waiting: dict[Identity, bytes | str] = {}
-    for message in messages:
-        changes = to_changes(message, source, zone=zone)
-        if target in HALVED or changes[0].half is None:
-            yield _transcoded([message], changes, target, zone)
-            continue
+
+    def __init__(self, source: str, target: str, *, zone: tzinfo | None = None) -> None:
+        get_format(source)
+        get_format(target)
+        self._source, self._target, self._zone = source, target, zone
+        self._halves = Halves()
+        self._waiting: dict[Identity, tuple[int, bytes | str]] = {}
+        self._count = 0
+
+    def add(self, message: bytes | str, number: int | None = None) -> Iterator[Transcoded]:
+        """Give what is complete with this message; a half waits for the other.
+
+        `number` is what losses call the message; by default messages are counted from 0. Raises
+        `TextError`, `StructureError`.
+        """
+        number = self._count if number is None else number
+        self._count += 1
+        changes = to_changes(message, self._source, zone=self._zone)
+        if self._target in HALVED or changes[0].half is None:
+            yield self._made([(number, message)], changes)
+            return
         identity = identity_of(changes[0])
-        first = waiting.pop(identity, None)
-        for joined in halves.add(changes[0]):
-            yield _transcoded([first, message] if first is not None else [message], [joined], target, zone)
-        if first is None:
-            waiting[identity] = message
-    for change in halves.finish():
-        yield _transcoded([waiting[identity_of(change)]], [change], target, zone)
+        joined = list(self._halves.add(changes[0]))
+        first = self._waiting.pop(identity, None)
+        if joined:
+            yield self._made([*([first] if first else []), (number, message)], joined)
+        else:
+            self._waiting[identity] = (number, message)
+
+    def finish(self) -> Iterator[Outcome]:
+        """Give an outcome for each half that waits: what it is alone, or its error."""
+        for change in self._halves.waiting():
+            number, message = self._waiting[identity_of(change)]
+            try:
+                made = self._made([(number, message)], [alone(change)])
+            except StructureError as error:
+                yield Outcome(number, message, None, error)
+            else:
+                yield Outcome(number, message, made, None)
+
+    def _made(self, messages: Sequence[tuple[int, bytes | str]], changes: Sequence[Change]) -> Transcoded:
+        if self._source == self._target:
+            return Transcoded([render(parse(message)) for _, message in messages], [])
+        made = records([replace(change, members=None) for change in changes], self._target, self._zone)
+        texts = [render(record) for record in made]
+        back = records(list(_read_back(texts, self._target, self._zone)), self._source, self._zone)
+        return Transcoded(texts, list(_losses(messages, back, self._target)))
 
 
-def _transcoded(
-    messages: Sequence[bytes | str], changes: Sequence[Change], target: str, zone: tzinfo | None
-) -> Transcoded:
-    source = changes[0].source.format or ""
-    half = next((change.half for change in changes if change.half is not None), None)
-    if half is not None and target not in HALVED:
-        missing = "BEFORE" if half == "AFTER" else "AFTER"
-        raise StructureError(f"the {missing} half of the update too", f"the {half} half alone", format=source)
-    if source == target:
-        return Transcoded([render(parse(message)) for message in messages], [])
-    made = records([replace(change, members=None) for change in changes], target, zone)
-    texts = [render(record) for record in made]
-    back = records(list(_read_back(texts, target, zone)), source, zone)
-    return Transcoded(texts, list(_losses([parse(message) for message in messages], back, target)))
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a half at the end of a stream: its number and text, and what it gave or its error."""
+
+    message: int
+    text: bytes | str
+    made: Transcoded | None
+    error: StructureError | None
+
+    def result(self) -> Transcoded:
+        """Give what the message gave. Raises its error."""
+        if self.made is None:
+            raise self.error or StructureError("a message", "none")
+        return self.made
 
 
 def _read_back(texts: Sequence[bytes], target: str, zone: tzinfo | None) -> Iterator[Change]:
@@ -108,14 +138,15 @@ def _read_back(texts: Sequence[bytes], target: str, zone: tzinfo | None) -> Iter
     yield from halves.waiting()
 
 
-def _losses(came: Sequence[Any], back: Sequence[Any], target: str) -> Iterator[Loss]:
-    for i, message in enumerate(came):
+def _losses(came: Sequence[tuple[int, bytes | str]], back: Sequence[Any], target: str) -> Iterator[Loss]:
+    for i, (number, text) in enumerate(came):
+        message = parse(text)
         if i >= len(back):
-            yield Loss("$", render(message).decode(), f"{target} has no message for it", i)
+            yield Loss("$", render(message).decode(), f"{target} has no message for it", number)
             continue
         for pointer, value, other in differences(message, back[i]):
             shown = "" if value is ABSENT else render(value).decode()
-            yield Loss(json_path(pointer), shown, _reason(value, other, target), i)
+            yield Loss(json_path(pointer), shown, _reason(value, other, target), number)
 
 
 def _reason(value: Any, other: Any, target: str) -> str:

@@ -16,3 +16,8 @@ def goldens(format: str) -> list[bytes]:
 def shop_canal() -> list[bytes]:
     """Give the 188 real messages of Alibaba's Canal."""
     return (SAMPLES / "oms_canal" / "shop.jsonl").read_bytes().rstrip(b"\n").split(b"\n")
+
+
+def shop_debezium() -> list[bytes]:
+    """Give the 229 real messages of Debezium."""
+    return (SAMPLES / "debezium" / "shop.jsonl").read_bytes().rstrip(b"\n").split(b"\n")

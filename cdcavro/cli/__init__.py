@@ -15,10 +15,11 @@ from cdcavro.cli.group import Commands, example
 from cdcavro.cli.job import run
 from cdcavro.cli.messages import sniff, validate
 from cdcavro.cli.schemas import formats, schema
+from cdcavro.cli.transcoding import transcode
 
 __all__ = ["main"]
 
-COMMANDS: Final = (run, formats, sniff, validate, encode, decode, schema)
+COMMANDS: Final = (run, formats, sniff, validate, encode, decode, transcode, schema)
 
 
 @click.group(

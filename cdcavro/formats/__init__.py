@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from cdcavro.errors import UnknownFormatError
 from cdcavro.formats import (
+    canal,
     datahub_blob,
     datahub_tuple,
+    debezium,
     oms_canal,
     oms_dataworks,
     oms_default,
@@ -24,10 +26,12 @@ MODULES: Final[dict[str, ModuleType]] = {
     "oms_default": oms_default,
     "oms_default_extend_column_type": oms_default_extend_column_type,
     "oms_canal": oms_canal,
+    "canal": canal,
     "oms_dataworks": oms_dataworks,
     "oms_shareplex": oms_shareplex,
     "datahub_blob": datahub_blob,
     "datahub_tuple": datahub_tuple,
+    "debezium": debezium,
 }
 REGISTRY: Final[dict[str, Format]] = {name: module.FORMAT for name, module in MODULES.items()}
 

@@ -78,7 +78,11 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Give the Blob messages of changes; an update with both images is two, unless it came as one."""
+    """Give the Blob messages of changes.
+
+    An update with both images is two messages of one `sequenceId`; it is one UPDATE_AFTER if it came
+    as one or has no number of DataHub's.
+    """
     del zone
     return [_message(change) for one in changes for change in _halves(one) if _operation(change) is not None]
 
@@ -91,16 +95,18 @@ def _check_images(operation: str, half: str | None, before: Row | None, after: R
 
 
 def _halves(change: Change) -> list[Change]:
-    if change.op != "UPDATE" or change.half is not None or change.source.format == FORMAT.name:
+    """Give an update as its two halves if there is a number that both can share; else it is one message."""
+    if change.op != "UPDATE" or change.half is not None or change.before is None or _sequence(change) is None:
         return [change]
-    if change.before is None:
-        return [replace(change, half="AFTER")]
+    if change.operation is not None and change.source.format == FORMAT.name:
+        return [change]
     return [replace(change, half="BEFORE", after=None), replace(change, half="AFTER", before=None)]
 
 
 def _operation(change: Change) -> str | None:
-    if change.half is not None and change.source.format != FORMAT.name:
-        return HALF_SPELLINGS[change.half]
+    if change.op == "UPDATE" and (change.operation is None or change.source.format != FORMAT.name):
+        # An UPDATE_AFTER without the row before would be taken for half an update.
+        return "UPDATE" if change.half is None and change.before is None else HALF_SPELLINGS[change.half or "AFTER"]
     return spelled(change, FORMAT.name, SPELLINGS)
 
 

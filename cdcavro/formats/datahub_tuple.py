@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change import Change, Row, Source, spelled
 from cdcavro.errors import StructureError
 from cdcavro.format import Format
-from cdcavro.formats.datahub_blob import NUMBERED
 from cdcavro.instants import MILLISECOND, from_count, to_count
 from cdcavro.members import given, string_at, whole_number
+from cdcavro.text import MAX_LONG
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +33,8 @@ METADATA: Final = (
     "_before_image_",
     "_after_image_",
 )
+_PARTS: Final = 2
+_ROOM: Final = 100_000
 _IMAGES: Final = {("Y", "N"): "BEFORE", ("N", "Y"): "AFTER"}
 
 
@@ -69,22 +71,42 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Give the Tuple records of changes: two for an update; none for statements, heartbeats and transaction marks."""
+    """Give the Tuple records of changes: two for an update.
+
+    There are none for statements, heartbeats and transaction marks, and none for an update that has
+    one image only, or no number for its two records to share.
+    """
     del zone
     return [
         _record(change, image, side)
         for change in changes
-        if spelled(change, FORMAT.name, SPELLINGS) is not None or change.half is not None
+        if _has_records(change)
         for image, side in ((change.before, "BEFORE"), (change.after, "AFTER"))
         if image is not None
     ]
 
 
+def _has_records(change: Change) -> bool:
+    if change.op == "UPDATE" and change.half is None:
+        return _sequence(change.position) is not None and change.before is not None and change.after is not None
+    return change.half is not None or spelled(change, FORMAT.name, SPELLINGS) is not None
+
+
+def _sequence(position: tuple[int, ...] | None) -> int | None:
+    """Give one number for a position, in the same order: its last part has room for five digits."""
+    if position is None or len(position) > _PARTS:
+        return None
+    first, second = (*position, 0)[:_PARTS]
+    if len(position) == 1:
+        return first
+    return first * _ROOM + second if second < _ROOM and first <= MAX_LONG // _ROOM - 1 else None
+
+
 def _record(change: Change, image: Row, side: str) -> dict[str, Any]:
-    number = str(change.position[0]) if change.position is not None and change.source.format in NUMBERED else None
+    number = _sequence(change.position)
     own = change.source.format == FORMAT.name
     metadata = {
-        "_sequence_id_": number,
+        "_sequence_id_": None if number is None else str(number),
         "_operation_type_": change.operation if own else SPELLINGS.get(change.op),
         "_excute_time_": to_count(change.event_time, MILLISECOND),
         "_source_table_": change.source.table,

@@ -1,11 +1,9 @@
-"""OMS Community Edition, Canal serialization, and Alibaba Canal's flat messages (`avsc/oms_canal.avsc`).
+"""OMS Community Edition, Canal serialization (`avsc/oms_canal.avsc`).
 
-Source: OMS data formats, "Canal-compatible JSON message format"; `id`, `gtid` and the event types are
-Alibaba Canal's.
+Source: OMS data formats, "Canal-compatible JSON message format"; the event types are Alibaba Canal's.
 
 * One message holds many rows: `data[]`, with `old[]` beside it row by row, changed columns only.
-* OMS sends numbers as JSON numbers and binary as base64; Alibaba's Canal sends everything as strings,
-  binary as ISO-8859-1 text.
+* Numbers are JSON numbers and binary values base64; Alibaba's own messages, all strings, are `canal`.
 * `type` names DDL kinds as well; `sql` then holds the statement and `isDdl` is true.
 * Many real messages lack `es`, `ts`, `id`, `isDdl` and `sql`.
 """
@@ -31,17 +29,29 @@ OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "GTID
     "MHEARTBEAT": "HEARTBEAT",
 }
 SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "INSERT"}
+BATCHED: Final = frozenset({"canal", "oms_canal"})
 
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
     """Give a change for each row of a Canal message, or one for a statement."""
     del zone
+    return changes_of(record, FORMAT.name)
+
+
+def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+    """Give the Canal messages of changes; the rows of one message are put together again."""
+    del zone
+    return records_of(changes, FORMAT.name)
+
+
+def changes_of(record: dict[str, Any], format: str) -> list[Change]:
+    """Give the changes of a message of the Canal family, column values as they came."""
     operation = string_at(record, "type") or ""
     event, batch = from_count(record.get("es"), MILLISECOND), record.get("id")
     whole = Change(
         op=OPERATIONS.get(operation, "OTHER"),
         operation=operation,
-        source=Source(format=FORMAT.name, database=string_at(record, "database"), table=string_at(record, "table")),
+        source=Source(format=format, database=string_at(record, "database"), table=string_at(record, "table")),
         key=names_at(record, "pkNames"),
         columns=_columns(record),
         position=None if event is None else (event // MILLISECOND, *([batch] if type(batch) is int else [])),
@@ -72,11 +82,10 @@ def _row(whole: Change, row: Row | None, old: Row | None, index: int, count: int
     return replace(whole, before=before, after=row, changed=changed, row=index, rows=count)
 
 
-def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Give the Canal messages of changes; the rows of one message are put together again."""
-    del zone
-    wanted = [change for change in changes if spelled(change, FORMAT.name, SPELLINGS) is not None]
-    return [_message(rows) for rows in messages(wanted)]
+def records_of(changes: Sequence[Change], format: str) -> list[dict[str, Any]]:
+    """Give the messages of the Canal family of changes, column values as they are."""
+    wanted = [change for change in changes if spelled(change, format, SPELLINGS) is not None]
+    return [_message(rows, format) for rows in messages(wanted)]
 
 
 def messages(changes: Sequence[Change]) -> list[list[Change]]:
@@ -90,16 +99,16 @@ def messages(changes: Sequence[Change]) -> list[list[Change]]:
     return groups
 
 
-def _message(rows: list[Change]) -> dict[str, Any]:
+def _message(rows: list[Change], format: str) -> dict[str, Any]:
     first = rows[0]
     source = first.source
     images = [change.before if change.op == "DELETE" else change.after for change in rows]
     has_rows = any(image is not None for image in images)
     olds = [_old(change) for change in rows] if first.op in ("UPDATE", "OTHER") else []
     columns = first.columns
-    own = source.format == FORMAT.name
+    position = first.position or ()
     scalars = {
-        "id": first.position[1] if own and first.position is not None and len(first.position) > 1 else None,
+        "id": position[1] if source.format in BATCHED and len(position) > 1 else None,
         "database": source.database,
         "table": source.table,
         "isDdl": first.op in DDL,
@@ -109,7 +118,7 @@ def _message(rows: list[Change]) -> dict[str, Any]:
         "gtid": first.transaction,
     }
     return given(scalars) | {
-        "type": spelled(first, FORMAT.name, SPELLINGS),
+        "type": spelled(first, format, SPELLINGS),
         "pkNames": list(first.key) if first.key is not None else None,
         "sqlType": None if columns is None else {_name(one): one.code for one in columns if one.code is not None},
         "mysqlType": None if columns is None else {_name(one): one.type for one in columns if one.type is not None},

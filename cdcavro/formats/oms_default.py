@@ -125,7 +125,7 @@ def sequence(value: Any) -> tuple[int, ...] | None:
 
 
 def _number(position: tuple[int, ...] | None) -> int | None:
-    return int(f"{position[0]}{position[1]}") if position is not None and len(position) == 2 else None  # noqa: PLR2004
+    return int(f"{position[0]}{position[1]:05}") if position is not None and len(position) == 2 else None  # noqa: PLR2004
 
 
 def _database(name: str | None, db_type: str | None) -> tuple[str | None, str | None]:

@@ -18,7 +18,7 @@ from pyspark.sql.avro.functions import from_avro
 from cdcavro.errors import FileError
 from cdcavro.formats import REGISTRY, get_format
 from cdcavro.lines import tell_format
-from cdcavro.operation import operation_path
+from cdcavro.operation import operation_paths
 from cdcavro.spark.conversion import COLUMNS, converter
 from cdcavro.spark.files import plain_path, read_head, read_lines
 
@@ -110,7 +110,8 @@ def _write_payloads(spark: SparkSession, converted: DataFrame, name: str, folder
     records = own.select(from_avro("payload", schema).alias("record")).select("record.*")
     # Deflate is in the standard library of every reader; Spark's own default, snappy, is not.
     records.write.format("avro").option("avroSchema", schema).option("compression", "deflate").save(folder)
-    operation = sf.coalesce(sf.col(".".join(operation_path(name))), sf.lit("(none)"))
+    ways = [sf.col(".".join(way)) for way in operation_paths(name)]
+    operation = sf.coalesce(*ways, sf.lit("(none)"))
     counts = spark.read.format("avro").load(folder).groupBy(operation.alias("operation")).count().collect()
     return {(name, row["operation"]): row["count"] for row in counts}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import fastavro
 import pytest
-from messages import SAMPLES, goldens, shop_canal
+from messages import SAMPLES, goldens, shop_canal, shop_debezium
 from roundtrip import exact
 
 import cdcavro
@@ -41,16 +41,17 @@ def shipped(spark, tmp_path_factory):
 
 
 def test_every_shipped_message_is_written(shipped):
-    """Goldens of all formats and the 188 real messages; read = written + rejected."""
+    """Goldens of all formats, the 188 real messages of Canal and the 229 of Debezium; read = written + rejected."""
     _, report = shipped
     count = {format: len(goldens(format)) for format in cdcavro.FORMATS}
-    count["oms_canal"] += 188
+    count["canal"] += 188
+    count["debezium"] += 229
     written = Counter[str]()
     for (format, _), number in report.written.items():
         written[format] += number
     assert (report.read, report.rejects, report.is_complete) == (sum(count.values()), {}, True)
     assert written == count
-    assert report.written["oms_canal", "UPDATE"] == 64
+    assert report.written["canal", "UPDATE"] == 70
     assert report.written["datahub_blob", "UPDATE_BEFOR"] == 2
 
 
@@ -61,7 +62,8 @@ def test_container_files_hold_the_wire_schema_and_the_messages(shipped, spark, f
     with next(folder.glob("*.avro")).open("rb") as file:
         header = fastavro.reader(file).metadata["avro.schema"]
     assert json.loads(header) == json.loads(cdcavro.load_schema(format).json)
-    texts = goldens(format) + (shop_canal() if format == "oms_canal" else [])
+    shop = {"canal": shop_canal, "debezium": shop_debezium}
+    texts = goldens(format) + (shop[format]() if format in shop else [])
     records = read_payloads(folder)
     schema = fastavro.parse_schema(json.loads(header))
     assert spark.read.format("avro").load(str(folder)).count() == len(records) == len(texts)
@@ -83,9 +85,9 @@ def test_the_written_messages_decode_to_the_texts_that_went_in(spark, tmp_path):
     run(spark, [str(SAMPLES / "oms_canal" / "shop.jsonl")], str(out))
     from cdcavro.formats import get_format  # noqa: PLC0415
 
-    canal = get_format("oms_canal")
+    canal = get_format("canal")
     found = []
-    for path in (out / "payloads" / "oms_canal").glob("*.avro"):
+    for path in (out / "payloads" / "canal").glob("*.avro"):
         with path.open("rb") as file:
             for block in fastavro.block_reader(file):
                 raw = block.bytes_.read()
@@ -116,7 +118,7 @@ def dirty(tmp_path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("format", ["auto", "mixed", "oms_canal"])
+@pytest.mark.parametrize("format", ["auto", "mixed", "canal"])
 def test_rejects_keep_raw_bytes_file_and_line_across_blocks(spark, dirty, tmp_path, format):
     """A file is read by several tasks; the lines are still those of the file, and nothing is lost."""
     spark.conf.set("spark.sql.files.maxPartitionBytes", "300k")
@@ -133,7 +135,7 @@ def test_rejects_keep_raw_bytes_file_and_line_across_blocks(spark, dirty, tmp_pa
         (str(dirty / "big.jsonl"), 3001, b'{"type":"INSERT","data":1}\r'),
         (str(dirty / "sub" / "a é%20.jsonl.gz"), 1, b'{"hello":1}'),
     ]
-    format_known = None if format == "mixed" else "oms_canal"
+    format_known = None if format == "mixed" else "canal"
     assert [reject.get("format") for reject in rejects] == [format_known] * 4
     if format_known:
         assert (rejects[2]["path"], rejects[2]["reason"]) == ("$.data", "expected array, got number")

@@ -34,7 +34,7 @@ def test_every_real_canal_message_comes_back_the_same_through_from_avro_and_to_a
     """The 188 messages of the shop, with every MySQL type at its limits."""
     texts = [text.decode() for text in shop_canal()]
     assert len(texts) == 188
-    found = through_spark(spark, "oms_canal", texts)
+    found = through_spark(spark, "canal", texts)
     assert [exact(text) for text in found] == [exact(text) for text in texts]
 
 

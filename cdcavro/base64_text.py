@@ -1,0 +1,19 @@
+"""Bytes as base64 text."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from typing import Any
+
+
+def bytes_of(text: Any) -> bytes | None:
+    r"""Give the bytes of a base64 text; None for anything that is not exactly the text of some bytes.
+
+    >>> bytes_of("AkY="), bytes_of("AkZ=")
+    (b'\x02F', None)
+    """
+    try:
+        raw = b64decode(text, validate=True) if type(text) is str else None
+    except ValueError:
+        return None
+    return raw if raw is None or b64encode(raw).decode() == text else None

@@ -1,0 +1,167 @@
+"""`transcode`: messages of one format as messages of another, with a report of losses."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, BinaryIO, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import click
+import orjson
+
+from cdcavro.cli.faults import SHOWN, Faults, note
+from cdcavro.cli.group import REJECTED, example
+from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, max_rejects_option
+from cdcavro.cli.progress import Progress
+from cdcavro.errors import FileError, MessageError, shown
+from cdcavro.files import STANDARD, input_size, open_input, open_output
+from cdcavro.lines import HEAD_LINES, Line, read_lines, tell_format
+from cdcavro.sniff import AUTO
+from cdcavro.text import to_bytes
+from cdcavro.transcoding import Loss, Transcoded, Transcoder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cdcavro.rejects import MaxRejects
+
+_REASONS: Final = 10
+_KINDS: Final = 10_000
+_INDEX: Final = re.compile(r"\[[0-9]+\]")
+
+
+def parse_zone(_ctx: click.Context, _param: click.Parameter, value: str | None) -> ZoneInfo | None:
+    """Read the name of a time zone. Raises `click.BadParameter`."""
+    if value is None:
+        return None
+    try:
+        return ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise click.BadParameter(f"no time zone is called {shown(value)}") from error
+
+
+@click.command(epilog=example("cdcavro transcode blob.jsonl --to oms_canal --out canal.jsonl --losses losses.jsonl"))
+@click.argument("source", default=STANDARD, type=INPUT, metavar="[INPUT]")
+@click.option("--to", "target", required=True, metavar="NAME", callback=format_name(), help="The format wanted.")
+@click.option(
+    "--from",
+    "own",
+    metavar="auto|NAME",
+    callback=format_name(AUTO),
+    default=AUTO,
+    help=f"The format there is; auto (the default) tells it by the first {HEAD_LINES} messages.",
+)
+@click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
+@click.option("--losses", type=OUTPUT, metavar="FILE", help="Write what is lost here, as JSON lines.")
+@click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages here, as JSON lines.")
+@click.option("--zone", metavar="ZONE", callback=parse_zone, help="The zone of times that come without one, e.g. Asia/Shanghai.")
+@max_rejects_option
+@force_option
+@click.pass_context
+def transcode(
+    ctx: click.Context,
+    *,
+    source: str,
+    target: str,
+    own: str,
+    out: str,
+    losses: str | None,
+    rejects: str | None,
+    zone: ZoneInfo | None,
+    max_rejects: MaxRejects,
+    force: bool,
+) -> None:
+    """Turn messages of one format into messages of another.
+
+    The halves of an update that come as two messages are joined. What the other format cannot hold
+    is counted on standard error, and listed in the file of --losses: line, path, value and reason.
+    """
+    _check_files(source, out, losses, rejects)
+    with (
+        Progress("transcoding", input_size(source), is_in_the_way=out == STANDARD) as progress,
+        open_output(out, force=force) as stream,
+        open_output(losses, force=force) if losses else nullcontext() as lost,
+        open_output(rejects, force=force) if rejects else nullcontext() as dead,
+    ):
+        lines = read_lines(source, progress.advance)
+        if own == AUTO:
+            own, lines = _told(source, lines)
+        job = _Job(Transcoder(own, target, zone=zone), Faults(source, dead, shown=SHOWN), stream, lost)
+        job.run(lines)
+    job.report()
+    ctx.exit(0 if max_rejects.allows(job.rejected, job.read) else REJECTED)
+
+
+class _Job:
+    """One run over the lines of a file.
+
+    Attributes: `read` and `rejected` (int), messages.
+    """
+
+    def __init__(self, transcoder: Transcoder, faults: Faults, out: BinaryIO, losses: BinaryIO | None) -> None:
+        self._transcoder, self._faults, self._out, self._losses = transcoder, faults, out, losses
+        self._reasons: Counter[str] = Counter()
+        self._written = 0
+        self.read = 0
+        self.rejected = 0
+
+    def run(self, lines: Iterator[Line]) -> None:
+        """Transcode all lines."""
+        for line in lines:
+            self.read += 1
+            try:
+                for made in self._transcoder.add(line.message(), line.number):
+                    self._write(made)
+            except MessageError as error:
+                self._reject(line, error)
+        for outcome in self._transcoder.finish():
+            if outcome.error is None:
+                self._write(outcome.result())
+            else:
+                raw = to_bytes(outcome.text)
+                self._reject(Line(outcome.message, raw, len(raw)), outcome.error)
+        self._faults.finish()
+
+    def report(self) -> None:
+        """Say on standard error what was read, written, rejected and lost."""
+        taken = self.read - self.rejected
+        note(f"read {self.read:,} = transcoded {taken:,} + rejected {self.rejected:,}; wrote {self._written:,} messages")
+        for reason, count in self._reasons.most_common(_REASONS):
+            note(f"lost {count:,} times: {reason}")
+        if len(self._reasons) > _REASONS:
+            note(f"... and {len(self._reasons) - _REASONS:,} other kinds of losses")
+
+    def _write(self, made: Transcoded) -> None:
+        for text in made.texts:
+            self._written += 1
+            self._out.write(text + b"\n")
+        for loss in made.losses:
+            self._lose(loss)
+
+    def _lose(self, loss: Loss) -> None:
+        kind = f"{_INDEX.sub('[*]', loss.path)}: {loss.reason}"
+        self._reasons[kind if kind in self._reasons or len(self._reasons) < _KINDS else "(others)"] += 1
+        if self._losses is not None:
+            members = {"line": loss.message, "path": loss.path, "value": loss.value, "reason": loss.reason}
+            self._losses.write(orjson.dumps(members) + b"\n")
+
+    def _reject(self, line: Line, error: MessageError) -> None:
+        self.rejected += 1
+        self._faults.add(error, line)
+
+
+def _told(source: str, lines: Iterator[Line]) -> tuple[str, Iterator[Line]]:
+    name, lines = tell_format(lines)
+    if not name:
+        expected = f"a message of a known format among the first {HEAD_LINES}, or --from NAME"
+        raise FileError(click.format_filename(source), expected, "none")
+    return name, lines
+
+
+def _check_files(source: str, *outputs: str | None) -> None:
+    named = [os.path.realpath(file) for file in (source, *outputs) if file not in (None, STANDARD)]
+    if len(set(named)) != len(named):
+        raise click.UsageError("two of the input and the outputs are the same file")

@@ -1,0 +1,209 @@
+"""Debezium's JSON, as lines of text (`avsc/debezium.avsc`).
+
+Source: Debezium reference, the connectors' "Data change events", "Schema change topic" and "Transaction metadata".
+
+* A line is a Kafka record, `{"topic", "key", "value"}`, or its value alone; key and value may stand
+  beside their embedded schema, as `{"schema", "payload"}`. A value that is null is a tombstone.
+* Operations are single letters; statements, transaction marks and heartbeats are told by their members.
+* The key names are those of the record's key: a value alone does not say them.
+* How a column's value is sent depends on its type, which an embedded schema tells, or a `Catalog`:
+  with it, values are read as in `connect`; without it they stay as they were sent.
+* An update of the primary key is a delete and a create of one position.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cdcavro.change import Change, Column, Row, Source, replace
+from cdcavro.connect import codec_of, read_value
+from cdcavro.connect_columns import image_columns, schema_columns, table_columns, table_key, table_of
+from cdcavro.envelopes import is_own, is_row, is_sendable, key_of, value_of
+from cdcavro.errors import StructureError
+from cdcavro.format import Format
+from cdcavro.instants import MILLISECOND, from_count
+from cdcavro.members import at, string_at
+from cdcavro.source_position import position_of
+from cdcavro.statements import statement_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import tzinfo
+
+FORMAT = Format("debezium")
+OPERATIONS: Final = {"c": "INSERT", "u": "UPDATE", "d": "DELETE", "r": "SNAPSHOT", "t": "TRUNCATE"}
+MARKS: Final = {"BEGIN": "TRANSACTION_BEGIN", "END": "TRANSACTION_END"}
+# Notes among the members of a change, which tell the shape of its line.
+VALUE_ALONE: Final = "/value"
+KEY_SCHEMA: Final = "/key/schema"
+_NO_BEFORE: Final = frozenset({"c", "r", "t"})
+_NO_AFTER: Final = frozenset({"d", "t"})
+_TIMES: Final = frozenset({"ts_ms", "ts_us", "ts_ns"})
+_STATEMENT: Final = ("ddl", "databaseName", "tableChanges")
+
+
+class _Line(NamedTuple):
+    """A line taken apart: the envelope with the pointer to it, its schema, the key and its schema, notes of the shape."""
+
+    envelope: dict[str, Any] | None
+    pointer: str
+    schema: Any
+    key: Row | None
+    key_schema: Any
+    notes: dict[str, str]
+
+
+def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
+    """Give the change of a line. Raises `StructureError` for an image that its operation has not."""
+    del zone
+    line = _line(record)
+    change = _kind(line.envelope)(line)
+    return [replace(change, members=line.notes or None)]
+
+
+def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+    """Give the lines of changes: key and value where the key is known, otherwise the value alone.
+
+    Changes of other formats have no embedded schema, and their column values are as they are.
+    """
+    del zone
+    return [_record(change) for change in changes if is_sendable(change)]
+
+
+def read_row(row: Row | None, columns: Sequence[Column] | None, connector: str | None, decimals: str) -> Row | None:
+    """Give a row as every format has it, of one as it was sent, given its columns."""
+    codecs = {column.name: codec_of(column.type, connector, decimals) for column in columns or ()}
+    return None if row is None else {name: read_value(value, codecs.get(name)) for name, value in row.items()}
+
+
+def _record(change: Change) -> dict[str, Any]:
+    notes = (change.members or {}) if is_own(change) else {}
+    is_alone = VALUE_ALONE in notes if is_own(change) else change.key is None or not is_row(change)
+    value = value_of(change)
+    if f"{'' if is_alone else '/value'}/schema" in notes:
+        value = {"payload": value}
+    if is_alone:
+        return value or {}
+    key = key_of(change)
+    return {"key": {"payload": key} if KEY_SCHEMA in notes else key, "value": value}
+
+
+def _line(record: dict[str, Any]) -> _Line:
+    is_alone = "value" not in record
+    value, pointer = (record, "") if is_alone else (record["value"], "/value")
+    notes = {VALUE_ALONE: ""} if is_alone else {}
+    schema = None
+    if value is not None and ("schema" in value or "payload" in value):
+        notes[f"{pointer}/schema"] = ""
+        schema, value, pointer = value.get("schema"), value.get("payload"), f"{pointer}/payload"
+    key, key_schema = None if is_alone else record.get("key"), None
+    if key is not None and set(key) == {"schema", "payload"} and type(key["payload"]) in (dict, type(None)):
+        notes[KEY_SCHEMA] = ""
+        key_schema, key = key["schema"], key["payload"]
+    return _Line(value, pointer, schema, key, key_schema, notes)
+
+
+def _kind(envelope: dict[str, Any] | None) -> Callable[[_Line], Change]:
+    if envelope is None:
+        return _tombstone
+    if envelope.get("op") is not None:
+        return _row
+    if any(envelope.get(name) is not None for name in _STATEMENT):
+        return _statement
+    if envelope.get("status") is not None:
+        return _mark
+    return _heartbeat if envelope and set(envelope) <= _TIMES else _other
+
+
+def _tombstone(line: _Line) -> Change:
+    columns = schema_columns(line.key_schema)
+    return Change(
+        op="TOMBSTONE",
+        source=Source(format=FORMAT.name),
+        key=_names(line),
+        columns=columns,
+        before=read_row(line.key, columns, None, ""),
+    )
+
+
+def _row(line: _Line) -> Change:
+    envelope, operation = line.envelope or {}, string_at(line.envelope, "op") or ""
+    before, after = envelope.get("before"), envelope.get("after")
+    if before is not None and operation in _NO_BEFORE:
+        raise StructureError(f"no row before the change for {operation}", "some", pointer=f"{line.pointer}/before")
+    if after is not None and operation in _NO_AFTER:
+        raise StructureError(f"no row after the change for {operation}", "some", pointer=f"{line.pointer}/after")
+    columns = image_columns(line.schema)
+    whole = _whole(envelope, OPERATIONS.get(operation, "OTHER"))
+    return replace(
+        whole,
+        operation=operation,
+        key=_names(line) if operation in OPERATIONS else None,
+        columns=columns,
+        before=read_row(before, columns, whole.source.db_type, "precise"),
+        after=read_row(after, columns, whole.source.db_type, "precise"),
+    )
+
+
+def _statement(line: _Line) -> Change:
+    """Give a statement, with the table, key and columns that it left if it is about one table."""
+    ddl = string_at(line.envelope, "ddl")
+    whole = _whole(line.envelope, statement_kind(ddl or ""))
+    changed = at(line.envelope, "tableChanges") or []
+    only = changed[0] if len(changed) == 1 else None
+    table = table_of(only)
+    source = replace(
+        whole.source,
+        database=string_at(line.envelope, "databaseName") or whole.source.database,
+        schema=string_at(line.envelope, "schemaName") or whole.source.schema,
+        table=whole.source.table if table is None else table[-1],
+    )
+    return replace(whole, source=source, key=table_key(only), columns=table_columns(only), ddl=ddl)
+
+
+def _mark(line: _Line) -> Change:
+    status = string_at(line.envelope, "status") or ""
+    return Change(
+        op=MARKS.get(status, "OTHER"),
+        operation=status,
+        source=Source(format=FORMAT.name),
+        event_time=_instant(line.envelope),
+        transaction=string_at(line.envelope, "id"),
+    )
+
+
+def _heartbeat(line: _Line) -> Change:
+    return Change(op="HEARTBEAT", source=Source(format=FORMAT.name), system_time=_instant(line.envelope))
+
+
+def _other(line: _Line) -> Change:
+    return _whole(line.envelope, "OTHER")
+
+
+def _whole(envelope: Any, op: str) -> Change:
+    source = at(envelope, "source")
+    transaction = string_at(envelope, "transaction", "id")
+    return Change(
+        op=op,
+        source=Source(
+            format=FORMAT.name,
+            db_type=string_at(source, "connector"),
+            database=string_at(source, "db"),
+            schema=string_at(source, "schema"),
+            table=string_at(source, "collection") if at(source, "table") is None else string_at(source, "table"),
+        ),
+        position=position_of(source),
+        event_time=_instant(source),
+        system_time=_instant(envelope),
+        transaction=string_at(source, "gtid") if transaction is None else transaction,
+    )
+
+
+def _names(line: _Line) -> tuple[str, ...] | None:
+    """Give the names of the key; none where the record has no key, None where the value stands alone."""
+    return None if VALUE_ALONE in line.notes else tuple(line.key or ())
+
+
+def _instant(record: Any) -> int | None:
+    instant = from_count(at(record, "ts_us"), 1)
+    return from_count(at(record, "ts_ms"), MILLISECOND) if instant is None else instant

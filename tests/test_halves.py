@@ -1,0 +1,43 @@
+"""Halves of updates, joined."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdcavro.change import Change, Source
+from cdcavro.errors import StructureError
+from cdcavro.halves import PENDING, Halves, join_halves
+
+BEFORE = Change(op="UPDATE", half="BEFORE", operation="UPDATE_BEFOR", before={"a": 1}, position=(5,), event_time=1)
+AFTER = Change(op="UPDATE", half="AFTER", operation="UPDATE_AFTER", after={"a": 2}, position=(5,), event_time=2)
+
+
+@pytest.mark.parametrize("order", [[BEFORE, AFTER], [AFTER, BEFORE]])
+def test_halves_join_in_either_order(order):
+    """The images of both, the rest of the one that came last."""
+    (joined,) = join_halves(order)
+    assert (joined.op, joined.half, joined.before, joined.after) == ("UPDATE", None, {"a": 1}, {"a": 2})
+    assert joined.event_time == order[1].event_time
+
+
+def test_halves_of_different_tables_are_not_joined():
+    """A number belongs to one table."""
+    other = Change(op="UPDATE", half="AFTER", operation="U", source=Source(table="t"), position=(5,))
+    with pytest.raises(StructureError, match="expected the AFTER half of the update too, got the BEFORE half alone"):
+        list(join_halves([BEFORE, other]))
+
+
+def test_a_half_that_comes_twice_is_refused():
+    """One of the two would be lost."""
+    with pytest.raises(StructureError, match="expected the other half of the update, got the BEFORE half twice"):
+        list(join_halves([BEFORE, BEFORE]))
+
+
+def test_memory_for_waiting_halves_is_bounded():
+    """10,000 may wait."""
+    halves = Halves()
+    half = [Change(op="UPDATE", half="BEFORE", operation="U", position=(i,)) for i in range(PENDING + 1)]
+    for one in half[:-1]:
+        assert list(halves.add(one)) == []
+    with pytest.raises(StructureError, match="at most 10000 halves without their other half"):
+        list(halves.add(half[-1]))

@@ -1,0 +1,43 @@
+"""Instants as formats spell them."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdcavro.instants import MILLISECOND, SECOND, from_count, from_local, to_count, to_local
+
+ZONES = [ZoneInfo(name) for name in ("UTC", "Asia/Shanghai", "Europe/Berlin", "America/St_Johns")]
+
+
+@given(st.integers(0, 2**62), st.sampled_from([SECOND, MILLISECOND]))
+def test_a_count_comes_back(count, unit):
+    """As a number and as text, unless it has no place in 64 bits of microseconds."""
+    for value in (count, str(count)):
+        instant = from_count(value, unit)
+        assert instant is None if count * unit >= 2**63 else to_count(instant, unit) == count
+
+
+@pytest.mark.parametrize("value", [-1, "-1", "", "01", "1.5", 1.5, None, True, "٣", "9" * 400])
+def test_what_is_no_count_is_no_instant(value):
+    """DataHub says -1 in a full load."""
+    assert from_count(value, SECOND) is None
+
+
+@given(st.integers(0, 4_000_000_000), st.sampled_from(ZONES))
+def test_a_local_time_is_read_only_if_it_is_one_instant(second, zone):
+    """What `to_local` gives, `from_local` reads back; a time that the zone has twice is given as none."""
+    text = to_local(second * SECOND, zone)
+    assert text is None or from_local(text, zone) == second * SECOND
+
+
+def test_times_that_a_zone_has_twice_or_never_are_none():
+    """The hour of summer time's end and of its beginning."""
+    berlin = ZoneInfo("Europe/Berlin")
+    assert from_local("2020-10-25T02:30:00", berlin) is None
+    assert from_local("2020-03-29T02:30:00", berlin) is None
+    assert from_local("2020-03-29T03:30:00", berlin) == 1_585_445_400_000_000
+    assert from_local("2020-13-01T00:00:00", berlin) is None

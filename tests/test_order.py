@@ -1,0 +1,94 @@
+"""The order of changes, changes of a key, and shards."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from cdcavro.change import Change, Place, Source, replace
+from cdcavro.changes import to_changes
+from cdcavro.errors import OrderError
+from cdcavro.order import order_key, shard, split_key_change
+from cdcavro.text import ExactNumber
+
+BLOB = Source(format="datahub_blob", database="d", table="t")
+
+
+def line(number: int) -> Place:
+    """Give a line of one file."""
+    return Place(file="a.jsonl", line=number)
+
+
+def test_the_formats_numbers_come_first_then_the_place_then_the_row():
+    """Ties inside one transaction or second are broken by arrival, and by the row in a message."""
+    wanted = [
+        Change(op="SNAPSHOT", place=line(90)),
+        Change(op="INSERT", position=(1609344671, 9), place=line(5)),
+        Change(op="INSERT", position=(1609344671, 12), place=line(4), row=0, rows=2),
+        Change(op="INSERT", position=(1609344671, 12), place=line(4), row=1, rows=2),
+        Change(op="INSERT", position=(1609344671, 12), place=line(6)),
+        Change(op="INSERT", position=(1609344672, 1), place=line(1)),
+    ]
+    for seed in range(20):
+        shuffled = random.Random(seed).sample(wanted, len(wanted))
+        assert sorted(shuffled, key=order_key) == wanted
+
+
+def test_a_full_load_row_sorts_before_any_change_whatever_its_number():
+    """It never beats a newer change."""
+    load = Change(op="SNAPSHOT", position=(99,), place=line(9))
+    assert order_key(load) < order_key(Change(op="DELETE", position=(1,), place=line(1)))
+
+
+def test_arrival_is_topic_partition_and_offset():
+    """Or file and line."""
+    first = Change(op="INSERT", place=Place(topic="t", partition=0, offset=9))
+    second = Change(op="INSERT", place=Place(topic="t", partition=0, offset=10))
+    assert order_key(first) < order_key(second)
+
+
+def test_a_change_without_number_and_place_is_refused():
+    """Its order is not guessed."""
+    with pytest.raises(OrderError) as caught:
+        order_key(Change(op="INSERT", source=Source(format="oms_canal", table="t")))
+    expected = "oms_canal: expected a position or a place to order the change of 't' by, got none"
+    assert str(caught.value) == expected
+
+
+def test_a_changed_primary_key_is_a_delete_and_an_insert():
+    """Canal sends one UPDATE."""
+    text = '{"type":"UPDATE","pkNames":["id"],"data":[{"id":2,"a":1}],"old":[{"id":1}]}'
+    (update,) = to_changes(text, "oms_canal")
+    assert [(one.op, one.before, one.after) for one in split_key_change(update)] == [
+        ("DELETE", {"id": 1, "a": 1}, None),
+        ("INSERT", None, {"id": 2, "a": 1}),
+    ]
+    same = replace(update, before={"id": 2, "a": 0})
+    assert split_key_change(same) == [same]
+
+
+def test_shards_are_chosen_by_primary_key():
+    """All changes of a row go to one shard, whatever else they hold, and the rows to all shards."""
+    rows = [Change(op="INSERT", source=BLOB, key=("id",), after={"id": i, "x": 1}) for i in range(100)]
+    later = [Change(op="UPDATE", source=BLOB, key=("id",), before={"id": i}, after={"id": i}) for i in range(100)]
+    found = [shard(one, 4) for one in rows]
+    assert found == [shard(one, 4) for one in later]
+    assert set(found) == {0, 1, 2, 3}
+
+
+def test_a_key_is_compared_by_its_text():
+    """1, "1" and an exact 1 are one key, since formats spell numbers differently."""
+    values = (1, "1", ExactNumber("1"))
+    keys = [Change(op="INSERT", source=BLOB, key=("id",), after={"id": value}) for value in values]
+    assert len({shard(one, 1000) for one in keys}) == 1
+
+
+def test_without_a_key_a_blob_goes_by_table_and_a_tuple_at_random():
+    """The order of a table holds for Blob only."""
+    blob = [shard(Change(op="INSERT", source=BLOB, after={"id": i}), 8) for i in range(20)]
+    assert len(set(blob)) == 1
+    tuple_source = replace(BLOB, format="datahub_tuple")
+    assert shard(Change(op="INSERT", source=tuple_source), 8, choose=lambda count: count - 3) == 5
+    with pytest.raises(ValueError, match="a number of shards from 1, not 0"):
+        shard(Change(op="INSERT"), 0)
