@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro import text
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from cdcavro.notes import Notes
 
 _MAX_INT: Final = 2**31 - 1
+_DIGITS: Final = 20
+_EXPONENT: Final = 20
 COLUMN_BRANCHES: Final = frozenset({"null", "boolean", "long", "double", "string", "number", "text"})
 
 
@@ -108,6 +111,8 @@ class ColumnWriter:
             out.append(self._long)
             write_long(out, value)
         elif own is float:
+            if not isfinite(value):
+                raise StructureError("a JSON number", repr(value))
             out.append(self._double)
             write_double(out, value)
         elif own is bool:
@@ -165,26 +170,25 @@ def _to_long(value: Any) -> int | None:
     found = text.number(plain_text(value)) if text.is_number(plain_text(value)) else None
     if type(found) is float:
         return int(found) if found.is_integer() else None
-    if type(found) is ExactNumber and len(found.text) <= _CONVERTED:
+    if type(found) is ExactNumber:
         return _integral(found.text)
     return found if type(found) is int else None
 
 
-_CONVERTED: Final = 40
-
-
-def _integral(digits: str) -> int | None:
-    mantissa, _, exponent = digits.replace("E", "e").partition("e")
-    whole, _, part = mantissa.partition(".")
-    shift = int(exponent or "0") - len(part)
-    if abs(shift) > _CONVERTED:
-        return None
-    value = int(whole + part)
-    if digits.startswith("-") and value == 0:
+def _integral(number: str) -> int | None:
+    """Give the value of a number's text if it is whole and has at most 20 digits, in time linear in the text."""
+    mantissa, _, exponent = number.lower().partition("e")
+    whole, _, part = mantissa.lstrip("-").partition(".")
+    digits = (whole + part).strip("0")
+    if not digits:
         return 0
-    if shift >= 0:
-        return int(value * 10**shift)
-    return value // 10**-shift if value % 10**-shift == 0 else None
+    if len(exponent) > _EXPONENT:
+        return None
+    zeros = int(exponent or "0") - len(part) + len(whole + part) - len((whole + part).rstrip("0"))
+    if zeros < 0 or len(digits) + zeros > _DIGITS:
+        return None
+    size: int = int(digits) * 10**zeros
+    return -size if number.startswith("-") else size
 
 
 def _to_boolean(value: Any) -> bool | None:

@@ -1,0 +1,175 @@
+"""Telling the format of a message: what fits, who goes first, and what is nobody's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from roundtrip import error_of, goldens, lines
+
+import cdcavro
+from cdcavro.sniff import best, fits
+
+_LOOKED_FOR = (
+    "a message of a known format (oms_default: recordType; oms_default_extend_column_type: recordType; "
+    "oms_canal: type and one of id, database, table, pkNames, isDdl, es, sql, sqlType, mysqlType, data, old; "
+    "oms_dataworks: payload.op and one of version, schema.source.table, schema.column, schema.pk, "
+    "payload.before.data, payload.after.data, payload.scn, extend; oms_shareplex: meta.op; "
+    "datahub_blob: payload.op and one of schema.dataColumn, schema.primaryKey, schema.source.tableName, "
+    "payload.before.dataColumn, payload.after.dataColumn, payload.sequenceId, version; "
+    "datahub_tuple: one of _sequence_id_, _operation_type_, _excute_time_, _source_table_, _before_image_, "
+    "_after_image_)"
+)
+_MAXWELL = [
+    {"database": "shop", "table": "t", "type": "insert", "ts": 1, "xid": 2, "commit": True, "data": {"id": 1}},
+    {"database": "shop", "table": "t", "type": "update", "ts": 1, "data": {"id": 1}, "old": {"id": 0}},
+    {"database": "shop", "table": "t", "type": "bootstrap-start", "ts": 1, "data": {}},
+    {"type": "table-alter", "database": "shop", "table": "t", "old": {}, "def": {}, "ts": 1, "sql": "ALTER TABLE t"},
+]
+_DEBEZIUM = [
+    {"before": None, "after": {"id": 1}, "source": {"table": "t"}, "op": "c", "ts_ms": 1, "transaction": None},
+    {"schema": {"type": "struct"}, "payload": {"before": None, "after": {"id": 1}, "source": {}, "op": "c"}},
+    {"schema": {"type": "struct"}, "payload": {"before": {"data": "x"}, "after": {"data": "y"}, "op": "u"}},
+    {"source": {}, "ts_ms": 1, "databaseName": "shop", "schemaName": None, "ddl": "CREATE", "tableChanges": []},
+]
+
+
+@pytest.mark.parametrize(
+    ("format", "golden"),
+    [pytest.param(f, g.values[0], id=f"{f}/{g.id}") for f in cdcavro.FORMATS for g in goldens(f)],
+)
+def test_golden_is_told_whatever_stands_beside_its_members(format, golden):
+    """A golden message is told as text and as bytes, and with members that nobody knows."""
+    assert cdcavro.sniff(golden) == cdcavro.sniff(golden.decode()) == format
+    assert cdcavro.sniff(json.dumps({"schemaVersion": 1, **json.loads(golden), "zzz": {}})) == format
+
+
+@pytest.mark.parametrize("format", cdcavro.FORMATS)
+def test_message_that_is_told_can_be_encoded(format):
+    """A golden message that fits several formats fits each of them in earnest, or is told as its own."""
+    for golden in goldens(format):
+        assert format in fits(golden.values[0])
+        cdcavro.encode(golden.values[0], format)
+
+
+@pytest.mark.parametrize(
+    ("message", "format"),
+    [
+        ('{"recordType":"HEARTBEAT"}', "oms_default"),
+        ('{"recordType":"DDL","postStruct":{"ddl":"x"}}', "oms_default"),
+        ('{"recordType":"INSERT","postStruct":{"__light_type":{}}}', "oms_default_extend_column_type"),
+        ('{"recordType":"INSERT","postStruct":{"__light_type":null}}', "oms_default"),
+        ('{"type":"GTID","gtid":"x","es":1}', "oms_canal"),
+        ('{"version":"2.0","payload":{"op":"HEARTBEAT"}}', "oms_dataworks"),
+        ('{"version":"0.0.1","schema":{},"payload":{"op":"MHEARTBEAT"}}', "datahub_blob"),
+        ('{"version":"1.0.0","payload":{"op":"MHEARTBEAT"}}', "datahub_blob"),
+        ('{"payload":{"op":"INSERT","after":{"data":{}}}}', "oms_dataworks"),
+        ('{"payload":{"op":"INSERT","after":{"dataColumn":{}}}}', "datahub_blob"),
+        ('{"payload":{"op":"INSERT","sequenceId":"-1"}}', "datahub_blob"),
+        ('{"payload":{"op":"INSERT","scn":"null"}}', "oms_dataworks"),
+        ('{"meta":{"op":"ins"}}', "oms_shareplex"),
+        ('{"_sequence_id_":"1"}', "datahub_tuple"),
+        ('{"_operation_type_":"I","type":"x","data":1}', "datahub_tuple"),
+        (' \n{"type" : "QUERY", "sql" : ""} ', "oms_canal"),
+        ('{"type":"INSERT","data":[{"n":1E400,"m":' + "9" * 5000 + "}]}", "oms_canal"),
+    ],
+)
+def test_smallest_messages(message, format):
+    """What tells a format, alone."""
+    assert cdcavro.sniff(message) == format
+
+
+@pytest.mark.parametrize(
+    ("message", "scores"),
+    [
+        ('{"recordType":"HEARTBEAT"}', {"oms_default": 1, "oms_default_extend_column_type": 1}),
+        ('{"payload":{"op":"HEARTBEAT"}}', {}),
+        ('{"payload":{"op":"X"},"version":"2.0"}', {"oms_dataworks": 1}),
+        ('{"payload":{"op":"X"},"version":"2.1","extend":{}}', {"oms_dataworks": 1}),
+        ('{"type":"X","database":"d","data":[],"_sequence_id_":"1"}', {"oms_canal": 2, "datahub_tuple": 1}),
+        ('{"type":"X","database":null}', {}),
+        ("{}", {}),
+    ],
+)
+def test_fit_is_counted_by_telling_members(message, scores):
+    """Null tells nothing; a version tells by its value."""
+    assert fits(message) == scores
+
+
+def test_most_messages_decide_then_most_members_then_order():
+    """A file's format fits most of its messages; a tie goes to the members told, then to the first in order."""
+    either = {"oms_default": 1, "oms_default_extend_column_type": 1}
+    typed = {"oms_default": 2, "oms_default_extend_column_type": 3}
+    assert best([either, either]) == "oms_default"
+    assert best([either, typed]) == "oms_default_extend_column_type"
+    assert best([{"oms_canal": 1}, {"oms_canal": 1}, {"datahub_tuple": 6}]) == "oms_canal"
+    assert best([{"oms_canal": 1}, {"datahub_tuple": 6}]) == "datahub_tuple"
+    assert best([{}, {"oms_shareplex": 1}, {}]) == "oms_shareplex"
+    assert best([{}, {}]) == best([]) == ""
+
+
+def test_formats_stand_in_the_order_of_precedence():
+    """Without `__light_type` a message of the Default family is Default."""
+    assert cdcavro.FORMATS == (
+        "oms_default",
+        "oms_default_extend_column_type",
+        "oms_canal",
+        "oms_dataworks",
+        "oms_shareplex",
+        "datahub_blob",
+        "datahub_tuple",
+    )
+
+
+@pytest.mark.parametrize("message", _MAXWELL + _DEBEZIUM)
+def test_other_peoples_formats_are_not_claimed(message):
+    """Maxwell and Debezium share names with Canal and Blob, but not their shapes."""
+    names = ", ".join(f"'{name}'" for name in message)
+    assert (
+        error_of(cdcavro.sniff, json.dumps(message))
+        == f"message: $: expected {_LOOKED_FOR}, got an object with {names}"
+    )
+
+
+def test_real_debezium_messages_are_not_claimed(shared_samples):
+    """None of the messages that Debezium wrote for the same workload is taken for one of ours."""
+    for line in lines(shared_samples / "shop-debezium.jsonl"):
+        assert fits(line) == {}
+        assert fits(json.dumps(json.loads(line)["value"] or {})) == {}
+
+
+@pytest.mark.parametrize(
+    ("message", "got"),
+    [
+        ("{}", "an empty object"),
+        ('{"a":1,"b c":2}', "an object with 'a', 'b c'"),
+        ('{"recordType":null}', "an object with 'recordType'"),
+        ('{"recordType":{}}', "an object with 'recordType'"),
+        ('{"payload":"x","version":"2.0"}', "an object with 'payload', 'version'"),
+        (json.dumps(dict.fromkeys("abcdefghijk")), "an object with 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h' and 3 more"),
+    ],
+)
+def test_message_of_no_format(message, got):
+    """The error says what was looked for and what is there."""
+    assert error_of(cdcavro.sniff, message) == f"message: $: expected {_LOOKED_FOR}, got {got}"
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        ("[]", "expected object, got array"),
+        ('"recordType"', "expected object, got string"),
+        ("null", "expected object, got null"),
+        ("1e400", "expected object, got number"),
+        ("", "expected JSON, got an empty line"),
+        ("\n", "expected JSON, got white space only"),
+        ("recordType", "expected JSON, got 'recordType' at character 0"),
+        ('{"recordType":"', "expected JSON, got text that ends too early, at character 15"),
+        (b'{"\xff":1}', "expected UTF-8, got byte 0xff at byte 2"),
+        ('{"a":' * 100_000, "expected at most 128 levels, got a level more at byte 640"),
+    ],
+    ids=lambda given: repr(given)[:30],
+)
+def test_what_is_no_object_has_no_format(message, sentence):
+    """Text that is no JSON object is refused as the other functions refuse it."""
+    assert error_of(cdcavro.sniff, message) == f"message: $: {sentence}"
