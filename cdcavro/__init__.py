@@ -14,6 +14,7 @@ from cdcavro.convert import FORMATS, decode, encode, load_schema
 from cdcavro.errors import (
     CdcAvroError,
     FileError,
+    JobError,
     MessageError,
     PayloadError,
     ResolutionError,
@@ -31,6 +32,7 @@ __all__ = [
     "FORMATS",
     "CdcAvroError",
     "FileError",
+    "JobError",
     "MessageError",
     "PayloadError",
     "ResolutionError",

@@ -137,6 +137,10 @@ class FileError(CdcAvroError, ValueError):
         return f"{self.file}: expected {self.expected}, got {self.got}"
 
 
+class JobError(CdcAvroError, RuntimeError):
+    """A Spark job that failed for a reason outside the messages: a file, a folder, the cluster."""
+
+
 class SetupError(CdcAvroError, RuntimeError):
     """The machine lacks something: Java, a jar, a package. The sentence says how to get it."""
 

@@ -72,11 +72,14 @@ def _check_place(pointer: str, value: str, places: Mapping[str, Place]) -> None:
     place = places.get(pointer)
     if place is None:
         return
-    if value in ("", "null"):
+    bare = value.strip(" \t\r\n")
+    if value == "" or bare == "null":
         if place.is_required:
-            raise PayloadError("a required member", "none" if value == "" else "null", pointer=pointer)
-    elif not place.is_scalar or value[:1] in "[{":
-        raise PayloadError("a scalar in place of a scalar in extras", shown(value), pointer=pointer)
+            raise PayloadError("a required member", bare or "none", pointer=pointer)
+    elif not place.is_scalar:
+        raise PayloadError("null or nothing in extras in place of an object or array", shown(value), pointer=pointer)
+    elif bare.startswith(("[", "{")):
+        raise PayloadError("a scalar in extras in place of a scalar", shown(value), pointer=pointer)
 
 
 def _parent(record: dict[str, Any], pointer: str) -> tuple[Any, str]:

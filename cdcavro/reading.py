@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import UNSET
@@ -38,7 +39,7 @@ class EnvelopeReader:
         if not isinstance(declared, Record):
             raise SchemaError("$", "a wire schema is a record")
         self._members: dict[str, Member] = {}
-        self._record = _record(declared, _Place("", self._members))
+        self._record = _record(declared, _Place("", 1, self._members))
 
     def read(self, payload: Payload) -> dict[str, Any]:
         """Read one payload, perhaps of several in a row. Raises `PayloadError`."""
@@ -50,19 +51,20 @@ class EnvelopeReader:
 
 
 class _Place(NamedTuple):
-    """Where a reader stands: its pointer below the nearest array or map.
+    """Where a reader stands: its pointer below the nearest array or map, and its depth in the JSON.
 
     `members` takes the members that the schema names, by pointer; None below an array or map.
     """
 
     pointer: str
+    depth: int
     members: dict[str, Member] | None
 
     def member(self, name: str) -> _Place:
-        return _Place(f"{self.pointer}/{escape(name)}", self.members)
+        return _Place(f"{self.pointer}/{escape(name)}", self.depth + 1, self.members)
 
     def item(self) -> _Place:
-        return _Place("", None)
+        return _Place("", self.depth + 1, None)
 
 
 def _reader(declared: Type, place: _Place, missing: Any) -> Reader:
@@ -80,12 +82,13 @@ def _reader(declared: Type, place: _Place, missing: Any) -> Reader:
             return UnionReader(readers, missing, place.pointer)
         case Record():
             held = holds(declared)
-            return (
-                HeldReader(ScalarReader(Payload.read_string, ""), _HELD[held], place.pointer)
-                if held
-                else _record(declared, place)
-            )
+            return _held(held, place) if held else _record(declared, place)
     raise SchemaError(place.pointer or "$", f"a wire schema holds no {branch_name(declared)}")
+
+
+def _held(held: str, place: _Place) -> Reader:
+    take = _held_number if held == "number" else partial(_held_text, above=place.depth - 1)
+    return HeldReader(ScalarReader(Payload.read_string, ""), take, place.pointer)
 
 
 def _record(declared: Record, place: _Place) -> RecordReader:
@@ -118,8 +121,8 @@ def _held_number(held: str) -> ExactNumber:
     return ExactNumber(held)
 
 
-def _held_text(held: str) -> Any:
-    value = text.parse(held)
+def _held_text(held: str, above: int) -> Any:
+    value = text.parse(held, above)
     if type(value) not in (dict, list):
         raise TextError("an object or array", text.kind(value))
     return value
@@ -132,4 +135,3 @@ _SCALARS: Final[dict[str, Callable[[Payload], Any]]] = {
     "double": _finite,
     "string": Payload.read_string,
 }
-_HELD: Final[dict[str, Callable[[str], Any]]] = {"number": _held_number, "text": _held_text}

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cdcavro.attributes import field_rule, holds
-from cdcavro.defaults import default_value
 from cdcavro.errors import PayloadError, SchemaError, shown
 from cdcavro.evolution import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion, Step
 from cdcavro.text import escape
+from cdcavro.types import Array, Enum, Map, Primitive, Record, Union
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,5 +102,34 @@ def _members(value: dict[str, Any], members: Members, pointer: str) -> dict[str,
             raise PayloadError("a name that is free", f"{shown(new)} twice", pointer=f"{pointer}/{escape(old)}")
         made[new] = rename(item, below, f"{pointer}/{escape(old)}") if below else item
     for name, default in members.defaults.items():
-        made.setdefault(name, default_value(*default))
+        made.setdefault(name, _value(*default))
+    return made
+
+
+def _value(declared: Type, default: Any) -> Any:
+    """Give a default, as a schema's JSON states it, as a JSON value of a message."""
+    match declared:
+        case Union(branches):
+            return _value(branches[0], default)
+        case Record():
+            return _record(declared, default)
+        case Array(items):
+            return [_value(items, item) for item in default]
+        case Map(values):
+            return {name: _value(values, item) for name, item in default.items()}
+        case Primitive("float" | "double"):
+            return float(default)
+        case Primitive() | Enum():
+            return default
+    raise SchemaError("$", f"a wire schema holds no {type(declared).__name__}")
+
+
+def _record(declared: Record, default: dict[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for one in declared.fields:
+        rule, item = field_rule(one), default.get(one.name, one.default)
+        if rule.members:
+            made.update(_value(one.type, item))
+        elif item is not None or rule.missing == "null":
+            made[rule.name] = _value(one.type, item)
     return made

@@ -111,8 +111,7 @@ class ColumnWriter:
             out.append(self._long)
             write_long(out, value)
         elif own is float:
-            if not isfinite(value):
-                raise StructureError("a JSON number", repr(value))
+            check_finite(value)
             out.append(self._double)
             write_double(out, value)
         elif own is bool:
@@ -129,8 +128,17 @@ class ColumnWriter:
             raise TypeError(f"{own.__name__} is no JSON value")
 
 
+def check_finite(value: float, pointer: str = "") -> None:
+    """Check that JSON has a text for a number. Raises `StructureError`."""
+    if not isfinite(value):
+        raise StructureError("a JSON number", repr(value), pointer=pointer)
+
+
 def count_members(value: Any, depth: int) -> int:
-    """Count the members of all objects in a JSON value that stands at a depth. Raises `TextError` beyond 128 levels."""
+    """Count the members of all objects in a JSON value that stands at a depth.
+
+    Raises `TextError` beyond 128 levels, `StructureError` for a number that is not finite.
+    """
     if type(value) is dict:
         items: Any = value.values()
         members = len(value)
@@ -138,6 +146,8 @@ def count_members(value: Any, depth: int) -> int:
         items = value
         members = 0
     else:
+        if type(value) is float:
+            check_finite(value)
         return 0
     if depth > text.MAX_DEPTH:
         raise TextError(f"at most {text.MAX_DEPTH} levels", "a level more")
@@ -161,6 +171,8 @@ def scalar_text(value: Any, expected: str, pointer: str) -> str:
     """Give a scalar's JSON text. Raises `StructureError` for anything else."""
     if value is None or type(value) in (dict, list):
         raise StructureError(expected, kind(value), pointer=pointer)
+    if type(value) is float:
+        check_finite(value, pointer)
     return render(value).decode() if type(value) is str else plain_text(value)
 
 
@@ -182,9 +194,11 @@ def _integral(number: str) -> int | None:
     digits = (whole + part).strip("0")
     if not digits:
         return 0
-    if len(exponent) > _EXPONENT:
+    shift = exponent.lstrip("+-0") or "0"
+    if len(shift) > _EXPONENT:
         return None
-    zeros = int(exponent or "0") - len(part) + len(whole + part) - len((whole + part).rstrip("0"))
+    moved = -int(shift) if exponent.startswith("-") else int(shift)
+    zeros = moved - len(part) + len(whole + part) - len((whole + part).rstrip("0"))
     if zeros < 0 or len(digits) + zeros > _DIGITS:
         return None
     size: int = int(digits) * 10**zeros

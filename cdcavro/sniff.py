@@ -23,6 +23,10 @@ from cdcavro.types import ABSENT, Array, Map, Record, Type, Union
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+AUTO: Final = "auto"
+"""In place of a format's name: told for each file by its first messages."""
+MIXED: Final = "mixed"
+"""In place of a format's name: told for each message."""
 _SHOWN: Final = 8
 Place = tuple[str, ...]
 Told = bool | tuple[str, ...]

@@ -18,6 +18,7 @@ from msgspec import UNSET
 
 from cdcavro.binary import MAX_COUNT, write_long, write_string
 from cdcavro.errors import MessageError, StructureError
+from cdcavro.scalars import count_members
 from cdcavro.text import escape, kind, render
 
 if TYPE_CHECKING:
@@ -228,4 +229,11 @@ class RecordWriter:
     def _note_unknown(self, value: dict[str, Any], notes: Notes) -> None:
         for name, item in value.items():
             if name not in self._known:
-                notes.note(f"{self._pointer}/{escape(name)}", render(item).decode())
+                pointer = f"{self._pointer}/{escape(name)}"
+                try:
+                    # Checks the value too; an unknown member stands on the second level at least.
+                    count_members(item, 2)
+                except MessageError as error:
+                    error.below(pointer)
+                    raise
+                notes.note(pointer, render(item).decode())

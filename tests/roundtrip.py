@@ -8,16 +8,14 @@ from __future__ import annotations
 import io
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import fastavro
 import pytest
+from messages import golden_files
 
 import cdcavro
 from cdcavro.formats import REGISTRY
-
-SAMPLES = Path(cdcavro.__file__).parent / "samples"
 
 
 class Number(NamedTuple):
@@ -100,20 +98,15 @@ def fastavro_schema(format: str) -> Any:
     return fastavro.parse_schema(json.loads(cdcavro.load_schema(format).json))
 
 
-def goldens(format: str) -> list[Any]:
+def golden_cases(format: str) -> list[Any]:
     """Give the golden messages of a format as parameters, named as their files are."""
-    return [pytest.param(path.read_bytes(), id=path.stem) for path in sorted((SAMPLES / format).glob("*.json"))]
+    return [pytest.param(message, id=name) for name, message in golden_files(format).items()]
 
 
 def assert_golden(format: str, golden: bytes) -> None:
     """Assert that a golden message makes the round trip and is told from those of the other formats."""
     assert_round_trip(format, golden)
     assert cdcavro.sniff(golden) == format
-
-
-def lines(path: Path) -> list[bytes]:
-    r"""Give the messages of a file of JSON lines, split at `\n` only: values may hold U+0085."""
-    return [line for line in path.read_bytes().split(b"\n") if line]
 
 
 def error_of(function: Any, *given: Any) -> str:

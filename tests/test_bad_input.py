@@ -7,7 +7,8 @@ import time
 
 import fastavro
 import pytest
-from roundtrip import assert_round_trip, error_of, fast, fastavro_schema, goldens, outcome
+from messages import goldens
+from roundtrip import assert_round_trip, error_of, fast, fastavro_schema, outcome
 
 import cdcavro
 from cdcavro.formats import REGISTRY
@@ -24,7 +25,7 @@ _DIGITS = "1" * 1_000_000
         ("not JSON", "$: expected JSON, got 'not JSON' at character 0"),
         ('{"recordType":"ROW"', "$: expected JSON, got text that ends too early, at character 19"),
         ('{"recordType":"RO', "$: expected JSON, got text that ends too early, at character 17"),
-        ('\ufeff{"recordType":"ROW"}', r"""$: expected JSON, got '\ufeff{"recordType":"ROW"' at character 0"""),
+        ('\ufeff{"recordType":"ROW"}', "$: expected JSON, got a byte order mark before it"),
         ('{"recordType":"ROW"}{"recordType":"ROW"}', "$: expected JSON, got more than one value, from character 20"),
         ('{"recordType":"ROW"},', "$: expected JSON, got more than one value, from character 20"),
         ('{"recordType":"ROW","recordType":"ROW"}', "$: expected each member once, got 'recordType' twice"),
@@ -110,7 +111,7 @@ def test_number_of_a_million_digits_is_refused_soon():
         assert time.process_time() - start < 1
 
 
-@pytest.mark.parametrize("sent", [None, 7, {"recordType": "ROW"}, bytearray(b"{}")])
+@pytest.mark.parametrize("sent", [None, 7, {"recordType": "ROW"}])
 def test_text_of_another_type_is_the_callers_mistake(sent):
     """Python values are not guessed at."""
     with pytest.raises(TypeError, match="text is bytes or str, not"):
@@ -139,7 +140,7 @@ def test_what_the_fast_way_cannot_tell_goes_the_exact_way(sent):
 @pytest.mark.parametrize("format", cdcavro.FORMATS)
 def test_payload_cut_short_is_refused_at_every_length(format):
     """No part of a payload is a payload."""
-    payload = cdcavro.encode(goldens(format)[-1].values[0], format)
+    payload = cdcavro.encode(goldens(format)[-1], format)
     for length in range(len(payload)):
         with pytest.raises(cdcavro.PayloadError):
             cdcavro.decode(payload[:length], format)
@@ -148,7 +149,7 @@ def test_payload_cut_short_is_refused_at_every_length(format):
 @pytest.mark.parametrize("format", cdcavro.FORMATS)
 def test_bytes_left_over_are_refused(format):
     """What follows a payload is not ignored."""
-    payload = cdcavro.encode(goldens(format)[0].values[0], format)
+    payload = cdcavro.encode(goldens(format)[0], format)
     sentence = f"{format}: $: expected the end of the payload at byte {len(payload)}, got 3 more"
     assert error_of(cdcavro.decode, payload + b"\0\0\0", format) == sentence
 
@@ -191,8 +192,8 @@ def _json(text: str) -> bytes:
         (b"\x02\x04\x02c\x00\x02c\x00", "$.prevStruct: expected each name once, got 'c' twice"),
         (b"\x02\x02\x02c\x00\x02\x02c\x00", "$.prevStruct: expected each name once, got 'c' twice"),
         (b"\x02\x02\x02\xff\x00", "$.prevStruct: expected UTF-8, got byte 0xff before byte 4"),
-        (_column(float("nan")), "$.postStruct.c: expected a JSON number, got nan before byte 14"),
-        (_column(float("-inf")), "$.postStruct.c: expected a JSON number, got -inf before byte 14"),
+        (_column(float("nan")), "$.postStruct.c: expected a JSON number, got nan at byte 6"),
+        (_column(float("-inf")), "$.postStruct.c: expected a JSON number, got -inf at byte 6"),
         (_number("1."), "$.postStruct.c: expected a JSON number, got '1.'"),
         (_number("1 "), "$.postStruct.c: expected a JSON number, got '1 '"),
         (_number(""), "$.postStruct.c: expected a JSON number, got ''"),

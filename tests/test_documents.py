@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from documents import REFERENCE, documented, repair
-from roundtrip import SAMPLES, exact
+from messages import golden_files
+from roundtrip import exact
 
 import cdcavro
 
@@ -18,11 +19,7 @@ def printed():
 
 
 def _goldens():
-    return {
-        (format, path.stem): path.read_text(encoding="utf-8")
-        for format in cdcavro.FORMATS
-        for path in (SAMPLES / format).glob("*.json")
-    }
+    return {(format, name): text.decode() for format in cdcavro.FORMATS for name, text in golden_files(format).items()}
 
 
 def test_golden_messages_are_the_samples_of_the_documents(printed):

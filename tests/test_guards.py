@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from roundtrip import SAMPLES
+from messages import SAMPLES
 
 import cdcavro
 from cdcavro.cli import main

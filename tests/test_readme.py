@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from messages import SAMPLES
 from readme import README, blocks, is_spark
-from roundtrip import SAMPLES
 
 from cdcavro.cli import main
 
