@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import io
+import json
+import math
 import time
 
 import fastavro
@@ -11,6 +14,7 @@ from messages import goldens
 from roundtrip import assert_round_trip, error_of, fast, fastavro_schema, outcome
 
 import cdcavro
+from cdcavro import binary, notes, text, writers
 from cdcavro.formats import REGISTRY
 
 _DIGITS = "1" * 1_000_000
@@ -205,6 +209,19 @@ def _json(text: str) -> bytes:
         (_json('{"a":[{"b":1,"b":2}]}'), "$.postStruct.c.a[0]: expected each member once, got 'b' twice"),
         (_json('["\\ud800"]'), "$.postStruct.c[0]: expected Unicode text, got a lone surrogate at character 0"),
         (_json("[" * 127 + "]" * 127), "$.postStruct.c: expected at most 128 levels, got a level more at byte 126"),
+        (_json("1"), "$.postStruct.c: expected an object or array, got number"),
+        (_json(" null"), "$.postStruct.c: expected an object or array, got null"),
+        (_json('"[]"'), "$.postStruct.c: expected an object or array, got string"),
+        (_payload(extras={"/recordType": ""}), "$.recordType: expected a required member, got none"),
+        (
+            _payload(extras={"/recordType": " {}"}),
+            "$.recordType: expected a scalar in extras in place of a scalar, got ' {}'",
+        ),
+        (
+            _payload(extras={"/postStruct": "1"}),
+            "$.postStruct: expected null or nothing in extras in place of an object or array, got '1'",
+        ),
+        (_payload(extras={"/a~b": "1"}), "$: expected ~0 and ~1 only in a JSON pointer in extras, got '/a~b'"),
         (_payload(extras={"x": "1"}), "$: expected a JSON pointer in extras, got 'x'"),
         (_payload(extras={"/x/y": "1"}), "$.x.y: expected a parent in the record for a pointer in extras, got none"),
         (
@@ -284,6 +301,14 @@ def test_payload_of_another_type_is_the_callers_mistake(payload):
         cdcavro.decode(payload, "oms_default")
 
 
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_text_may_be_any_buffer(kind):
+    """Kafka clients and Arrow hand over memoryviews and bytearrays."""
+    sent = b'{"recordType":"ROW"}'
+    assert cdcavro.encode(kind(sent), "oms_default") == cdcavro.encode(sent, "oms_default")
+    assert cdcavro.sniff(kind(sent)) == "oms_default"
+
+
 def test_payload_may_be_any_buffer():
     """Spark and Arrow hand over memoryviews and bytearrays."""
     payload = cdcavro.encode('{"recordType":"ROW"}', "oms_default")
@@ -311,6 +336,121 @@ def test_payloads_one_behind_another():
     assert error_of(lambda: list(format.read_block(one + b"\0", 1, format.schema))) == left
     short = f"oms_default: $.prevStruct: expected 1 byte, got 0 at byte {len(one)}, where the payload ends"
     assert error_of(lambda: list(format.read_block(one, 2, format.schema))) == short
+
+
+@pytest.mark.parametrize("count", [3, 10**18])
+def test_block_of_more_payloads_than_bytes_is_refused(count):
+    """No payload is without bytes, so that a count alone cannot keep a reader busy."""
+    format = REGISTRY["oms_default"]
+    sentence = f"oms_default: $: expected at most one payload to a byte, got {count} in 2 bytes"
+    assert error_of(lambda: list(format.read_block(b"\0\0", count, format.schema))) == sentence
+
+
+def test_array_or_map_beyond_the_bound_is_refused(monkeypatch):
+    """Nothing is written that the reader would refuse; the bound itself is allowed."""
+    monkeypatch.setattr(writers, "MAX_COUNT", 3)
+    for sent in ('{"type":"X","pkNames":["","",""]}', '{"type":"X","mysqlType":{"a":"","b":"","c":""}}'):
+        assert_round_trip("oms_canal", sent)
+    sentence = "oms_canal: $.pkNames: expected at most 3 items, got 4"
+    assert error_of(cdcavro.encode, '{"type":"X","pkNames":["","","",""]}', "oms_canal") == sentence
+    sentence = "oms_canal: $.data[0]: expected at most 3 items, got 4"
+    assert error_of(cdcavro.encode, '{"type":"X","data":[{"a":1,"b":1,"c":1,"d":1}]}', "oms_canal") == sentence
+
+
+def test_what_is_written_is_within_what_is_read():
+    """Writer and reader share one bound, and notes stay below it."""
+    assert writers.MAX_COUNT == binary.MAX_COUNT == 10_000_000
+    assert notes.MAX_NOTES == 100_000 < binary.MAX_COUNT
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda count: {f"x{i}": 1 for i in range(count)},
+        lambda count: {"pkNames": list(range(count))},
+    ],
+    ids=["unknown members", "items of another type"],
+)
+def test_notes_beyond_the_bound_are_refused(monkeypatch, made):
+    """Each note costs much memory: a message may hold only so many values that have no place of their own."""
+    monkeypatch.setattr(notes, "MAX_NOTES", 8)
+    usual = {"type": "INSERT", **dict.fromkeys(["pkNames", "sqlType", "mysqlType", "data", "old"])}
+    assert_round_trip("oms_canal", json.dumps(usual | made(8)))
+    sentence = error_of(cdcavro.encode, json.dumps(usual | made(9)), "oms_canal")
+    assert sentence.startswith("oms_canal: $")
+    assert sentence.endswith(": expected at most 8 values that the schema has no place for, got one more")
+
+
+@pytest.mark.parametrize(
+    ("record", "path"),
+    [
+        ({"recordType": math.nan}, "$.recordType"),
+        ({"recordType": "ROW", "postStruct": {"c": math.nan}}, "$.postStruct.c"),
+        ({"recordType": "ROW", "postStruct": {"c": -math.inf}}, "$.postStruct.c"),
+        ({"recordType": "ROW", "postStruct": {"c": [{"d": math.nan}]}}, "$.postStruct.c"),
+        ({"recordType": "ROW", "allMetaData": {"db": math.nan}}, "$.allMetaData.db"),
+        ({"recordType": "ROW", "x/y": math.nan}, '$["x/y"]'),
+        ({"recordType": "ROW", "x": {"y": [math.inf]}}, "$.x"),
+    ],
+)
+def test_number_that_is_not_finite_is_not_written(record, path):
+    """JSON has no NaN: it becomes neither null nor a text that no reader takes."""
+    sentence = error_of(REGISTRY["oms_default"].write, record)
+    assert sentence.startswith(f"oms_default: {path}: expected a JSON number, got ")
+
+
+def test_nesting_beyond_the_bound_is_not_written():
+    """Wherever it stands in a Python value."""
+    deep = functools.reduce(lambda inner, _: [inner], range(200), [])
+    for record, path in (({"x": deep}, "$.x"), ({"postStruct": {"c": deep}}, "$.postStruct.c")):
+        sentence = f"oms_default: {path}: expected at most 128 levels, got a level more"
+        assert error_of(REGISTRY["oms_default"].write, {"recordType": "ROW", **record}) == sentence
+
+
+@pytest.mark.parametrize("space", [" ", "\t", "\n", "\r"])
+@pytest.mark.parametrize("sent", ['{{"type":"INSERT","type"{}:"DELETE"}}', '{{"type"{}:"INSERT","type":"DELETE"}}'])
+def test_white_space_before_a_colon_hides_no_repetition(space, sent):
+    """Each kind that JSON has: msgspec alone would keep the last of the two."""
+    sentence = "oms_canal: $: expected each member once, got 'type' twice"
+    assert fast("oms_canal", sent.format(space)) is None
+    assert error_of(cdcavro.encode, sent.format(space), "oms_canal") == sentence
+
+
+def _long_names(size):
+    """A message whose names and arrays are long, and which needs the exact way and the search for surrogates."""
+    name, items = "n" * size, ",".join(["7"] * size)
+    return f'{{"type":"\\ud83d\\ude00","{name}":[{items}],"pkNames":[{items[: size - 1]}],"data":[{{"{name}":[{items}]}}]}}'
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda sent: lambda: text.parse(sent),
+        lambda sent: lambda: cdcavro.encode(sent, "oms_canal"),
+        lambda sent: functools.partial(cdcavro.decode, cdcavro.encode(sent, "oms_canal"), "oms_canal"),
+    ],
+    ids=["parse", "encode", "decode"],
+)
+def test_time_grows_as_the_text_does(make):
+    """Ten times the length, of names and of arrays, costs about ten times the time, not a hundred."""
+    small, large = (make(_long_names(size)) for size in (10_000, 100_000))
+    assert _fastest(large) < 30 * _fastest(small)
+
+
+def test_long_name_above_many_items_costs_what_it_costs_beside_them():
+    """The path to an item is not spelled out for each item."""
+    name, items = "n" * 1_000_000, ",".join(["7"] * 10_000)
+    above, beside = f'{{"{name}":["\\ud83d\\ude00",{items}]}}', f'{{"{name}":0,"a":["\\ud83d\\ude00",{items}]}}'
+    assert _fastest(lambda: text.parse(above)) < 5 * _fastest(lambda: text.parse(beside))
+
+
+def _fastest(work):
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
 
 
 def test_record_that_is_not_shaped_like_the_schema_is_refused():

@@ -30,7 +30,9 @@ _ERRORS = [
         "oms_default: $: expected 1 byte, got 0",
     ),
     (cdcavro.FileError("a.avro", "Avro", "JSON"), "a.avro: expected Avro, got JSON"),
+    (cdcavro.JobError("the Spark job failed: no space"), "the Spark job failed: no space"),
     (cdcavro.SetupError("Java is missing"), "Java is missing"),
+    (cdcavro.JobError("the Spark job failed"), "the Spark job failed"),
 ]
 _IDS = [type(error).__name__ for error, _ in _ERRORS]
 
@@ -60,7 +62,9 @@ def test_one_root_catches_all(error):
         (cdcavro.UnknownMessageError, cdcavro.MessageError),
         (cdcavro.PayloadError, cdcavro.MessageError),
         (cdcavro.FileError, ValueError),
+        (cdcavro.JobError, RuntimeError),
         (cdcavro.SetupError, RuntimeError),
+        (cdcavro.JobError, RuntimeError),
     ],
 )
 def test_error_is_the_natural_builtin_too(error, builtin):

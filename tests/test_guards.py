@@ -259,6 +259,16 @@ def test_tests_import_the_built_wheel():
     assert TESTS.parent not in PACKAGE.parents
 
 
+def test_checkout_works_without_installation():
+    """A clone on the path is enough: the schemas are found beside the package."""
+    path = [str(TESTS.parent), *(one for one in sys.path if one.endswith("site-packages"))]
+    # Without `site`, no editable installation stands in.
+    code = f'import sys; sys.path[:0] = {path!r}; import cdcavro; print(cdcavro.__file__, cdcavro.sniff(\'{{"meta":{{"op":"ins"}}}}\'))'
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.split() == [str(TESTS.parent / "cdcavro" / "__init__.py"), "oms_shareplex"]
+
+
 # 6. Nothing is guessed, nothing dropped.
 
 
