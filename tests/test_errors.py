@@ -64,7 +64,6 @@ def test_one_root_catches_all(error):
         (cdcavro.FileError, ValueError),
         (cdcavro.JobError, RuntimeError),
         (cdcavro.SetupError, RuntimeError),
-        (cdcavro.JobError, RuntimeError),
     ],
 )
 def test_error_is_the_natural_builtin_too(error, builtin):
