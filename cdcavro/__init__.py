@@ -10,11 +10,15 @@
 `cdcavro.spark` does the same on Spark columns; `cdcavro --help` on files.
 """
 
+from cdcavro.change import Change
+from cdcavro.changes import from_changes, to_changes
 from cdcavro.convert import FORMATS, decode, encode, load_schema
 from cdcavro.errors import (
     CdcAvroError,
     FileError,
+    JobError,
     MessageError,
+    OrderError,
     PayloadError,
     ResolutionError,
     SchemaError,
@@ -24,14 +28,20 @@ from cdcavro.errors import (
     UnknownFormatError,
     UnknownMessageError,
 )
+from cdcavro.order import order_key, shard
 from cdcavro.schema import Schema, parse_schema
 from cdcavro.sniff import sniff
+from cdcavro.transcoding import Loss, Transcoded, transcode
 
 __all__ = [
     "FORMATS",
     "CdcAvroError",
+    "Change",
     "FileError",
+    "JobError",
+    "Loss",
     "MessageError",
+    "OrderError",
     "PayloadError",
     "ResolutionError",
     "Schema",
@@ -39,11 +49,17 @@ __all__ = [
     "SetupError",
     "StructureError",
     "TextError",
+    "Transcoded",
     "UnknownFormatError",
     "UnknownMessageError",
     "decode",
     "encode",
+    "from_changes",
     "load_schema",
+    "order_key",
     "parse_schema",
+    "shard",
     "sniff",
+    "to_changes",
+    "transcode",
 ]

@@ -1,4 +1,4 @@
-"""Defaults of fields: checked against their types, and filled in (Avro 1.8.2, "Records")."""
+"""Defaults of fields, checked against their types (Avro 1.8.2, "Records")."""
 
 from __future__ import annotations
 
@@ -61,21 +61,3 @@ def _fits_record(declared: Record, value: dict[str, Any], where: str) -> bool:
         if one.name not in value and one.default is ABSENT:
             raise SchemaError(where, f"the default lacks {one.name}")
     return all(_fits(one.type, value[one.name], where) for one in declared.fields if one.name in value)
-
-
-def default_value(declared: Type, value: Any) -> Any:
-    """Give a default, as a schema's JSON states it, with the defaults of the fields it leaves out."""
-    match declared:
-        case Union(branches):
-            return default_value(branches[0], value)
-        case Record(fields=fields):
-            return {one.name: default_value(one.type, value.get(one.name, one.default)) for one in fields}
-        case Array(items):
-            return [default_value(items, item) for item in value]
-        case Map(values):
-            return {name: default_value(values, item) for name, item in value.items()}
-        case Primitive("float" | "double"):
-            return float(value)
-        case Primitive() | Enum() | Fixed():
-            return value
-    raise SchemaError("$", f"no default for {type(declared).__name__}")

@@ -12,10 +12,10 @@ CdcAvroError
 ├── FileError             (ValueError)    a file that is not what the command needs
 └── SetupError            (RuntimeError)  the machine lacks something: Java, a jar
 
-try:
-payload = cdcavro.encode(text, "oms_canal")
-except cdcavro.MessageError as error:
-print(error.path, error.expected, error.got)
+    try:
+        payload = cdcavro.encode(text, "oms_canal")
+    except cdcavro.MessageError as error:
+        print(error.path, error.expected, error.got)
 """
 
 from __future__ import annotations
@@ -153,6 +153,10 @@ class FileError(CdcAvroError, ValueError):
         return f"{self.file}: expected {self.expected}, got {self.got}"
 
 
+class JobError(CdcAvroError, RuntimeError):
+    """A Spark job that failed for a reason outside the messages: a file, a folder, the cluster."""
+
+
 class SetupError(CdcAvroError, RuntimeError):
     """The machine lacks something: Java, a jar, a package. The sentence says how to get it."""
 
@@ -160,7 +164,7 @@ class SetupError(CdcAvroError, RuntimeError):
 def shown(value: object) -> str:
     """Give a value of a message as it may stand in a sentence: quoted, escaped, bounded to 80 characters.
 
-    >>> shown("a" * 100)[-4:]
+    >>> shown("a" * 100)[-5:]
     "a...'"
     """
     text = value if isinstance(value, str) else str(value)

@@ -21,7 +21,7 @@ PROMOTIONS: Final = {
     "string": ("string", "bytes"),
     "bytes": ("bytes", "string"),
 }
-_UNITS: Final = ("logicalType", "scale", "precision")
+_UNITS: Final = {"logicalType": None, "scale": 0, "precision": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class ReadRecord:
     """Read the writer's fields in order, each into a field of the reader's or into nothing; then fill in defaults."""
 
     reader: Record
-    fields: tuple[tuple[Step, Field | None], ...]
+    fields: tuple[tuple[Step, Field, Field | None], ...]
     defaults: tuple[Field, ...]
 
 
@@ -97,6 +97,7 @@ def resolve(writer: Type, reader: Type, where: str = "$") -> Step:
         case Map(), Map():
             return ReadMap(resolve(writer.values, reader.values, where + "{}"))
         case Fixed(), Fixed() if is_same_name(writer, reader) and writer.size == reader.size:
+            _check_units(writer, reader, where)
             return ReadFixed(writer.size)
         case Enum(), Enum() if is_same_name(writer, reader):
             return ReadEnum(reader, tuple(one if one in reader.symbols else None for one in writer.symbols))
@@ -113,11 +114,16 @@ def is_same_name(writer: Named, reader: Named) -> bool:
 def _primitive(writer: Primitive, reader: Primitive, where: str) -> Step:
     if reader.name not in PROMOTIONS.get(writer.name, (writer.name,)):
         raise ResolutionError(where, f"{reader.name} cannot read {writer.name}")
-    for unit in _UNITS:
-        was, now = writer.attributes.get(unit), reader.attributes.get(unit)
-        if was is not None and now is not None and was != now:
-            raise ResolutionError(where, f"{unit} {now} cannot read {unit} {was}")
+    _check_units(writer, reader, where)
     return ReadPrimitive(writer, reader)
+
+
+def _check_units(writer: Primitive | Fixed, reader: Primitive | Fixed, where: str) -> None:
+    """Refuse logical types that would read a value as another one: 1.23 as 0.123, seconds as milliseconds."""
+    for unit, default in _UNITS.items():
+        was, now = writer.attributes.get(unit, default), reader.attributes.get(unit, default)
+        if "logicalType" in writer.attributes and "logicalType" in reader.attributes and was != now:
+            raise ResolutionError(where, f"{unit} {now} cannot read {unit} {was}")
 
 
 def _from_union(writer: Union, reader: Type, where: str) -> Step:
@@ -146,15 +152,15 @@ def _record(writer: Record, reader: Record, where: str) -> Step:
     own = {one.name for one in writer.fields}
     wanted = {alias: one for one in reader.fields if one.name not in own for alias in one.aliases}
     wanted |= {one.name: one for one in reader.fields}
-    fields: list[tuple[Step, Field | None]] = []
+    fields: list[tuple[Step, Field, Field | None]] = []
     found: set[str] = set()
     for written in writer.fields:
         into = wanted.get(written.name)
-        if into is None or into.name in found:
-            fields.append((resolve(written.type, written.type, f"{where}.{written.name}"), None))
-            continue
-        found.add(into.name)
-        fields.append((resolve(written.type, into.type, f"{where}.{written.name}"), into))
+        place = f"{where}.{written.name}"
+        if into is not None and into.name in found:
+            raise ResolutionError(place, f"{into.name} reads another field already")
+        found.update(() if into is None else (into.name,))
+        fields.append((resolve(written.type, into.type if into else written.type, place), written, into))
     missing = tuple(one for one in reader.fields if one.name not in found)
     for one in missing:
         if one.default is ABSENT:

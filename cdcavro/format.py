@@ -14,6 +14,7 @@ import typing
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -22,16 +23,18 @@ from msgspec import UNSET, Meta, UnsetType
 
 from cdcavro import text
 from cdcavro.attributes import field_rule, holds
-from cdcavro.errors import MessageError, SchemaError, StructureError
+from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
 from cdcavro.evolution import resolve
 from cdcavro.readers import Payload
 from cdcavro.reading import EnvelopeReader
+from cdcavro.renaming import names_of, rename
 from cdcavro.schema import Schema, parse_schema
 from cdcavro.types import Array, Enum, Map, Primitive, Record, Type, Union
 from cdcavro.writing import EnvelopeWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from importlib.resources.abc import Traversable
 
     Getter = Callable[[Any], tuple[Any, ...]]
 
@@ -59,8 +62,7 @@ class Format:
         """The wire schema, read from `avsc/<name>.avsc` when it is first asked for."""
         if self.given is not None:
             return self.given
-        path = resources.files("cdcavro.avsc") / f"{self.name}.avsc"
-        return parse_schema(path.read_text(encoding="utf-8"))
+        return parse_schema((_schemas() / f"{self.name}.avsc").read_text(encoding="utf-8"))
 
     @cached_property
     def envelope(self) -> Record:
@@ -95,18 +97,23 @@ class Format:
         if not isinstance(payload, (bytes, bytearray, memoryview)):
             raise TypeError(f"a payload is bytes, not {type(payload).__name__}")
         try:
-            return self.reader(writer).read(bytes(payload))
+            raw = Payload(bytes(payload))
+            record = self.reader(writer)(raw)
+            raw.finish()
         except MessageError as error:
             error.format = self.name
             raise
+        return record
 
     def read_block(self, raw: bytes, count: int, writer: Schema) -> Iterator[dict[str, Any]]:
         """Read so many payloads that lie one behind another. Raises `PayloadError`."""
-        reader = self.reader(writer)
+        read = self.reader(writer)
         payloads = Payload(raw)
         try:
+            if count > len(raw):
+                raise PayloadError("at most one payload to a byte", f"{count} in {len(raw)} bytes")
             for _ in range(count):
-                yield reader.read_from(payloads)
+                yield read(payloads)
             payloads.finish()
         except MessageError as error:
             error.format = self.name
@@ -120,8 +127,8 @@ class Format:
             error.format = self.name
             raise
 
-    def reader(self, writer: Schema | None = None) -> EnvelopeReader:
-        """Give the reader for payloads of a writer's schema. Raises `ResolutionError`."""
+    def reader(self, writer: Schema | None = None) -> Callable[[Payload], dict[str, Any]]:
+        """Give the function that reads the payloads of a writer's schema. Raises `ResolutionError`."""
         return _reader(writer or self.schema, self.schema)
 
     def _encode_fast(self, raw: bytes) -> bytearray | None:
@@ -210,9 +217,19 @@ def _separators(raw: bytes) -> int:
     return found if escaped and b'\\\\"' in raw else found - escaped
 
 
+def _schemas() -> Traversable:
+    """Give the folder of schemas: part of the package where it is installed, beside it in a checkout."""
+    try:
+        return resources.files("cdcavro.avsc")
+    except ModuleNotFoundError:
+        return Path(__file__).parents[1] / "avsc"
+
+
 @lru_cache(maxsize=_KEPT)
-def _reader(writer: Schema, reader: Schema) -> EnvelopeReader:
-    return EnvelopeReader(resolve(writer.root, reader.root))
+def _reader(writer: Schema, reader: Schema) -> Callable[[Payload], dict[str, Any]]:
+    names = names_of(resolve(writer.root, reader.root))
+    read = EnvelopeReader(writer.root).read
+    return read if names is None else lambda payload: rename(read(payload), names)
 
 
 def _getter(names: list[str]) -> Getter:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from cdcavro.errors import StructureError
+
+MAX_NOTES: Final = 100_000
+
 
 class Notes:
     """What one message leaves for `extras`, and how many JSON members of it were written."""
@@ -13,7 +19,9 @@ class Notes:
         self.members = 0
 
     def note(self, pointer: str, value: str) -> None:
-        """Note a text for a place."""
+        """Note a text for a place. Raises `StructureError` beyond 100,000 notes: each costs much memory."""
+        if len(self.entries) >= MAX_NOTES:
+            raise StructureError(f"at most {MAX_NOTES} values that the schema has no place for", "one more")
         self.entries.append((pointer, value))
 
     def below(self, pointer: str, since: int) -> None:

@@ -7,7 +7,8 @@ does not matter.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro import text
 from cdcavro.errors import PayloadError, TextError, shown
@@ -17,18 +18,30 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def apply(record: dict[str, Any], extras: Mapping[str, str]) -> None:
-    """Apply `extras` to a record, in place.
+_TILDE: Final = re.compile("~(?![01])")
 
-    Raises `PayloadError`: no pointer, a parent that is not there, a text that is not JSON.
+
+class Place(NamedTuple):
+    """A member that the schema names: whether it is a scalar, and whether a message must have it."""
+
+    is_scalar: bool
+    is_required: bool
+
+
+def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str, Place] | None = None) -> None:
+    """Apply `extras` to a record, in place; `places` are the members that the schema names, by pointer.
+
+    Raises `PayloadError`: no pointer, a parent that is not there, a text that is not JSON or not what
+    may stand in its place.
 
     >>> record = {"a": 1, "b": 2}
     >>> apply(record, {"/a": "1.0", "/b": "", "/c": "[]"})
     >>> record
     {'a': 1.0, 'c': []}
     """
-    for pointer in extras:
+    for pointer, value in extras.items():
         _check(pointer, extras)
+        _check_place(pointer, value, places or {})
     for pointer, value in extras.items():
         parent, token = _parent(record, pointer)
         if isinstance(parent, list):
@@ -51,6 +64,22 @@ def _check(pointer: str, extras: Mapping[str, str]) -> None:
         if pointer[:end] in extras:
             raise PayloadError("extras that lie apart", f"one inside {shown(pointer[:end])}", pointer=pointer)
         end = pointer.rfind("/", 0, end)
+
+
+def _check_place(pointer: str, value: str, places: Mapping[str, Place]) -> None:
+    if _TILDE.search(pointer):
+        raise PayloadError("~0 and ~1 only in a JSON pointer in extras", shown(pointer))
+    place = places.get(pointer)
+    if place is None:
+        return
+    bare = value.strip(" \t\r\n")
+    if value == "" or bare == "null":
+        if place.is_required:
+            raise PayloadError("a required member", bare or "none", pointer=pointer)
+    elif not place.is_scalar:
+        raise PayloadError("null or nothing in extras in place of an object or array", shown(value), pointer=pointer)
+    elif bare.startswith(("[", "{")):
+        raise PayloadError("a scalar in extras in place of a scalar", shown(value), pointer=pointer)
 
 
 def _parent(record: dict[str, Any], pointer: str) -> tuple[Any, str]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import UNSET
 
 from cdcavro.binary import Source
-from cdcavro.defaults import default_value
 from cdcavro.errors import MessageError, PayloadError, TextError, shown
 from cdcavro.text import escape
 
@@ -78,20 +77,17 @@ class EnumReader:
 
     __slots__ = ("_pointer", "_symbols")
 
-    def __init__(self, symbols: tuple[str | None, ...], pointer: str) -> None:
+    def __init__(self, symbols: tuple[str, ...], pointer: str) -> None:
         self._symbols = symbols
         self._pointer = pointer
 
     def read(self, payload: Payload) -> Any:
         """Read the index."""
         try:
-            symbol = self._symbols[payload.read_index(len(self._symbols), "a symbol")]
+            return self._symbols[payload.read_index(len(self._symbols), "a symbol")]
         except PayloadError as error:
             error.below(self._pointer)
             raise
-        if symbol is None:
-            raise PayloadError("a symbol of the reader's", "one of the writer's only", pointer=self._pointer)
-        return symbol
 
 
 class UnionReader:
@@ -99,7 +95,7 @@ class UnionReader:
 
     __slots__ = ("_branches", "_missing", "_pointer")
 
-    def __init__(self, branches: list[Reader | str | None], missing: Any, pointer: str) -> None:
+    def __init__(self, branches: list[Reader | None], missing: Any, pointer: str) -> None:
         self._branches = branches
         self._missing = missing
         self._pointer = pointer
@@ -111,11 +107,7 @@ class UnionReader:
         except PayloadError as error:
             error.below(self._pointer)
             raise
-        if branch is None:
-            return self._missing
-        if isinstance(branch, str):
-            raise PayloadError("a branch the reader has", branch, pointer=self._pointer)
-        return branch.read(payload)
+        return self._missing if branch is None else branch.read(payload)
 
 
 class ArrayReader:
@@ -176,11 +168,11 @@ class MapReader:
 class RecordReader:
     """A record: members by name, a rest map's entries beside them, `extras` put aside."""
 
-    __slots__ = ("_defaults", "_fields", "_pointer")
+    __slots__ = ("_fields", "_named", "_pointer")
 
-    def __init__(self, fields: list[tuple[str, str, Reader]], defaults: list[tuple[str, Any]], pointer: str) -> None:
+    def __init__(self, fields: list[tuple[str, str, Reader]], pointer: str) -> None:
         self._fields = fields
-        self._defaults = defaults
+        self._named = frozenset(name for members, name, _ in fields if not members)
         self._pointer = pointer
 
     def read(self, payload: Payload) -> dict[str, Any]:
@@ -193,14 +185,8 @@ class RecordReader:
                     record[name] = value
             elif members == "extras":
                 payload.extras = value
-            elif members == "rest":
-                self._take_rest(record, value)
-        for name, declared in self._defaults:
-            record.setdefault(name, default_value(*declared))
+            else:
+                for taken in self._named.intersection(value):
+                    raise PayloadError("a member that has no field", shown(taken), pointer=self._pointer)
+                record.update(value)
         return record
-
-    def _take_rest(self, record: dict[str, Any], rest: dict[str, Any]) -> None:
-        named = {name for members, name, _ in self._fields if not members}
-        for name in named.intersection(rest):
-            raise PayloadError("a member that has no field", shown(name), pointer=self._pointer)
-        record.update(rest)

@@ -1,4 +1,4 @@
-"""The plan that reads payloads: the steps of a schema resolution, as a tree of `readers`."""
+"""The plan that reads payloads: a wire schema walked once, as a tree of `readers`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec import UNSET
 
 from cdcavro import pointers, text
-from cdcavro.attributes import FieldRule, field_rule, holds
+from cdcavro.attributes import field_rule, holds
 from cdcavro.errors import PayloadError, SchemaError, TextError, shown
-from cdcavro.evolution import (
-    ReadArray,
-    ReadEnum,
-    ReadFixed,
-    ReadMap,
-    ReadPrimitive,
-    ReadRecord,
-    ReadUnion,
-    Step,
-)
+from cdcavro.pointers import Place as Member
 from cdcavro.readers import (
     ArrayReader,
     EnumReader,
@@ -33,138 +24,95 @@ from cdcavro.readers import (
     UnionReader,
 )
 from cdcavro.text import ExactNumber, escape
+from cdcavro.types import Array, Enum, Map, Primitive, Record, Type, Union, branch_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from cdcavro.types import Field
 
 
 class EnvelopeReader:
     """The outermost record with its `extras` applied."""
 
-    __slots__ = ("_record",)
+    __slots__ = ("_members", "_record")
 
-    def __init__(self, step: Step) -> None:
-        if not isinstance(step, ReadRecord):
+    def __init__(self, declared: Type) -> None:
+        if not isinstance(declared, Record):
             raise SchemaError("$", "a wire schema is a record")
-        self._record = _record(step, _Place("", 1, wanted=True))
+        self._members: dict[str, Member] = {}
+        self._record = _record(declared, _Place("", 1, self._members))
 
-    def read(self, raw: bytes) -> dict[str, Any]:
-        """Read exactly one payload. Raises `PayloadError`."""
-        payload = Payload(raw)
-        record = self.read_from(payload)
-        payload.finish()
-        return record
-
-    def read_from(self, payload: Payload) -> dict[str, Any]:
-        """Read one payload of several in a row. Raises `PayloadError`."""
+    def read(self, payload: Payload) -> dict[str, Any]:
+        """Read one payload, perhaps of several in a row. Raises `PayloadError`."""
         payload.extras = {}
         record: dict[str, Any] = self._record.read(payload)
         if payload.extras:
-            pointers.apply(record, payload.extras)
+            pointers.apply(record, payload.extras, self._members)
         return record
 
 
 class _Place(NamedTuple):
-    """Where a reader stands: pointer below the nearest array or map, depth in the JSON, whether its fields have rules.
+    """Where a reader stands: its pointer below the nearest array or map, and its depth in the JSON.
 
-    What the writer wrote and the reader does not want is read without rules, and dropped.
+    `members` takes the members that the schema names, by pointer; None below an array or map.
     """
 
     pointer: str
     depth: int
-    wanted: bool
+    members: dict[str, Member] | None
 
     def member(self, name: str) -> _Place:
-        return _Place(f"{self.pointer}/{escape(name)}", self.depth + 1, self.wanted)
+        return _Place(f"{self.pointer}/{escape(name)}", self.depth + 1, self.members)
 
     def item(self) -> _Place:
-        return _Place("", self.depth + 1, self.wanted)
-
-    def rule(self, declared: Field) -> FieldRule:
-        return field_rule(declared) if self.wanted else FieldRule(declared.name)
+        return _Place("", self.depth + 1, None)
 
 
-def _reader(step: Step, place: _Place, missing: Any) -> Reader:
-    match step:
-        case ReadPrimitive(writer, reader) if reader.name != "bytes" or not place.wanted:
-            return ScalarReader(_scalar(writer.name, reader.name), place.pointer)
-        case ReadFixed(size) if not place.wanted:
-            return ScalarReader(lambda payload: payload.take(size), place.pointer)
-        case ReadEnum(symbols=symbols):
+def _reader(declared: Type, place: _Place, missing: Any) -> Reader:
+    match declared:
+        case Primitive(name) if name in _SCALARS:
+            return ScalarReader(_SCALARS[name], place.pointer)
+        case Enum(symbols=symbols):
             return EnumReader(symbols, place.pointer)
-        case ReadArray(items):
+        case Array(items):
             return ArrayReader(_reader(items, place.item(), None), place.pointer)
-        case ReadMap(values):
+        case Map(values):
             return MapReader(_reader(values, place.item(), None), place.pointer)
-        case ReadUnion(branches):
-            return UnionReader([_branch(branch, place, missing) for branch in branches], missing, place.pointer)
-        case ReadRecord(reader=declared):
-            held = holds(declared) if place.wanted else ""
-            return _held(step, held, place) if held else _record(step, place)
-        case ReadPrimitive() | ReadFixed():
-            raise SchemaError(place.pointer or "$", "a wire schema holds no bytes and no fixed")
-    raise SchemaError(place.pointer or "$", f"no reader for {type(step).__name__}")
+        case Union(branches):
+            readers = [None if one == Primitive("null") else _reader(one, place, missing) for one in branches]
+            return UnionReader(readers, missing, place.pointer)
+        case Record():
+            held = holds(declared)
+            return _held(held, place) if held else _record(declared, place)
+    raise SchemaError(place.pointer or "$", f"a wire schema holds no {branch_name(declared)}")
 
 
-def _branch(step: Step | str, place: _Place, missing: Any) -> Reader | str | None:
-    if isinstance(step, str):
-        return step
-    if isinstance(step, ReadPrimitive) and step.writer.name == "null":
-        return None
-    return _reader(step, place, missing)
-
-
-def _held(step: ReadRecord, held: str, place: _Place) -> Reader:
-    if len(step.fields) != 1 or step.defaults:
-        raise SchemaError(step.reader.name, "the one field of a number's or a value's text is the same in all versions")
-    take = _held_number if held == "number" else partial(text.parse, above=place.depth - 1)
+def _held(held: str, place: _Place) -> Reader:
+    take = _held_number if held == "number" else partial(_held_text, above=place.depth - 1)
     return HeldReader(ScalarReader(Payload.read_string, ""), take, place.pointer)
 
 
-def _record(step: ReadRecord, place: _Place) -> RecordReader:
+def _record(declared: Record, place: _Place) -> RecordReader:
     fields: list[tuple[str, str, Reader]] = []
-    for inner, into in step.fields:
-        if into is None:
-            fields.append(("skipped", "", _reader(inner, _Place(place.pointer, place.depth, wanted=False), None)))
-            continue
-        rule = place.rule(into)
+    for one in declared.fields:
+        rule = field_rule(one)
         own = place if rule.members else place.member(rule.name)
-        fields.append((rule.members, rule.name, _reader(inner, own, _missing(rule))))
-    defaults = [entry for one in step.defaults for entry in _default(one, place.rule(one))]
-    return RecordReader(fields, defaults, place.pointer)
+        if place.members is not None and not rule.members:
+            place.members[own.pointer] = Member(_is_scalar(one.type), rule.required)
+        missing = None if rule.missing == "null" else UNSET
+        fields.append((rule.members, rule.name, _reader(one.type, own, missing)))
+    return RecordReader(fields, place.pointer)
 
 
-def _missing(rule: FieldRule) -> Any:
-    return None if rule.missing == "null" else UNSET
+def _is_scalar(declared: Type) -> bool:
+    branches = declared.branches if isinstance(declared, Union) else (declared,)
+    return not any(isinstance(branch, (Array, Map, Record)) for branch in branches)
 
 
-def _default(declared: Field, rule: FieldRule) -> list[tuple[str, tuple[Any, Any]]]:
-    if rule.members:
-        if declared.default:
-            raise SchemaError(declared.name, "the default of a map of members is empty")
-        return []
-    if declared.default is None and rule.missing == "absent":
-        return []
-    return [(rule.name, (declared.type, declared.default))]
-
-
-def _scalar(writer: str, reader: str) -> Callable[[Payload], Any]:
-    get = _SCALARS[writer]
-    if reader in ("float", "double") and writer in ("int", "long"):
-        return lambda payload: float(get(payload))
-    return _SCALARS["string"] if reader == "string" else get
-
-
-def _finite(get: Callable[[Payload], float]) -> Callable[[Payload], float]:
-    def read(payload: Payload) -> float:
-        value = get(payload)
-        if not math.isfinite(value):
-            raise PayloadError("a JSON number", f"{value} before byte {payload.position}")
-        return value
-
-    return read
+def _finite(payload: Payload) -> float:
+    value = payload.read_double()
+    if not math.isfinite(value):
+        raise PayloadError("a JSON number", f"{value} at byte {payload.position - 8}")
+    return value
 
 
 def _held_number(held: str) -> ExactNumber:
@@ -173,13 +121,17 @@ def _held_number(held: str) -> ExactNumber:
     return ExactNumber(held)
 
 
+def _held_text(held: str, above: int) -> Any:
+    value = text.parse(held, above)
+    if type(value) not in (dict, list):
+        raise TextError("an object or array", text.kind(value))
+    return value
+
+
 _SCALARS: Final[dict[str, Callable[[Payload], Any]]] = {
-    "null": lambda _: None,
-    "float": _finite(Payload.read_float),
-    "bytes": Payload.read_bytes,
     "boolean": Payload.read_boolean,
     "int": Payload.read_int,
     "long": Payload.read_long,
-    "double": _finite(Payload.read_double),
+    "double": _finite,
     "string": Payload.read_string,
 }

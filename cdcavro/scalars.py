@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro import text
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from cdcavro.notes import Notes
 
 _MAX_INT: Final = 2**31 - 1
+_DIGITS: Final = 20
+_EXPONENT: Final = 20
 COLUMN_BRANCHES: Final = frozenset({"null", "boolean", "long", "double", "string", "number", "text"})
 
 
@@ -108,6 +111,7 @@ class ColumnWriter:
             out.append(self._long)
             write_long(out, value)
         elif own is float:
+            check_finite(value)
             out.append(self._double)
             write_double(out, value)
         elif own is bool:
@@ -124,8 +128,17 @@ class ColumnWriter:
             raise TypeError(f"{own.__name__} is no JSON value")
 
 
+def check_finite(value: float, pointer: str = "") -> None:
+    """Check that JSON has a text for a number. Raises `StructureError`."""
+    if not isfinite(value):
+        raise StructureError("a JSON number", repr(value), pointer=pointer)
+
+
 def count_members(value: Any, depth: int) -> int:
-    """Count the members of all objects in a JSON value that stands at a depth. Raises `TextError` beyond 128 levels."""
+    """Count the members of all objects in a JSON value that stands at a depth.
+
+    Raises `TextError` beyond 128 levels, `StructureError` for a number that is not finite.
+    """
     if type(value) is dict:
         items: Any = value.values()
         members = len(value)
@@ -133,6 +146,8 @@ def count_members(value: Any, depth: int) -> int:
         items = value
         members = 0
     else:
+        if type(value) is float:
+            check_finite(value)
         return 0
     if depth > text.MAX_DEPTH:
         raise TextError(f"at most {text.MAX_DEPTH} levels", "a level more")
@@ -156,6 +171,8 @@ def scalar_text(value: Any, expected: str, pointer: str) -> str:
     """Give a scalar's JSON text. Raises `StructureError` for anything else."""
     if value is None or type(value) in (dict, list):
         raise StructureError(expected, kind(value), pointer=pointer)
+    if type(value) is float:
+        check_finite(value, pointer)
     return render(value).decode() if type(value) is str else plain_text(value)
 
 
@@ -165,26 +182,27 @@ def _to_long(value: Any) -> int | None:
     found = text.number(plain_text(value)) if text.is_number(plain_text(value)) else None
     if type(found) is float:
         return int(found) if found.is_integer() else None
-    if type(found) is ExactNumber and len(found.text) <= _CONVERTED:
+    if type(found) is ExactNumber:
         return _integral(found.text)
     return found if type(found) is int else None
 
 
-_CONVERTED: Final = 40
-
-
-def _integral(digits: str) -> int | None:
-    mantissa, _, exponent = digits.replace("E", "e").partition("e")
-    whole, _, part = mantissa.partition(".")
-    shift = int(exponent or "0") - len(part)
-    if abs(shift) > _CONVERTED:
-        return None
-    value = int(whole + part)
-    if digits.startswith("-") and value == 0:
+def _integral(number: str) -> int | None:
+    """Give the value of a number's text if it is whole and has at most 20 digits, in time linear in the text."""
+    mantissa, _, exponent = number.lower().partition("e")
+    whole, _, part = mantissa.lstrip("-").partition(".")
+    digits = (whole + part).strip("0")
+    if not digits:
         return 0
-    if shift >= 0:
-        return int(value * 10**shift)
-    return value // 10**-shift if value % 10**-shift == 0 else None
+    shift = exponent.lstrip("+-0") or "0"
+    if len(shift) > _EXPONENT:
+        return None
+    moved = -int(shift) if exponent.startswith("-") else int(shift)
+    zeros = moved - len(part) + len(whole + part) - len((whole + part).rstrip("0"))
+    if zeros < 0 or len(digits) + zeros > _DIGITS:
+        return None
+    size: int = int(digits) * 10**zeros
+    return -size if number.startswith("-") else size
 
 
 def _to_boolean(value: Any) -> bool | None:

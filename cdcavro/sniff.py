@@ -1,7 +1,7 @@
 """Telling the format of a message by what the wire schemas say of themselves.
 
-A format fits a message that holds all its required members and at least one of those that tell it
-(`required` and `tells` in `attributes`), none of them an object, an array or a scalar where the
+A format fits a message that holds all its required members and at least one of those that tell it,
+null or not (`required` and `tells` in `attributes`), none of them an object, an array or a scalar where the
 schema has another: Maxwell's and Debezium's messages have names in common with ours. Among the formats that fit, the one with the most telling
 members is taken; among equals, the first in the order of `REGISTRY`. So a message of the Default
 family is `oms_default` unless it holds a `__light_type`.
@@ -16,13 +16,17 @@ import msgspec
 
 from cdcavro import text
 from cdcavro.attributes import field_rule
-from cdcavro.errors import UnknownMessageError, shown
+from cdcavro.errors import MessageError, UnknownMessageError, shown
 from cdcavro.formats import REGISTRY
-from cdcavro.types import Array, Map, Record, Type, Union
+from cdcavro.types import ABSENT, Array, Map, Record, Type, Union
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+AUTO: Final = "auto"
+"""In place of a format's name: told for each file by its first messages."""
+MIXED: Final = "mixed"
+"""In place of a format's name: told for each message."""
 _SHOWN: Final = 8
 Place = tuple[str, ...]
 Told = bool | tuple[str, ...]
@@ -40,26 +44,39 @@ class _Marks(NamedTuple):
 def sniff(message: bytes | str) -> str:
     """Tell the format of a message.
 
-    Raises `TextError` for what is not JSON, `UnknownMessageError` for what is no known format.
+    Raises `TextError` for what is not JSON, `UnknownMessageError` for what is no known format, and
+    `StructureError` for what has the members of one, but in another shape.
 
     >>> sniff('{"type": "INSERT", "database": "shop", "data": [{"id": 1}]}')
     'oms_canal'
     """
     found = fits(message)
     if not found:
-        raise UnknownMessageError(f"a message of a known format ({_looked_for()})", _described(_parsed(message)))
+        raise _unknown(message)
     return best([found])
+
+
+def _unknown(message: bytes | str) -> MessageError:
+    """Make the error: where the members of a format are all there, what is wrong with them."""
+    value = _parsed(message)
+    told = best([{name: score for name in REGISTRY if (score := _score(value, name, _members_only))}])
+    if told:
+        try:
+            REGISTRY[told].encode(message)
+        except MessageError as error:
+            return error
+    return UnknownMessageError(f"a message of a known format ({_looked_for()})", _described(value))
 
 
 def fits(message: bytes | str) -> dict[str, int]:
     """Give the formats whose required members a message holds, with the number of members that tell each.
 
-    Formats without a telling member are left out. Raises `TextError`.
+    Formats without a telling member are left out. Raises `TextError`, `UnknownMessageError`.
     """
     value = _parsed(message)
     if not isinstance(value, dict):
         raise UnknownMessageError("object", text.kind(value))
-    scores = {name: _score(value, name) for name in REGISTRY}
+    scores = {name: _score(value, name, _is_shaped) for name in REGISTRY}
     return {name: score for name, score in scores.items() if score}
 
 
@@ -90,28 +107,32 @@ def _parsed(message: bytes | str) -> Any:
         return text.parse(raw)
 
 
-def _score(value: dict[str, Any], name: str) -> int:
+def _score(value: dict[str, Any], name: str, fits_shape: Callable[[Any, type | None], bool]) -> int:
     required, tells, shapes = _marks(name)
-    if any(_at(value, place) is None for place in required):
+    if any(_at(value, place) in (None, ABSENT) for place in required):
         return 0
-    if not all(_is_shaped(_at(value, place), shape) for place, shape in shapes):
+    if not all(fits_shape(_at(value, place), shape) for place, shape in shapes):
         return 0
     return sum(_told(_at(value, place), told) for place, told in tells)
 
 
+def _members_only(_found: Any, _shape: type | None) -> bool:
+    return True
+
+
 def _is_shaped(found: Any, shape: type | None) -> bool:
-    return found is None or (type(found) is shape if shape else type(found) not in (dict, list))
+    return found is None or found is ABSENT or (type(found) is shape if shape else type(found) not in (dict, list))
 
 
 def _told(found: Any, told: Told) -> bool:
-    return found is not None if told is True else isinstance(told, tuple) and found in told
+    return found is not ABSENT if told is True else isinstance(told, tuple) and found in told
 
 
 def _at(value: Any, place: Place) -> Any:
     for name in place:
         if not isinstance(value, dict):
-            return None
-        value = value.get(name)
+            return ABSENT
+        value = value.get(name, ABSENT)
     return value
 
 

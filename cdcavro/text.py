@@ -24,6 +24,7 @@ MIN_LONG: Final = -(2**63)
 MAX_LONG: Final = 2**63 - 1
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _LONG_DIGITS: Final = 20
+_BYTE_ORDER_MARK: Final = "\ufeff"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
 _BRACKETS: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
@@ -86,6 +87,8 @@ def to_bytes(text: bytes | str) -> bytes:
             text = text.encode()
         except UnicodeEncodeError as error:
             raise TextError("Unicode text", f"a lone surrogate at character {error.start}") from error
+    elif isinstance(text, (bytearray, memoryview)):
+        text = bytes(text)
     elif not isinstance(text, bytes):
         raise TypeError(f"text is bytes or str, not {type(text).__name__}")
     if len(text) > MAX_LENGTH:
@@ -110,7 +113,7 @@ def parse(text: bytes | str, above: int = 0) -> Any:
     twice: list[_Twice] = []
     value = _loads(decoded, twice)
     if twice or _SURROGATE_ESCAPE.search(raw):
-        _check(value, "")
+        _check(value)
     return value
 
 
@@ -150,6 +153,8 @@ def _fault(decoded: str, error: json.JSONDecodeError) -> str:
         return f"text that ends too early, at character {len(decoded)}"
     if error.msg == "Extra data":
         return f"more than one value, from character {error.pos}"
+    if decoded.startswith(_BYTE_ORDER_MARK):
+        return "a byte order mark before it"
     return f"{shown(decoded[error.pos : error.pos + 20])} at character {error.pos}"
 
 
@@ -176,21 +181,23 @@ def check_depth(raw: bytes, above: int = 0) -> None:
             depth -= 1
 
 
-def _check(value: Any, pointer: str) -> None:
+def _check(value: Any) -> None:
     """Find the first repeated member or lone surrogate and raise `TextError` with its place."""
     if isinstance(value, str):
         lone = _SURROGATE.search(value)
         if lone:
-            raise TextError("Unicode text", f"a lone surrogate at character {lone.start()}", pointer=pointer)
-    elif isinstance(value, list):
-        for i, item in enumerate(value):
-            _check(item, f"{pointer}/{i}")
-    elif isinstance(value, dict):
+            raise TextError("Unicode text", f"a lone surrogate at character {lone.start()}")
+    elif isinstance(value, (list, dict)):
         if isinstance(value, _Twice):
-            raise TextError("each member once", f"{shown(value.name)} twice", pointer=pointer)
-        for name, item in value.items():
-            _check(name, pointer)
-            _check(item, f"{pointer}/{escape(name)}")
+            raise TextError("each member once", f"{shown(value.name)} twice")
+        for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+            if isinstance(name, str):
+                _check(name)
+            try:
+                _check(item)
+            except TextError as error:
+                error.below(f"/{escape(str(name))}")
+                raise
 
 
 def render(value: Any) -> bytes:

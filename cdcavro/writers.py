@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec import UNSET
 
-from cdcavro.binary import write_long, write_string
+from cdcavro.binary import MAX_COUNT, write_long, write_string
 from cdcavro.errors import MessageError, StructureError
+from cdcavro.scalars import count_members
 from cdcavro.text import escape, kind, render
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence, Sized
 
     from cdcavro.notes import Notes
     from cdcavro.scalars import ScalarWriter
@@ -107,6 +108,12 @@ class VariantWriter:
         raise StructureError(expected, kind(value), pointer=self._pointer)
 
 
+def check_count(items: Sized, pointer: str) -> None:
+    """Check that an array or a map is not longer than readers allow. Raises `StructureError`."""
+    if len(items) > MAX_COUNT:
+        raise StructureError(f"at most {MAX_COUNT} items", f"{len(items)}", pointer=pointer)
+
+
 class ArrayWriter:
     """An array, as one block."""
 
@@ -121,6 +128,7 @@ class ArrayWriter:
         if type(value) is not list:
             raise StructureError("array", kind(value), pointer=self._pointer)
         if value:
+            check_count(value, self._pointer)
             write_long(out, len(value))
             write, entries = self._items.write, notes.entries
             for i, item in enumerate(value):
@@ -149,6 +157,7 @@ class MapWriter:
         if type(value) is not dict:
             raise StructureError("object", kind(value), pointer=self._pointer)
         if value:
+            check_count(value, self._pointer)
             write_long(out, len(value))
             notes.members += len(value)
             write, entries = self._values.write, notes.entries
@@ -220,4 +229,11 @@ class RecordWriter:
     def _note_unknown(self, value: dict[str, Any], notes: Notes) -> None:
         for name, item in value.items():
             if name not in self._known:
-                notes.note(f"{self._pointer}/{escape(name)}", render(item).decode())
+                pointer = f"{self._pointer}/{escape(name)}"
+                try:
+                    # Checks the value too; an unknown member stands on the second level at least.
+                    count_members(item, 2)
+                except MessageError as error:
+                    error.below(pointer)
+                    raise
+                notes.note(pointer, render(item).decode())

@@ -287,8 +287,10 @@ def test_a_tuple_row_says_by_its_images_what_it_is():
     [
         (
             '{"id":1}',
-            "datahub_tuple: $: expected one of the metadata columns _sequence_id_, _operation_type_, _excute_time_, "
-            "_source_table_, _before_image_, _after_image_, got none",
+            (
+                "datahub_tuple: $: expected one of the metadata columns _sequence_id_, _operation_type_, _excute_time_, "
+                "_source_table_, _before_image_, _after_image_, got none"
+            ),
         ),
         (
             '{"_operation_type_":"I","_before_image_":"Y","_after_image_":"N"}',

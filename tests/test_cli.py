@@ -370,10 +370,21 @@ def test_an_output_that_exists_is_kept_without_force(tmp_path):
     assert not out.exists()
     assert run("encode", SHOP, "--out", out, "--rejects", rejects, "--force").exit_code == 0
     assert rejects.read_bytes() == b""
-    assert_ends(run("decode", out, "--out", out), 2, f"Error: {out}: {refused}")
-    assert run("decode", out, "--out", out, "--force").exit_code == 0
-    assert len(values(out.read_bytes())) == 188
+    assert_ends(run("decode", out, "--out", rejects), 2, f"Error: {rejects}: {refused}")
+    assert run("decode", out, "--out", rejects, "--force").exit_code == 0
+    assert len(values(rejects.read_bytes())) == 188
     assert sorted(tmp_path.iterdir()) == [out, rejects]
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_output_is_not_the_input(tmp_path, force):
+    """Not even by --force: a file is not replaced by what is made of it."""
+    path = tmp_path / "in.avro"
+    assert run("encode", SHOP, "--out", path).exit_code == 0
+    before = path.read_bytes()
+    result = run("decode", path, "--out", tmp_path / "." / "in.avro", *force)
+    assert_ends(result, 2, usage("decode", "--out names the input"))
+    assert path.read_bytes() == before
 
 
 def test_out_and_rejects_are_two_files(tmp_path):
@@ -459,13 +470,13 @@ def test_decode_tells_which_payload_is_broken():
 
 
 def test_decode_reads_what_an_older_schema_wrote():
-    """A field that was called otherwise comes back under its present JSON name: its default applies."""
+    """What the present schema does not have comes back under the name that it was sent with."""
     canal = get_format("oms_canal")
     older = Format("older", cdcavro.parse_schema(canal.schema.json.replace('"name": "gtid"', '"name": "gtidOld"')))
     payload = older.encode(b'{"type":"INSERT","database":"a","gtidOld":"x"}')
     result = run("decode", input=packed([payload], older.schema))
     assert_ends(result, 0, "")
-    assert values(result.stdout_bytes) == [{"type": "INSERT", "database": "a"}]
+    assert values(result.stdout_bytes) == [{"type": "INSERT", "database": "a", "gtidOld": "x"}]
 
 
 # counts and operations

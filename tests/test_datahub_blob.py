@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from roundtrip import assert_fast, assert_golden, assert_round_trip, avro, error_of, goldens, lines
+from messages import lines
+from roundtrip import assert_fast, assert_golden, assert_round_trip, avro, error_of, golden_cases
 
 import cdcavro
 
@@ -12,7 +13,7 @@ def _payload(members: str) -> str:
     return f'{{"schema":{{}},"payload":{{{members}}},"version":"0.0.1"}}'
 
 
-@pytest.mark.parametrize("golden", goldens("datahub_blob"))
+@pytest.mark.parametrize("golden", golden_cases("datahub_blob"))
 def test_golden_message_round_trips_and_is_told(golden):
     """Every sample of both documents comes back as it was sent and is sniffed as Blob."""
     assert_golden("datahub_blob", golden)

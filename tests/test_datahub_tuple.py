@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from roundtrip import assert_fast, assert_golden, avro, error_of, goldens
+from roundtrip import assert_fast, assert_golden, avro, error_of, golden_cases
 
 import cdcavro
 
@@ -17,7 +17,7 @@ _METADATA = {
 }
 
 
-@pytest.mark.parametrize("golden", goldens("datahub_tuple"))
+@pytest.mark.parametrize("golden", golden_cases("datahub_tuple"))
 def test_golden_message_round_trips_and_is_told(golden):
     """Every row of the document's sample table comes back as it was and is sniffed as Tuple."""
     assert_golden("datahub_tuple", golden)

@@ -29,8 +29,15 @@ _ERRORS = [
         cdcavro.PayloadError("1 byte", "0", format="oms_default"),
         "oms_default: $: expected 1 byte, got 0",
     ),
+    (
+        cdcavro.OrderError("oms_canal", "t"),
+        "oms_canal: expected a position or a place to order the change of 't' by, got none",
+    ),
+    (cdcavro.OrderError(None, None), "change: expected a position or a place to order the change by, got none"),
     (cdcavro.FileError("a.avro", "Avro", "JSON"), "a.avro: expected Avro, got JSON"),
+    (cdcavro.JobError("the Spark job failed: no space"), "the Spark job failed: no space"),
     (cdcavro.SetupError("Java is missing"), "Java is missing"),
+    (cdcavro.JobError("the Spark job failed"), "the Spark job failed"),
 ]
 _IDS = [type(error).__name__ for error, _ in _ERRORS]
 
@@ -59,7 +66,9 @@ def test_one_root_catches_all(error):
         (cdcavro.StructureError, cdcavro.MessageError),
         (cdcavro.UnknownMessageError, cdcavro.MessageError),
         (cdcavro.PayloadError, cdcavro.MessageError),
+        (cdcavro.OrderError, ValueError),
         (cdcavro.FileError, ValueError),
+        (cdcavro.JobError, RuntimeError),
         (cdcavro.SetupError, RuntimeError),
     ],
 )

@@ -11,7 +11,7 @@ from messages import shop_canal
 
 from cdcavro import text
 from cdcavro.errors import FileError, TextError
-from cdcavro.lines import HEAD_LINES, Line, read_lines, tell_format
+from cdcavro.lines import HEAD_BYTES, HEAD_LINES, Line, read_lines, tell_format
 
 SHOP = b"\n".join(shop_canal()) + b"\n"
 
@@ -147,3 +147,15 @@ def test_lines_behind_the_first_hundred_do_not_tell_the_format():
     told, _ = tell_format(lines)
     assert told == ""
     assert next(lines).number == HEAD_LINES + 1
+
+
+@pytest.mark.parametrize(("less", "expected"), [(0, ""), (1, "canal")])
+def test_lines_behind_the_first_eight_mebibytes_do_not_tell_the_format(less, expected):
+    """Reading ahead is bounded in bytes too: a file of huge lines is not held in memory."""
+    assert HEAD_BYTES == 8 << 20
+    huge = b" " * (HEAD_BYTES // 4)
+    raw = [huge, huge, huge, huge[less:], shop_canal()[0]]
+    lines = [Line(i, one, len(one)) for i, one in enumerate(raw, 1)]
+    told, again = tell_format(iter(lines))
+    assert told == expected
+    assert list(again) == lines

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from roundtrip import SAMPLES, assert_fast, assert_golden, assert_round_trip, avro, error_of, fast, goldens, lines
+from messages import lines, shop_canal
+from roundtrip import assert_fast, assert_golden, assert_round_trip, avro, error_of, fast, golden_cases
 
 import cdcavro
 
 
-@pytest.mark.parametrize("golden", goldens("oms_canal"))
+@pytest.mark.parametrize("golden", golden_cases("oms_canal"))
 def test_golden_message_round_trips_and_is_told(golden):
     """Every sample of the document comes back as it was sent and is sniffed as Canal."""
     assert_golden("oms_canal", golden)
@@ -16,7 +17,7 @@ def test_golden_message_round_trips_and_is_told(golden):
 
 def test_real_messages_round_trip():
     """All 188 messages that Canal itself made of a MySQL binlog come back as they were sent, but are told as its own."""
-    messages = lines(SAMPLES / "oms_canal" / "shop.jsonl")
+    messages = shop_canal()
     assert len(messages) == 188
     for message in messages:
         assert_round_trip("oms_canal", message)
@@ -25,7 +26,7 @@ def test_real_messages_round_trip():
 
 def test_real_messages_go_the_fast_way():
     """JSON inside a column's text does not slow a message down; only escapes within escapes do."""
-    messages = lines(SAMPLES / "oms_canal" / "shop.jsonl")
+    messages = shop_canal()
     assert sum(b'\\":' in message for message in messages) > 2
     assert sum(fast("oms_canal", message) is None for message in messages) == 2
 

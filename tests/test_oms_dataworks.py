@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from roundtrip import assert_fast, assert_golden, avro, error_of, goldens
+from roundtrip import assert_fast, assert_golden, avro, error_of, golden_cases
 
 import cdcavro
 
@@ -12,7 +12,7 @@ def _payload(members: str) -> str:
     return f'{{"version":"2.0","payload":{{"before":null,"after":null,"ddl":null,{members}}}}}'
 
 
-@pytest.mark.parametrize("golden", goldens("oms_dataworks"))
+@pytest.mark.parametrize("golden", golden_cases("oms_dataworks"))
 def test_golden_message_round_trips_and_is_told(golden):
     """Every sample of the document comes back as it was sent and is told from DataHub's."""
     assert_golden("oms_dataworks", golden)

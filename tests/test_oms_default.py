@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from roundtrip import assert_fast, assert_golden, assert_round_trip, avro, error_of, goldens
+from roundtrip import assert_fast, assert_golden, assert_round_trip, avro, error_of, golden_cases
 
 import cdcavro
 
 _NUMBERS = ["1.20", "-0", "-0.0", "1E400", "1e-999", "10223372036854775806", "9" * 700, f"0.{'3' * 700}"]
 
 
-@pytest.mark.parametrize("golden", goldens("oms_default"))
+@pytest.mark.parametrize("golden", golden_cases("oms_default"))
 def test_golden_message_round_trips_and_is_told(golden):
     """Every sample of the document comes back as it was sent and is sniffed as Default."""
     assert_golden("oms_default", golden)

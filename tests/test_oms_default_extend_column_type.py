@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from roundtrip import assert_fast, assert_golden, avro, error_of, goldens
+from roundtrip import assert_fast, assert_golden, avro, error_of, golden_cases
 
 import cdcavro
 
@@ -14,7 +14,7 @@ def _message(row: str) -> str:
     return f'{{"prevStruct":null,"postStruct":{row},"recordType":"INSERT"}}'
 
 
-@pytest.mark.parametrize("golden", goldens(_NAME))
+@pytest.mark.parametrize("golden", golden_cases(_NAME))
 def test_golden_message_round_trips_and_is_told(golden):
     """Every sample of the document comes back as it was sent and is told from plain Default."""
     assert_golden(_NAME, golden)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from roundtrip import assert_fast, assert_golden, avro, error_of, goldens
+from roundtrip import assert_fast, assert_golden, avro, error_of, golden_cases
 
 import cdcavro
 
@@ -12,7 +12,7 @@ def _meta(members: str) -> str:
     return f'{{"data":{{}},"meta":{{{members}}}}}'
 
 
-@pytest.mark.parametrize("golden", goldens("oms_shareplex"))
+@pytest.mark.parametrize("golden", golden_cases("oms_shareplex"))
 def test_golden_message_round_trips_and_is_told(golden):
     """Every sample of the document comes back as it was sent and is sniffed as SharePlex."""
     assert_golden("oms_shareplex", golden)

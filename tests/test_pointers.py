@@ -9,6 +9,7 @@ import pytest
 from roundtrip import error_of
 
 from cdcavro import pointers
+from cdcavro.pointers import Place
 from cdcavro.text import ExactNumber
 
 
@@ -91,3 +92,55 @@ def test_long_pointer_is_refused_soon():
     start = time.process_time()
     assert len(error_of(pointers.apply, {}, {"/a" * 500_000: "1", "/b": "1"})) < 1_000
     assert time.process_time() - start < 1
+
+
+_PLACES = {
+    "/op": Place(is_scalar=True, is_required=True),
+    "/table": Place(is_scalar=True, is_required=False),
+    "/data": Place(is_scalar=False, is_required=False),
+    "/payload": Place(is_scalar=False, is_required=True),
+    "/payload/op": Place(is_scalar=True, is_required=True),
+}
+
+
+def _placed(extras):
+    record = {"op": "A", "table": "t", "data": [], "payload": {"op": "B"}}
+    pointers.apply(record, extras, _PLACES)
+    return record
+
+
+def test_member_that_the_schema_names_stays_of_its_shape():
+    """A scalar takes a scalar's place; null and absence take anything's that is not required."""
+    assert _placed({"/op": '"x"', "/table": "1.0", "/data": "null", "/payload/op": "true"}) == {
+        "op": "x",
+        "table": 1.0,
+        "data": None,
+        "payload": {"op": True},
+    }
+    assert _placed({"/table": "null", "/data": ""}) == {"op": "A", "table": None, "payload": {"op": "B"}}
+    assert _placed({"/table": "", "/other": "{}"})["other"] == {}
+
+
+@pytest.mark.parametrize(
+    ("extras", "sentence"),
+    [
+        ({"/op": ""}, "$.op: expected a required member, got none"),
+        ({"/op": "null"}, "$.op: expected a required member, got null"),
+        ({"/op": " null\n"}, "$.op: expected a required member, got null"),
+        ({"/payload": ""}, "$.payload: expected a required member, got none"),
+        ({"/payload": "null"}, "$.payload: expected a required member, got null"),
+        ({"/payload/op": ""}, "$.payload.op: expected a required member, got none"),
+        ({"/op": "{}"}, "$.op: expected a scalar in extras in place of a scalar, got '{}'"),
+        ({"/table": "[1]"}, "$.table: expected a scalar in extras in place of a scalar, got '[1]'"),
+        ({"/table": "\t {}"}, "$.table: expected a scalar in extras in place of a scalar, got '\\t {}'"),
+        ({"/data": "1"}, "$.data: expected null or nothing in extras in place of an object or array, got '1'"),
+        ({"/data": "{}"}, "$.data: expected null or nothing in extras in place of an object or array, got '{}'"),
+        ({"/table": " "}, "$.table: expected JSON in extras, got white space only"),
+        ({"/x~2": "1"}, "$: expected ~0 and ~1 only in a JSON pointer in extras, got '/x~2'"),
+        ({"/x~": "1"}, "$: expected ~0 and ~1 only in a JSON pointer in extras, got '/x~'"),
+    ],
+    ids=lambda given: str(given)[:40],
+)
+def test_extras_that_bend_the_structure_are_refused(extras, sentence):
+    """What could not have been encoded does not come out of a payload."""
+    assert error_of(_placed, extras) == f"message: {sentence}"

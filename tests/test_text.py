@@ -79,7 +79,7 @@ def test_bytes_and_text_are_the_same():
         (" \r\n", "expected JSON, got white space only"),
         (b'{"a":"\xff"}', "expected UTF-8, got byte 0xff at byte 6"),
         (b'"\xed\xa0\x80"', "expected UTF-8, got byte 0xed at byte 1"),
-        (b"\xef\xbb\xbf{}", r"expected JSON, got '\ufeff{}' at character 0"),
+        (b"\xef\xbb\xbf{}", "expected JSON, got a byte order mark before it"),
         (b"\xff\xfe{\x00}\x00", "expected UTF-8, got byte 0xff at byte 0"),
         ("nope", "expected JSON, got 'nope' at character 0"),
         ("{'a':1}", "expected JSON, got \"'a':1}\" at character 1"),
@@ -142,7 +142,7 @@ def test_nesting_up_to_the_bound():
         "[" * _BOMB,
         '{"a":' * _BOMB,
         "[" + '"' + "\\" * 2_000_000,
-        '"' + "a" * 4_000_000 + '"' + "[]" * 200,
+        '"' + "a" * 12_000_000 + '"' + "[]" * 200,
         "{" + ",".join(f'"{i}":0' for i in range(50_000)) + ',"49999":1}',
         f'{{"a":{_MILLION}.{_MILLION}e{_MILLION}',
         "-" * 1_000_000,
@@ -162,7 +162,7 @@ def test_text_beyond_the_bound_is_refused(monkeypatch):
     assert error_of(text.parse, b'"' + b"x" * 10) == "message: $: expected at most 10 bytes, got 11"
 
 
-@pytest.mark.parametrize("given", [None, 1, ["{}"], bytearray(b"{}")])
+@pytest.mark.parametrize("given", [None, 1, ["{}"]])
 def test_text_is_bytes_or_str(given):
     """Anything else is the caller's mistake, not the message's."""
     with pytest.raises(TypeError, match="text is bytes or str, not"):

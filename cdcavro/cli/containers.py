@@ -12,7 +12,7 @@ import click
 from cdcavro import text
 from cdcavro.cli.faults import SHOWN, Faults, note
 from cdcavro.cli.group import REJECTED, Fault, example
-from cdcavro.cli.options import AUTO, INPUT, OUTPUT, force_option, format_name, max_rejects_option
+from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, max_rejects_option
 from cdcavro.cli.progress import Progress
 from cdcavro.cli.tables import Counts
 from cdcavro.container import CODECS, ContainerReader, ContainerWriter, format_of
@@ -20,6 +20,7 @@ from cdcavro.errors import FileError, MessageError, PayloadError, ResolutionErro
 from cdcavro.files import STANDARD, input_size, open_input, open_output
 from cdcavro.formats import REGISTRY, get_format
 from cdcavro.lines import HEAD_LINES, read_lines, tell_format
+from cdcavro.sniff import AUTO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 @max_rejects_option
 @force_option
 @click.pass_context
-def encode(  # noqa: PLR0913  one for each option
+def encode(
     ctx: click.Context,
     *,
     source: str,
@@ -61,7 +62,7 @@ def encode(  # noqa: PLR0913  one for each option
     What cannot be converted is rejected: told on standard error, and kept in the file of --rejects
     with its raw bytes in base64. The exit code is then 1, unless --max-rejects allows it.
     """
-    _check_outputs(out, rejects)
+    _check_outputs(source, out, rejects)
     with (
         Progress("encoding", input_size(source)) as progress,
         open_output(out, force=force) as stream,
@@ -90,6 +91,8 @@ def decode(*, source: str, out: str, format: str | None, force: bool) -> None:
     The file may have been written with another version of the wire schema: aliases and defaults of
     the present one then apply.
     """
+    if source != STANDARD and os.path.realpath(out) == os.path.realpath(source):
+        raise click.UsageError("--out names the input")
     with (
         Progress("decoding", input_size(source), is_in_the_way=out == STANDARD) as progress,
         open_input(source, progress.advance) as stream,
@@ -100,9 +103,12 @@ def decode(*, source: str, out: str, format: str | None, force: bool) -> None:
         _decode_blocks(container, own, source, messages)
 
 
-def _check_outputs(out: str, rejects: str | None) -> None:
+def _check_outputs(source: str, out: str, rejects: str | None) -> None:
     if out == STANDARD and sys.stdout.isatty():
         raise click.UsageError("an Avro file is not written to a terminal: give --out FILE, or a pipe")
+    for name, file in (("--out", out), ("--rejects", rejects)):
+        if source != STANDARD and file not in (None, STANDARD) and os.path.realpath(file) == os.path.realpath(source):
+            raise click.UsageError(f"{name} names the input")
     if rejects is not None and os.path.realpath(rejects) == os.path.realpath(out):
         raise click.UsageError("--out and --rejects name the same file")
 

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from contextlib import contextmanager
 from importlib import resources
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from cdcavro.cli.faults import note
 from cdcavro.cli.group import REJECTED, Fault, example
-from cdcavro.cli.options import AUTO, MIXED, format_name, parse_max_rejects
+from cdcavro.cli.options import format_name, parse_max_rejects
 from cdcavro.cli.tables import Counts
+from cdcavro.errors import FileError
+from cdcavro.files import STANDARD
+from cdcavro.sniff import AUTO, MIXED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from cdcavro.rejects import MaxRejects
     from cdcavro.spark.job import Report
+
+_GLOB: Final = re.compile(r"[*?\[{]")
 
 
 @click.command(epilog=example("cdcavro run changes/ --out lake/ --format mixed --max-rejects 1%"))
@@ -34,15 +44,17 @@ if TYPE_CHECKING:
     callback=lambda _ctx, _param, value: None if value is None else parse_max_rejects(value),
     help="End with 1 if more messages, or a larger share of them, are rejected. Default: end with 0 all the same.",
 )
+@click.option("--force", is_flag=True, help="Replace what an earlier run wrote to DIR.")
 @click.option("--master", metavar="URL", help="The Spark master. Default: local[*], or that of spark-submit.")
 @click.pass_context
-def run(  # noqa: PLR0913  one for each option
+def run(
     ctx: click.Context,
     *,
     inputs: tuple[str, ...],
     out: str,
     format: str,
     max_rejects: MaxRejects | None,
+    force: bool,
     master: str | None,
 ) -> None:
     """Convert files or folders of JSON lines on Spark.
@@ -50,7 +62,10 @@ def run(  # noqa: PLR0913  one for each option
     Writes Avro container files to DIR/payloads/FORMAT/ and what cannot be converted to DIR/rejects/,
     with raw bytes, file, line and reason. Without INPUT, the messages that ship with cdcavro.
     """
-    report = _run(inputs or (str(resources.files("cdcavro") / "samples"),), out, format, master)
+    _check_files(inputs, out, force=force)
+    given = inputs or (str(resources.files("cdcavro") / "samples"),)
+    with _session(master) as (spark, convert):
+        report = convert(spark, given, out, format=format, force=force, say=note)
     counts = Counts()
     for (name, operation), count in report.written.items():
         counts.add(name, operation, count)
@@ -58,29 +73,37 @@ def run(  # noqa: PLR0913  one for each option
         counts.reject(name, count)
     click.echo(counts.table())
     click.echo(counts.balance("written"))
-    if report.read != counts.read:
+    if not report.is_complete:
         raise Fault(f"{report.read:,} messages were read and {counts.read:,} were found again: {out} is not complete")
     if counts.rejected:
         note(f"rejected messages are in {out}/rejects, with the reason of each")
     ctx.exit(0 if max_rejects is None or max_rejects.allows(counts.rejected, counts.read) else REJECTED)
 
 
-def _run(inputs: tuple[str, ...], out: str, format: str, master: str | None) -> Report:
+def _check_files(inputs: tuple[str, ...], out: str, *, force: bool) -> None:
+    """Check what can be checked before Spark starts, which takes its time."""
+    for one in inputs:
+        if one == STANDARD:
+            raise click.UsageError("Spark reads files and folders, not standard input")
+        if "://" not in one and not _GLOB.search(one) and not Path(one).exists():
+            raise FileError(one, "a file or folder", "none")
+    for folder in ("payloads", "rejects"):
+        if not force and "://" not in out and (Path(out) / folder).exists():
+            raise FileError(f"{out}/{folder}", "a new folder, or leave to replace it (--force)", "one that exists")
+
+
+@contextmanager
+def _session(master: str | None) -> Iterator[tuple[Any, Callable[..., Report]]]:
     # pyspark takes a second to import and may not be installed: the other commands go without it.
-    try:
-        from cdcavro.spark.session import session  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if error.name not in ("pyarrow", "pyspark"):
-            raise
-        raise Fault("pyspark is not installed: pip install 'cdcavro[spark]'") from error
-
-    progress = "true" if sys.stderr.isatty() else "false"
-    note("starting Spark")
-    spark = session(master=master, config={"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": progress})
     from cdcavro.spark.job import run as convert  # noqa: PLC0415
+    from cdcavro.spark.session import session, stop  # noqa: PLC0415
 
+    note("starting Spark")
+    config = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
+    # A line may have 64 MiB, and is held several times on its way.
+    spark = session(master=master, config={"spark.driver.memory": "4g", **config})
     try:
         spark.sparkContext.setLogLevel("ERROR")
-        return convert(spark, inputs, out, format=format, say=note)
+        yield spark, convert
     finally:
-        spark.stop()
+        stop(spark)

@@ -10,7 +10,7 @@ import click
 import cdcavro
 from cdcavro.cli.faults import Faults
 from cdcavro.cli.group import REJECTED, example
-from cdcavro.cli.options import AUTO, INPUT, MIXED, format_name, max_rejects_option
+from cdcavro.cli.options import INPUT, format_name, max_rejects_option
 from cdcavro.cli.progress import Progress
 from cdcavro.cli.tables import Counts
 from cdcavro.errors import MessageError
@@ -18,6 +18,7 @@ from cdcavro.files import STANDARD, input_size
 from cdcavro.formats import get_format
 from cdcavro.lines import read_lines, tell_format
 from cdcavro.operation import operation
+from cdcavro.sniff import AUTO, MIXED
 from cdcavro.validation import validate as validated
 
 if TYPE_CHECKING:

@@ -15,8 +15,6 @@ from cdcavro.rejects import MaxRejects
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-AUTO: Final = "auto"
-MIXED: Final = "mixed"
 INPUT: Final = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
 OUTPUT: Final = click.Path(dir_okay=False, allow_dash=True)
 _NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)

@@ -17,7 +17,7 @@ from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, max_rejects_option
 from cdcavro.cli.progress import Progress
 from cdcavro.errors import FileError, MessageError, shown
-from cdcavro.files import STANDARD, input_size, open_input, open_output
+from cdcavro.files import STANDARD, input_size, open_output
 from cdcavro.lines import HEAD_LINES, Line, read_lines, tell_format
 from cdcavro.sniff import AUTO
 from cdcavro.text import to_bytes
@@ -57,7 +57,9 @@ def parse_zone(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 @click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
 @click.option("--losses", type=OUTPUT, metavar="FILE", help="Write what is lost here, as JSON lines.")
 @click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages here, as JSON lines.")
-@click.option("--zone", metavar="ZONE", callback=parse_zone, help="The zone of times that come without one, e.g. Asia/Shanghai.")
+@click.option(
+    "--zone", metavar="ZONE", callback=parse_zone, help="The zone of times that come without one, e.g. Asia/Shanghai."
+)
 @max_rejects_option
 @force_option
 @click.pass_context
@@ -128,7 +130,9 @@ class _Job:
     def report(self) -> None:
         """Say on standard error what was read, written, rejected and lost."""
         taken = self.read - self.rejected
-        note(f"read {self.read:,} = transcoded {taken:,} + rejected {self.rejected:,}; wrote {self._written:,} messages")
+        note(
+            f"read {self.read:,} = transcoded {taken:,} + rejected {self.rejected:,}; wrote {self._written:,} messages"
+        )
         for reason, count in self._reasons.most_common(_REASONS):
             note(f"lost {count:,} times: {reason}")
         if len(self._reasons) > _REASONS:

@@ -8,9 +8,18 @@
 Needs `pip install 'cdcavro[spark]'` and Java 17 or newer.
 """
 
+from cdcavro.errors import SetupError as _SetupError
+
+try:
+    import pyarrow as _pyarrow  # noqa: F401, ICN001
+    import pyspark as _pyspark  # noqa: F401
+except ModuleNotFoundError as error:
+    raise _SetupError(f"{error.name} is not installed: pip install 'cdcavro[spark]'") from error
+
+from cdcavro.spark.changes import shard, to_changes
 from cdcavro.spark.columns import decode, encode
 from cdcavro.spark.rows import cdc_text
 from cdcavro.spark.session import session
 from cdcavro.spark.sql import register
 
-__all__ = ["cdc_text", "decode", "encode", "register", "session"]
+__all__ = ["cdc_text", "decode", "encode", "register", "session", "shard", "to_changes"]

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def column_function(function: Callable[..., pa.Array], returns: str) -> Any:
+def column_function(function: Callable[..., pa.Array], returns: str, name: str) -> Any:
     """Make a function of Columns from one of Arrow arrays; `returns` is the DDL of its type.
 
-    The function's type hints tell Spark that it takes and gives whole arrays.
+    The function's type hints tell Spark that it takes and gives whole arrays; columns are named by `name`.
     """
+    function.__name__ = name
     return arrow_udf(function, returns)  # type: ignore[call-overload]
 
 

@@ -34,14 +34,15 @@ def encode(col: ColumnOrName, format: str, *, rejects: bool = False) -> Column:
         def encoded(texts: pa.Array) -> pa.Array:
             return encode_batch(texts, format)
 
-        return _column(encoded, "binary", col)
+        made: Column = column_function(encoded, "binary", "cdc_encode")(col)
+        return made
 
     def tried(texts: pa.Array) -> pa.Array:
         return try_encode_batch(texts, format)
 
     # Not deterministic in Spark's sense: a filter on error would otherwise run the function twice.
-    made: Column = column_function(tried, RESULT).asNondeterministic()(col)
-    return made
+    outcome: Column = column_function(tried, RESULT, "cdc_try_encode").asNondeterministic()(col)
+    return outcome
 
 
 def decode(col: ColumnOrName, format: str) -> Column:
@@ -55,11 +56,7 @@ def decode(col: ColumnOrName, format: str) -> Column:
     def decoded(payloads: pa.Array) -> pa.Array:
         return decode_batch(payloads, format)
 
-    return _column(decoded, "string", col)
-
-
-def _column(function: Callable[[pa.Array], pa.Array], returns: str, col: ColumnOrName) -> Column:
-    made: Column = column_function(function, returns)(col)
+    made: Column = column_function(decoded, "string", "cdc_decode")(col)
     return made
 
 

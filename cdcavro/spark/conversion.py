@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from cdcavro.errors import MessageError
 from cdcavro.formats import get_format
+from cdcavro.lines import Line
 from cdcavro.sniff import sniff
 from cdcavro.spark.arrow import raw_bytes
 from cdcavro.spark.files import plain_path
@@ -49,8 +50,9 @@ def converter(formats: Mapping[str, str]) -> Callable[[Iterable[pa.RecordBatch]]
             for place in zip(files, blocks, strict=True):
                 indexes.append(count.get(place, 0))
                 count[place] = indexes[-1] + 1
-            lines = zip(raw_bytes(batch.column("raw")), files, strict=True)
-            rows = [convert_line(raw or b"", formats[file]) for raw, file in lines]
+            lengths = batch.column("length").to_pylist()
+            lines = zip(indexes, raw_bytes(batch.column("raw")), lengths, files, strict=True)
+            rows = [convert_line(Line(i, raw or b"", length), formats[file]) for i, raw, length, file in lines]
             columns: list[Any] = [files, blocks, indexes, *zip(*rows, strict=True)] if rows else [[]] * len(_SCHEMA)
             yield pa.RecordBatch.from_arrays(
                 [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
@@ -59,11 +61,11 @@ def converter(formats: Mapping[str, str]) -> Callable[[Iterable[pa.RecordBatch]]
     return converted
 
 
-def convert_line(raw: bytes, format: str) -> Row:
-    """Convert one line: its format, payload, and for a reject the raw bytes, JSON path and reason."""
-    name: str | None = format or None
+def convert_line(line: Line, format: str) -> Row:
+    """Convert a line: its format, payload, and for a reject the raw bytes, JSON path and reason."""
     try:
-        name = format or sniff(raw)
-        return name, get_format(name).encode(raw), None, None, None
+        message = line.message()
+        name = format or sniff(message)
+        return name, get_format(name).encode(message), None, None, None
     except MessageError as error:
-        return name, None, raw, error.path, error.reason
+        return format or error.format, None, line.raw, error.path, error.reason

@@ -10,25 +10,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from py4j.protocol import Py4JError
 from pyspark import StorageLevel
+from pyspark.errors import PySparkException
 from pyspark.sql import Observation
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
-from cdcavro.errors import FileError
+from cdcavro.errors import FileError, JobError
 from cdcavro.formats import REGISTRY, get_format
-from cdcavro.lines import tell_format
-from cdcavro.operation import operation_paths
+from cdcavro.lines import HEAD_BYTES, tell_format
+from cdcavro.operation import NONE, operation_paths
+from cdcavro.sniff import AUTO, MIXED
 from cdcavro.spark.conversion import COLUMNS, converter
-from cdcavro.spark.files import plain_path, read_head, read_lines
+from cdcavro.spark.files import first_line, glob_free, hidden_files, plain_path, read_head, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-AUTO: Final = "auto"
-MIXED: Final = "mixed"
+
+_MAGIC: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +63,33 @@ def run(
     out: str,
     *,
     format: str = AUTO,
+    force: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> Report:
     """Convert files of JSON lines into `out/payloads/<format>/*.avro` and `out/rejects/*.json`.
 
     `format` is a format's name, `auto` (told for each file by its first messages) or `mixed` (told
-    for each message). `say` is given a sentence at each step. Raises `UnknownFormatError`;
-    `FileError`: an input that is not there, an output that is.
+    for each message). Where `auto` knows none of the first messages, it goes on as `mixed`. `force`
+    replaces what an earlier run wrote there. `say` is given a sentence at each step. Raises
+    `UnknownFormatError`; `FileError`: an input that is not there, an output that is; `JobError`.
     """
     if format not in (AUTO, MIXED):
         get_format(format)
+    try:
+        return _run(spark, inputs, out, format=format, force=force, say=say)
+    except (PySparkException, Py4JError) as error:
+        raise JobError(f"the Spark job failed: {first_line(error)}") from error
+
+
+def _run(
+    spark: SparkSession, inputs: Sequence[str], out: str, *, format: str, force: bool, say: Callable[[str], None]
+) -> Report:
     payloads, rejects = f"{out}/payloads", f"{out}/rejects"
     for folder in (payloads, rejects):
-        _check_new(spark, folder)
+        _make_room(spark, folder, force=force)
+    passed_over = hidden_files(inputs)
+    if passed_over:
+        say(f"passing over {len(passed_over)} files whose names start with _ or ., such as {passed_over[0]}")
     lines = read_lines(spark, inputs)
     formats = _formats(spark, lines.inputFiles(), format)
     say(f"converting {len(formats)} files")
@@ -95,9 +112,12 @@ def run(
 
 
 def _formats(spark: SparkSession, files: Sequence[str], format: str) -> dict[str, str]:
-    if format == AUTO:
-        return {plain_path(file): tell_format(read_head(spark, file))[0] for file in files}
-    return dict.fromkeys(map(plain_path, files), "" if format == MIXED else format)
+    found = {}
+    for file in files:
+        # The head is looked at in any case: gzip under another name would be rejected line by line.
+        head = read_head(spark, file, HEAD_BYTES if format == AUTO else _MAGIC)
+        found[plain_path(file)] = tell_format(head)[0] if format == AUTO else "" if format == MIXED else format
+    return found
 
 
 def _kinds(converted: DataFrame) -> DataFrame:
@@ -111,8 +131,8 @@ def _write_payloads(spark: SparkSession, converted: DataFrame, name: str, folder
     # Deflate is in the standard library of every reader; Spark's own default, snappy, is not.
     records.write.format("avro").option("avroSchema", schema).option("compression", "deflate").save(folder)
     ways = [sf.col(".".join(way)) for way in operation_paths(name)]
-    operation = sf.coalesce(*ways, sf.lit("(none)"))
-    counts = spark.read.format("avro").load(folder).groupBy(operation.alias("operation")).count().collect()
+    operation = sf.coalesce(*ways, sf.lit(NONE))
+    counts = spark.read.format("avro").load(glob_free(folder)).groupBy(operation.alias("operation")).count().collect()
     return {(name, row["operation"]): row["count"] for row in counts}
 
 
@@ -127,9 +147,9 @@ def _write_rejects(spark: SparkSession, converted: DataFrame, folder: str) -> di
         "format",
         "path",
         "reason",
-    ).write.json(folder)
+    ).write.json(folder, ignoreNullFields=False)
     shape = "raw string, file string, line bigint, format string, path string, reason string"
-    counts = spark.read.schema(shape).json(folder).groupBy("format").count().collect()
+    counts = spark.read.schema(shape).json(glob_free(folder)).groupBy("format").count().collect()
     return {row["format"] or "": row["count"] for row in counts}
 
 
@@ -145,8 +165,12 @@ def _first_lines(spark: SparkSession, converted: DataFrame) -> DataFrame:
     return spark.createDataFrame(rows, "file string, block bigint, first bigint")
 
 
-def _check_new(spark: SparkSession, folder: str) -> None:
+def _make_room(spark: SparkSession, folder: str, *, force: bool) -> None:
     jvm: Any = spark._jvm  # noqa: SLF001  Hadoop's file systems have no Python interface
     path = jvm.org.apache.hadoop.fs.Path(folder)
-    if path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path):  # noqa: SLF001
-        raise FileError(folder, "a new folder", "one that exists")
+    files = path.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
+    if not files.exists(path):
+        return
+    if not force:
+        raise FileError(folder, "a new folder, or leave to replace it (--force)", "one that exists")
+    files.delete(path, True)  # noqa: FBT003  recursive

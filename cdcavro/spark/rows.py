@@ -23,7 +23,11 @@ def cdc_text(image: Column | str) -> Column:
     Each value has the digits of the message: `1.20` stays `1.20`. A boolean is `true` or `false`,
     an object or array its compact JSON text, a JSON null is SQL null under its column's name.
     """
-    made: Column = column_function(text_batch, TEXTS)(image)
+
+    def texts(images: pa.Array) -> pa.Array:
+        return text_batch(images)
+
+    made: Column = column_function(texts, TEXTS, "cdc_text")(image)
     return made
 
 
@@ -33,6 +37,9 @@ def text_batch(images: pa.Array) -> pa.Array:
         return pa.nulls(len(images), _MAP)
     if not pa.types.is_map(images.type) or not pa.types.is_struct(images.type.item_type):
         raise TypeError(f"cdc_text takes a row image, map<string, struct of a column value>, not {images.type}")
+    if images.null_count:
+        # The slots of nulls may hold entries, which would join the row before: taken anew, they are empty.
+        images = images.take(pa.array(range(len(images)), pa.int64()))
     offsets = images.offsets
     if images.null_count:
         missing = pa.concat_arrays([images.is_null(), pa.array([False])])

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -63,6 +64,14 @@ def session(
     return made
 
 
+def stop(spark: SparkSession) -> None:
+    """Stop a session, also one whose JVM is gone already (Ctrl-C reaches both)."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415  see session
+
+    with suppress(Py4JError, OSError):
+        spark.stop()
+
+
 def coordinate() -> str:
     """Give the Maven coordinate of the spark-avro jar that fits the installed pyspark: `group:artifact:version`."""
     import pyspark  # noqa: PLC0415  see session
@@ -112,3 +121,9 @@ def _check_jar(made: SparkSession) -> None:
     except Py4JError as error:
         message = f"the Spark session that runs already has no {coordinate()}: start it with cdcavro.spark.session()"
         raise SetupError(message) from error
+    system = made._jvm.java.lang.System  # type: ignore[union-attr]  # noqa: SLF001
+    unset = [f"-D{name}={value}" for name, value in _LIMITS.items() if system.getProperty(name) is None]
+    if unset:
+        options = " ".join(unset)
+        message = "the Spark session that runs already has no bounds on what a payload announces"
+        raise SetupError(f"{message}: start it with cdcavro.spark.session(), or its JVMs with {options}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdcavro.spark.arrow import column_function
 from cdcavro.spark.columns import RESULT, decode_batch, encode_batch, try_encode_batch
@@ -16,12 +17,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_ANY: Final = "oms_default"
+
+
 def register(spark: SparkSession) -> None:
     """Make the conversions available in the SQL of a session.
 
     `cdc_encode(text, format)` gives a payload, `cdc_try_encode(text, format)` a struct of payload
     and error, `cdc_decode(payload, format)` JSON text, `cdc_text(image)` a map of text. A format's
-    name is a string or a column of strings; one that is unknown fails the query.
+    name is a string or a column of strings; one that is unknown fails the query. `cdc_try_encode` is
+    non-deterministic in Spark's sense: it may not stand in aggregates and join conditions.
     """
 
     def encoded(texts: pa.Array, formats: pa.Array) -> pa.Array:
@@ -33,29 +38,29 @@ def register(spark: SparkSession) -> None:
     def decoded(payloads: pa.Array, formats: pa.Array) -> pa.Array:
         return by_format(decode_batch, payloads, formats)
 
-    spark.udf.register("cdc_encode", column_function(encoded, "binary"))
-    spark.udf.register("cdc_try_encode", column_function(tried, RESULT).asNondeterministic())
-    spark.udf.register("cdc_decode", column_function(decoded, "string"))
-    spark.udf.register("cdc_text", column_function(text_batch, TEXTS))
+    def texts(images: pa.Array) -> pa.Array:
+        return text_batch(images)
+
+    functions = {
+        "cdc_encode": column_function(encoded, "binary", "cdc_encode"),
+        "cdc_try_encode": column_function(tried, RESULT, "cdc_try_encode").asNondeterministic(),
+        "cdc_decode": column_function(decoded, "string", "cdc_decode"),
+        "cdc_text": column_function(texts, TEXTS, "cdc_text"),
+    }
+    for name, function in functions.items():
+        spark.udf.register(name, function)
 
 
 def by_format(convert: Callable[[pa.Array, str], pa.Array], values: pa.Array, formats: pa.Array) -> pa.Array:
-    """Convert each value by the format beside it; a null format gives null.
-
-    Runs of rows with one format are converted together.
-    """
-    names = formats.to_pylist()
-    parts = []
-    start = 0
-    for end in range(1, len(names) + 1):
-        if end == len(names) or names[end] != names[start]:
-            run = values.slice(start, end - start)
-            parts.append(_converted(convert, run, names[start]))
-            start = end
-    return pa.concat_arrays(parts) if parts else convert(values, "oms_default")
-
-
-def _converted(convert: Callable[[pa.Array, str], pa.Array], values: pa.Array, name: str | None) -> pa.Array:
-    if name is None:
-        return convert(pa.nulls(len(values), values.type), "oms_default")
-    return convert(values, name)
+    """Convert each value by the format beside it, all values of one format together; a null format gives null."""
+    places: dict[str | None, list[int]] = {}
+    for place, name in enumerate(formats.to_pylist()):
+        places.setdefault(name, []).append(place)
+    if not places or None in places:
+        # A format's name is needed for the type only: nulls and nothing convert alike in all of them.
+        places.setdefault(_ANY, []).extend(places.pop(None, []))
+        values = pc.if_else(formats.is_null(), pa.scalar(None, values.type), values)
+    taken = {name: pa.array(rows, pa.int64()) for name, rows in places.items()}
+    parts = [convert(values.take(rows), name or _ANY) for name, rows in taken.items()]
+    order = pc.sort_indices(pa.concat_arrays(list(taken.values())))
+    return pa.concat_arrays(parts).take(order)

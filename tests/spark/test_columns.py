@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import functions as sf
 
 import cdcavro
 from cdcavro import spark as cdc
+from cdcavro.spark.columns import encode_batch
+from cdcavro.spark.sql import by_format
 
 GOOD = b'{"recordType":"DDL"}'
 PAYLOAD = cdcavro.encode(GOOD, "oms_default")
@@ -105,6 +108,22 @@ def test_sql_with_an_unknown_format_fails_the_query_with_the_sentence(lines, spa
     lines.createOrReplaceTempView("lines")
     with pytest.raises(PythonException, match="unknown format 'nope': known are oms_default, "):
         spark.sql("SELECT cdc_encode(value, 'nope') FROM lines WHERE place = 0").collect()
+
+
+def test_columns_are_named_after_the_functions(lines):
+    """As they are called in SQL."""
+    named = lines.select(cdc.encode("value", "oms_default"), cdc.encode("value", "oms_default", rejects=True))
+    assert named.columns == ["cdc_encode(value)", "cdc_try_encode(value)"]
+
+
+def test_formats_may_alternate_row_by_row():
+    """Values keep their places, whatever format they are of; a null format gives null."""
+    texts = pa.array([b'{"recordType":"DDL"}', b'{"type":"QUERY"}', b'{"type":"GTID"}', None, b'{"recordType":"ROW"}'])
+    formats = pa.array(["oms_default", "oms_canal", None, "oms_canal", "oms_default"])
+    found = by_format(encode_batch, texts, formats).to_pylist()
+    wanted = [cdcavro.encode(texts[i].as_py(), formats[i].as_py()) if i not in (2, 3) else None for i in range(5)]
+    assert found == wanted
+    assert by_format(encode_batch, texts[:0], formats[:0]).to_pylist() == []
 
 
 def test_the_printed_schema_can_stand_in_sql(lines, spark):

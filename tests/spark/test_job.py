@@ -135,10 +135,10 @@ def test_rejects_keep_raw_bytes_file_and_line_across_blocks(spark, dirty, tmp_pa
         (str(dirty / "big.jsonl"), 3001, b'{"type":"INSERT","data":1}\r'),
         (str(dirty / "sub" / "a é%20.jsonl.gz"), 1, b'{"hello":1}'),
     ]
-    format_known = None if format == "mixed" else "canal"
-    assert [reject.get("format") for reject in rejects] == [format_known] * 4
-    if format_known:
-        assert (rejects[2]["path"], rejects[2]["reason"]) == ("$.data", "expected array, got number")
+    unknown = None if format == "mixed" else "canal"
+    known = "oms_canal" if format == "mixed" else unknown
+    assert [reject["format"] for reject in rejects] == [unknown, unknown, known, unknown]
+    assert (rejects[2]["path"], rejects[2]["reason"]) == ("$.data", "expected array, got number")
 
 
 def test_auto_follows_the_file_where_a_message_fits_two_formats(spark, tmp_path):
@@ -168,6 +168,72 @@ def test_an_empty_file_is_done(spark, tmp_path):
     assert run(spark, [str(tmp_path / "in.jsonl")], str(tmp_path / "out")) == Report(0, {}, {})
 
 
+def test_a_rejects_format_is_null_where_it_is_not_known(spark, tmp_path):
+    """All six members are always there."""
+    (tmp_path / "in.jsonl").write_bytes(b"hello")
+    run(spark, [str(tmp_path / "in.jsonl")], str(tmp_path / "out"))
+    (reject,) = read_rejects(tmp_path / "out")
+    assert list(reject) == ["raw", "file", "line", "format", "path", "reason"]
+    assert reject["format"] is None
+
+
+def test_a_line_longer_than_a_message_may_be_is_a_reject(spark, tmp_path, monkeypatch):
+    """Its beginning is kept, its length told; the lines beside it are converted."""
+    good = b'{"recordType":"DDL"}'
+    (tmp_path / "in.jsonl").write_bytes(good + b"\n" + b"x" * (65 << 20) + b"\n" + good)
+    report = run(spark, [str(tmp_path / "in.jsonl")], str(tmp_path / "out"), format="oms_default")
+    assert (report.read, report.rejected) == (3, 1)
+    (reject,) = read_rejects(tmp_path / "out")
+    assert (reject["line"], len(base64.b64decode(reject["raw"]))) == (2, 64 << 10)
+    assert reject["reason"] == f"expected at most {64 << 20} bytes, got {65 << 20}"
+
+
+def test_a_file_whose_name_spark_passes_over_is_refused_and_told_in_folders(spark, tmp_path):
+    """Nothing named is left out without a word."""
+    for name in ("_a.jsonl", ".b.jsonl", "c.jsonl"):
+        (tmp_path / name).write_bytes(b'{"recordType":"DDL"}')
+    with pytest.raises(cdcavro.FileError) as caught:
+        run(spark, [str(tmp_path / "c.jsonl"), str(tmp_path / "_a.jsonl")], str(tmp_path / "out"))
+    assert (
+        str(caught.value) == f"{tmp_path}/_a.jsonl: expected a name that Spark reads, got one that starts with _ or ."
+    )
+    said: list[str] = []
+    assert run(spark, [str(tmp_path)], str(tmp_path / "out"), say=said.append).read == 1
+    assert said[0] == f"passing over 2 files whose names start with _ or ., such as {tmp_path}/.b.jsonl"
+
+
+@pytest.mark.parametrize("format", ["auto", "mixed"])
+def test_gzip_under_another_name_is_told(spark, tmp_path, format):
+    """Spark goes by the name; its lines would be rejects."""
+    (tmp_path / "in.jsonl").write_bytes(gzip.compress(b'{"recordType":"DDL"}'))
+    with pytest.raises(cdcavro.FileError) as caught:
+        run(spark, [str(tmp_path / "in.jsonl")], str(tmp_path / "out"), format=format)
+    expected = "expected a name that ends in .gz, since it is gzip, got another"
+    assert str(caught.value) == f"{tmp_path}/in.jsonl: {expected}"
+
+
+def test_an_output_may_have_any_name_and_be_replaced(spark, tmp_path):
+    """Characters of patterns are characters; `force` replaces both folders."""
+    out = tmp_path / "out[1]*"
+    (tmp_path / "out11").mkdir()
+    first = run(spark, [str(SAMPLES / "oms_default")], str(out))
+    (out / "rejects").mkdir()
+    assert run(spark, [str(SAMPLES / "oms_default")], str(out), force=True) == first
+    assert not (out / "rejects").exists()
+
+
+def test_what_spark_cannot_do_is_one_sentence(spark, tmp_path):
+    """A file in place of the output folder, and a scheme that nobody knows."""
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(cdcavro.JobError) as caught:
+        run(spark, [str(SAMPLES / "oms_default")], str(tmp_path / "file"))
+    java = "org.apache.hadoop.fs.ParentNotDirectoryException"
+    assert str(caught.value) == f"the Spark job failed: {java}: Parent path is not a directory: file:{tmp_path}/file"
+    with pytest.raises(cdcavro.JobError, match='No FileSystem for scheme "foo"') as caught:
+        run(spark, ["foo://user:secret@host/x"], str(tmp_path / "out"))
+    assert "secret" not in str(caught.value)
+
+
 def test_an_input_that_is_not_there_and_an_output_that_is(spark, tmp_path):
     """Both are told before anything is done."""
     with pytest.raises(cdcavro.FileError) as caught:
@@ -176,7 +242,10 @@ def test_an_input_that_is_not_there_and_an_output_that_is(spark, tmp_path):
     (tmp_path / "out" / "rejects").mkdir(parents=True)
     with pytest.raises(cdcavro.FileError) as caught:
         run(spark, [str(SAMPLES)], str(tmp_path / "out"))
-    assert str(caught.value) == f"{tmp_path}/out/rejects: expected a new folder, got one that exists"
+    assert (
+        str(caught.value)
+        == f"{tmp_path}/out/rejects: expected a new folder, or leave to replace it (--force), got one that exists"
+    )
 
 
 def test_the_head_of_a_file_ends_with_a_complete_line(spark, tmp_path):

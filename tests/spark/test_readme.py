@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from readme import blocks, is_spark
@@ -35,3 +38,43 @@ def test_tables_are_shown_as_the_comments_say(names, capsys):
     shown = capsys.readouterr().out
     for row in said:
         assert row in shown
+
+
+def test_a_payload_decodes_under_its_new_names_as_the_comment_says(names, capsys):
+    """The last example prints what stands beside it."""
+    (block,) = [block for block in blocks("python") if "reader=newer" in block]
+    exec(compile(_schemas_again(), "README.md", "exec"), names)
+    exec(compile(block, "README.md", "exec"), names)
+    assert capsys.readouterr().out.strip() == re.search(r"print\(.*\) +# (.*)$", block, re.MULTILINE)[1]
+
+
+def _schemas_again() -> str:
+    """Give the lines of README that make the two schemas."""
+    (block,) = [block for block in blocks("python") if "older, newer = json.loads" in block]
+    return block[: block.index("options")]
+
+
+def test_the_first_command_prints_what_the_readme_shows(tmp_path):
+    """The command line as README has it, on the messages that ship; run twice, it asks for --force."""
+    done = cdcavro_run("--out", "out", cwd=tmp_path)
+    assert done.returncode == 0
+    shown = [line for line in blocks("text")[0].splitlines() if line != "..."]
+    assert [line for line in done.stdout.splitlines() if line in shown] == shown
+    again = cdcavro_run("--out", "out", cwd=tmp_path)
+    said = "Error: out/payloads: expected a new folder, or leave to replace it (--force), got one that exists"
+    assert (again.returncode, again.stderr.strip()) == (2, said)
+
+
+def test_rejects_are_an_exit_code_only_if_there_are_too_many(tmp_path):
+    """0 by default, 1 beyond --max-rejects; the sentence says where they are."""
+    (tmp_path / "in.jsonl").write_bytes(b'{"recordType":"DDL"}\nhello\n')
+    done = cdcavro_run("in.jsonl", "--out", "a", cwd=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "read 2 = written 1 + rejected 1")
+    assert done.stderr.splitlines()[-1] == "rejected messages are in a/rejects, with the reason of each"
+    assert cdcavro_run("in.jsonl", "--out", "a", "--force", "--max-rejects", "10%", cwd=tmp_path).returncode == 1
+
+
+def cdcavro_run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the main job as a user does."""
+    command = [str(Path(sys.executable).with_name("cdcavro")), "run", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=cwd, check=False)

@@ -58,6 +58,18 @@ def test_a_batch_may_be_a_slice(start):
     assert text_batch(IMAGES.slice(start, 1)).to_pylist() == TEXTS[start : start + 1]
 
 
+def test_entries_in_the_slot_of_a_null_stay_out_of_the_row_before():
+    """Arrow allows a null to have a slot that is not empty."""
+    keys, items = pa.array(["a", "secret", "c"]), pa.array([{"member1": i} for i in (1, 2, 3)], VALUE)
+    valid = pa.py_buffer(bytes([0b101]))
+    offsets = pa.array([0, 1, 2, 3], pa.int32()).buffers()[1]
+    entries = pa.StructArray.from_arrays(
+        [keys, items], fields=[pa.field("key", pa.string(), False), pa.field("value", VALUE)]
+    )
+    images = pa.Array.from_buffers(IMAGES.type, 3, [valid, offsets], children=[entries])
+    assert text_batch(images).to_pylist() == [[("a", "1")], None, [("c", "3")]]
+
+
 def test_something_else_than_a_row_image_is_refused(spark):
     """The error says what was expected and what came."""
     with pytest.raises(PythonException, match=r"cdc_text takes a row image, .*, not string"):

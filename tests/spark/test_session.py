@@ -101,6 +101,24 @@ def bomb(announced: int) -> bytes:
     return bytes(out)
 
 
+def test_a_session_without_the_bounds_is_refused():
+    """The jar alone does not stop a bomb."""
+    code = (
+        "import cdcavro\n"
+        "from pyspark.sql import SparkSession\n"
+        "from cdcavro.spark.session import coordinate\n"
+        "builder = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false')\n"
+        "builder.config('spark.jars.packages', coordinate()).getOrCreate()\n"
+        "from cdcavro import spark\n"
+        "try:\n    spark.session()\n"
+        "except cdcavro.SetupError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    said = "the Spark session that runs already has no bounds on what a payload announces: start it with"
+    limits = settings({})["spark.executor.extraJavaOptions"]
+    assert done.stdout.strip() == f"{said} cdcavro.spark.session(), or its JVMs with {limits}"
+
+
 @pytest.mark.parametrize(
     ("schema", "announced", "said"),
     [

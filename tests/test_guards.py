@@ -1,0 +1,328 @@
+"""The six rules that the project keeps, each as a test, and the examples in docstrings."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from messages import SAMPLES
+
+import cdcavro
+from cdcavro.cli import main
+from cdcavro.formats import REGISTRY
+
+PACKAGE = Path(cdcavro.__file__).parent
+TESTS = Path(__file__).resolve().parent
+README = (TESTS.parent / "README.md").read_text(encoding="utf-8")
+# A module imports only from its left. `cdcavro` is what stands in __init__.py; a package is one place.
+LAYERS = (
+    "errors",
+    "types",
+    "defaults",
+    "schema",
+    "attributes",
+    "evolution",
+    "text",
+    "pointers",
+    "binary",
+    "notes",
+    "scalars",
+    "writers",
+    "writing",
+    "readers",
+    "reading",
+    "renaming",
+    "format",
+    "members",
+    "base64_text",
+    "geometry",
+    "declared",
+    "instants",
+    "temporal",
+    "statements",
+    "comparison",
+    "change",
+    "halves",
+    "order",
+    "values",
+    "source_position",
+    "connect_columns",
+    "connect",
+    "envelopes",
+    "formats",
+    "sniff",
+    "convert",
+    "changes",
+    "catalog",
+    "transcoding",
+    "cdcavro",
+    "datahub",
+    "operation",
+    "validation",
+    "files",
+    "lines",
+    "rejects",
+    "container",
+    "spark",
+    "cli",
+)
+# Where a library may be imported; everything else does without it.
+HOMES = {
+    "pyspark": "spark/",
+    "py4j": "spark/",
+    "pyarrow": "spark/",
+    "click": "cli/",
+    "rich": "cli/progress.py",
+    "pandas": "nowhere",
+}
+
+
+def _sources() -> dict[str, ast.Module]:
+    """Parse every module of the package, by its path within it."""
+    return {
+        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
+
+
+SOURCES = _sources()
+
+
+def _layer(source: str) -> str:
+    first = source.split("/", maxsplit=1)[0].removesuffix(".py")
+    return "cdcavro" if first == "__init__" else first
+
+
+def _imported(tree: ast.Module) -> list[str]:
+    """Give the dotted names of all that a module imports, within functions and for type checkers too."""
+    names = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"a relative import in line {node.lineno}"
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
+
+
+def _imported_layers(tree: ast.Module) -> set[str]:
+    within = [name.split(".") for name in _imported(tree) if name.split(".")[0] == "cdcavro"]
+    return {parts[1] if len(parts) > 1 and parts[1] in LAYERS else "cdcavro" for parts in within}
+
+
+# 1. One name for a format, everywhere.
+
+
+def _stems(folder: Path, pattern: str) -> set[str]:
+    return {path.stem for path in folder.glob(pattern)}
+
+
+def _formats_of_readme() -> list[str]:
+    return re.findall(r"^\| `([a-z0-9_]+)` \|", README.split("## Formats\n")[1].split("\n## ")[0], re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(lambda: _stems(PACKAGE / "avsc", "*.avsc") - {"change"}, id="avsc"),
+        pytest.param(lambda: _stems(PACKAGE / "formats", "*.py") - {"__init__"}, id="module"),
+        pytest.param(lambda: {path.name for path in SAMPLES.iterdir() if any(path.glob("*.json"))}, id="samples"),
+        pytest.param(lambda: {path.name for path in SAMPLES.iterdir()}, id="no other samples"),
+        pytest.param(lambda: set(_formats_of_readme()), id="README"),
+        pytest.param(lambda: {format.name for format in REGISTRY.values()}, id="constant"),
+        pytest.param(
+            lambda: {stem.removeprefix("test_") for stem in _stems(TESTS, "test_*.py")} & set(REGISTRY), id="test"
+        ),
+    ],
+)
+def test_format_has_one_name(found):
+    """Schema, module, constant, samples, tests and README name the same formats."""
+    assert found() == set(cdcavro.FORMATS)
+
+
+def test_readme_lists_formats_in_the_order_of_precedence():
+    """README says that the first in its table is taken among equals."""
+    assert tuple(_formats_of_readme()) == cdcavro.FORMATS
+
+
+@pytest.mark.parametrize("format", cdcavro.FORMATS)
+def test_module_of_a_format_is_a_list_of_differences(format):
+    """Its docstring names the schema and its source and lists what is particular; its one constant is FORMAT."""
+    module = importlib.import_module(f"cdcavro.formats.{format}")
+    assert f"avsc/{format}.avsc" in module.__doc__
+    assert "\nSource: " in module.__doc__
+    assert module.__doc__.count("\n* ") >= 2
+    assert module.FORMAT is REGISTRY[format]
+
+
+# 2. Imports go one way.
+
+
+def test_every_module_has_its_place():
+    """A new module is put into the order before it is used."""
+    assert {_layer(source) for source in SOURCES} == set(LAYERS)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_module_imports_only_from_its_left(source):
+    """No module knows those that are built on it."""
+    own = _layer(source)
+    allowed = set(LAYERS[: LAYERS.index(own)])
+    if "/" in source:
+        allowed.add(own)
+    assert _imported_layers(SOURCES[source]) <= allowed
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_library_is_imported_only_in_its_home(source):
+    """Spark, Arrow and what the command line needs stay where they belong."""
+    strays = [
+        name for name in _imported(SOURCES[source]) if not source.startswith(HOMES.get(name.split(".")[0], source))
+    ]
+    assert strays == []
+
+
+@pytest.mark.parametrize(
+    ("module", "libraries"),
+    [("cdcavro", set(HOMES)), ("cdcavro.cli", {"pyspark", "py4j", "pyarrow", "pandas", "rich"})],
+)
+def test_import_is_light(module, libraries):
+    """`import cdcavro` needs neither Spark nor the command line, and a command's help no Spark."""
+    code = f"import sys, {module}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert libraries & {name.split(".")[0] for name in done.stdout.split()} == set()
+
+
+# 3. What is public is written down.
+
+
+def _literal_all(source: str) -> list[str]:
+    for node in SOURCES[source].body:
+        if isinstance(node, ast.Assign) and [target.id for target in node.targets if isinstance(target, ast.Name)] == [
+            "__all__"
+        ]:
+            return ast.literal_eval(node.value)
+    raise AssertionError(f"{source} has no literal __all__")
+
+
+def _rank(name: str) -> tuple[int, str]:
+    """Constants, then classes, then functions: the order in which ruff keeps `__all__`."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2), name
+
+
+@pytest.mark.parametrize(("source", "most"), [("__init__.py", 30), ("spark/__init__.py", 10)])
+def test_all_is_literal_sorted_and_small(source, most):
+    """`__all__` can be read without running anything."""
+    names = _literal_all(source)
+    assert names == sorted(names, key=_rank)
+    assert len(set(names)) == len(names) <= most
+
+
+def test_all_is_exactly_what_is_importable():
+    """Whatever is public in the package is in `__all__`, modules aside."""
+    public = {
+        name
+        for name, value in vars(cdcavro).items()
+        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+    }
+    assert public == set(cdcavro.__all__) == set(_literal_all("__init__.py"))
+
+
+def test_all_of_spark_is_exactly_what_it_imports():
+    """The same for `cdcavro.spark`, without importing pyspark."""
+    imported = {
+        alias.asname or alias.name
+        for node in SOURCES["spark/__init__.py"].body
+        if isinstance(node, ast.ImportFrom) and node.module != "__future__"
+        for alias in node.names
+    }
+    defined = {node.name for node in SOURCES["spark/__init__.py"].body if isinstance(node, ast.FunctionDef)}
+    assert {name for name in imported | defined if not name.startswith("_")} == set(_literal_all("spark/__init__.py"))
+
+
+# 4. What there is is in README and has help.
+
+
+@pytest.mark.parametrize("name", [*cdcavro.__all__, *_literal_all("spark/__init__.py"), *cdcavro.FORMATS])
+def test_name_is_in_readme(name):
+    """Every public name and every format is mentioned, as code."""
+    assert re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", README)
+
+
+@pytest.mark.parametrize("command", main.commands)
+def test_command_is_in_readme_and_has_help_with_an_example(command):
+    """A command that README does not show, or that does not show itself, fails."""
+    assert f"cdcavro {command}" in README
+    done = CliRunner().invoke(main, [command, "--help"], prog_name="cdcavro")
+    assert done.exit_code == 0
+    assert main.commands[command].help
+    assert re.search(rf"^ *Example:\n +cdcavro {command}\b", done.output, re.MULTILINE)
+
+
+# 5. What is tested is what is shipped.
+
+
+@pytest.mark.skipif("TOX_ENV_NAME" not in os.environ, reason="only tox installs the wheel")
+def test_tests_import_the_built_wheel():
+    """Under tox the package comes from site-packages, not from the checkout."""
+    assert PACKAGE.parent.name == "site-packages"
+    assert TESTS.parent / "cdcavro" != PACKAGE
+
+
+def test_checkout_works_without_installation():
+    """A clone on the path is enough: the schemas are found beside the package."""
+    path = [str(TESTS.parent), *(one for one in sys.path if one.endswith("site-packages"))]
+    # Without `site`, no editable installation stands in.
+    code = f'import sys; sys.path[:0] = {path!r}; import cdcavro; print(cdcavro.__file__, cdcavro.sniff(\'{{"meta":{{"op":"ins"}}}}\'))'
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.split() == [str(TESTS.parent / "cdcavro" / "__init__.py"), "oms_shareplex"]
+
+
+# 6. Nothing is guessed, nothing dropped.
+
+
+def _ends_in_raise(match: ast.Match, after: list[ast.stmt]) -> bool:
+    last = match.cases[-1]
+    wildcard = isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None and last.guard is None
+    return isinstance(last.body[0], ast.Raise) if wildcard else bool(after) and isinstance(after[0], ast.Raise)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_last_branch_of_a_dispatch_raises(source):
+    """What no case of a `match` takes is an error: the last case, or the statement right behind it, raises."""
+    open_ended = []
+    for node in ast.walk(SOURCES[source]):
+        for body in (getattr(node, part, None) for part in ("body", "orelse", "finalbody")):
+            for i, statement in enumerate(body if isinstance(body, list) else []):
+                if isinstance(statement, ast.Match) and not _ends_in_raise(statement, body[i + 1 :]):
+                    open_ended.append(statement.lineno)
+    assert open_ended == []
+
+
+def _modules() -> list[str]:
+    found = pkgutil.walk_packages([str(PACKAGE)], "cdcavro.", onerror=lambda _: None)
+    return ["cdcavro", *(one.name for one in found if not one.name.startswith(("cdcavro.spark", "cdcavro.avsc")))]
+
+
+@pytest.mark.parametrize("module", _modules())
+def test_examples_in_docstrings_run(module):
+    """Each `>>>` gives what stands below it."""
+    assert doctest.testmod(importlib.import_module(module)).failed == 0
+
+
+def test_there_are_examples_in_docstrings():
+    """The functions that most users need show how they are used."""
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    for function in (cdcavro.encode, cdcavro.decode, cdcavro.sniff, cdcavro.load_schema, cdcavro.parse_schema):
+        assert any(test.examples for test in finder.find(function)), function.__name__
