@@ -256,7 +256,7 @@ def test_command_is_in_readme_and_has_help_with_an_example(command):
 def test_tests_import_the_built_wheel():
     """Under tox the package comes from site-packages, not from the checkout."""
     assert PACKAGE.parent.name == "site-packages"
-    assert PACKAGE != TESTS.parent / "cdcavro"
+    assert TESTS.parent / "cdcavro" != PACKAGE
 
 
 def test_checkout_works_without_installation():
