@@ -9,7 +9,9 @@ CdcAvroError
 │   ├── StructureError                    JSON that is not shaped like its format
 │   ├── UnknownMessageError               JSON that is no known format
 │   └── PayloadError                      bytes that are no datum of the schema
+├── OrderError            (ValueError)    a change whose order cannot be known
 ├── FileError             (ValueError)    a file that is not what the command needs
+├── JobError              (RuntimeError)  a Spark job that failed
 └── SetupError            (RuntimeError)  the machine lacks something: Java, a jar
 
     try:

@@ -24,20 +24,29 @@ class Halves:
         self._waiting: dict[Identity, Change] = {}
 
     def add(self, change: Change) -> Iterator[Change]:
-        """Give the changes that are complete now. Raises `StructureError` when too many halves wait."""
+        """Give the changes that are complete now.
+
+        Raises `StructureError` for a half that is not taken: without a number, the same half again,
+        or one too many. What waited before still waits.
+        """
         if change.half is None:
             yield change
             return
+        if change.position is None:
+            raise StructureError("a number for the halves of an update to share", "none", format=change.source.format)
         identity = identity_of(change)
-        other = self._waiting.pop(identity, None)
-        if other is None or change.position is None:
+        other = self._waiting.get(identity)
+        if other is None:
+            if len(self._waiting) >= PENDING:
+                expected = f"at most {PENDING} halves without their other half"
+                raise StructureError(expected, "one more", format=change.source.format)
             self._waiting[identity] = change
-        elif other.half == change.half:
-            raise StructureError("the other half of the update", f"the {change.half} half twice")
-        else:
-            yield join(other, change)
-        if len(self._waiting) > PENDING:
-            raise StructureError(f"at most {PENDING} halves without their other half", "one more")
+            return
+        if other.half == change.half:
+            found = f"the {change.half} half twice"
+            raise StructureError("the other half of the update", found, format=change.source.format)
+        del self._waiting[identity]
+        yield join(other, change)
 
     def waiting(self) -> list[Change]:
         """Give the halves that wait, as they are."""

@@ -1,10 +1,10 @@
 """Telling the format of a message by what the wire schemas say of themselves.
 
 A format fits a message that holds all its required members and at least one of those that tell it,
-null or not (`required` and `tells` in `attributes`), none of them an object, an array or a scalar where the
-schema has another: Maxwell's and Debezium's messages have names in common with ours. Among the formats that fit, the one with the most telling
-members is taken; among equals, the first in the order of `REGISTRY`. So a message of the Default
-family is `oms_default` unless it holds a `__light_type`.
+null or not (`required` and `tells` in `attributes`), none of them an object, an array or a scalar
+where the schema has another: other producers have names in common with ours. Among the formats
+that fit, the one with the most telling members is taken; among equals, the first in the order of
+`REGISTRY`. So a message of the Default family is `oms_default` unless it holds a `__light_type`.
 """
 
 from __future__ import annotations

@@ -88,9 +88,8 @@ class Transcoder:
             return
         identity = identity_of(changes[0])
         joined = list(self._halves.add(changes[0]))
-        first = self._waiting.pop(identity, None)
         if joined:
-            yield self._made([*([first] if first else []), (number, message)], joined)
+            yield self._made([self._waiting.pop(identity), (number, message)], joined)
         else:
             self._waiting[identity] = (number, message)
 
@@ -134,7 +133,9 @@ def _read_back(texts: Sequence[bytes], target: str, zone: tzinfo | None) -> Iter
     halves = Halves()
     for text in texts:
         for change in to_changes(text, target, zone=zone):
-            yield from halves.add(replace(change, members=None))
+            bare = replace(change, members=None)
+            # A half alone came from a half: nothing to join it with.
+            yield from halves.add(bare) if bare.position is not None else [bare]
     yield from halves.waiting()
 
 

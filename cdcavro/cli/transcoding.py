@@ -166,6 +166,9 @@ def _told(source: str, lines: Iterator[Line]) -> tuple[str, Iterator[Line]]:
 
 
 def _check_files(source: str, *outputs: str | None) -> None:
-    named = [os.path.realpath(file) for file in (source, *outputs) if file not in (None, STANDARD)]
+    given = [file for file in outputs if file is not None]
+    named = [STANDARD if file == STANDARD else os.path.realpath(file) for file in given]
+    if source != STANDARD:
+        named.append(os.path.realpath(source))
     if len(set(named)) != len(named):
         raise click.UsageError("two of the input and the outputs are the same file")
