@@ -54,7 +54,7 @@ LOSSES = {
 # Cells that differ from the server's, by producer: the oracle is another server, whose spelling differs too.
 CELLS = {
     "canal": {("all_types", "vl"): 1, ("all_types", "js"): 1, ("all_types", "pt"): 1, ("orders_v3", "created"): 1},
-    "debezium": {("all_types", "js"): 1, ("all_types", "pt"): 1, ("orders_v3", "created"): 1},
+    "debezium": {("all_types", "pt"): 1, ("orders_v3", "created"): 1},
 }
 # How many rows there are beside the server's: Debezium's connector sent nothing for TRUNCATE TABLE orders_v3.
 STALE = {"canal": {}, "debezium": {"orders_v3": 6}}
