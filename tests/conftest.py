@@ -13,7 +13,7 @@ _EXAMPLES = os.environ.get("CDCAVRO_EXAMPLES", "")
 # The same examples each time, unless somebody asks for more: those are new ones.
 settings.register_profile(
     "cdcavro",
-    max_examples=int(_EXAMPLES or 25),
+    max_examples=int(_EXAMPLES or 15),
     derandomize=not _EXAMPLES,
     deadline=None,
     database=None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from messages import goldens, shop_canal
+from messages import goldens, shop_canal, shop_debezium
 from roundtrip import error_of, exact
 
 import cdcavro
@@ -37,10 +37,13 @@ def transcode_all(messages, source: str, target: str) -> list[Transcoded]:
 
 def sent(format: str) -> list[bytes]:
     """Give the messages of a format that are whole alone."""
-    found = goldens(format) + (shop_canal() if format == "oms_canal" else [])
+    found = goldens(format) + (_REAL[format]() if format in _REAL else [])
     return [
         text for text in found if b"UPDATE_BEFOR" not in text and b"UPDATE_AFTER" not in text and not _is_half(text)
     ]
+
+
+_REAL = {"oms_canal": shop_canal, "canal": shop_canal, "debezium": shop_debezium}
 
 
 def _is_half(text: bytes) -> bool:
