@@ -45,20 +45,25 @@ def to_count(instant: int | None, unit: int) -> int | None:
     return None if instant is None or instant % unit or not MIN_LONG <= instant <= MAX_LONG else instant // unit
 
 
+def is_local(value: Any) -> bool:
+    """Tell whether a value is the text of a local time: of a day that there is, without a zone.
+
+    >>> is_local("2020-02-29 00:00:00"), is_local("0000-00-00 00:00:00")
+    (True, False)
+    """
+    return type(value) is str and _naive(value) is not None
+
+
 def from_local(value: Any, zone: tzinfo | None) -> int | None:
     """Give the instant of a local time `YYYY-MM-DDTHH:mm:ss[.ffffff]` in a zone.
 
     None without a zone, for anything else, and where the zone has that time twice or never
     (summer time): nothing is guessed.
     """
-    found = _LOCAL.fullmatch(value) if zone is not None and type(value) is str else None
-    if found is None:
+    naive = _naive(value) if zone is not None and type(value) is str else None
+    if naive is None:
         return None
-    fraction = (found[7] or "").ljust(6, "0")
-    try:
-        local = datetime(*map(int, found.group(1, 2, 3, 4, 5, 6)), int(fraction), tzinfo=zone)  # type: ignore[misc,arg-type]
-    except ValueError:
-        return None
+    local = naive.replace(tzinfo=zone)
     if local.utcoffset() != local.replace(fold=1).utcoffset():
         return None
     return (local - _EPOCH) // _MICROSECOND
@@ -74,3 +79,14 @@ def to_local(instant: int | None, zone: tzinfo | None) -> str | None:
         return None
     text = local.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
     return text if from_local(text, zone) == instant else None
+
+
+def _naive(text: str) -> datetime | None:
+    found = _LOCAL.fullmatch(text)
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = map(int, found.group(1, 2, 3, 4, 5, 6))
+    try:
+        return datetime(year, month, day, hour, minute, second, int((found[7] or "").ljust(6, "0")))  # noqa: DTZ001  local
+    except ValueError:
+        return None

@@ -16,6 +16,7 @@ from cdcavro.errors import StructureError, json_path
 from cdcavro.formats import get_format
 from cdcavro.halves import Halves, Identity, alone, identity_of
 from cdcavro.text import parse, render
+from cdcavro.zones import unzoned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +30,8 @@ class Loss:
     """What a target format does not give back.
 
     Attributes: `path` (str), the JSON path in the message; `value` (str), its JSON text, empty for a
-    member that was absent; `reason` (str); `message` (int), the number of the message in its stream, from 0.
+    member that was absent and where values come back, but in other messages; `reason` (str);
+    `message` (int), the number of the message in its stream, from 0.
     """
 
     path: str
@@ -64,6 +66,7 @@ class Transcoder:
     """Turns a stream of messages into those of another format, the halves of updates joined.
 
     Made from the names of the formats and the zone of the source. Raises `UnknownFormatError`.
+    Attributes: `unzoned` (int), times that came without a zone and stayed text on the way to another format.
     """
 
     def __init__(self, source: str, target: str, *, zone: tzinfo | None = None) -> None:
@@ -73,6 +76,7 @@ class Transcoder:
         self._halves = Halves()
         self._waiting: dict[Identity, tuple[int, bytes | str]] = {}
         self._count = 0
+        self.unzoned = 0
 
     def add(self, message: bytes | str, number: int | None = None) -> Iterator[Transcoded]:
         """Give what is complete with this message; a half waits for the other.
@@ -83,6 +87,8 @@ class Transcoder:
         number = self._count if number is None else number
         self._count += 1
         changes = to_changes(message, self._source, zone=self._zone)
+        if self._source != self._target:
+            self.unzoned += unzoned(changes)
         if self._target in HALVED or changes[0].half is None:
             yield self._made([(number, message)], changes)
             return
@@ -109,8 +115,13 @@ class Transcoder:
             return Transcoded([render(parse(message)) for _, message in messages], [])
         made = records([replace(change, members=None) for change in changes], self._target, self._zone)
         texts = [render(record) for record in made]
-        back = records(list(_read_back(texts, self._target, self._zone)), self._source, self._zone)
-        return Transcoded(texts, list(_losses(messages, back, self._target)))
+        read = list(_read_back(texts, self._target, self._zone))
+        grouped = _as_they_came(read, changes)
+        losses = list(_losses(messages, records(grouped, self._source, self._zone), self._target))
+        if grouped != read:
+            reason = f"through {self._target} its {len(read)} rows are {len(texts)} messages"
+            losses.append(Loss("$", "", reason, messages[0][0]))
+        return Transcoded(texts, losses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +150,21 @@ def _read_back(texts: Sequence[bytes], target: str, zone: tzinfo | None) -> Iter
     yield from halves.waiting()
 
 
+def _as_they_came(read: list[Change], came: Sequence[Change]) -> list[Change]:
+    """Put rows that came in one message into one again, so that they are compared row by row."""
+    if len(read) != len(came):
+        return read
+    return [replace(one, row=other.row, rows=other.rows) for one, other in zip(read, came, strict=True)]
+
+
 def _losses(came: Sequence[tuple[int, bytes | str]], back: Sequence[Any], target: str) -> Iterator[Loss]:
     for i, (number, text) in enumerate(came):
         message = parse(text)
         if i >= len(back):
-            yield Loss("$", render(message).decode(), f"{target} has no message for it", number)
+            reason = (
+                f"through {target} both halves are one message" if i and back else f"{target} has no message for it"
+            )
+            yield Loss("$", render(message).decode(), reason, number)
             continue
         for pointer, value, other in differences(message, back[i]):
             shown = "" if value is ABSENT else render(value).decode()

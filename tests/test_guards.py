@@ -63,6 +63,7 @@ LAYERS = (
     "sniff",
     "convert",
     "changes",
+    "zones",
     "catalog",
     "transcoding",
     "cdcavro",

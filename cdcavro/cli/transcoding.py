@@ -133,6 +133,8 @@ class _Job:
         note(
             f"read {self.read:,} = transcoded {taken:,} + rejected {self.rejected:,}; wrote {self._written:,} messages"
         )
+        if self._transcoder.unzoned:
+            note(f"{self._transcoder.unzoned:,} times came without a zone and stay text; --zone gives the source's")
         for reason, count in self._reasons.most_common(_REASONS):
             note(f"lost {count:,} times: {reason}")
         if len(self._reasons) > _REASONS:

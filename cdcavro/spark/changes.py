@@ -13,21 +13,23 @@ from cdcavro.formats import get_format
 from cdcavro.order import shard as shard_of
 from cdcavro.spark.arrow import column_function, raw_bytes
 from cdcavro.spark.columns import ERROR, error_fields
+from cdcavro.zones import unzoned
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
     from pyspark.sql import Column
 
-RESULT: Final = "changes array<binary>, error struct<format: string, path: string, message: string>"
+RESULT: Final = "changes array<binary>, unzoned int, error struct<format: string, path: string, message: string>"
 _CHANGES: Final = pa.list_(pa.binary())
 
 
 def to_changes(col: Column | str, format: str, *, zone: tzinfo | None = None) -> Column:
-    """Turn a column of JSON text into `struct<changes array<binary>, error struct<format, path, message>>`.
+    """Turn a column of JSON text into `struct<changes, unzoned, error>`.
 
-    Each element is a payload of `change.avsc`, to be read by `from_avro`; exactly one of the two
-    fields is null. `zone` is that of the source, as in `cdcavro.to_changes`. SQL null gives null.
+    `changes` is an array of payloads of `change.avsc`, to be read by `from_avro`; `unzoned` counts the
+    times in them that came without a zone and stayed text; `error` is as in `encode`. Either the
+    first two are null, or `error` is. `zone` is that of the source, as in `cdcavro.to_changes`. SQL null gives null.
     Raises `UnknownFormatError` at once.
     """
     get_format(format)
@@ -58,21 +60,23 @@ def shard(col: Column | str, count: int) -> Column:
 def changes_batch(texts: pa.Array, format: str, zone: tzinfo | None) -> pa.Array:
     """Turn an array of texts into an array of changes and error."""
     found: list[list[bytes] | None] = []
+    counts: list[int | None] = []
     errors: list[dict[str, str | None] | None] = []
     for raw in raw_bytes(texts):
         made, error = _turned(raw, format, zone)
-        found.append(made)
+        found.append(None if made is None else [one.to_avro() for one in made])
+        counts.append(None if made is None else unzoned(made))
         errors.append(error)
-    arrays = [pa.array(found, _CHANGES), pa.array(errors, ERROR)]
-    return pa.StructArray.from_arrays(arrays, ["changes", "error"], mask=texts.is_null())
+    arrays = [pa.array(found, _CHANGES), pa.array(counts, pa.int32()), pa.array(errors, ERROR)]
+    return pa.StructArray.from_arrays(arrays, ["changes", "unzoned", "error"], mask=texts.is_null())
 
 
 def _turned(
     raw: bytes | None, format: str, zone: tzinfo | None
-) -> tuple[list[bytes] | None, dict[str, str | None] | None]:
+) -> tuple[list[Change] | None, dict[str, str | None] | None]:
     if raw is None:
         return None, None
     try:
-        return [one.to_avro() for one in changes.to_changes(raw, format, zone=zone)], None
+        return changes.to_changes(raw, format, zone=zone), None
     except MessageError as error:
         return None, error_fields(error)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zoneinfo import ZoneInfo
+
 import pytest
 from messages import goldens, shop_canal
 from pyspark.sql import functions as sf
@@ -39,6 +41,15 @@ def test_a_message_that_is_none_is_an_error_beside_the_changes(spark):
     expected = "oms_default: $: expected JSON, got 'x' at character 0"
     assert (rows[1].made.changes, rows[1].made.error.message) == (None, expected)
     assert rows[2].made is None
+
+
+def test_times_without_a_zone_are_counted(spark):
+    """A sum over the column says how many stayed text."""
+    text = '{"meta":{"op":"ins","time":"2020-11-25T00:01:02"},"data":{"id":1}}'
+    frame = spark.createDataFrame([(text,)] * 3 + [("x",)], "value string")
+    for zone, count in ((None, 3), (ZoneInfo("Asia/Shanghai"), 0)):
+        made = frame.select(cdc.to_changes("value", "oms_shareplex", zone=zone).alias("made"))
+        assert made.select(sf.sum("made.unzoned")).first()[0] == count
 
 
 def test_a_stream_repartitioned_by_shard_keeps_the_order_within_a_key(spark):
