@@ -15,6 +15,7 @@ from cdcavro.changes import from_changes, to_changes
 from cdcavro.convert import FORMATS, decode, encode, load_schema
 from cdcavro.errors import (
     CdcAvroError,
+    DdlError,
     FileError,
     JobError,
     MessageError,
@@ -37,6 +38,7 @@ __all__ = [
     "FORMATS",
     "CdcAvroError",
     "Change",
+    "DdlError",
     "FileError",
     "JobError",
     "Loss",

@@ -10,6 +10,7 @@ CdcAvroError
 │   ├── UnknownMessageError               JSON that is no known format
 │   └── PayloadError                      bytes that are no datum of the schema
 ├── OrderError            (ValueError)    a change whose order cannot be known
+├── DdlError              (ValueError)    a DDL statement that is not understood
 ├── FileError             (ValueError)    a file that is not what the command needs
 ├── JobError              (RuntimeError)  a Spark job that failed
 └── SetupError            (RuntimeError)  the machine lacks something: Java, a jar
@@ -137,6 +138,25 @@ class OrderError(CdcAvroError, ValueError):
     def __str__(self) -> str:
         table = "" if self.table is None else f" of {shown(self.table)}"
         return f"{self.format or 'change'}: expected a position or a place to order the change{table} by, got none"
+
+
+class DdlError(CdcAvroError, ValueError):
+    """A DDL statement that is not understood.
+
+    Attributes: `dialect` (str), whose grammar was expected; `expected` and `got` (str); `line` and
+    `column` (int, from 1), the place in the text.
+    """
+
+    def __init__(self, dialect: str, expected: str, got: str, line: int, column: int) -> None:
+        self.dialect = dialect
+        self.expected = expected
+        self.got = got
+        self.line = line
+        self.column = column
+        super().__init__(dialect, expected, got, line, column)
+
+    def __str__(self) -> str:
+        return f"{self.dialect} DDL: line {self.line}, column {self.column}: expected {self.expected}, got {self.got}"
 
 
 class FileError(CdcAvroError, ValueError):

@@ -34,6 +34,10 @@ _ERRORS = [
         "oms_canal: expected a position or a place to order the change of 't' by, got none",
     ),
     (cdcavro.OrderError(None, None), "change: expected a position or a place to order the change by, got none"),
+    (
+        cdcavro.DdlError("MySQL", "a name", "','", 2, 7),
+        "MySQL DDL: line 2, column 7: expected a name, got ','",
+    ),
     (cdcavro.FileError("a.avro", "Avro", "JSON"), "a.avro: expected Avro, got JSON"),
     (cdcavro.JobError("the Spark job failed: no space"), "the Spark job failed: no space"),
     (cdcavro.SetupError("Java is missing"), "Java is missing"),
@@ -67,6 +71,7 @@ def test_one_root_catches_all(error):
         (cdcavro.UnknownMessageError, cdcavro.MessageError),
         (cdcavro.PayloadError, cdcavro.MessageError),
         (cdcavro.OrderError, ValueError),
+        (cdcavro.DdlError, ValueError),
         (cdcavro.FileError, ValueError),
         (cdcavro.JobError, RuntimeError),
         (cdcavro.SetupError, RuntimeError),

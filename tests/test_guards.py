@@ -50,6 +50,8 @@ LAYERS = (
     "instants",
     "temporal",
     "statements",
+    "ddl_steps",
+    "ddl",
     "comparison",
     "change",
     "halves",
@@ -93,6 +95,7 @@ HOMES = {
     "pyarrow": "spark/",
     "click": "cli/",
     "rich": "cli/progress.py",
+    "sqlglot": "ddl/tokens.py",
     "pandas": "nowhere",
 }
 

@@ -1,0 +1,238 @@
+"""DDL text as tokens: sqlglot's tokenizer for the dialect, behind bounds.
+
+Only the tokenizer of sqlglot is used. Its parser reads many of these statements too, but gives up
+on others (RENAME TABLE; Oracle's MODIFY), takes PostgreSQL's `RENAME a TO b` for a table's new
+name, and spells types anew. sqlglot is imported when the first statement is parsed, not before.
+
+MySQL's executable comments (`/*!50100 … */`) are opened first, in place, so that positions stay
+those of the text. Those for a version that no server has (`/*!99999 … */`) stay comments, and
+`/*M! … */` is opened for MariaDB only.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
+
+from cdcavro.errors import DdlError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Found(Protocol):
+    """A token as sqlglot gives it; `end` is its last character's place."""
+
+    token_type: Any
+    text: str
+    start: int
+    end: int
+
+
+Kind = Literal["word", "name", "string", "bytes", "number", "other", "end"]
+
+MAX_TEXT: Final = 2**20
+MAX_TOKENS: Final = 200_000
+MAX_DEPTH: Final = 128
+_MYSQL_PIECE: Final = re.compile(
+    r"""'(?:[^'\\]++|\\.|'')*+'? | "(?:[^"\\]++|\\.|"")*+"? | `[^`]*+`?
+    | /\*!9{5,6}(?![0-9]).*?(?:\*/|\Z) | (?P<mariadb>/\*M!(?:[0-9]{5,6})?) | (?P<open>/\*!(?:[0-9]{5,6})?)
+    | /\*.*?(?:\*/|\Z) | --(?=[\s\x00-\x1f]|\Z)[^\n]*+ | \#[^\n]*+ | (?P<close>\*/)""",
+    re.DOTALL | re.VERBOSE,
+)
+_PIECE: Final = re.compile(
+    r"""'(?:[^']++|'')*+'? | "[^"]*+"? | `[^`]*+`? | /\*.*?(?:\*/|\Z) | --[^\n]*+ | [\w$@]++ | [^\s]""",
+    re.DOTALL | re.VERBOSE,
+)
+
+
+class Token(NamedTuple):
+    """A token: its kind, what it says, how it is written, where it starts.
+
+    `text` is the name, the string or the digits (`0x…` before those of bytes in base 16); `key` is
+    a word in upper case or a symbol, empty for names in quotes and for literals.
+    """
+
+    kind: Kind
+    text: str
+    key: str
+    raw: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """The place right behind it."""
+        return self.start + len(self.raw)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How the databases of one family write DDL.
+
+    Attributes: `name`, for sentences; `tokenizer`, sqlglot's name; `fold`, what becomes of a name
+    without quotes; `is_mysql`, `is_oracle`, `is_postgres` (bool).
+    """
+
+    name: str
+    tokenizer: str
+    fold: Callable[[str], str]
+    is_mysql: bool = False
+    is_oracle: bool = False
+    is_postgres: bool = False
+
+
+def _upper(name: str) -> str:
+    return "".join(one.upper() if len(one.upper()) == 1 else one for one in name)
+
+
+def _lower(name: str) -> str:
+    return "".join(one.lower() if one.isascii() else one for one in name)
+
+
+_MYSQL: Final = Dialect("MySQL", "mysql", str, is_mysql=True)
+_MARIADB: Final = Dialect("MariaDB", "mysql", str, is_mysql=True)
+_ORACLE: Final = Dialect("Oracle", "oracle", _upper, is_oracle=True)
+_POSTGRES: Final = Dialect("PostgreSQL", "postgres", _lower, is_postgres=True)
+_DB2: Final = Dialect("DB2", "oracle", _upper)
+_DIALECTS: Final = {
+    "MYSQL": _MYSQL,
+    "MARIADB": _MARIADB,
+    "OCEANBASE": _MYSQL,
+    "OB_MYSQL": _MYSQL,
+    "TIDB": _MYSQL,
+    "POLARDB": _MYSQL,
+    "POLARDB_X": _MYSQL,
+    "DRDS": _MYSQL,
+    "OB_ORACLE": _ORACLE,
+    "ORACLE": _ORACLE,
+    "POSTGRESQL": _POSTGRES,
+    "POSTGRES": _POSTGRES,
+    "DB2": _DB2,
+    "DB2_LUW": _DB2,
+}
+
+
+def dialect_of(db_type: str | None) -> Dialect:
+    """Give the dialect of a database type as formats spell it, whatever its case; None is MySQL.
+
+    Raises `DdlError` for a type whose DDL is not known.
+
+    >>> dialect_of("ob_mysql").name
+    'MySQL'
+    """
+    found = _DIALECTS.get("MYSQL" if db_type is None else db_type.upper().replace("-", "_"))
+    if found is None:
+        raise DdlError("SQL", f"a database type of {', '.join(_DIALECTS)}", shown(db_type), 1, 1)
+    return found
+
+
+def place(text: str, at: int) -> tuple[int, int]:
+    """Give line and column, both from 1, of a place in a text."""
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+
+
+def tokenize(text: str, dialect: Dialect) -> list[Token]:
+    """Cut a text into tokens. Raises `DdlError`, for a bound too: 1 MiB, 200,000 tokens, 128 brackets deep."""
+    if len(text) > MAX_TEXT:
+        raise DdlError(dialect.name, f"at most {MAX_TEXT} characters", str(len(text)), 1, 1)
+    if len(text) > MAX_TOKENS and next(islice(_PIECE.finditer(text), MAX_TOKENS, None), None):
+        raise DdlError(dialect.name, f"at most {MAX_TOKENS} tokens", "more", 1, 1)
+    opened = _opened(text, dialect) if dialect.is_mysql else text
+    tokens = [token for found in _found(opened, dialect) for token in _tokens(found, opened)]
+    _check(tokens, opened, dialect)
+    return tokens
+
+
+def _opened(text: str, dialect: Dialect) -> str:
+    """Blank out the marks around executable comments."""
+    if "/*!" not in text and "/*M!" not in text:
+        return text
+    parts, done, depth = [], 0, 0
+    for found in _MYSQL_PIECE.finditer(text):
+        mark = found.lastgroup
+        if mark is None or (mark == "close" and depth == 0):
+            continue
+        if mark == "mariadb" and dialect is not _MARIADB:
+            continue
+        depth += -1 if mark == "close" else 1
+        parts += [text[done : found.start()], " " * len(found[0])]
+        done = found.end()
+    return "".join([*parts, text[done:]]) if depth == 0 else text
+
+
+@cache
+def _tokenizer(name: str) -> Any:
+    """Give sqlglot's class of tokenizers, without the commands whose rest it would not cut up."""
+    from sqlglot.dialects.dialect import Dialect as Known  # noqa: PLC0415  start-up is fast without it
+
+    return type("Tokenizer", (Known.get_or_raise(name).tokenizer_class,), {"COMMANDS": set()})
+
+
+def _found(text: str, dialect: Dialect) -> list[Found]:
+    from sqlglot.errors import TokenError  # noqa: PLC0415  see _tokenizer
+
+    tokenizer = _tokenizer(dialect.tokenizer)(dialect=dialect.tokenizer)
+    try:
+        found: list[Found] = tokenizer.tokenize(text)
+    except TokenError as error:
+        done = tokenizer.tokens[-1].end + 1 if tokenizer.tokens else 0
+        rest = text[done:].lstrip()
+        line, column = place(text, len(text) - len(rest))
+        raise DdlError(dialect.name, "whole literals, names and comments", shown(rest), line, column) from error
+    return found
+
+
+_LITERALS: Final[dict[str, Kind]] = {
+    "STRING": "string",
+    "NATIONAL_STRING": "string",
+    "RAW_STRING": "string",
+    "HEREDOC_STRING": "string",
+    "BYTE_STRING": "string",  # PostgreSQL's E'…'
+    "UNICODE_STRING": "string",
+    "NUMBER": "number",
+    "BIT_STRING": "bytes",
+    "HEX_STRING": "bytes",
+}
+
+
+def _tokens(found: Found, text: str) -> Iterator[Token]:
+    raw = text[found.start : found.end + 1]
+    name = found.token_type.name
+    kind = _LITERALS.get(name)
+    if kind == "bytes":
+        yield Token(kind, ("0x" if name == "HEX_STRING" else "") + found.text, "", raw, found.start)
+    elif name == "UNICODE_STRING" and "\\" in raw:
+        yield Token("other", raw, "", raw, found.start)
+    elif kind is not None:
+        yield Token(kind, found.text, "", raw, found.start)
+    elif name == "IDENTIFIER" and raw[0] in '`"':
+        yield Token("name", found.text, "", raw, found.start)
+    else:
+        # sqlglot makes one token of some pairs of words, such as PRIMARY KEY.
+        for word in re.finditer(r"\S+", raw):
+            yield _word(word[0], found.start + word.start())
+
+
+def _word(raw: str, start: int) -> Token:
+    is_word = raw[0].isalnum() or raw[0] in "_$#@" or not raw[0].isascii()
+    return Token("word" if is_word else "other", raw, raw.upper(), raw, start)
+
+
+_OPENING: Final = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+
+
+def _check(tokens: list[Token], text: str, dialect: Dialect) -> None:
+    """Refuse too many tokens, too many levels, and white space beyond ASCII, of which databases make names."""
+    if len(tokens) > MAX_TOKENS:
+        raise DdlError(dialect.name, f"at most {MAX_TOKENS} tokens", str(len(tokens)), 1, 1)
+    depth = 0
+    for token in tokens:
+        depth += _OPENING.get(token.key, 0)
+        if depth > MAX_DEPTH:
+            raise DdlError(dialect.name, f"at most {MAX_DEPTH} open brackets", "more", *place(text, token.start))
+        behind = text[token.end : token.end + 1]
+        if behind.isspace() and not behind.isascii():
+            raise DdlError(dialect.name, "white space of ASCII", shown(behind), *place(text, token.end))
