@@ -30,6 +30,8 @@ LAYERS = (
     "types",
     "defaults",
     "schema",
+    "logical",
+    "aliases",
     "attributes",
     "evolution",
     "text",
