@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from cdcavro.aliases import Aliases, brief
 from cdcavro.errors import ResolutionError
+from cdcavro.findings import Finding, Findings
 from cdcavro.logical import logical_type
 from cdcavro.schema import MAX_DEPTH
 from cdcavro.types import ABSENT, Array, Enum, Field, Fixed, Map, Named, Primitive, Record, Type, Union, branch_name
@@ -29,8 +30,6 @@ PROMOTIONS: Final = {
 }
 _EXACT: Final = {("int", "float"): 24, ("long", "float"): 24, ("long", "double"): 53}
 _NAMED: Final = 10
-
-Kind = Literal["refused", "unsafe", "note"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,35 +88,20 @@ class ReadRecord:
 Step = ReadPrimitive | ReadFixed | ReadEnum | ReadArray | ReadMap | ReadUnion | ReadRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a comparison came upon.
-
-    Attributes: `where` (str), the path under the writer's names; `reason` (str); `kind`: "refused"
-    where there is no way to read, "unsafe" where data would be lost, misread, or not read by every
-    reader, else "note"; `partial` (bool), whether only some data is concerned.
-    """
-
-    where: str
-    reason: str
-    kind: Kind
-    partial: bool = False
-
-
 def resolve(writer: Type, reader: Type, where: str = "$") -> Step:
     """Compare two types and give the steps that read the writer's data into the reader's shape.
 
     Raises `ResolutionError` with the place and what does not fit.
     """
-    return _Comparison(reader).step(writer, reader, where)
+    return _Comparison(reader, writer).step(writer, reader, where)
 
 
 def findings(writer: Type, reader: Type) -> list[Finding]:
     """Compare two types as `resolve` does, and give all that was found rather than the first that is refused."""
-    comparison = _Comparison(reader)
+    comparison = _Comparison(reader, writer)
     with suppress(ResolutionError):
         comparison.step(writer, reader, "$")
-    return comparison.found
+    return comparison.found.all
 
 
 def is_same_name(writer: Named, reader: Named) -> bool:
@@ -128,13 +112,13 @@ def is_same_name(writer: Named, reader: Named) -> bool:
 class _Comparison:
     """Holds what was found so far. An error goes up to the next record or union only, which looks at the rest first."""
 
-    def __init__(self, reader: Type) -> None:
-        self.found: list[Finding] = []
+    def __init__(self, reader: Type, writer: Type | None = None) -> None:
+        self.found = Findings()
+        self._skipped = _Comparison(writer) if writer else self
         self._aliases = Aliases(reader)
         self._enums: dict[tuple[int, int], tuple[ReadEnum, str]] = {}
         self._places: dict[int, dict[str, int]] = {}
         self._depth = 0
-        self._choices = 0
 
     def step(self, writer: Type, reader: Type, where: str) -> Step:
         if self._depth > MAX_DEPTH:
@@ -164,18 +148,15 @@ class _Comparison:
                 return self._enum(writer, reader, where)
             case Record(), Record() if self._is_same(writer, reader):
                 return self._record(writer, reader, where)
+        self._hint(writer, (reader,), where)
         raise self._refused(where, f"{_label(reader)} cannot read {_label(writer)}")
 
     def _is_same(self, writer: Named, reader: Named) -> bool:
         return self._aliases.has(writer.name, reader)
 
     def _refused(self, where: str, reason: str, *, partial: bool = False) -> ResolutionError:
-        """Note what cannot be read, and give the error. In a branch of a union it is one only where the branch occurs."""
-        self._note(where, reason, "unsafe" if self._choices else "refused", partial=partial)
+        self.found.add(where, reason, "refused", partial=partial)
         return ResolutionError(where, reason)
-
-    def _note(self, where: str, reason: str, kind: Kind = "note", *, partial: bool = False) -> None:
-        self.found.append(Finding(where, reason, kind, partial or (kind != "note" and self._choices > 0)))
 
     def _primitive(self, writer: Primitive, reader: Primitive, where: str) -> Step:
         if reader.name not in PROMOTIONS.get(writer.name, (writer.name,)):
@@ -183,7 +164,7 @@ class _Comparison:
         self._check_unit(writer, reader, where)
         digits = _EXACT.get((writer.name, reader.name))
         if digits:
-            self._note(where, f"{reader.name} reads {writer.name}: integers beyond 2^{digits} lose digits")
+            self.found.add(where, f"{reader.name} reads {writer.name}: integers beyond 2^{digits} lose digits")
         return ReadPrimitive(writer, reader)
 
     def _check_unit(self, writer: Primitive | Fixed, reader: Primitive | Fixed, where: str) -> None:
@@ -199,11 +180,19 @@ class _Comparison:
                 raise self._refused(where, reason, partial=True)
         elif (writer.name, reader.name) == ("bytes", "string"):
             why = f"string reads {was}: its bytes are no text" if was else "string reads bytes: not all are UTF-8"
-            self._note(where, why, "unsafe", partial=not was)
+            self.found.add(where, why, "unsafe", partial=not was)
         elif now:
-            self._note(where, f"{now} reads plain {_label(writer)}: nothing says that it is one", "unsafe")
+            self.found.add(where, f"{now} reads plain {_label(writer)}: nothing says that it is one", "unsafe")
         elif was:
-            self._note(where, f"plain {_label(reader)} reads {was}: what it means is no longer said")
+            self.found.add(where, f"plain {_label(reader)} reads {was}: what it means is no longer said")
+
+    def _hint(self, writer: Type, readers: tuple[Type, ...], where: str) -> None:
+        """Note who reads a type of another name all the same."""
+        others = [one for one in readers if isinstance(one, Named) and type(one) is type(writer)]
+        if isinstance(writer, Named) and any(_last(one) == _last(writer) for one in others):
+            self.found.add(where, f"fastavro, and Avro Java mostly, passes over the namespace of {brief(writer.name)}")
+        elif isinstance(writer, Record) and others:
+            self.found.add(where, f"Avro Java, and Spark with it, reads {brief(writer.name)} without an alias too")
 
     def _enum(self, writer: Enum, reader: Enum, where: str) -> ReadEnum:
         pair = (id(writer), id(reader))
@@ -213,21 +202,19 @@ class _Comparison:
             self._enums[pair] = ReadEnum(reader, symbols), _several([one for one in writer.symbols if one not in known])
         step, lacking = self._enums[pair]
         if lacking:
-            self._note(where, f"{_label(reader)} lacks {lacking}", "unsafe", partial=True)
+            self.found.add(where, f"{_label(reader)} lacks {lacking}", "unsafe", partial=True)
         return step
 
     def _from_union(self, writer: Union, reader: Type, where: str) -> Step:
-        since = len(self.found)
         branches: list[Step | str] = []
-        self._choices += 1
+        self.found.choices += 1
         for branch in writer.branches:
             try:
                 branches.append(self.step(branch, reader, where))
             except ResolutionError as error:
                 branches.append(error.reason)
-        self._choices -= 1
+        self.found.choices -= 1
         if all(isinstance(branch, str) for branch in branches):
-            self.found[since:] = [one for one in self.found[since:] if one.where != where]
             raise self._refused(where, f"{_label(reader)} reads no branch of {_label(writer)}")
         return ReadUnion(tuple(branches))
 
@@ -237,11 +224,12 @@ class _Comparison:
         places = self._places[id(reader)]
         at = self._branch(writer, places)
         if at is None:
+            self._hint(writer, reader.branches[:_NAMED], where)
             raise self._refused(where, f"no branch of {_label(reader)} reads {_label(writer)}")
         first = min((places[one] for one in _promotions(writer) if one in places), default=at)
         if first < at:
             before = _label(reader.branches[first])
-            self._note(where, f"fastavro reads {_label(writer)} into {before}, which stands before it in the union")
+            self.found.add(where, f"fastavro reads {_label(writer)} into {before}, which stands before it in the union")
         return self.step(writer, reader.branches[at], where)
 
     def _branch(self, writer: Type, places: dict[str, int]) -> int | None:
@@ -277,7 +265,7 @@ class _Comparison:
 
     def _field(self, written: Field, into: Field | None, found: set[str], where: str) -> Step:
         if into is None:
-            return resolve(written.type, written.type, where)
+            return self._skipped.step(written.type, written.type, where)
         if into.name in found:
             raise self._refused(where, f"{brief(into.name)} reads another field already")
         found.add(into.name)
@@ -291,6 +279,10 @@ def _promotions(writer: Type) -> tuple[str, ...]:
 def _several(names: list[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(map(brief, names[:_NAMED])) + more
+
+
+def _last(named: Named) -> str:
+    return named.name.rpartition(".")[2]
 
 
 def _label(declared: Type) -> str:
