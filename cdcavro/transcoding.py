@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.catalog import PRECISE, Catalog
 from cdcavro.change import Change, replace
 from cdcavro.changes import records, to_changes
 from cdcavro.comparison import ABSENT, differences
+from cdcavro.envelopes import with_sent_values
 from cdcavro.errors import StructureError, json_path
 from cdcavro.formats import get_format
 from cdcavro.halves import Halves, Identity, alone, identity_of
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
 HALVED: Final = frozenset({"datahub_blob", "datahub_tuple"})
+SAME_VALUE: Final = "the same value in another form"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +68,17 @@ def transcode(message: bytes | str, source: str, target: str, *, zone: tzinfo | 
 class Transcoder:
     """Turns a stream of messages into those of another format, the halves of updates joined.
 
-    Made from the names of the formats and the zone of the source. Raises `UnknownFormatError`.
+    Made from the names of the formats and the zone of the source; the columns of Debezium's tables are
+    learned from its schema changes as they pass, and `decimals` is how its connector sends decimals,
+    "precise" or "string" (see `Catalog`). Raises `UnknownFormatError`, `ValueError` for other `decimals`.
     Attributes: `unzoned` (int), times that came without a zone and stayed text on the way to another format.
     """
 
-    def __init__(self, source: str, target: str, *, zone: tzinfo | None = None) -> None:
+    def __init__(self, source: str, target: str, *, zone: tzinfo | None = None, decimals: str = PRECISE) -> None:
         get_format(source)
         get_format(target)
         self._source, self._target, self._zone = source, target, zone
+        self._catalog = Catalog(decimals=decimals)
         self._halves = Halves()
         self._waiting: dict[Identity, tuple[int, bytes | str]] = {}
         self._count = 0
@@ -86,7 +92,7 @@ class Transcoder:
         """
         number = self._count if number is None else number
         self._count += 1
-        changes = to_changes(message, self._source, zone=self._zone)
+        changes = list(map(self._catalog.add, to_changes(message, self._source, zone=self._zone)))
         if self._source != self._target:
             self.unzoned += unzoned(changes)
         if self._target in HALVED or changes[0].half is None:
@@ -117,7 +123,8 @@ class Transcoder:
         texts = [render(record) for record in made]
         read = list(_read_back(texts, self._target, self._zone))
         grouped = _as_they_came(read, changes)
-        losses = list(_losses(messages, records(grouped, self._source, self._zone), self._target))
+        back, sent = (records(found, self._source, self._zone) for found in (grouped, _as_sent(grouped, changes)))
+        losses = list(_losses(messages, back, sent, self._target))
         if grouped != read:
             reason = f"through {self._target} its {len(read)} rows are {len(texts)} messages"
             losses.append(Loss("$", "", reason, messages[0][0]))
@@ -157,7 +164,16 @@ def _as_they_came(read: list[Change], came: Sequence[Change]) -> list[Change]:
     return [replace(one, row=other.row, rows=other.rows) for one, other in zip(read, came, strict=True)]
 
 
-def _losses(came: Sequence[tuple[int, bytes | str]], back: Sequence[Any], target: str) -> Iterator[Loss]:
+def _as_sent(read: list[Change], came: Sequence[Change]) -> list[Change]:
+    """Put values into the form in which they came, so that it is told from another value."""
+    if len(read) != len(came):
+        return read
+    return [with_sent_values(one, other) for one, other in zip(read, came, strict=True)]
+
+
+def _losses(
+    came: Sequence[tuple[int, bytes | str]], back: Sequence[Any], sent: Sequence[Any], target: str
+) -> Iterator[Loss]:
     for i, (number, text) in enumerate(came):
         message = parse(text)
         if i >= len(back):
@@ -166,9 +182,11 @@ def _losses(came: Sequence[tuple[int, bytes | str]], back: Sequence[Any], target
             )
             yield Loss("$", render(message).decode(), reason, number)
             continue
+        others = {pointer for pointer, _, _ in differences(message, sent[i])}
         for pointer, value, other in differences(message, back[i]):
             shown = "" if value is ABSENT else render(value).decode()
-            yield Loss(json_path(pointer), shown, _reason(value, other, target), number)
+            reason = _reason(value, other, target) if pointer in others else f"through {target} it is {SAME_VALUE}"
+            yield Loss(json_path(pointer), shown, reason, number)
 
 
 def _reason(value: Any, other: Any, target: str) -> str:

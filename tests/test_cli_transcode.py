@@ -206,6 +206,22 @@ def test_real_messages_become_messages_of_the_format_wanted(tmp_path):
     assert {cdcavro.sniff(line) for line in made} == {"debezium"}
 
 
+@pytest.mark.parametrize(("arguments", "sent"), [([], "AkY="), (["--decimals", "string"], "5.82")])
+def test_debeziums_columns_are_learned_and_decimals_are_as_the_connector_sends_them(arguments, sent):
+    """From the schema changes in the same file; both are digits for Canal."""
+    statement = {
+        "source": {"connector": "mysql", "db": "s"},
+        "ddl": "CREATE TABLE t",
+        "tableChanges": [
+            {"id": '"s"."t"', "table": {"columns": [{"name": "p", "typeExpression": "DECIMAL(9,2)"}]}},
+        ],
+    }
+    row = {"after": {"p": sent}, "source": {"connector": "mysql", "db": "s", "table": "t"}, "op": "c"}
+    lines = "\n".join(map(json.dumps, (statement, row))).encode()
+    result = run("--to", "canal", *arguments, input=lines)
+    assert json.loads(result.stdout.splitlines()[1])["data"] == [{"p": "5.82"}]
+
+
 def test_a_source_that_cannot_be_told_ends_with_2_and_leaves_no_file(tmp_path):
     """So does an empty file; with the format named it is fine."""
     none = "expected a message of a known format among the first 100, or --from NAME, got none"

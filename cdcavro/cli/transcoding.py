@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import click
 import orjson
 
+from cdcavro.catalog import PRECISE, STRING
 from cdcavro.cli.faults import SHOWN, Faults, note
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, max_rejects_option
@@ -60,11 +61,15 @@ def parse_zone(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 @click.option(
     "--zone", metavar="ZONE", callback=parse_zone, help="The zone of times that come without one, e.g. Asia/Shanghai."
 )
+@click.option(
+    "--decimals",
+    type=click.Choice([PRECISE, STRING]),
+    default=PRECISE,
+    help="How Debezium's connector sends decimals, its decimal.handling.mode. Default: precise.",
+)
 @max_rejects_option
 @force_option
-@click.pass_context
 def transcode(
-    ctx: click.Context,
     *,
     source: str,
     target: str,
@@ -73,6 +78,7 @@ def transcode(
     losses: str | None,
     rejects: str | None,
     zone: ZoneInfo | None,
+    decimals: str,
     max_rejects: MaxRejects,
     force: bool,
 ) -> None:
@@ -91,10 +97,12 @@ def transcode(
         lines = read_lines(source, progress.advance)
         if own == AUTO:
             own, lines = _told(source, lines)
-        job = _Job(Transcoder(own, target, zone=zone), Faults(source, dead, shown=SHOWN), stream, lost)
+        job = _Job(
+            Transcoder(own, target, zone=zone, decimals=decimals), Faults(source, dead, shown=SHOWN), stream, lost
+        )
         job.run(lines)
     job.report()
-    ctx.exit(0 if max_rejects.allows(job.rejected, job.read) else REJECTED)
+    click.get_current_context().exit(0 if max_rejects.allows(job.rejected, job.read) else REJECTED)
 
 
 class _Job:
