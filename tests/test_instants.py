@@ -21,6 +21,13 @@ def test_a_count_comes_back(count, unit):
         assert instant is None if count * unit >= 2**63 else to_count(instant, unit) == count
 
 
+@given(st.integers(0, 2**62), st.sampled_from([SECOND, MILLISECOND]))
+def test_an_instant_finer_than_the_unit_is_rounded_down(instant, unit):
+    """To the last count that is not later."""
+    count = to_count(instant, unit)
+    assert count * unit <= instant < (count + 1) * unit
+
+
 @pytest.mark.parametrize("value", [-1, "-1", "", "01", "1.5", 1.5, None, True, "٣", "9" * 400])
 def test_what_is_no_count_is_no_instant(value):
     """DataHub says -1 in a full load."""
@@ -32,6 +39,11 @@ def test_a_local_time_is_read_only_if_it_is_one_instant(second, zone):
     """What `to_local` gives, `from_local` reads back; a time that the zone has twice is given as none."""
     text = to_local(second * SECOND, zone)
     assert text is None or from_local(text, zone) == second * SECOND
+
+
+def test_a_local_time_is_rounded_down_to_the_second():
+    """The text has no fraction."""
+    assert to_local(1_606_262_462_999_999, ZoneInfo("UTC")) == "2020-11-25T00:01:02"
 
 
 def test_times_that_a_zone_has_twice_or_never_are_none():

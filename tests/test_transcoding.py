@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from itertools import product
+from zoneinfo import ZoneInfo
 
 import pytest
 from messages import goldens, shop_canal, shop_debezium
@@ -231,6 +232,33 @@ def test_the_law_holds_where_columns_are_learned_from_the_stream(target):
         back = [parse(one) for other in transcode_all(made.texts, target, "debezium") for one in other.texts]
         found = {json_path(pointer) for one in back for pointer, _, _ in differences(parse(text), one)}
         assert {loss.path for loss in made.losses} == (found if back else {"$"})
+
+
+# instants
+
+
+@pytest.mark.parametrize(
+    ("target", "read", "lost"),
+    [
+        ("canal", lambda made: made["es"], ["$.source.ts_us"]),
+        ("datahub_blob", lambda made: made["payload"]["timestamp"]["eventTime"], ["$.source.ts_us"]),
+        ("oms_default", lambda made: made["allMetaData"]["timestamp"], ["$.source.ts_ms", "$.source.ts_us"]),
+        ("oms_shareplex", lambda made: made["meta"]["time"], ["$.source.ts_ms", "$.source.ts_us"]),
+    ],
+)
+def test_an_instant_is_rounded_down_to_the_targets_unit(target, read, lost):
+    """What is lost are the digits of the members that are finer."""
+    row = '{"op":"c","after":{"id":1},"source":{"connector":"mysql","ts_ms":1606262462123,"ts_us":1606262462123456}}'
+    made = transcode(row, "debezium", target, zone=ZoneInfo("UTC"))
+    found = str(read(parse(made.texts[0])))
+    assert "1606262462123".startswith(found) or found == "2020-11-25T00:01:02"
+    assert [loss.path for loss in made.losses if loss.path.startswith("$.source.ts") and loss.value] == lost
+
+
+def test_no_real_message_loses_an_instant_whole():
+    """Canal has `es` and `ts` wherever Debezium has a time of the event and of the message."""
+    made = [parse(text) for one in transcode_all(shop_debezium(), "debezium", "canal") for text in one.texts]
+    assert sum("es" in message and "ts" in message for message in made) == len(made) == 202
 
 
 def test_an_unknown_target_is_refused():
