@@ -15,7 +15,7 @@ from cdcavro.changes import records, to_changes
 from cdcavro.comparison import ABSENT, differences
 from cdcavro.envelopes import with_sent_values
 from cdcavro.errors import StructureError, json_path
-from cdcavro.formats import get_format
+from cdcavro.formats import datahub_tuple, get_format
 from cdcavro.halves import Halves, Identity, alone, identity_of
 from cdcavro.text import parse, render
 from cdcavro.zones import unzoned
@@ -68,6 +68,10 @@ def transcode(message: bytes | str, source: str, target: str, *, zone: tzinfo | 
 class Transcoder:
     """Turns a stream of messages into those of another format, the halves of updates joined.
 
+    Where the halves of an update are made, for `datahub_tuple`, the id that they share is the position
+    of the change, the number of its message in the stream, from 1, and its row (see `sequence_ids`):
+    no two updates share one.
+
     Made from the names of the formats and the zone of the source; the columns of Debezium's tables are
     learned from its schema changes as they pass, and `decimals` is how its connector sends decimals,
     "precise" or "string" (see `Catalog`). Raises `UnknownFormatError`, `ValueError` for other `decimals`.
@@ -95,6 +99,8 @@ class Transcoder:
         changes = list(map(self._catalog.add, to_changes(message, self._source, zone=self._zone)))
         if self._source != self._target:
             self.unzoned += unzoned(changes)
+        if self._target == datahub_tuple.FORMAT.name and self._source not in HALVED:
+            changes = [_numbered(change, self._count) for change in changes]
         if self._target in HALVED or changes[0].half is None:
             yield self._made([(number, message)], changes)
             return
@@ -145,6 +151,11 @@ class Outcome:
         if self.made is None:
             raise self.error or StructureError("a message", "none")
         return self.made
+
+
+def _numbered(change: Change, number: int) -> Change:
+    """Put the place of arrival into the position: a batch of Canal is several messages of one position."""
+    return change if change.position is None else replace(change, position=(*change.position, number))
 
 
 def _read_back(texts: Sequence[bytes], target: str, zone: tzinfo | None) -> Iterator[Change]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
+from collections import Counter
 from decimal import Decimal
 from itertools import product
 from zoneinfo import ZoneInfo
@@ -129,14 +131,58 @@ def test_an_update_without_a_number_is_one_blob_message():
 
 
 def test_an_update_is_split_into_halves():
-    """Both have one number."""
+    """Both have one number: its position, the number of its message and its row."""
     update = '{"type":"UPDATE","es":1609344671000,"id":7,"data":[{"id":2}],"old":[{"id":1}]}'
     rows = [parse(text) for text in transcode(update, "oms_canal", "datahub_tuple").texts]
-    assert {row["_sequence_id_"] for row in rows} == {"160934467100000007"}
+    assert {row["_sequence_id_"] for row in rows} == {f"1609344671000{7:019}{1:019}{0:019}"}
     assert [(row["_operation_type_"], row["_before_image_"], row["id"]) for row in rows] == [
         ("U", "Y", 1),
         ("U", "N", 2),
     ]
+
+
+def halves(made: list[Transcoded]) -> list[dict]:
+    """Give the Tuple records of updates."""
+    rows = [parse(text) for one in made for text in one.texts]
+    return [row for row in rows if row["_operation_type_"] == "U"]
+
+
+@pytest.mark.parametrize(("source", "messages", "count"), [("debezium", shop_debezium, 63), ("canal", shop_canal, 65)])
+def test_no_two_updates_of_a_stream_share_a_number(source, messages, count):
+    """Neither rows of one message nor messages of one batch: each number is that of two images, in order."""
+    found = halves(transcode_all(messages(), source, "datahub_tuple"))
+    pairs = Counter((row["_sequence_id_"], row["_before_image_"]) for row in found)
+    assert set(pairs.values()) == {1}
+    assert len({number for number, _ in pairs}) == len(found) // 2 == count
+    assert sorted(found, key=lambda row: int(row["_sequence_id_"])) == found
+
+
+def test_halves_find_each_other_in_any_order():
+    """Two messages of one batch of Canal, each of two rows."""
+    message = '{{"type":"UPDATE","es":1609344671000,"id":7,"data":[{{"id":{0}}},{{"id":{1}}}],"old":[{{"id":1{0}}},{{"id":1{1}}}]}}'
+    made = transcode_all([message.format(1, 2), message.format(3, 4)], "canal", "datahub_tuple")
+    texts = [text for one in made for text in one.texts]
+    random.Random(1).shuffle(texts)
+    updates = [parse(text) for one in transcode_all(texts, "datahub_tuple", "oms_default") for text in one.texts]
+    found = sorted((one["prevStruct"]["id"], one["postStruct"]["id"]) for one in updates)
+    assert found == [(11, 1), (12, 2), (13, 3), (14, 4)]
+
+
+def test_rows_of_a_message_do_not_share_a_number_without_a_stream_either():
+    """`from_changes` knows the rows."""
+    message = '{"type":"UPDATE","es":1609344671000,"data":[{"id":1},{"id":2}],"old":[{"id":3},{"id":4}]}'
+    rows = map(parse, cdcavro.from_changes(cdcavro.to_changes(message, "canal"), "datahub_tuple"))
+    first, second = (f"1609344671000{row:019}" for row in (0, 1))
+    assert [row["_sequence_id_"] for row in rows] == [first, first, second, second]
+
+
+def test_a_number_that_was_made_is_kept_by_the_other_format_of_halves():
+    """Blob has it as `sequenceId`, and gives it back."""
+    update = '{"type":"UPDATE","es":1609344671000,"id":7,"data":[{"id":2}],"old":[{"id":1}]}'
+    texts = transcode(update, "oms_canal", "datahub_tuple").texts
+    blobs = [text for one in transcode_all(texts, "datahub_tuple", "datahub_blob") for text in one.texts]
+    assert {parse(one)["payload"]["sequenceId"] for one in blobs} == {parse(texts[0])["_sequence_id_"]}
+    assert [text for one in transcode_all(blobs, "datahub_blob", "datahub_tuple") for text in one.texts] == texts
 
 
 @pytest.mark.parametrize("target", sorted(set(cdcavro.FORMATS) - HALVED))
