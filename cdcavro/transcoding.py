@@ -16,7 +16,7 @@ from cdcavro.comparison import ABSENT, differences
 from cdcavro.envelopes import with_sent_values
 from cdcavro.errors import StructureError, json_path
 from cdcavro.formats import datahub_tuple, get_format
-from cdcavro.halves import Halves, Identity, alone, identity_of
+from cdcavro.halves import HALVED, Halves, Identity, alone, identity_of
 from cdcavro.text import parse, render
 from cdcavro.zones import unzoned
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
-HALVED: Final = frozenset({"datahub_blob", "datahub_tuple"})
 SAME_VALUE: Final = "the same value in another form"
 
 

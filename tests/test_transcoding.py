@@ -16,8 +16,9 @@ from roundtrip import error_of, exact
 import cdcavro
 from cdcavro.comparison import differences
 from cdcavro.errors import StructureError, json_path
+from cdcavro.halves import HALVED
 from cdcavro.text import parse
-from cdcavro.transcoding import HALVED, Loss, Transcoded, Transcoder, transcode
+from cdcavro.transcoding import Loss, Transcoded, Transcoder, transcode
 
 PAIRS = list(product(cdcavro.FORMATS, cdcavro.FORMATS))
 HALF = '{{"schema":{{}},"payload":{{"op":"UPDATE_{}","{}":{{"dataColumn":{{"id":{}}}}},"sequenceId":"{}"}},"version":"0.0.1"}}'
