@@ -41,6 +41,11 @@ class Loss:
     reason: str
     message: int = 0
 
+    @property
+    def is_of_a_value(self) -> bool:
+        """Whether a value is lost, not only its form or the absence of a member."""
+        return self.value != "" and not self.reason.endswith(SAME_VALUE)
+
 
 @dataclass(frozen=True, slots=True)
 class Transcoded:
@@ -129,7 +134,8 @@ class Transcoder:
         read = list(_read_back(texts, self._target, self._zone))
         grouped = _as_they_came(read, changes)
         back, sent = (records(found, self._source, self._zone) for found in (grouped, _as_sent(grouped, changes)))
-        losses = list(_losses(messages, back, sent, self._target))
+        lack = f"{self._target} {_lack(changes, self._target)}"
+        losses = list(_losses(messages, back, sent, self._target, lack))
         if grouped != read:
             reason = f"through {self._target} its {len(read)} rows are {len(texts)} messages"
             losses.append(Loss("$", "", reason, messages[0][0]))
@@ -182,14 +188,12 @@ def _as_sent(read: list[Change], came: Sequence[Change]) -> list[Change]:
 
 
 def _losses(
-    came: Sequence[tuple[int, bytes | str]], back: Sequence[Any], sent: Sequence[Any], target: str
+    came: Sequence[tuple[int, bytes | str]], back: Sequence[Any], sent: Sequence[Any], target: str, lack: str
 ) -> Iterator[Loss]:
     for i, (number, text) in enumerate(came):
         message = parse(text)
         if i >= len(back):
-            reason = (
-                f"through {target} both halves are one message" if i and back else f"{target} has no message for it"
-            )
+            reason = f"through {target} both halves are one message" if i and back else lack
             yield Loss("$", render(message).decode(), reason, number)
             continue
         others = {pointer for pointer, _, _ in differences(message, sent[i])}
@@ -197,6 +201,12 @@ def _losses(
             shown = "" if value is ABSENT else render(value).decode()
             reason = _reason(value, other, target) if pointer in others else f"through {target} it is {SAME_VALUE}"
             yield Loss(json_path(pointer), shown, reason, number)
+
+
+def _lack(changes: Sequence[Change], target: str) -> str:
+    """Say why a target has no message for changes."""
+    lacks = [datahub_tuple.lack(change) for change in changes if target == datahub_tuple.FORMAT.name]
+    return next((f"needs {lack} for it" for lack in lacks if lack is not None), "has no message for it")
 
 
 def _reason(value: Any, other: Any, target: str) -> str:

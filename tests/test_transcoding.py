@@ -107,6 +107,23 @@ def test_what_a_target_has_no_message_for_is_one_loss():
     assert made == Transcoded([], [Loss("$", heartbeat, "oms_shareplex has no message for it")])
 
 
+@pytest.mark.parametrize(
+    ("update", "reason"),
+    [
+        ('{"type":"UPDATE","es":1,"data":[{"id":2}]}', "datahub_tuple needs the row before the change for it"),
+        (
+            '{"type":"UPDATE","data":[{"id":2}],"old":[{"id":1}]}',
+            "datahub_tuple needs a number that both images share for it",
+        ),
+        ('{"type":"MHEARTBEAT","es":1}', "datahub_tuple has no message for it"),
+    ],
+)
+def test_what_an_update_lacks_to_be_two_records_is_said(update, reason):
+    """Tuple has messages for updates, but not for half of what one needs."""
+    made = transcode(update, "oms_canal", "datahub_tuple")
+    assert made == Transcoded([], [Loss("$", update, reason)])
+
+
 def test_halves_are_joined_across_messages():
     """Two Blob messages are one Canal update; other messages may stand between them."""
     heartbeat = '{"schema":{},"payload":{"op":"MHEARTBEAT"},"version":"0.0.1"}'
@@ -128,7 +145,7 @@ def test_an_update_without_a_number_is_one_blob_message():
     (payload,) = (parse(text)["payload"] for text in transcode(update, "oms_canal", "datahub_blob").texts)
     assert payload == {"op": "UPDATE_AFTER", "before": {"dataColumn": {"id": 1}}, "after": {"dataColumn": {"id": 2}}}
     made = transcode(update, "oms_canal", "datahub_tuple")
-    assert made == Transcoded([], [Loss("$", update, "datahub_tuple has no message for it")])
+    assert made == Transcoded([], [Loss("$", update, "datahub_tuple needs a number that both images share for it")])
 
 
 def test_an_update_is_split_into_halves():

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _REASONS: Final = 10
 _KINDS: Final = 10_000
+_OTHERS: Final = "(others)"
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
 
 
@@ -114,7 +115,8 @@ class _Job:
     def __init__(self, transcoder: Transcoder, faults: Faults, out: BinaryIO, losses: BinaryIO | None) -> None:
         self._transcoder, self._faults, self._out, self._losses = transcoder, faults, out, losses
         self._reasons: Counter[str] = Counter()
-        self._written = 0
+        self._of_values: set[str] = set()
+        self._written = self._unanswered = 0
         self.read = 0
         self.rejected = 0
 
@@ -137,18 +139,22 @@ class _Job:
 
     def report(self) -> None:
         """Say on standard error what was read, written, rejected and lost."""
-        taken = self.read - self.rejected
+        transcoded = self.read - self._unanswered - self.rejected
         note(
-            f"read {self.read:,} = transcoded {taken:,} + rejected {self.rejected:,}; wrote {self._written:,} messages"
+            f"read {self.read:,} = transcoded {transcoded:,} + without a counterpart {self._unanswered:,}"
+            f" + rejected {self.rejected:,}; wrote {self._written:,} messages"
         )
         if self._transcoder.unzoned:
             note(f"{self._transcoder.unzoned:,} times came without a zone and stay text; --zone gives the source's")
-        for reason, count in self._reasons.most_common(_REASONS):
+        kinds = sorted(self._reasons.items(), key=lambda kind: (kind[0] not in self._of_values, -kind[1]))
+        for reason, count in kinds[:_REASONS]:
             note(f"lost {count:,} times: {reason}")
         if len(self._reasons) > _REASONS:
             note(f"... and {len(self._reasons) - _REASONS:,} other kinds of losses")
 
     def _write(self, made: Transcoded) -> None:
+        if not made.texts:
+            self._unanswered += len({loss.message for loss in made.losses})
         for text in made.texts:
             self._written += 1
             self._out.write(text + b"\n")
@@ -157,7 +163,10 @@ class _Job:
 
     def _lose(self, loss: Loss) -> None:
         kind = f"{_INDEX.sub('[*]', loss.path)}: {loss.reason}"
-        self._reasons[kind if kind in self._reasons or len(self._reasons) < _KINDS else "(others)"] += 1
+        kind = kind if kind in self._reasons or len(self._reasons) < _KINDS else _OTHERS
+        self._reasons[kind] += 1
+        if loss.is_of_a_value:
+            self._of_values.add(kind)
         if self._losses is not None:
             members = {"line": loss.message, "path": loss.path, "value": loss.value, "reason": loss.reason}
             self._losses.write(orjson.dumps(members) + b"\n")

@@ -88,9 +88,18 @@ def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[
     ]
 
 
+def lack(change: Change) -> str | None:
+    """Say what a whole update lacks to be two records; None for one that has it all, and for anything else."""
+    if change.op != "UPDATE" or change.half is not None:
+        return None
+    if change.before is None or change.after is None:
+        return f"the row {'before' if change.before is None else 'after'} the change"
+    return "a number that both images share" if _sequence(change) is None else None
+
+
 def _has_records(change: Change) -> bool:
-    if change.op == "UPDATE" and change.half is None:
-        return _sequence(change) is not None and change.before is not None and change.after is not None
+    if change.op == "UPDATE":
+        return lack(change) is None
     return change.half is not None or spelled(change, FORMAT.name, SPELLINGS) is not None
 
 
