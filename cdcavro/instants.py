@@ -7,13 +7,11 @@ last one that the format can say and that was not later.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any, Final
 
+from cdcavro.errors import shown
 from cdcavro.text import MAX_LONG, MIN_LONG
-
-if TYPE_CHECKING:
-    from datetime import tzinfo
 
 SECOND: Final = 1_000_000
 MILLISECOND: Final = 1_000
@@ -23,6 +21,12 @@ _LOCAL: Final = re.compile(
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def check_zone(zone: object) -> None:
+    """Raise `TypeError` for what is neither a time zone nor None; the name of one is none."""
+    if zone is not None and not isinstance(zone, tzinfo):
+        raise TypeError(f"a zone is a zoneinfo.ZoneInfo or another tzinfo, not {shown(repr(zone))[1:-1]}")
 
 
 def from_count(value: Any, unit: int) -> int | None:

@@ -17,6 +17,7 @@ from cdcavro.envelopes import with_sent_values
 from cdcavro.errors import StructureError, json_path
 from cdcavro.formats import datahub_tuple, get_format
 from cdcavro.halves import HALVED, Halves, Identity, alone, identity_of
+from cdcavro.instants import check_zone
 from cdcavro.text import parse, render
 from cdcavro.zones import unzoned
 
@@ -58,8 +59,9 @@ class Transcoded:
 def transcode(message: bytes | str, source: str, target: str, *, zone: tzinfo | None = None) -> Transcoded:
     """Turn a message of one format into messages of another.
 
-    Raises `UnknownFormatError`, `TextError`, `StructureError`; the latter also for the half of an
-    update, unless the target has halves too: a `Transcoder` joins them.
+    `zone` is that of the source, a `zoneinfo.ZoneInfo`. Raises `UnknownFormatError`, `TextError`,
+    `StructureError`; the latter also for the half of an update, unless the target has halves too: a
+    `Transcoder` joins them; `TypeError` for a `zone` that is none.
 
     >>> transcode('{"meta":{"op":"del","size":3},"data":{"id":7}}', "oms_shareplex", "oms_canal").losses
     [Loss(path='$.meta.size', value='3', reason='oms_canal has no place for it', message=0)]
@@ -78,13 +80,15 @@ class Transcoder:
 
     Made from the names of the formats and the zone of the source; the columns of Debezium's tables are
     learned from its schema changes as they pass, and `decimals` is how its connector sends decimals,
-    "precise" or "string" (see `Catalog`). Raises `UnknownFormatError`, `ValueError` for other `decimals`.
+    "precise" or "string" (see `Catalog`). Raises `UnknownFormatError`, `ValueError` for other `decimals`,
+    `TypeError` for a `zone` that is none.
     Attributes: `unzoned` (int), times that came without a zone and stayed text on the way to another format.
     """
 
     def __init__(self, source: str, target: str, *, zone: tzinfo | None = None, decimals: str = PRECISE) -> None:
         get_format(source)
         get_format(target)
+        check_zone(zone)
         self._source, self._target, self._zone = source, target, zone
         self._catalog = Catalog(decimals=decimals)
         self._halves = Halves()

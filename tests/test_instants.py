@@ -8,9 +8,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import cdcavro
 from cdcavro.instants import MILLISECOND, SECOND, from_count, from_local, to_count, to_local
+from cdcavro.transcoding import Transcoder
 
+MESSAGE = '{"meta":{"op":"ins"},"data":{"id":1}}'
 ZONES = [ZoneInfo(name) for name in ("UTC", "Asia/Shanghai", "Europe/Berlin", "America/St_Johns")]
+
+
+@pytest.mark.parametrize(
+    ("zone", "said"),
+    [("Asia/Shanghai", "'Asia/Shanghai'"), ("", "''"), (8, "8"), (ZoneInfo, "<class 'zoneinfo.ZoneInfo'>")],
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda zone: cdcavro.to_changes(MESSAGE, "oms_shareplex", zone=zone),
+        lambda zone: cdcavro.from_changes([], "oms_shareplex", zone=zone),
+        lambda zone: cdcavro.transcode(MESSAGE, "oms_shareplex", "oms_canal", zone=zone),
+        lambda zone: Transcoder("oms_shareplex", "oms_canal", zone=zone),
+    ],
+)
+def test_a_zone_is_no_text(call, zone, said):
+    """Refused at once, whether a time needs it or not."""
+    with pytest.raises(TypeError) as caught:
+        call(zone)
+    assert str(caught.value) == f"a zone is a zoneinfo.ZoneInfo or another tzinfo, not {said}"
 
 
 @given(st.integers(0, 2**62), st.sampled_from([SECOND, MILLISECOND]))
