@@ -141,6 +141,7 @@ def test_sniff_tells_what_it_does_not_know_and_ends_with_1():
     stderr = (
         "-:1: message: $: expected JSON, got text that ends too early, at character 1\n"
         "-:2: message: $: expected JSON, got an empty line\n"
+        "-: a message must stand on one line\n"
     )
     assert_ends(result, 1, stderr)
 

@@ -258,16 +258,28 @@ def test_debeziums_columns_are_learned_and_decimals_are_as_the_connector_sends_t
 
 
 def test_a_source_that_cannot_be_told_ends_with_2_and_leaves_no_file(tmp_path):
-    """So does an empty file; with the format named it is fine."""
+    """An empty file has nothing to tell it by, and nothing to do."""
     none = "expected a message of a known format among the first 100, or --from NAME, got none"
     out, losses, rejects = tmp_path / "out.jsonl", tmp_path / "losses.jsonl", tmp_path / "rejects.jsonl"
     files = ["--out", out, "--losses", losses, "--rejects", rejects]
     path = lines_file(tmp_path, b'{"a":1}')
     assert_ends(run(path, "--to", "oms_canal", *files), 2, b"", f"Error: {path}: {none}\n")
     assert list(tmp_path.iterdir()) == [path]
-    assert_ends(run("--to", "oms_canal", input=b""), 2, b"", f"Error: -: {none}\n")
     summary = "read 0 = transcoded 0 + without a counterpart 0 + rejected 0; wrote 0 messages\n"
-    assert_ends(run("--to", "oms_canal", "--from", "canal", input=b""), 0, b"", summary)
+    for own in ([], ["--from", "canal"]):
+        assert_ends(run("--to", "oms_canal", *own, input=b""), 0, b"", summary)
+
+
+@pytest.mark.parametrize("indent", [1, 2, "\t"])
+@pytest.mark.parametrize("shape", [lambda message: message, lambda message: [message]])
+def test_a_message_on_several_lines_is_told_as_that(indent, shape):
+    """A pretty-printed file: with the format named each line is a reject."""
+    message = json.dumps(shape({"type": "INSERT", "data": [{"id": 1}]}), indent=indent).encode()
+    told = "expected a message of a known format among the first 100, or --from NAME, got one on several lines"
+    sentence = "a message must stand on one line"
+    assert_ends(run("--to", "canal", input=message), 2, b"", f"Error: -: {told}: {sentence}\n")
+    *_, last, _ = run("--to", "canal", "--from", "oms_canal", input=message).stderr.splitlines()
+    assert last == f"-: {sentence}"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from contextlib import nullcontext
+from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -13,11 +14,11 @@ import click
 import orjson
 
 from cdcavro.catalog import PRECISE, STRING
-from cdcavro.cli.faults import SHOWN, Faults, note
+from cdcavro.cli.faults import SHOWN, Faults, note, untold
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, max_rejects_option
 from cdcavro.cli.progress import Progress
-from cdcavro.errors import FileError, MessageError, shown
+from cdcavro.errors import MessageError, shown
 from cdcavro.files import STANDARD, input_size, open_output
 from cdcavro.lines import HEAD_LINES, Line, read_lines, tell_format
 from cdcavro.sniff import AUTO
@@ -97,7 +98,8 @@ def transcode(
     ):
         lines = read_lines(source, progress.advance)
         if own == AUTO:
-            own, lines = _told(source, lines)
+            # An empty file is of any format.
+            own, lines = _told(source, lines, target)
         job = _Job(
             Transcoder(own, target, zone=zone, decimals=decimals), Faults(source, dead, shown=SHOWN), stream, lost
         )
@@ -176,11 +178,13 @@ class _Job:
         self._faults.add(error, line)
 
 
-def _told(source: str, lines: Iterator[Line]) -> tuple[str, Iterator[Line]]:
-    name, lines = tell_format(lines)
+def _told(source: str, lines: Iterator[Line], otherwise: str) -> tuple[str, Iterator[Line]]:
+    first = next(lines, None)
+    if first is None:
+        return otherwise, lines
+    name, lines = tell_format(chain([first], lines))
     if not name:
-        expected = f"a message of a known format among the first {HEAD_LINES}, or --from NAME"
-        raise FileError(click.format_filename(source), expected, "none")
+        raise untold(source, lines, "--from")
     return name, lines
 
 
