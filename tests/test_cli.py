@@ -29,7 +29,7 @@ from cdcavro.formats import get_format
 from cdcavro.operation import operation
 from cdcavro.validation import difference
 
-SHOP = str(SAMPLES / "oms_canal" / "shop.jsonl")
+SHOP = str(SAMPLES / "canal" / "shop.jsonl")
 INSERT = shop_canal()[10]
 EMPTY_LINE = "canal: $: expected JSON, got an empty line"
 COMMAND = Path(sys.executable).with_name("cdcavro")

@@ -220,7 +220,7 @@ def test_kinds_of_losses_are_counted_the_most_frequent_first_and_ten_of_them_sho
 @pytest.mark.parametrize("own", [[], ["--from", "auto"], ["--from", "canal"]])
 def test_the_source_is_told_by_the_first_messages(own):
     """Real messages of Canal, of the format they are: nothing is lost, nothing changes."""
-    shop = SAMPLES / "oms_canal" / "shop.jsonl"
+    shop = SAMPLES / "canal" / "shop.jsonl"
     result = run(shop, "--to", "canal", *own)
     assert_ends(
         result,
@@ -233,7 +233,7 @@ def test_the_source_is_told_by_the_first_messages(own):
 def test_real_messages_become_messages_of_the_format_wanted(tmp_path):
     """Each is told as that, and converts exactly."""
     out = tmp_path / "out.jsonl"
-    assert run(SAMPLES / "oms_canal" / "shop.jsonl", "--to", "debezium", "--out", out).exit_code == 0
+    assert run(SAMPLES / "canal" / "shop.jsonl", "--to", "debezium", "--out", out).exit_code == 0
     made = out.read_bytes().splitlines()
     assert made
     for line in made:
