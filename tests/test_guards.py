@@ -49,6 +49,7 @@ LAYERS = (
     "renaming",
     "format",
     "members",
+    "sequence_ids",
     "base64_text",
     "geometry",
     "declared",
