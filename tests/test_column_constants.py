@@ -8,10 +8,10 @@ import pytest
 from strategies import HOSTILE_STRINGS
 
 from cdcavro.change import Column, Source
-from cdcavro.column_constants import constant
-from cdcavro.column_numbers import minimal_bytes
-from cdcavro.column_types import column_type
-from cdcavro.column_values import MISFIT
+from cdcavro.columns.constants import constant
+from cdcavro.columns.numbers import minimal_bytes
+from cdcavro.columns.types import column_type
+from cdcavro.columns.values import MISFIT
 from cdcavro.text import ExactNumber
 
 

@@ -9,8 +9,8 @@ import fastavro
 import pytest
 
 from cdcavro.change import Column, Source
-from cdcavro.column_types import column_type, is_known
-from cdcavro.stated import names_of
+from cdcavro.columns.stated import names_of
+from cdcavro.columns.types import column_type, is_known
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 DATE = {"type": "int", "logicalType": "date"}

@@ -26,9 +26,9 @@ import cdcavro
 from cdcavro.catalog import Catalog
 from cdcavro.change import Column, Source
 from cdcavro.changes import to_changes
-from cdcavro.column_numbers import minimal_bytes
-from cdcavro.column_types import column_type
-from cdcavro.column_values import MISFIT
+from cdcavro.columns.numbers import minimal_bytes
+from cdcavro.columns.types import column_type
+from cdcavro.columns.values import MISFIT
 from cdcavro.text import ExactNumber, number, render
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")

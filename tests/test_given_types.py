@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cdcavro.change import Source
+from cdcavro.columns.given import GivenTypes, read_types
 from cdcavro.errors import FileError
-from cdcavro.given_types import GivenTypes, read_types
 
 ORDERS = Source(database="shop", table="orders")
 

@@ -10,6 +10,7 @@ from cdcavro import changes, order
 from cdcavro.change import Change, Place, replace
 from cdcavro.errors import MessageError
 from cdcavro.formats import get_format
+from cdcavro.instants import check_zone
 from cdcavro.spark.arrow import column_function, raw_bytes
 from cdcavro.spark.columns import ERROR, error_fields
 from cdcavro.zones import unzoned
@@ -24,7 +25,7 @@ KEY: Final = "is_change int, position array<bigint>, source string, partition bi
 _CHANGES: Final = pa.list_(pa.binary())
 _NAMES: Final = ("is_change", "position", "source", "partition", "number", "row")
 _TYPES: Final = (pa.int32(), pa.list_(pa.int64()), pa.string(), pa.int64(), pa.int64(), pa.int32())
-_KEY: Final = pa.struct(list(zip(_NAMES, _TYPES, strict=True)))
+KEY_TYPE: Final = pa.struct(list(zip(_NAMES, _TYPES, strict=True)))
 
 
 def to_changes(
@@ -37,9 +38,10 @@ def to_changes(
     first two are null, or `error` is. `place` is a struct of where each message arrived, with the
     fields of `Change.place` that there are: topic, partition, offset, file, line; the order of
     changes needs it wherever the format's own numbers have ties. `zone` is that of the source, as in `cdcavro.to_changes`. SQL null gives null.
-    Raises `UnknownFormatError` at once.
+    Raises `UnknownFormatError` at once, and `TypeError` for a zone that is none.
     """
     get_format(format)
+    check_zone(zone)
 
     def turned(texts: pa.Array) -> pa.Array:
         return changes_batch(texts, format, zone)
@@ -60,8 +62,8 @@ def order_key(col: Column | str) -> Column:
     """
 
     def keys(payloads: pa.Array) -> pa.Array:
-        found = [None if raw is None else _key(Change.from_avro(raw)) for raw in raw_bytes(payloads)]
-        return pa.array(found, _KEY)
+        found = [None if raw is None else key_fields(Change.from_avro(raw)) for raw in raw_bytes(payloads)]
+        return pa.array(found, KEY_TYPE)
 
     made: Column = column_function(keys, KEY, "cdc_order_key")(col)
     return made
@@ -100,7 +102,8 @@ def changes_batch(texts: pa.Array, format: str, zone: tzinfo | None, places: pa.
     return pa.StructArray.from_arrays(arrays, ["changes", "unzoned", "error"], mask=texts.is_null())
 
 
-def _key(change: Change) -> dict[str, Any]:
+def key_fields(change: Change) -> dict[str, Any]:
+    """Give the fields of a change's order key. Raises `OrderError`."""
     is_change, position, arrival, row = order.order_key(change)
     source, partition, number = arrival or ("", 0, 0)
     return dict(zip(_NAMES, (is_change, list(position), source, partition, number, row), strict=True))

@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
-from cdcavro.column_numbers import number_text
-from cdcavro.column_values import MISFIT
+from cdcavro.columns.numbers import number_text
+from cdcavro.columns.values import MISFIT
 from cdcavro.instants import MILLISECOND, SECOND, from_local, to_local
 
 if TYPE_CHECKING:

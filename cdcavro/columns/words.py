@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cdcavro import column_numbers as numbers
-from cdcavro import column_times as times
-from cdcavro import holdings
+from cdcavro.columns import holdings, numbers, times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdcavro.holdings import Held
-    from cdcavro.stated import Stated
+    from cdcavro.columns.holdings import Held
+    from cdcavro.columns.stated import Stated
 
 
 def held(stated: Stated) -> Held | None:

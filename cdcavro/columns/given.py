@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.column_types import is_known
+from cdcavro.columns.types import is_known
 from cdcavro.errors import FileError, TextError, shown
 from cdcavro.text import parse
 

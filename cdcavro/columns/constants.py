@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.column_numbers import number_text, unscaled
-from cdcavro.column_values import MISFIT
+from cdcavro.columns.numbers import number_text, unscaled
+from cdcavro.columns.values import MISFIT
 from cdcavro.declared import declared_type
 from cdcavro.scalars import plain_text
 from cdcavro.text import ExactNumber, is_number, number
@@ -14,7 +14,7 @@ from cdcavro.text import ExactNumber, is_number, number
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdcavro.column_types import ColumnType
+    from cdcavro.columns.types import ColumnType
 
 _BITS: Final = re.compile(r"(?:b'([01]{1,64})'|0b([01]{1,64}))", re.IGNORECASE | re.ASCII)
 _HEX: Final = re.compile(r"(?:x'((?:[0-9a-f]{2})*)'|0x((?:[0-9a-f]{2})+))", re.IGNORECASE | re.ASCII)
@@ -29,7 +29,7 @@ def constant(value: str | float | ExactNumber, type: ColumnType) -> Any:
     `MISFIT` for what the server would round, cut or refuse, and for an expression.
 
     >>> from cdcavro.change import Column, Source
-    >>> from cdcavro.column_types import column_type
+    >>> from cdcavro.columns.types import column_type
     >>> def held(type): return column_type(Column(name="n", type=type), Source(format="canal"))
     >>> constant("5", held("int")), constant(1.5, held("decimal(10,2)")), constant(1.5, held("int"))
     (5, b'\x00\x96', MISFIT)

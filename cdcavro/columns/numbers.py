@@ -16,7 +16,7 @@ from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.column_values import MISFIT
+from cdcavro.columns.values import MISFIT
 from cdcavro.text import ExactNumber, is_number
 
 if TYPE_CHECKING:

@@ -24,14 +24,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.column_values import anything
+from cdcavro.columns.holdings import Held
+from cdcavro.columns.stated import CODES, database_of, stated
+from cdcavro.columns.values import anything
+from cdcavro.columns.words import CONNECT, DATABASES, held
 from cdcavro.connect import codec_of
 from cdcavro.connect import read_value as connect_value
 from cdcavro.declared import declared_type
 from cdcavro.errors import shown
-from cdcavro.holdings import Held
-from cdcavro.stated import CODES, database_of, stated
-from cdcavro.type_words import CONNECT, DATABASES, held
 from cdcavro.values import read_value, write_value
 
 if TYPE_CHECKING:

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro import column_numbers as numbers
-from cdcavro import column_times as times
-from cdcavro import column_values as values
+from cdcavro.columns import numbers, times, values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdcavro.stated import Stated
+    from cdcavro.columns.stated import Stated
 
 MILLIS: Final = {"type": "long", "logicalType": "timestamp-millis"}
 MICROS: Final = {"type": "long", "logicalType": "timestamp-micros"}
