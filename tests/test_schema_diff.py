@@ -61,6 +61,8 @@ def test_fewest_fields_have_moved():
         ("$.e", "moved", "field 5", "field 1"),
         ("$.x", "added", "", "int"),
     ]
+    old, new = (record(*(field(name) for name in names)) for names in ("abcd", "bcad"))
+    assert differences(old, new) == [("$.a", "moved", "field 1", "field 3")]
 
 
 @pytest.mark.parametrize(
@@ -76,6 +78,11 @@ def test_fewest_fields_have_moved():
         (mapping("int"), mapping("long"), [("${}", "type", "int", "long")]),
         (array("int"), mapping("int"), [("$", "type", "array of int", "map of int")]),
         (["null", "int"], ["int", "null"], [("$", "type", "[null, int]", "[int, null]")]),
+        (
+            ["null", {"type": "long", "logicalType": "timestamp-millis"}],
+            ["null", {"type": "long", "logicalType": "timestamp-micros"}, "string"],
+            [("$", "type", "[null, long timestamp-millis]", "[null, long timestamp-micros, string]")],
+        ),
         (["null", ROW], ["null", {**ROW, "doc": "row"}], [("$", "doc", "", "row")]),
         (
             ["null", record(name="Old")],
