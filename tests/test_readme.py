@@ -23,7 +23,7 @@ def test_the_examples_without_spark_run_and_print_what_they_say(capsys):
     for block in code:
         exec(compile(block, "README.md", "exec"), names)
     said = re.findall(r"^ *print\(.*?\) +# (.*)$", "".join(code), re.MULTILINE)
-    assert len(said) == 10
+    assert len(said) == 12
     assert capsys.readouterr().out.splitlines() == said
 
 

@@ -174,6 +174,12 @@ def test_rule_of_the_specification(writer, reader, lines):
         (logical("of-another-world"), logical("of-mine"), []),
         (decimal(2, 3), decimal(2, 4), []),
         ("bytes", decimal(2, 3), []),
+        (fixed(2), fixed(2, logicalType="decimal", precision=5), []),
+        (
+            fixed(2),
+            fixed(2, logicalType="decimal", precision=4),
+            ["$: decimal(4,0) reads plain F: nothing says that it is one"],
+        ),
         (logical("timestamp-micros", "int"), "int", []),
         (fixed(12, logicalType="duration"), fixed(12), []),
         (fixed(4, logicalType="duration"), fixed(4), []),
@@ -245,6 +251,15 @@ def test_type_that_is_also_an_alias():
     writer, reader = record(field("a", one)), record(field("a", one), field("b", other, default="A"))
     assert backward(writer, reader) == ["$.a: One is a type of the reader's and an alias of Other too"]
     assert str(judged(reader, reader)) == "full: each reads all data of the other"
+
+
+def test_table_renamed_with_an_alias():
+    """The record is used twice in its envelope, and the field renamed in it too."""
+    old, new = record(field("a"), name="Old"), record(field("b", aliases=["a"]), name="New", aliases=["Old"])
+    writer, reader = (
+        record(field("before", ["null", row]), field("after", ["null", row["name"]])) for row in (old, new)
+    )
+    assert backward(writer, reader) == []
 
 
 def test_alias_of_two_types():
