@@ -74,9 +74,7 @@ LAYERS = (
     "zones",
     "catalog",
     "columns",
-    "tables",
     "transcoding",
-    "cdcavro",
     "datahub",
     "operation",
     "validation",
@@ -84,6 +82,8 @@ LAYERS = (
     "lines",
     "rejects",
     "container",
+    "tables",
+    "cdcavro",
     "spark",
     "cli",
 )
@@ -232,7 +232,7 @@ def _rank(name: str) -> tuple[int, str]:
     return (0 if name.isupper() else 1 if name[0].isupper() else 2), name
 
 
-@pytest.mark.parametrize(("source", "most"), [("__init__.py", 30), ("spark/__init__.py", 10)])
+@pytest.mark.parametrize(("source", "most"), [("__init__.py", 40), ("spark/__init__.py", 15)])
 def test_all_is_literal_sorted_and_small(source, most):
     """`__all__` can be read without running anything."""
     names = _literal_all(source)
@@ -241,13 +241,14 @@ def test_all_is_literal_sorted_and_small(source, most):
 
 
 def test_all_is_exactly_what_is_importable():
-    """Whatever is public in the package is in `__all__`, modules aside."""
+    """Whatever is public in the package is in `__all__`, modules aside, also what is imported when asked for."""
+    assert all(hasattr(cdcavro, name) for name in cdcavro.__all__)
     public = {
         name
         for name, value in vars(cdcavro).items()
         if not name.startswith("_") and not isinstance(value, types.ModuleType)
     }
-    assert public == set(cdcavro.__all__) == set(_literal_all("__init__.py"))
+    assert public | set(cdcavro._LATER) == set(cdcavro.__all__) == set(_literal_all("__init__.py"))
 
 
 def test_all_of_spark_is_exactly_what_it_imports():
