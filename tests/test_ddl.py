@@ -176,6 +176,8 @@ _MYSQL = [
         alter(DropColumn("d")),
     ),
     ("alter table t add c int partition by hash (c) partitions 4", alter(AddColumn(C))),
+    ("alter table t add c int default 0 remove partitioning", alter(add("c", "int", default=number("0")))),
+    ("alter table t add c int default 0 partition by key (c)", alter(add("c", "int", default=number("0")))),
     ("alter online ignore table t wait 5 drop c", alter(DropColumn("c"))),
     # Types.
     *(
@@ -383,6 +385,9 @@ _POSTGRES = [
             ),
             ("varchar(5)", "'xyz'::varchar(2)", Expression("'xyz'::varchar(2)")),
             ("bigint", "nextval('s'::regclass)", Expression("nextval('s'::regclass)")),
+            ("varchar(5)", "('x')::varchar(5)", Constant("x")),
+            ("int", "1 .5", Expression("1 .5")),
+            ("text", "('a')||('b')", Expression("('a')||('b')")),
             ("text", "e'a\\n\\x41\\''", Constant("a\nA'")),
             ("text", "'a\\n'", Constant("a\\n")),
             ("text", "$x$it's$x$", Constant("it's")),
@@ -402,6 +407,8 @@ _POSTGRES = [
     ("create table t (like u including all, c int)", create(C, like=named("u"))),
     ("create table t (c int) inherits (p)", create(C, like=named("p"))),
     ("create table t partition of p for values in (1)", create(like=named("p"))),
+    ('alter table t drop ÉA, drop "ÉA"', alter(DropColumn("Éa"), DropColumn("ÉA"))),
+    ("alter table t add partition int, drop key", alter(add("partition", "int"), DropColumn("key"))),
     ("truncate only t, u restart identity cascade", Truncate((T, named("u")))),
     (
         "create function f() returns int as $$ begin; drop table x; end $$ language plpgsql; drop table t",
@@ -544,6 +551,9 @@ def test_backslashes_in_strings_are_those_of_mysql(behind):
         (None, "alter table t add primary key", "line 1, column 30: expected '(', got the end"),
         (None, "alter table t add index (c", "line 1, column 27: expected ')', got the end"),
         (None, "alter table t engine=x add c int", "line 1, column 24: expected ',' or the end, got 'add'"),
+        (None, "alter table t add index (c) add d int", "line 1, column 29: expected ',' or the end, got 'add'"),
+        (None, "alter table t add c int(1)(2)", "line 1, column 27: expected ',' or the end, got '('"),
+        (None, "alter table t modify (c int)", "line 1, column 22: expected a column's name, got '('"),
         (None, "alter table t rename column a b", "line 1, column 31: expected TO, got 'b'"),
         (None, "alter table t alter c foo", "line 1, column 23: expected SET, DROP or TYPE, got 'foo'"),
         (None, "alter table t set foo", "line 1, column 19: expected SCHEMA, UNUSED or an option, got 'foo'"),
@@ -601,7 +611,7 @@ def test_text_that_is_not_understood_is_an_error(dialect, text, sentence):
 def test_dialect_that_is_not_known_is_an_error():
     """Those that are known are named."""
     assert error_of(parse_ddl, "drop table t", "sqlserver") == (
-        "SQL DDL: line 1, column 1: expected a database type of MYSQL, MARIADB, OCEANBASE, OB_MYSQL, TIDB, POLARDB, "
+        "SQL DDL: line 1, column 1: expected a database type of MYSQL, MARIADB, OCEANBASE, OB_MYSQL, TIDB, "
         "POLARDB_X, DRDS, OB_ORACLE, ORACLE, POSTGRESQL, POSTGRES, DB2, DB2_LUW, got 'sqlserver'"
     )
 

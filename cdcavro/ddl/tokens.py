@@ -104,7 +104,6 @@ _DIALECTS: Final = {
     "OCEANBASE": _MYSQL,
     "OB_MYSQL": _MYSQL,
     "TIDB": _MYSQL,
-    "POLARDB": _MYSQL,
     "POLARDB_X": _MYSQL,
     "DRDS": _MYSQL,
     "OB_ORACLE": _ORACLE,
@@ -221,7 +220,7 @@ def _tokens(found: Found, text: str) -> Iterator[Token]:
         yield Token("other", raw, "", raw, found.start)
     elif kind is not None:
         yield Token(kind, found.text, "", raw, found.start)
-    elif name == "IDENTIFIER" and raw[0] in '`"':
+    elif name == "IDENTIFIER":
         yield Token("name", found.text, "", raw, found.start)
     elif raw.isidentifier() or len(raw) == 1:
         yield _word(raw, found.start)
