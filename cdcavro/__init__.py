@@ -33,6 +33,7 @@ from cdcavro.order import order_key, shard
 from cdcavro.schema import Schema, parse_schema
 from cdcavro.sniff import sniff
 from cdcavro.transcoding import Loss, Transcoded, transcode
+from cdcavro.verdict import Verdict, verdict
 
 __all__ = [
     "FORMATS",
@@ -54,6 +55,7 @@ __all__ = [
     "Transcoded",
     "UnknownFormatError",
     "UnknownMessageError",
+    "Verdict",
     "decode",
     "encode",
     "from_changes",
@@ -64,4 +66,5 @@ __all__ = [
     "sniff",
     "to_changes",
     "transcode",
+    "verdict",
 ]

@@ -38,6 +38,17 @@ def write_string(out: bytearray, value: str) -> None:
     out += raw
 
 
+def write_bytes(out: bytearray, value: bytes) -> None:
+    """Append a length and the bytes."""
+    write_long(out, len(value))
+    out += value
+
+
+def write_float(out: bytearray, value: float) -> None:
+    """Append 4 bytes, IEEE 754, little-endian."""
+    out += _FLOAT.pack(value)
+
+
 def write_double(out: bytearray, value: float) -> None:
     """Append 8 bytes, IEEE 754, little-endian."""
     out += _DOUBLE.pack(value)

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro import pointers
 from cdcavro.change import Change, replace
 from cdcavro.comparison import ABSENT, differences
-from cdcavro.errors import MessageError
+from cdcavro.errors import MessageError, StructureError
 from cdcavro.formats import MODULES, get_format
+from cdcavro.halves import HALVED
+from cdcavro.instants import check_zone
 from cdcavro.text import render
 
 if TYPE_CHECKING:
@@ -26,12 +28,14 @@ WHOLE: Final = ""
 def to_changes(message: bytes | str, format: str, *, zone: tzinfo | None = None) -> list[Change]:
     """Give the changes of a message: one for each row that it holds, or one for anything else.
 
-    `zone` is that of the source: times that come as text without a zone are instants only with it.
-    Raises `UnknownFormatError`, `TextError`, `StructureError`.
+    `zone` is that of the source, a `zoneinfo.ZoneInfo`: times that come as text without a zone are
+    instants only with it. Raises `UnknownFormatError`, `TextError`, `StructureError`, `TypeError` for a
+    `zone` that is none.
 
     >>> to_changes('{"meta":{"op":"del"},"data":{"id":7}}', "oms_shareplex")[0].before
     {'id': 7}
     """
+    check_zone(zone)
     record = get_format(format).parse(message)
     try:
         return complete(MODULES[format].to_changes(record, zone), record, format, zone)
@@ -53,11 +57,14 @@ def complete(changes: list[Change], record: Any, format: str, zone: tzinfo | Non
 def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None = None) -> list[bytes]:
     """Give the messages of changes as UTF-8 JSON text; changes that the format has no message for give none.
 
-    Raises `UnknownFormatError`; `PayloadError` for `members` that do not fit their change.
+    Raises `UnknownFormatError`; `StructureError` for the half of an update, unless the format has halves:
+    `cdcavro.halves.join_halves` joins them; `PayloadError` for `members` that do not fit their change;
+    `TypeError` for a `zone` that is none.
 
     >>> from_changes(to_changes('{"recordType":"HEARTBEAT"}', "oms_default"), "oms_default")
     [b'{"recordType":"HEARTBEAT"}']
     """
+    check_zone(zone)
     return [render(record) for record in records(changes, format, zone)]
 
 
@@ -66,6 +73,9 @@ def records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) 
     get_format(format)
     found: list[Any] = []
     for group in _groups(changes):
+        if group[0].half is not None and format not in HALVED:
+            expected = f"both halves of the update, joined, for {format}"
+            raise StructureError(expected, f"the {group[0].half} half alone", format=group[0].source.format)
         made = MODULES[format].from_changes(group, zone)
         members = group[0].members
         if members and group[0].source.format == format:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import DDL, Change, Row
+from cdcavro.change import DDL, Change, Row, replace
 from cdcavro.connect import codec_of, send_value
 from cdcavro.instants import MILLISECOND
 from cdcavro.members import given
@@ -55,6 +55,16 @@ def key_of(change: Change) -> Row | None:
         return {"id": change.transaction}
     image = _sent(change, change.before if change.after is None else change.after) or {}
     return {name: image[name] for name in change.key or () if name in image} or None
+
+
+def with_sent_values(change: Change, came: Change) -> Change:
+    """Give a change of another format with its values as they were sent for the change that came from Debezium.
+
+    One that does not carry columns stays as it is: who reads it cannot know how they would be sent.
+    """
+    if change.columns is None or not is_own(came):
+        return change
+    return replace(change, before=_sent(came, change.before), after=_sent(came, change.after))
 
 
 def _is_statement(change: Change) -> bool:

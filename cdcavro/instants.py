@@ -1,15 +1,17 @@
-"""Instants as formats spell them, to microseconds since the epoch, UTC, and back; exactly or not at all."""
+"""Instants as formats spell them, to microseconds since the epoch, UTC, exactly or not at all, and back.
+
+What is finer than the unit of a format is rounded down on the way back: the instant is then the
+last one that the format can say and that was not later.
+"""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any, Final
 
+from cdcavro.errors import shown
 from cdcavro.text import MAX_LONG, MIN_LONG
-
-if TYPE_CHECKING:
-    from datetime import tzinfo
 
 SECOND: Final = 1_000_000
 MILLISECOND: Final = 1_000
@@ -19,6 +21,12 @@ _LOCAL: Final = re.compile(
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def check_zone(zone: object) -> None:
+    """Raise `TypeError` for what is neither a time zone nor None; the name of one is none."""
+    if zone is not None and not isinstance(zone, tzinfo):
+        raise TypeError(f"a zone is a zoneinfo.ZoneInfo or another tzinfo, not {shown(repr(zone))[1:-1]}")
 
 
 def from_count(value: Any, unit: int) -> int | None:
@@ -37,12 +45,21 @@ def from_count(value: Any, unit: int) -> int | None:
 
 
 def to_count(instant: int | None, unit: int) -> int | None:
-    """Give an instant as a count of `unit` microseconds since the epoch; None if that is not exact.
+    """Give an instant as a count of `unit` microseconds since the epoch, rounded down; None beyond 64 bits.
 
     >>> to_count(1_500_000, SECOND), to_count(1_500_000, MILLISECOND)
-    (None, 1500)
+    (1, 1500)
     """
-    return None if instant is None or instant % unit or not MIN_LONG <= instant <= MAX_LONG else instant // unit
+    return None if instant is None or not MIN_LONG <= instant <= MAX_LONG else instant // unit
+
+
+def is_local(value: Any) -> bool:
+    """Tell whether a value is the text of a local time: of a day that there is, without a zone.
+
+    >>> is_local("2020-02-29 00:00:00"), is_local("0000-00-00 00:00:00")
+    (True, False)
+    """
+    return type(value) is str and _naive(value) is not None
 
 
 def from_local(value: Any, zone: tzinfo | None) -> int | None:
@@ -51,26 +68,37 @@ def from_local(value: Any, zone: tzinfo | None) -> int | None:
     None without a zone, for anything else, and where the zone has that time twice or never
     (summer time): nothing is guessed.
     """
-    found = _LOCAL.fullmatch(value) if zone is not None and type(value) is str else None
-    if found is None:
+    naive = _naive(value) if zone is not None and type(value) is str else None
+    if naive is None:
         return None
-    fraction = (found[7] or "").ljust(6, "0")
-    try:
-        local = datetime(*map(int, found.group(1, 2, 3, 4, 5, 6)), int(fraction), tzinfo=zone)  # type: ignore[misc,arg-type]
-    except ValueError:
-        return None
+    local = naive.replace(tzinfo=zone)
     if local.utcoffset() != local.replace(fold=1).utcoffset():
         return None
     return (local - _EPOCH) // _MICROSECOND
 
 
 def to_local(instant: int | None, zone: tzinfo | None) -> str | None:
-    """Give an instant as the local time `YYYY-MM-DDTHH:mm:ss` in a zone; None where `from_local` would not read it."""
+    """Give an instant as the local time `YYYY-MM-DDTHH:mm:ss` in a zone, rounded down to the second.
+
+    None where `from_local` would not read it.
+    """
     if instant is None or zone is None:
         return None
+    instant -= instant % SECOND
     try:
         local = (_EPOCH + timedelta(microseconds=instant)).astimezone(zone)
     except OverflowError:
         return None
     text = local.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
     return text if from_local(text, zone) == instant else None
+
+
+def _naive(text: str) -> datetime | None:
+    found = _LOCAL.fullmatch(text)
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = map(int, found.group(1, 2, 3, 4, 5, 6))
+    try:
+        return datetime(year, month, day, hour, minute, second, int((found[7] or "").ljust(6, "0")))  # noqa: DTZ001  local
+    except ValueError:
+        return None

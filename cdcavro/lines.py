@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 KEPT: Final = 64 << 10
 HEAD_LINES: Final = 100
 HEAD_BYTES: Final = 8 << 20
+_OPENINGS: Final = (b"{", b"[")
 _GZIP: Final = b"\x1f\x8b"
 
 
@@ -37,6 +38,11 @@ class Line(NamedTuple):
     number: int
     raw: bytes
     length: int
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether only the bracket stands here that opens a message printed on several lines."""
+        return self.length < KEPT and self.raw.strip() in _OPENINGS
 
     def message(self) -> bytes:
         """Give the whole line. Raises `TextError` if it is longer than a message may be."""

@@ -6,8 +6,8 @@ import random
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import Change, replace
-from cdcavro.errors import OrderError
+from cdcavro.change import Change, Place, replace
+from cdcavro.errors import OrderError, shown
 from cdcavro.scalars import plain_text
 from cdcavro.text import render, same
 
@@ -22,23 +22,29 @@ def order_key(change: Change) -> Key:
     """Give the key that sorts the changes of one table.
 
     A row of a full load comes before any change; then the format's own numbers, the place of
-    arrival (topic, partition, offset, or file and line), and the row in the message. Raises
-    `OrderError` for a change that has neither numbers nor a place: its order is not guessed.
+    arrival, and the row in the message. A place is topic, partition and offset, the offset alone where
+    all comes from one unnamed topic, or file and line. Raises `OrderError` for a change that has neither
+    numbers nor a place, as tombstones and heartbeats of most formats: its order is not guessed.
     """
-    if change.position is None and change.place is None:
+    if change.position is None and not _is_place(change.place):
         raise OrderError(change.source.format, change.source.table)
     is_change = int(change.op != "SNAPSHOT")
     position = change.position if is_change and change.position is not None else ()
     return is_change, position, _arrival(change), change.row
 
 
-def _arrival(change: Change) -> tuple[Any, ...]:
-    place = change.place
+def _is_place(place: Place | None) -> bool:
+    """Tell whether a place orders what arrived: an offset counts in a partition of a topic, a line in a file."""
     if place is None:
-        return ()
-    if place.topic is not None:
-        return place.topic, place.partition or 0, place.offset or 0
-    return place.file or "", 0, place.line or 0
+        return False
+    if place.offset is not None:
+        return place.topic is None or place.partition is not None
+    return place.file is not None and place.line is not None
+
+
+def _arrival(change: Change) -> tuple[Any, ...]:
+    place = change.place or Place()
+    return place.topic or "", place.partition or 0, place.offset or 0, place.file or "", place.line or 0
 
 
 def split_key_change(change: Change) -> list[Change]:
@@ -62,9 +68,10 @@ def shard(change: Change, count: int, *, choose: Callable[[int], int] = random.r
 
     By the values of the primary key; without one by the table's name, but in Tuple topics at random
     (`choose`). Order holds only within a shard. Source: DataHub message formats, "Sharding strategies".
+    Raises `ValueError` for a `count` that is no whole number from 1.
     """
-    if count < 1:
-        raise ValueError(f"a number of shards from 1, not {count}")
+    if type(count) is not int or count < 1:
+        raise ValueError(f"a number of shards from 1, not {shown(repr(count))[1:-1]}")
     image = change.before if change.before is not None else change.after
     table = [change.source.database, change.source.schema, change.source.table]
     if change.key and image is not None and all(name in image for name in change.key):

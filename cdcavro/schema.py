@@ -54,6 +54,10 @@ class Schema:
     json: str
     root: Type = field(compare=False, repr=False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as text, to Spark's workers."""
+        return parse_schema, (self.json,)
+
     @cached_property
     def canonical(self) -> str:
         """The Parsing Canonical Form (Avro 1.8.2, "Transforming into Parsing Canonical Form")."""

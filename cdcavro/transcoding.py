@@ -9,19 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.catalog import PRECISE, Catalog
 from cdcavro.change import Change, replace
 from cdcavro.changes import records, to_changes
 from cdcavro.comparison import ABSENT, differences
+from cdcavro.envelopes import with_sent_values
 from cdcavro.errors import StructureError, json_path
-from cdcavro.formats import get_format
-from cdcavro.halves import Halves, Identity, alone, identity_of
+from cdcavro.formats import datahub_tuple, get_format
+from cdcavro.halves import HALVED, Halves, Identity, alone, identity_of
+from cdcavro.instants import check_zone
 from cdcavro.text import parse, render
+from cdcavro.zones import unzoned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
-HALVED: Final = frozenset({"datahub_blob", "datahub_tuple"})
+SAME_VALUE: Final = "the same value in another form"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +33,19 @@ class Loss:
     """What a target format does not give back.
 
     Attributes: `path` (str), the JSON path in the message; `value` (str), its JSON text, empty for a
-    member that was absent; `reason` (str); `message` (int), the number of the message in its stream, from 0.
+    member that was absent and where values come back, but in other messages; `reason` (str);
+    `message` (int), the number of the message in its stream, from 0.
     """
 
     path: str
     value: str
     reason: str
     message: int = 0
+
+    @property
+    def is_of_a_value(self) -> bool:
+        """Whether a value is lost, not only its form or the absence of a member."""
+        return self.value != "" and not self.reason.endswith(SAME_VALUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +59,9 @@ class Transcoded:
 def transcode(message: bytes | str, source: str, target: str, *, zone: tzinfo | None = None) -> Transcoded:
     """Turn a message of one format into messages of another.
 
-    Raises `UnknownFormatError`, `TextError`, `StructureError`; the latter also for the half of an
-    update, unless the target has halves too: a `Transcoder` joins them.
+    `zone` is that of the source, a `zoneinfo.ZoneInfo`. Raises `UnknownFormatError`, `TextError`,
+    `StructureError`; the latter also for the half of an update, unless the target has halves too: a
+    `Transcoder` joins them; `TypeError` for a `zone` that is none.
 
     >>> transcode('{"meta":{"op":"del","size":3},"data":{"id":7}}', "oms_shareplex", "oms_canal").losses
     [Loss(path='$.meta.size', value='3', reason='oms_canal has no place for it', message=0)]
@@ -63,16 +74,27 @@ def transcode(message: bytes | str, source: str, target: str, *, zone: tzinfo | 
 class Transcoder:
     """Turns a stream of messages into those of another format, the halves of updates joined.
 
-    Made from the names of the formats and the zone of the source. Raises `UnknownFormatError`.
+    Where the halves of an update are made, for `datahub_tuple`, the id that they share is the position
+    of the change, the number of its message in the stream, from 1, and its row (see `sequence_ids`):
+    no two updates share one.
+
+    Made from the names of the formats and the zone of the source; the columns of Debezium's tables are
+    learned from its schema changes as they pass, and `decimals` is how its connector sends decimals,
+    "precise" or "string" (see `Catalog`). Raises `UnknownFormatError`, `ValueError` for other `decimals`,
+    `TypeError` for a `zone` that is none.
+    Attributes: `unzoned` (int), times that came without a zone and stayed text on the way to another format.
     """
 
-    def __init__(self, source: str, target: str, *, zone: tzinfo | None = None) -> None:
+    def __init__(self, source: str, target: str, *, zone: tzinfo | None = None, decimals: str = PRECISE) -> None:
         get_format(source)
         get_format(target)
+        check_zone(zone)
         self._source, self._target, self._zone = source, target, zone
+        self._catalog = Catalog(decimals=decimals)
         self._halves = Halves()
         self._waiting: dict[Identity, tuple[int, bytes | str]] = {}
         self._count = 0
+        self.unzoned = 0
 
     def add(self, message: bytes | str, number: int | None = None) -> Iterator[Transcoded]:
         """Give what is complete with this message; a half waits for the other.
@@ -82,7 +104,11 @@ class Transcoder:
         """
         number = self._count if number is None else number
         self._count += 1
-        changes = to_changes(message, self._source, zone=self._zone)
+        changes = list(map(self._catalog.add, to_changes(message, self._source, zone=self._zone)))
+        if self._source != self._target:
+            self.unzoned += unzoned(changes)
+        if self._target == datahub_tuple.FORMAT.name and self._source not in HALVED:
+            changes = [_numbered(change, self._count) for change in changes]
         if self._target in HALVED or changes[0].half is None:
             yield self._made([(number, message)], changes)
             return
@@ -109,8 +135,15 @@ class Transcoder:
             return Transcoded([render(parse(message)) for _, message in messages], [])
         made = records([replace(change, members=None) for change in changes], self._target, self._zone)
         texts = [render(record) for record in made]
-        back = records(list(_read_back(texts, self._target, self._zone)), self._source, self._zone)
-        return Transcoded(texts, list(_losses(messages, back, self._target)))
+        read = list(_read_back(texts, self._target, self._zone))
+        grouped = _as_they_came(read, changes)
+        back, sent = (records(found, self._source, self._zone) for found in (grouped, _as_sent(grouped, changes)))
+        lack = f"{self._target} {_lack(changes, self._target)}"
+        losses = list(_losses(messages, back, sent, self._target, lack))
+        if grouped != read:
+            reason = f"through {self._target} its {len(read)} rows are {len(texts)} messages"
+            losses.append(Loss("$", "", reason, messages[0][0]))
+        return Transcoded(texts, losses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +162,11 @@ class Outcome:
         return self.made
 
 
+def _numbered(change: Change, number: int) -> Change:
+    """Put the place of arrival into the position: a batch of Canal is several messages of one position."""
+    return change if change.position is None else replace(change, position=(*change.position, number))
+
+
 def _read_back(texts: Sequence[bytes], target: str, zone: tzinfo | None) -> Iterator[Change]:
     halves = Halves()
     for text in texts:
@@ -139,15 +177,40 @@ def _read_back(texts: Sequence[bytes], target: str, zone: tzinfo | None) -> Iter
     yield from halves.waiting()
 
 
-def _losses(came: Sequence[tuple[int, bytes | str]], back: Sequence[Any], target: str) -> Iterator[Loss]:
+def _as_they_came(read: list[Change], came: Sequence[Change]) -> list[Change]:
+    """Put rows that came in one message into one again, so that they are compared row by row."""
+    if len(read) != len(came):
+        return read
+    return [replace(one, row=other.row, rows=other.rows) for one, other in zip(read, came, strict=True)]
+
+
+def _as_sent(read: list[Change], came: Sequence[Change]) -> list[Change]:
+    """Put values into the form in which they came, so that it is told from another value."""
+    if len(read) != len(came):
+        return read
+    return [with_sent_values(one, other) for one, other in zip(read, came, strict=True)]
+
+
+def _losses(
+    came: Sequence[tuple[int, bytes | str]], back: Sequence[Any], sent: Sequence[Any], target: str, lack: str
+) -> Iterator[Loss]:
     for i, (number, text) in enumerate(came):
         message = parse(text)
         if i >= len(back):
-            yield Loss("$", render(message).decode(), f"{target} has no message for it", number)
+            reason = f"through {target} both halves are one message" if i and back else lack
+            yield Loss("$", render(message).decode(), reason, number)
             continue
+        others = {pointer for pointer, _, _ in differences(message, sent[i])}
         for pointer, value, other in differences(message, back[i]):
             shown = "" if value is ABSENT else render(value).decode()
-            yield Loss(json_path(pointer), shown, _reason(value, other, target), number)
+            reason = _reason(value, other, target) if pointer in others else f"through {target} it is {SAME_VALUE}"
+            yield Loss(json_path(pointer), shown, reason, number)
+
+
+def _lack(changes: Sequence[Change], target: str) -> str:
+    """Say why a target has no message for changes."""
+    lacks = [datahub_tuple.lack(change) for change in changes if target == datahub_tuple.FORMAT.name]
+    return next((f"needs {lack} for it" for lack in lacks if lack is not None), "has no message for it")
 
 
 def _reason(value: Any, other: Any, target: str) -> str:

@@ -20,7 +20,7 @@ def goldens(format: str) -> list[bytes]:
 
 def shop_canal() -> list[bytes]:
     """Give the 188 real messages of Alibaba's Canal."""
-    return lines(SAMPLES / "oms_canal" / "shop.jsonl")
+    return lines(SAMPLES / "canal" / "shop.jsonl")
 
 
 def shop_debezium() -> list[bytes]:

@@ -15,4 +15,4 @@ def blocks(language: str) -> list[str]:
 
 def is_spark(block: str) -> bool:
     """Tell whether a Python block needs a Spark session."""
-    return "spark" in block.lower() or "from_avro" in block
+    return "spark" in block.lower() or re.search(r"(?<!\.)from_avro", block) is not None

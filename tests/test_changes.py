@@ -17,6 +17,8 @@ SHANGHAI = ZoneInfo("Asia/Shanghai")
 BERLIN = ZoneInfo("Europe/Berlin")
 MESSAGES = [(format, text) for format in cdcavro.FORMATS for text in goldens(format)]
 MESSAGES += [("oms_canal", text) for text in shop_canal()]
+# A fraction, finer than the seconds in which the format's times are written.
+MESSAGES += [("oms_shareplex", b'{"data":{"id":1},"meta":{"op":"ins","time":"2020-11-25T00:01:02.500"}}')]
 
 
 def change(text: str, format: str, **given) -> Change:

@@ -29,7 +29,7 @@ from cdcavro.formats import get_format
 from cdcavro.operation import operation
 from cdcavro.validation import difference
 
-SHOP = str(SAMPLES / "oms_canal" / "shop.jsonl")
+SHOP = str(SAMPLES / "canal" / "shop.jsonl")
 INSERT = shop_canal()[10]
 EMPTY_LINE = "canal: $: expected JSON, got an empty line"
 COMMAND = Path(sys.executable).with_name("cdcavro")
@@ -141,6 +141,7 @@ def test_sniff_tells_what_it_does_not_know_and_ends_with_1():
     stderr = (
         "-:1: message: $: expected JSON, got text that ends too early, at character 1\n"
         "-:2: message: $: expected JSON, got an empty line\n"
+        "-: a message must stand on one line\n"
     )
     assert_ends(result, 1, stderr)
 

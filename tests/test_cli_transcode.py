@@ -26,8 +26,8 @@ ALONE = "expected the AFTER half of the update too, got the BEFORE half alone"
 LOST = (
     "lost 1 times: $.payload.op: through oms_canal it is another value\n"
     "lost 1 times: $.payload.sequenceId: oms_canal has no place for it\n"
+    "lost 1 times: $: through oms_canal both halves are one message\n"
     "lost 1 times: $.payload.after: through oms_canal it is there, and was absent\n"
-    "lost 1 times: $: oms_canal has no message for it\n"
 )
 SHAREPLEX = (
     b'{"data":{"id":1},"meta":{"posttime":"2020-12-07T13:22:00","op":"ins","time":"2020-11-25T00:01:02","table":"s.t"}}'
@@ -87,7 +87,9 @@ def test_halves_are_joined_across_lines_and_losses_are_listed(tmp_path):
     path = lines_file(tmp_path, before(1, 5), HEARTBEAT, after(2, 5))
     out, losses, rejects = tmp_path / "out.jsonl", tmp_path / "losses.jsonl", tmp_path / "rejects.jsonl"
     result = run(path, "--to", "oms_canal", "--out", out, "--losses", losses, "--rejects", rejects)
-    assert_ends(result, 0, b"", "read 3 = transcoded 3 + rejected 0; wrote 2 messages\n" + LOST)
+    assert_ends(
+        result, 0, b"", "read 3 = transcoded 3 + without a counterpart 0 + rejected 0; wrote 2 messages\n" + LOST
+    )
     assert out.read_bytes() == CANAL_HEARTBEAT + CANAL_UPDATE
     assert rejects.read_bytes() == b""
     assert members(losses) == [
@@ -104,7 +106,12 @@ def test_halves_are_joined_across_lines_and_losses_are_listed(tmp_path):
             "value": "",
             "reason": "through oms_canal it is there, and was absent",
         },
-        {"line": 3, "path": "$", "value": after(2, 5).decode(), "reason": "oms_canal has no message for it"},
+        {
+            "line": 3,
+            "path": "$",
+            "value": after(2, 5).decode(),
+            "reason": "through oms_canal both halves are one message",
+        },
     ]
 
 
@@ -114,7 +121,7 @@ def test_a_half_without_its_other_half_is_a_reject_with_its_bytes(tmp_path):
     path = lines_file(tmp_path, before(1, 5), odd, after(2, 5))
     out, rejects = tmp_path / "out.jsonl", tmp_path / "rejects.jsonl"
     result = run(path, "--to", "oms_canal", "--out", out, "--rejects", rejects)
-    summary = "read 3 = transcoded 2 + rejected 1; wrote 1 messages\n"
+    summary = "read 3 = transcoded 2 + without a counterpart 0 + rejected 1; wrote 1 messages\n"
     assert_ends(result, 1, b"", f"{path}:2: datahub_blob: $: {ALONE}\n{summary}{LOST}")
     assert out.read_bytes() == CANAL_UPDATE
     (reject,) = members(rejects)
@@ -135,7 +142,7 @@ def test_a_message_at_fault_is_a_reject_and_those_behind_it_go_on(tmp_path):
     ]
     *faults, summary = result.stderr.splitlines()[:4]
     assert [fault.split(": ")[0] for fault in faults] == [f"{path}:{number}" for number in (2, 3, 4)]
-    assert summary == "read 5 = transcoded 2 + rejected 3; wrote 2 messages"
+    assert summary == "read 5 = transcoded 2 + without a counterpart 0 + rejected 3; wrote 2 messages"
 
 
 def test_no_more_than_twenty_rejects_are_shown(tmp_path):
@@ -144,7 +151,7 @@ def test_no_more_than_twenty_rejects_are_shown(tmp_path):
     rejects = tmp_path / "rejects.jsonl"
     result = run(path, "--to", "oms_canal", "--rejects", rejects)
     shown = "".join(f"{path}:{line}: datahub_blob: $: {ALONE}\n" for line in range(1, 21))
-    summary = "read 25 = transcoded 0 + rejected 25; wrote 0 messages\n"
+    summary = "read 25 = transcoded 0 + without a counterpart 0 + rejected 25; wrote 0 messages\n"
     assert_ends(result, 1, b"", f"{shown}... and 5 more\n{summary}")
     assert [one["line"] for one in members(rejects)] == list(range(1, 26))
 
@@ -154,7 +161,7 @@ def test_max_rejects_decides_the_exit_code_alone(tmp_path, most, code):
     """One half of four messages is alone."""
     path = lines_file(tmp_path, before(1, 5), HEARTBEAT, after(2, 5), before(3, 6))
     result = run(path, "--to", "oms_canal", "--max-rejects", most)
-    summary = "read 4 = transcoded 3 + rejected 1; wrote 2 messages\n"
+    summary = "read 4 = transcoded 3 + without a counterpart 0 + rejected 1; wrote 2 messages\n"
     stderr = f"{path}:4: datahub_blob: $: {ALONE}\n{summary}{LOST}"
     assert_ends(result, code, CANAL_HEARTBEAT + CANAL_UPDATE, stderr)
 
@@ -165,6 +172,34 @@ def test_max_rejects_that_is_no_number_is_wrong_usage(tmp_path):
     assert_wrong_usage(run(lines_file(tmp_path), "--to", "oms_canal", "--max-rejects", "x"), sentence)
 
 
+def test_messages_without_a_counterpart_are_counted_as_such():
+    """SharePlex has no heartbeats, and Tuple needs both images of an update: neither was transcoded."""
+    result = run("--to", "oms_shareplex", input=b"\n".join([before(1, 5), HEARTBEAT, after(2, 5), before(3, 6)]))
+    assert result.stderr.splitlines()[1] == (
+        "read 4 = transcoded 2 + without a counterpart 1 + rejected 1; wrote 1 messages"
+    )
+    update = b'{"type":"UPDATE","es":1609344671000,"data":[{"id":2}]}'
+    summary = (
+        "read 1 = transcoded 0 + without a counterpart 1 + rejected 0; wrote 0 messages\n"
+        "lost 1 times: $: datahub_tuple needs the row before the change for it\n"
+    )
+    assert_ends(run("--to", "datahub_tuple", input=update), 0, b"", summary)
+
+
+def test_kinds_that_lose_values_come_first_however_few_they_are():
+    """Before those where a value comes back in another form, or a member is there that was absent."""
+    statement = (
+        b'{"source":{"connector":"mysql","db":"s"},"ddl":"CREATE TABLE t","tableChanges":[{"id":"\\"s\\".\\"t\\"",'
+        b'"table":{"columns":[{"name":"p","typeExpression":"DECIMAL(9,2)"}]}}]}'
+    )
+    row = b'{"after":{"p":"AkY="},"source":{"connector":"mysql","db":"s","table":"t","x":1},"op":"c"}'
+    said = run("--to", "oms_canal", input=b"\n".join([statement, row, row, row])).stderr.splitlines()[1:]
+    is_of_a_value = ["has no place for it" in line or "another value" in line for line in said]
+    assert is_of_a_value == sorted(is_of_a_value, reverse=True)
+    assert "lost 3 times: $.after.p: through oms_canal it is the same value in another form" in said
+    assert "lost 1 times: $.tableChanges: through oms_canal it is another value" in said
+
+
 def test_kinds_of_losses_are_counted_the_most_frequent_first_and_ten_of_them_shown():
     """Elements of an array are one kind."""
     message = b'{"data":{"id":1},"meta":{"op":"ins",%s}}'
@@ -172,7 +207,7 @@ def test_kinds_of_losses_are_counted_the_most_frequent_first_and_ten_of_them_sho
     lines = [message % b",".join(b'"%s":"1"' % name for name in names), message % b'"rowid":"2"']
     result = run("--to", "oms_canal", "--from", "oms_shareplex", input=b"\n".join(lines))
     summary, first, *rest, last = result.stderr.splitlines()
-    assert summary == "read 2 = transcoded 2 + rejected 0; wrote 2 messages"
+    assert summary == "read 2 = transcoded 2 + without a counterpart 0 + rejected 0; wrote 2 messages"
     assert first == "lost 2 times: $.meta.rowid: oms_canal has no place for it"
     assert len(rest) == 9
     assert all(line.startswith("lost 1 times: $.meta.") for line in rest)
@@ -185,15 +220,20 @@ def test_kinds_of_losses_are_counted_the_most_frequent_first_and_ten_of_them_sho
 @pytest.mark.parametrize("own", [[], ["--from", "auto"], ["--from", "canal"]])
 def test_the_source_is_told_by_the_first_messages(own):
     """Real messages of Canal, of the format they are: nothing is lost, nothing changes."""
-    shop = SAMPLES / "oms_canal" / "shop.jsonl"
+    shop = SAMPLES / "canal" / "shop.jsonl"
     result = run(shop, "--to", "canal", *own)
-    assert_ends(result, 0, shop.read_bytes(), "read 188 = transcoded 188 + rejected 0; wrote 188 messages\n")
+    assert_ends(
+        result,
+        0,
+        shop.read_bytes(),
+        "read 188 = transcoded 188 + without a counterpart 0 + rejected 0; wrote 188 messages\n",
+    )
 
 
 def test_real_messages_become_messages_of_the_format_wanted(tmp_path):
     """Each is told as that, and converts exactly."""
     out = tmp_path / "out.jsonl"
-    assert run(SAMPLES / "oms_canal" / "shop.jsonl", "--to", "debezium", "--out", out).exit_code == 0
+    assert run(SAMPLES / "canal" / "shop.jsonl", "--to", "debezium", "--out", out).exit_code == 0
     made = out.read_bytes().splitlines()
     assert made
     for line in made:
@@ -201,17 +241,45 @@ def test_real_messages_become_messages_of_the_format_wanted(tmp_path):
     assert {cdcavro.sniff(line) for line in made} == {"debezium"}
 
 
+@pytest.mark.parametrize(("arguments", "sent"), [([], "AkY="), (["--decimals", "string"], "5.82")])
+def test_debeziums_columns_are_learned_and_decimals_are_as_the_connector_sends_them(arguments, sent):
+    """From the schema changes in the same file; both are digits for Canal."""
+    statement = {
+        "source": {"connector": "mysql", "db": "s"},
+        "ddl": "CREATE TABLE t",
+        "tableChanges": [
+            {"id": '"s"."t"', "table": {"columns": [{"name": "p", "typeExpression": "DECIMAL(9,2)"}]}},
+        ],
+    }
+    row = {"after": {"p": sent}, "source": {"connector": "mysql", "db": "s", "table": "t"}, "op": "c"}
+    lines = "\n".join(map(json.dumps, (statement, row))).encode()
+    result = run("--to", "canal", *arguments, input=lines)
+    assert json.loads(result.stdout.splitlines()[1])["data"] == [{"p": "5.82"}]
+
+
 def test_a_source_that_cannot_be_told_ends_with_2_and_leaves_no_file(tmp_path):
-    """So does an empty file; with the format named it is fine."""
+    """An empty file has nothing to tell it by, and nothing to do."""
     none = "expected a message of a known format among the first 100, or --from NAME, got none"
     out, losses, rejects = tmp_path / "out.jsonl", tmp_path / "losses.jsonl", tmp_path / "rejects.jsonl"
     files = ["--out", out, "--losses", losses, "--rejects", rejects]
     path = lines_file(tmp_path, b'{"a":1}')
     assert_ends(run(path, "--to", "oms_canal", *files), 2, b"", f"Error: {path}: {none}\n")
     assert list(tmp_path.iterdir()) == [path]
-    assert_ends(run("--to", "oms_canal", input=b""), 2, b"", f"Error: -: {none}\n")
-    summary = "read 0 = transcoded 0 + rejected 0; wrote 0 messages\n"
-    assert_ends(run("--to", "oms_canal", "--from", "canal", input=b""), 0, b"", summary)
+    summary = "read 0 = transcoded 0 + without a counterpart 0 + rejected 0; wrote 0 messages\n"
+    for own in ([], ["--from", "canal"]):
+        assert_ends(run("--to", "oms_canal", *own, input=b""), 0, b"", summary)
+
+
+@pytest.mark.parametrize("indent", [1, 2, "\t"])
+@pytest.mark.parametrize("shape", [lambda message: message, lambda message: [message]])
+def test_a_message_on_several_lines_is_told_as_that(indent, shape):
+    """A pretty-printed file: with the format named each line is a reject."""
+    message = json.dumps(shape({"type": "INSERT", "data": [{"id": 1}]}), indent=indent).encode()
+    told = "expected a message of a known format among the first 100, or --from NAME, got one on several lines"
+    sentence = "a message must stand on one line"
+    assert_ends(run("--to", "canal", input=message), 2, b"", f"Error: -: {told}: {sentence}\n")
+    *_, last, _ = run("--to", "canal", "--from", "oms_canal", input=message).stderr.splitlines()
+    assert last == f"-: {sentence}"
 
 
 @pytest.mark.parametrize(
@@ -246,7 +314,10 @@ def test_times_without_a_zone_are_instants_of_the_zone_named(zone, event, system
     result = run("--to", "oms_canal", "--zone", zone, input=SHAREPLEX)
     made = json.loads(result.stdout)
     assert (made["es"], made["ts"], made["data"]) == (event, system, [{"id": 1}])
-    assert (result.exit_code, result.stderr) == (0, "read 1 = transcoded 1 + rejected 0; wrote 1 messages\n")
+    assert (result.exit_code, result.stderr) == (
+        0,
+        "read 1 = transcoded 1 + without a counterpart 0 + rejected 0; wrote 1 messages\n",
+    )
 
 
 def test_times_without_a_zone_are_lost_without_one():
@@ -254,7 +325,8 @@ def test_times_without_a_zone_are_lost_without_one():
     result = run("--to", "oms_canal", input=SHAREPLEX)
     assert {"es", "ts"}.isdisjoint(json.loads(result.stdout))
     stderr = (
-        "read 1 = transcoded 1 + rejected 0; wrote 1 messages\n"
+        "read 1 = transcoded 1 + without a counterpart 0 + rejected 0; wrote 1 messages\n"
+        "2 times came without a zone and stay text; --zone gives the source's\n"
         "lost 1 times: $.meta.posttime: oms_canal has no place for it\n"
         "lost 1 times: $.meta.time: oms_canal has no place for it\n"
     )
@@ -290,7 +362,7 @@ def test_standard_streams_are_the_default(arguments):
     """Messages on standard output, the rest on standard error; rejects name the file `-`."""
     lines = b"\n".join([before(1, 5), HEARTBEAT, after(2, 5), before(3, 6)])
     result = run(*arguments, "--to", "oms_canal", input=lines)
-    summary = "read 4 = transcoded 3 + rejected 1; wrote 2 messages\n"
+    summary = "read 4 = transcoded 3 + without a counterpart 0 + rejected 1; wrote 2 messages\n"
     assert_ends(result, 1, CANAL_HEARTBEAT + CANAL_UPDATE, f"-:4: datahub_blob: $: {ALONE}\n{summary}{LOST}")
 
 
@@ -309,4 +381,6 @@ def test_large_counts_have_separators(tmp_path):
     """The summary is for people."""
     message = shop_canal()[10]
     result = run(lines_file(tmp_path, *[message] * 1000), "--to", "canal", "--out", tmp_path / "out.jsonl")
-    assert_ends(result, 0, b"", "read 1,000 = transcoded 1,000 + rejected 0; wrote 1,000 messages\n")
+    assert_ends(
+        result, 0, b"", "read 1,000 = transcoded 1,000 + without a counterpart 0 + rejected 0; wrote 1,000 messages\n"
+    )

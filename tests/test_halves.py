@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import pytest
+from roundtrip import error_of
 
+import cdcavro
 from cdcavro.change import Change, Source
 from cdcavro.errors import StructureError
-from cdcavro.halves import PENDING, Halves, join_halves
+from cdcavro.halves import HALVED, PENDING, Halves, join_halves
 
 BEFORE = Change(op="UPDATE", half="BEFORE", operation="UPDATE_BEFOR", before={"a": 1}, position=(5,), event_time=1)
 AFTER = Change(op="UPDATE", half="AFTER", operation="UPDATE_AFTER", after={"a": 2}, position=(5,), event_time=2)
+
+
+BLOB = (
+    '{"schema":{},"payload":{"op":"UPDATE_BEFOR","before":{"dataColumn":{"id":1}},"sequenceId":"5"},"version":"0.0.1"}'
+)
+
+
+@pytest.mark.parametrize("format", sorted(set(cdcavro.FORMATS) - HALVED))
+def test_a_half_is_no_message_of_a_format_without_halves(format):
+    """An update with one image of two would be taken for a whole one."""
+    half = cdcavro.to_changes(BLOB, "datahub_blob")
+    expected = f"datahub_blob: $: expected both halves of the update, joined, for {format}, got the BEFORE half alone"
+    assert error_of(cdcavro.from_changes, half, format) == expected
+
+
+@pytest.mark.parametrize("format", sorted(HALVED))
+def test_a_half_is_a_message_of_a_format_with_halves(format):
+    """Its own, and the other one."""
+    (text,) = cdcavro.from_changes(cdcavro.to_changes(BLOB, "datahub_blob"), format)
+    assert [one.half for one in cdcavro.to_changes(text, format)] == ["BEFORE"]
 
 
 @pytest.mark.parametrize("order", [[BEFORE, AFTER], [AFTER, BEFORE]])

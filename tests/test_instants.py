@@ -8,9 +8,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import cdcavro
 from cdcavro.instants import MILLISECOND, SECOND, from_count, from_local, to_count, to_local
+from cdcavro.transcoding import Transcoder
 
+MESSAGE = '{"meta":{"op":"ins"},"data":{"id":1}}'
 ZONES = [ZoneInfo(name) for name in ("UTC", "Asia/Shanghai", "Europe/Berlin", "America/St_Johns")]
+
+
+@pytest.mark.parametrize(
+    ("zone", "said"),
+    [("Asia/Shanghai", "'Asia/Shanghai'"), ("", "''"), (8, "8"), (ZoneInfo, "<class 'zoneinfo.ZoneInfo'>")],
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda zone: cdcavro.to_changes(MESSAGE, "oms_shareplex", zone=zone),
+        lambda zone: cdcavro.from_changes([], "oms_shareplex", zone=zone),
+        lambda zone: cdcavro.transcode(MESSAGE, "oms_shareplex", "oms_canal", zone=zone),
+        lambda zone: Transcoder("oms_shareplex", "oms_canal", zone=zone),
+    ],
+)
+def test_a_zone_is_no_text(call, zone, said):
+    """Refused at once, whether a time needs it or not."""
+    with pytest.raises(TypeError) as caught:
+        call(zone)
+    assert str(caught.value) == f"a zone is a zoneinfo.ZoneInfo or another tzinfo, not {said}"
 
 
 @given(st.integers(0, 2**62), st.sampled_from([SECOND, MILLISECOND]))
@@ -19,6 +42,13 @@ def test_a_count_comes_back(count, unit):
     for value in (count, str(count)):
         instant = from_count(value, unit)
         assert instant is None if count * unit >= 2**63 else to_count(instant, unit) == count
+
+
+@given(st.integers(0, 2**62), st.sampled_from([SECOND, MILLISECOND]))
+def test_an_instant_finer_than_the_unit_is_rounded_down(instant, unit):
+    """To the last count that is not later."""
+    count = to_count(instant, unit)
+    assert count * unit <= instant < (count + 1) * unit
 
 
 @pytest.mark.parametrize("value", [-1, "-1", "", "01", "1.5", 1.5, None, True, "٣", "9" * 400])
@@ -32,6 +62,11 @@ def test_a_local_time_is_read_only_if_it_is_one_instant(second, zone):
     """What `to_local` gives, `from_local` reads back; a time that the zone has twice is given as none."""
     text = to_local(second * SECOND, zone)
     assert text is None or from_local(text, zone) == second * SECOND
+
+
+def test_a_local_time_is_rounded_down_to_the_second():
+    """The text has no fraction."""
+    assert to_local(1_606_262_462_999_999, ZoneInfo("UTC")) == "2020-11-25T00:01:02"
 
 
 def test_times_that_a_zone_has_twice_or_never_are_none():

@@ -48,10 +48,39 @@ def test_arrival_is_topic_partition_and_offset():
     assert order_key(first) < order_key(second)
 
 
-def test_a_change_without_number_and_place_is_refused():
-    """Its order is not guessed."""
+def test_an_offset_alone_is_one_of_an_unnamed_topic():
+    """It is not passed over, and neither is its partition."""
+    places = [Place(offset=3), Place(offset=10), Place(partition=1, offset=2)]
+    keys = [order_key(Change(op="INSERT", place=place)) for place in places]
+    assert sorted(keys) == keys
+    assert len(set(keys)) == 3
+
+
+def test_a_place_beside_a_number_breaks_ties_as_far_as_it_goes():
+    """The number alone would do."""
+    places = [None, Place(), Place(offset=1), Place(topic="t", offset=2), Place(topic="t", offset=3)]
+    keys = [order_key(Change(op="INSERT", position=(1,), place=place)) for place in places]
+    assert sorted(keys) == keys
+    assert len(set(keys)) == 4
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        None,
+        Place(),
+        Place(topic="t"),
+        Place(topic="t", partition=0),
+        Place(topic="t", offset=3),
+        Place(file="a.jsonl"),
+        Place(line=3),
+        Place(topic="t", line=3),
+    ],
+)
+def test_a_change_without_number_and_place_is_refused(place):
+    """Its order is not guessed: an offset has a meaning in a partition only, a line in a file."""
     with pytest.raises(OrderError) as caught:
-        order_key(Change(op="INSERT", source=Source(format="oms_canal", table="t")))
+        order_key(Change(op="INSERT", source=Source(format="oms_canal", table="t"), place=place))
     expected = "oms_canal: expected a position or a place to order the change of 't' by, got none"
     assert str(caught.value) == expected
 
@@ -90,5 +119,11 @@ def test_without_a_key_a_blob_goes_by_table_and_a_tuple_at_random():
     assert len(set(blob)) == 1
     tuple_source = replace(BLOB, format="datahub_tuple")
     assert shard(Change(op="INSERT", source=tuple_source), 8, choose=lambda count: count - 3) == 5
-    with pytest.raises(ValueError, match="a number of shards from 1, not 0"):
-        shard(Change(op="INSERT"), 0)
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0"), (-1, "-1"), (1.5, "1.5"), ("4", "'4'"), (True, "True")])
+def test_a_number_of_shards_is_a_whole_number_from_1(count, said):
+    """Whatever the change is: by key, by table or at random."""
+    for change in (Change(op="INSERT", source=BLOB, key=("id",), after={"id": 1}), Change(op="INSERT")):
+        with pytest.raises(ValueError, match=f"^a number of shards from 1, not {said}$"):
+            shard(change, count)

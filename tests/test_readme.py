@@ -23,7 +23,7 @@ def test_the_examples_without_spark_run_and_print_what_they_say(capsys):
     for block in code:
         exec(compile(block, "README.md", "exec"), names)
     said = re.findall(r"^ *print\(.*?\) +# (.*)$", "".join(code), re.MULTILINE)
-    assert len(said) == 5
+    assert len(said) == 12
     assert capsys.readouterr().out.splitlines() == said
 
 
@@ -43,7 +43,7 @@ def test_what_the_first_example_says_of_its_values_is_so(line):
 def test_the_commands_without_spark_run(monkeypatch, tmp_path):
     """The console block, in an empty folder that holds changes.jsonl."""
     monkeypatch.chdir(tmp_path)
-    lines = (SAMPLES / "oms_canal" / "shop.jsonl").read_bytes().split(b"\n")[:2]
+    lines = (SAMPLES / "canal" / "shop.jsonl").read_bytes().split(b"\n")[:2]
     Path("changes.jsonl").write_bytes(b"\n".join(lines))
     shown: dict[str, str] = {}
     for line in "".join(blocks("console")).splitlines():

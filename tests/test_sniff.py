@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from messages import golden_files, goldens, lines
+from messages import SAMPLES, golden_files, goldens, lines
 from roundtrip import error_of
 
 import cdcavro
@@ -192,6 +192,12 @@ def test_members_of_a_format_in_another_shape_are_its_own_error(message, sentenc
     with pytest.raises(StructureError) as caught:
         cdcavro.sniff(json.dumps(message))
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*/*.jsonl")), ids=lambda path: path.parent.name)
+def test_real_messages_lie_in_the_folder_of_their_format(path):
+    """Each is told as that."""
+    assert {cdcavro.sniff(line) for line in lines(path)} == {path.parent.name}
 
 
 def test_real_debezium_messages_fit_no_other_format(shared_samples):

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import random
+import re
+from collections import Counter
+from decimal import Decimal
 from itertools import product
+from zoneinfo import ZoneInfo
 
 import pytest
 from messages import goldens, shop_canal, shop_debezium
@@ -11,11 +16,18 @@ from roundtrip import error_of, exact
 import cdcavro
 from cdcavro.comparison import differences
 from cdcavro.errors import StructureError, json_path
+from cdcavro.halves import HALVED
 from cdcavro.text import parse
-from cdcavro.transcoding import HALVED, Loss, Transcoded, Transcoder, transcode
+from cdcavro.transcoding import Loss, Transcoded, Transcoder, transcode
 
 PAIRS = list(product(cdcavro.FORMATS, cdcavro.FORMATS))
 HALF = '{{"schema":{{}},"payload":{{"op":"UPDATE_{}","{}":{{"dataColumn":{{"id":{}}}}},"sequenceId":"{}"}},"version":"0.0.1"}}'
+
+STATEMENT = (
+    '{"source":{"connector":"mysql","db":"s"},"databaseName":"s","ddl":"CREATE TABLE t","tableChanges":[{"type":"CREATE",'
+    '"id":"\\"s\\".\\"t\\"","table":{"columns":[{"name":"p","typeExpression":"DECIMAL(9,2)"}]}}]}'
+)
+ROW = '{{"before":null,"after":{{"p":{}}},"source":{{"connector":"mysql","db":"s","table":"t"}},"op":"c"}}'
 
 
 def before(value: int, number: int) -> str:
@@ -28,9 +40,9 @@ def after(value: int, number: int) -> str:
     return HALF.format("AFTER", "after", value, number)
 
 
-def transcode_all(messages, source: str, target: str) -> list[Transcoded]:
+def transcode_all(messages, source: str, target: str, **options: str) -> list[Transcoded]:
     """Transcode a stream to its end."""
-    transcoder = Transcoder(source, target)
+    transcoder = Transcoder(source, target, **options)
     made = [one for message in messages for one in transcoder.add(message)]
     return made + [one.result() for one in transcoder.finish()]
 
@@ -62,8 +74,16 @@ def test_every_difference_there_and_back_is_a_loss_and_nothing_else_is(source, t
         if not back:
             assert [loss.path for loss in made.losses] == ["$"]
             continue
-        found = {json_path(pointer) for pointer, _, _ in differences(parse(text), back[0])}
-        assert {loss.path for loss in made.losses} == found
+        whole, is_scattered = gathered(back)
+        found = {json_path(pointer) for pointer, _, _ in differences(parse(text), whole)}
+        assert {loss.path for loss in made.losses} == found | ({"$"} if is_scattered else set())
+
+
+def gathered(messages: list[dict]) -> tuple[dict, bool]:
+    """Put the rows of several Canal messages into one, and say whether they were several."""
+    first, *others = messages
+    rows = {name: [row for one in messages for row in one[name] or [None]] for name in ("data", "old") if others}
+    return first | {name: given if any(given) else None for name, given in rows.items()}, bool(others)
 
 
 def test_losses_say_path_value_and_reason():
@@ -87,6 +107,23 @@ def test_what_a_target_has_no_message_for_is_one_loss():
     assert made == Transcoded([], [Loss("$", heartbeat, "oms_shareplex has no message for it")])
 
 
+@pytest.mark.parametrize(
+    ("update", "reason"),
+    [
+        ('{"type":"UPDATE","es":1,"data":[{"id":2}]}', "datahub_tuple needs the row before the change for it"),
+        (
+            '{"type":"UPDATE","data":[{"id":2}],"old":[{"id":1}]}',
+            "datahub_tuple needs a number that both images share for it",
+        ),
+        ('{"type":"MHEARTBEAT","es":1}', "datahub_tuple has no message for it"),
+    ],
+)
+def test_what_an_update_lacks_to_be_two_records_is_said(update, reason):
+    """Tuple has messages for updates, but not for half of what one needs."""
+    made = transcode(update, "oms_canal", "datahub_tuple")
+    assert made == Transcoded([], [Loss("$", update, reason)])
+
+
 def test_halves_are_joined_across_messages():
     """Two Blob messages are one Canal update; other messages may stand between them."""
     heartbeat = '{"schema":{},"payload":{"op":"MHEARTBEAT"},"version":"0.0.1"}'
@@ -98,7 +135,7 @@ def test_halves_are_joined_across_messages():
         (0, "$.payload.op", "through oms_canal it is another value"),
         (0, "$.payload.sequenceId", "oms_canal has no place for it"),
         (0, "$.payload.after", "through oms_canal it is there, and was absent"),
-        (2, "$", "oms_canal has no message for it"),
+        (2, "$", "through oms_canal both halves are one message"),
     ]
 
 
@@ -108,18 +145,62 @@ def test_an_update_without_a_number_is_one_blob_message():
     (payload,) = (parse(text)["payload"] for text in transcode(update, "oms_canal", "datahub_blob").texts)
     assert payload == {"op": "UPDATE_AFTER", "before": {"dataColumn": {"id": 1}}, "after": {"dataColumn": {"id": 2}}}
     made = transcode(update, "oms_canal", "datahub_tuple")
-    assert made == Transcoded([], [Loss("$", update, "datahub_tuple has no message for it")])
+    assert made == Transcoded([], [Loss("$", update, "datahub_tuple needs a number that both images share for it")])
 
 
 def test_an_update_is_split_into_halves():
-    """Both have one number."""
+    """Both have one number: its position, the number of its message and its row."""
     update = '{"type":"UPDATE","es":1609344671000,"id":7,"data":[{"id":2}],"old":[{"id":1}]}'
     rows = [parse(text) for text in transcode(update, "oms_canal", "datahub_tuple").texts]
-    assert {row["_sequence_id_"] for row in rows} == {"160934467100000007"}
+    assert {row["_sequence_id_"] for row in rows} == {f"1609344671000{7:019}{1:019}{0:019}"}
     assert [(row["_operation_type_"], row["_before_image_"], row["id"]) for row in rows] == [
         ("U", "Y", 1),
         ("U", "N", 2),
     ]
+
+
+def halves(made: list[Transcoded]) -> list[dict]:
+    """Give the Tuple records of updates."""
+    rows = [parse(text) for one in made for text in one.texts]
+    return [row for row in rows if row["_operation_type_"] == "U"]
+
+
+@pytest.mark.parametrize(("source", "messages", "count"), [("debezium", shop_debezium, 63), ("canal", shop_canal, 65)])
+def test_no_two_updates_of_a_stream_share_a_number(source, messages, count):
+    """Neither rows of one message nor messages of one batch: each number is that of two images, in order."""
+    found = halves(transcode_all(messages(), source, "datahub_tuple"))
+    pairs = Counter((row["_sequence_id_"], row["_before_image_"]) for row in found)
+    assert set(pairs.values()) == {1}
+    assert len({number for number, _ in pairs}) == len(found) // 2 == count
+    assert sorted(found, key=lambda row: int(row["_sequence_id_"])) == found
+
+
+def test_halves_find_each_other_in_any_order():
+    """Two messages of one batch of Canal, each of two rows."""
+    message = '{{"type":"UPDATE","es":1609344671000,"id":7,"data":[{{"id":{0}}},{{"id":{1}}}],"old":[{{"id":1{0}}},{{"id":1{1}}}]}}'
+    made = transcode_all([message.format(1, 2), message.format(3, 4)], "canal", "datahub_tuple")
+    texts = [text for one in made for text in one.texts]
+    random.Random(1).shuffle(texts)
+    updates = [parse(text) for one in transcode_all(texts, "datahub_tuple", "oms_default") for text in one.texts]
+    found = sorted((one["prevStruct"]["id"], one["postStruct"]["id"]) for one in updates)
+    assert found == [(11, 1), (12, 2), (13, 3), (14, 4)]
+
+
+def test_rows_of_a_message_do_not_share_a_number_without_a_stream_either():
+    """`from_changes` knows the rows."""
+    message = '{"type":"UPDATE","es":1609344671000,"data":[{"id":1},{"id":2}],"old":[{"id":3},{"id":4}]}'
+    rows = map(parse, cdcavro.from_changes(cdcavro.to_changes(message, "canal"), "datahub_tuple"))
+    first, second = (f"1609344671000{row:019}" for row in (0, 1))
+    assert [row["_sequence_id_"] for row in rows] == [first, first, second, second]
+
+
+def test_a_number_that_was_made_is_kept_by_the_other_format_of_halves():
+    """Blob has it as `sequenceId`, and gives it back."""
+    update = '{"type":"UPDATE","es":1609344671000,"id":7,"data":[{"id":2}],"old":[{"id":1}]}'
+    texts = transcode(update, "oms_canal", "datahub_tuple").texts
+    blobs = [text for one in transcode_all(texts, "datahub_tuple", "datahub_blob") for text in one.texts]
+    assert {parse(one)["payload"]["sequenceId"] for one in blobs} == {parse(texts[0])["_sequence_id_"]}
+    assert [text for one in transcode_all(blobs, "datahub_blob", "datahub_tuple") for text in one.texts] == texts
 
 
 @pytest.mark.parametrize("target", sorted(set(cdcavro.FORMATS) - HALVED))
@@ -153,6 +234,95 @@ def test_tuple_rows_without_an_operation_pair_by_their_number():
         ("INSERT", None, {"id": 1}),
         ("UPDATE", {"id": 1}, {"id": 2}),
     ]
+
+
+# Debezium's columns
+
+
+def amounts(texts: list[bytes]) -> list[str]:
+    """Give the `amount` of every row after a change in Canal messages, in order."""
+    rows = [row for text in texts for row in parse(text)["data"] or [] if parse(text)["type"] != "DELETE"]
+    return [row["amount"] for row in rows if row.get("amount") is not None]
+
+
+def test_columns_learned_from_schema_changes_turn_the_values_of_later_messages():
+    """Over the whole file Canal gets the digits, those that it sends itself, and the columns with their types."""
+    texts = [text for made in transcode_all(shop_debezium(), "debezium", "canal") for text in made.texts]
+    assert all(re.fullmatch(r"-?[0-9]+\.([0-9]{2}){1,2}", amount) for amount in amounts(texts))
+    # Canal itself sends 0.00 as 0.0.
+    assert list(map(Decimal, amounts(texts))) == list(map(Decimal, amounts(shop_canal())))
+    rows = [parse(text) for text in texts if parse(text)["data"]]
+    types = {row["mysqlType"]["amount"] for row in rows if "amount" in row["mysqlType"]}
+    assert types == {"DECIMAL(12,2)", "DECIMAL(20,4)"}
+
+
+def test_a_value_that_is_sent_in_another_form_is_told_from_one_that_is_lost():
+    """SharePlex has no columns: who turns its digits back cannot know how they were sent."""
+    stream = [STATEMENT, ROW.format('"AkY="')]
+    _, canal = transcode_all(stream, "debezium", "canal")
+    _, blob = transcode_all(stream, "debezium", "datahub_blob")
+    _, shareplex = transcode_all(stream, "debezium", "oms_shareplex")
+    assert [parse(canal.texts[0])["data"], parse(shareplex.texts[0])["data"]] == [[{"p": "5.82"}], {"p": 5.82}]
+    lost = [loss for made in (canal, blob, shareplex) for loss in made.losses if loss.path == "$.after.p"]
+    assert [loss.reason for loss in lost] == [
+        "through canal it is the same value in another form",
+        "through datahub_blob it is the same value in another form",
+        "through oms_shareplex it is another value",
+    ]
+
+
+def test_decimals_may_be_strings():
+    """As the connector is configured; precise is its default."""
+    stream = [STATEMENT, ROW.format('"5.82"')]
+    _, precise = transcode_all(stream, "debezium", "oms_canal")
+    _, string = transcode_all(stream, "debezium", "oms_canal", decimals="string")
+    assert [parse(made.texts[0])["data"] for made in (precise, string)] == [[{"p": "5.82"}], [{"p": 5.82}]]
+    with pytest.raises(ValueError, match="decimals are precise or string, not 'double'"):
+        Transcoder("debezium", "canal", decimals="double")
+
+
+def test_one_message_alone_keeps_what_was_sent():
+    """Its columns are not known."""
+    made = transcode(ROW.format('"AkY="'), "debezium", "oms_canal")
+    assert parse(made.texts[0])["data"] == [{"p": "AkY="}]
+
+
+@pytest.mark.parametrize("target", ["canal", "datahub_tuple", "oms_shareplex"])
+def test_the_law_holds_where_columns_are_learned_from_the_stream(target):
+    """Over all real messages: what differs there and back is what was reported, by path."""
+    transcoder = Transcoder("debezium", target)
+    for text in shop_debezium():
+        (made,) = transcoder.add(text)
+        back = [parse(one) for other in transcode_all(made.texts, target, "debezium") for one in other.texts]
+        found = {json_path(pointer) for one in back for pointer, _, _ in differences(parse(text), one)}
+        assert {loss.path for loss in made.losses} == (found if back else {"$"})
+
+
+# instants
+
+
+@pytest.mark.parametrize(
+    ("target", "read", "lost"),
+    [
+        ("canal", lambda made: made["es"], ["$.source.ts_us"]),
+        ("datahub_blob", lambda made: made["payload"]["timestamp"]["eventTime"], ["$.source.ts_us"]),
+        ("oms_default", lambda made: made["allMetaData"]["timestamp"], ["$.source.ts_ms", "$.source.ts_us"]),
+        ("oms_shareplex", lambda made: made["meta"]["time"], ["$.source.ts_ms", "$.source.ts_us"]),
+    ],
+)
+def test_an_instant_is_rounded_down_to_the_targets_unit(target, read, lost):
+    """What is lost are the digits of the members that are finer."""
+    row = '{"op":"c","after":{"id":1},"source":{"connector":"mysql","ts_ms":1606262462123,"ts_us":1606262462123456}}'
+    made = transcode(row, "debezium", target, zone=ZoneInfo("UTC"))
+    found = str(read(parse(made.texts[0])))
+    assert "1606262462123".startswith(found) or found == "2020-11-25T00:01:02"
+    assert [loss.path for loss in made.losses if loss.path.startswith("$.source.ts") and loss.value] == lost
+
+
+def test_no_real_message_loses_an_instant_whole():
+    """Canal has `es` and `ts` wherever Debezium has a time of the event and of the message."""
+    made = [parse(text) for one in transcode_all(shop_debezium(), "debezium", "canal") for text in one.texts]
+    assert sum("es" in message and "ts" in message for message in made) == len(made) == 202
 
 
 def test_an_unknown_target_is_refused():

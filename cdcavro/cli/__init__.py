@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from cdcavro.cli.compatibility import diff
 from cdcavro.cli.containers import decode, encode
 from cdcavro.cli.group import Commands, example
 from cdcavro.cli.job import run
@@ -19,7 +20,7 @@ from cdcavro.cli.transcoding import transcode
 
 __all__ = ["main"]
 
-COMMANDS: Final = (run, formats, sniff, validate, encode, decode, transcode, schema)
+COMMANDS: Final = (run, formats, sniff, validate, encode, decode, transcode, schema, diff)
 
 
 @click.group(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from cdcavro import text
-from cdcavro.cli.faults import SHOWN, Faults, note
+from cdcavro.cli.faults import SHOWN, Faults, note, untold
 from cdcavro.cli.group import REJECTED, Fault, example
 from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, max_rejects_option
 from cdcavro.cli.progress import Progress
@@ -119,8 +119,7 @@ def _told(source: str, format: str, advance: Advance) -> tuple[Format, Iterator[
         return get_format(format), lines
     name, lines = tell_format(lines)
     if not name:
-        expected = f"a message of a known format among the first {HEAD_LINES}, or --format NAME"
-        raise FileError(click.format_filename(source), expected, "none")
+        raise untold(source, lines, "--format")
     return get_format(name), lines
 
 

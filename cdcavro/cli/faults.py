@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
+from cdcavro.errors import FileError
+from cdcavro.lines import HEAD_LINES
 from cdcavro.rejects import Reject
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cdcavro.errors import MessageError
     from cdcavro.lines import Line
 
 SHOWN: Final = 20
+ONE_LINE: Final = "a message must stand on one line"
 
 
 class Faults:
@@ -27,11 +32,13 @@ class Faults:
         self._stream = stream
         self._shown = shown
         self._count = 0
+        self._is_spread = False
 
     def add(self, error: MessageError, line: Line) -> None:
         """Take the fault of a line."""
         reject = Reject.of(error, line, self._file)
         self._count += 1
+        self._is_spread |= line.is_opening
         if self._shown is None or self._count <= self._shown:
             note(str(reject))
         if self._stream is not None:
@@ -43,9 +50,19 @@ class Faults:
         return self._count
 
     def finish(self) -> None:
-        """Say how many sentences were not shown."""
+        """Say how many sentences were not shown, and what is wrong with a file of messages on several lines."""
         if self._shown is not None and self._count > self._shown:
             note(f"... and {self._count - self._shown:,} more")
+        if self._is_spread:
+            note(f"{self._file}: {ONE_LINE}")
+
+
+def untold(file: str, lines: Iterator[Line], option: str) -> FileError:
+    """Give the error of a file whose format is not told by its first lines."""
+    first = next(lines, None)
+    expected = f"a message of a known format among the first {HEAD_LINES}, or {option} NAME"
+    got = "none" if first is None or not first.is_opening else f"one on several lines: {ONE_LINE}"
+    return FileError(click.format_filename(file), expected, got)
 
 
 def note(sentence: str) -> None:

@@ -82,6 +82,7 @@ def _sniff_lines(file: str, lines: Iterator[Line], *, is_one_of_many: bool) -> i
             sys.stdout.write(f"{where}{cdcavro.sniff(line.message())}\n")
         except MessageError as error:
             faults.add(error, line)
+    faults.finish()
     return faults.count
 
 
@@ -99,6 +100,7 @@ def _validate_lines(file: str, lines: Iterator[Line], format: str, counts: Count
             error.format = error.format or told or None
             faults.add(error, line)
             counts.reject(error.format)
+    faults.finish()
 
 
 def _size(files: tuple[str, ...]) -> int | None:

@@ -6,17 +6,19 @@ import os
 import re
 from collections import Counter
 from contextlib import nullcontext
+from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 import orjson
 
-from cdcavro.cli.faults import SHOWN, Faults, note
+from cdcavro.catalog import PRECISE, STRING
+from cdcavro.cli.faults import SHOWN, Faults, note, untold
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, max_rejects_option
 from cdcavro.cli.progress import Progress
-from cdcavro.errors import FileError, MessageError, shown
+from cdcavro.errors import MessageError, shown
 from cdcavro.files import STANDARD, input_size, open_output
 from cdcavro.lines import HEAD_LINES, Line, read_lines, tell_format
 from cdcavro.sniff import AUTO
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 _REASONS: Final = 10
 _KINDS: Final = 10_000
+_OTHERS: Final = "(others)"
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
 
 
@@ -60,11 +63,15 @@ def parse_zone(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 @click.option(
     "--zone", metavar="ZONE", callback=parse_zone, help="The zone of times that come without one, e.g. Asia/Shanghai."
 )
+@click.option(
+    "--decimals",
+    type=click.Choice([PRECISE, STRING]),
+    default=PRECISE,
+    help="How Debezium's connector sends decimals, its decimal.handling.mode. Default: precise.",
+)
 @max_rejects_option
 @force_option
-@click.pass_context
 def transcode(
-    ctx: click.Context,
     *,
     source: str,
     target: str,
@@ -73,6 +80,7 @@ def transcode(
     losses: str | None,
     rejects: str | None,
     zone: ZoneInfo | None,
+    decimals: str,
     max_rejects: MaxRejects,
     force: bool,
 ) -> None:
@@ -90,11 +98,14 @@ def transcode(
     ):
         lines = read_lines(source, progress.advance)
         if own == AUTO:
-            own, lines = _told(source, lines)
-        job = _Job(Transcoder(own, target, zone=zone), Faults(source, dead, shown=SHOWN), stream, lost)
+            # An empty file is of any format.
+            own, lines = _told(source, lines, target)
+        job = _Job(
+            Transcoder(own, target, zone=zone, decimals=decimals), Faults(source, dead, shown=SHOWN), stream, lost
+        )
         job.run(lines)
     job.report()
-    ctx.exit(0 if max_rejects.allows(job.rejected, job.read) else REJECTED)
+    click.get_current_context().exit(0 if max_rejects.allows(job.rejected, job.read) else REJECTED)
 
 
 class _Job:
@@ -106,7 +117,8 @@ class _Job:
     def __init__(self, transcoder: Transcoder, faults: Faults, out: BinaryIO, losses: BinaryIO | None) -> None:
         self._transcoder, self._faults, self._out, self._losses = transcoder, faults, out, losses
         self._reasons: Counter[str] = Counter()
-        self._written = 0
+        self._of_values: set[str] = set()
+        self._written = self._unanswered = 0
         self.read = 0
         self.rejected = 0
 
@@ -129,16 +141,22 @@ class _Job:
 
     def report(self) -> None:
         """Say on standard error what was read, written, rejected and lost."""
-        taken = self.read - self.rejected
+        transcoded = self.read - self._unanswered - self.rejected
         note(
-            f"read {self.read:,} = transcoded {taken:,} + rejected {self.rejected:,}; wrote {self._written:,} messages"
+            f"read {self.read:,} = transcoded {transcoded:,} + without a counterpart {self._unanswered:,}"
+            f" + rejected {self.rejected:,}; wrote {self._written:,} messages"
         )
-        for reason, count in self._reasons.most_common(_REASONS):
+        if self._transcoder.unzoned:
+            note(f"{self._transcoder.unzoned:,} times came without a zone and stay text; --zone gives the source's")
+        kinds = sorted(self._reasons.items(), key=lambda kind: (kind[0] not in self._of_values, -kind[1]))
+        for reason, count in kinds[:_REASONS]:
             note(f"lost {count:,} times: {reason}")
         if len(self._reasons) > _REASONS:
             note(f"... and {len(self._reasons) - _REASONS:,} other kinds of losses")
 
     def _write(self, made: Transcoded) -> None:
+        if not made.texts:
+            self._unanswered += len({loss.message for loss in made.losses})
         for text in made.texts:
             self._written += 1
             self._out.write(text + b"\n")
@@ -147,7 +165,10 @@ class _Job:
 
     def _lose(self, loss: Loss) -> None:
         kind = f"{_INDEX.sub('[*]', loss.path)}: {loss.reason}"
-        self._reasons[kind if kind in self._reasons or len(self._reasons) < _KINDS else "(others)"] += 1
+        kind = kind if kind in self._reasons or len(self._reasons) < _KINDS else _OTHERS
+        self._reasons[kind] += 1
+        if loss.is_of_a_value:
+            self._of_values.add(kind)
         if self._losses is not None:
             members = {"line": loss.message, "path": loss.path, "value": loss.value, "reason": loss.reason}
             self._losses.write(orjson.dumps(members) + b"\n")
@@ -157,11 +178,13 @@ class _Job:
         self._faults.add(error, line)
 
 
-def _told(source: str, lines: Iterator[Line]) -> tuple[str, Iterator[Line]]:
-    name, lines = tell_format(lines)
+def _told(source: str, lines: Iterator[Line], otherwise: str) -> tuple[str, Iterator[Line]]:
+    first = next(lines, None)
+    if first is None:
+        return otherwise, lines
+    name, lines = tell_format(chain([first], lines))
     if not name:
-        expected = f"a message of a known format among the first {HEAD_LINES}, or --from NAME"
-        raise FileError(click.format_filename(source), expected, "none")
+        raise untold(source, lines, "--from")
     return name, lines
 
 

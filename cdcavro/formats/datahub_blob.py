@@ -17,7 +17,8 @@ from cdcavro.change import DDL, Change, Column, Row, Source, replace, spelled
 from cdcavro.errors import StructureError
 from cdcavro.format import Format
 from cdcavro.instants import MILLISECOND, from_count, to_count
-from cdcavro.members import at, given, names_at, string_at, whole_number
+from cdcavro.members import at, given, names_at, string_at
+from cdcavro.sequence_ids import position_of, sequence_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +68,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
         columns=None if columns is None else tuple(map(_column, columns)),
         before=before,
         after=after,
-        position=whole_number(number),
+        position=position_of(number),
         event_time=from_count(at(payload, "timestamp", "eventTime"), MILLISECOND),
         system_time=from_count(at(payload, "timestamp", "systemTime"), MILLISECOND),
         checkpoint_time=from_count(at(payload, "timestamp", "checkpointTime"), MILLISECOND),
@@ -130,7 +131,7 @@ def _message(change: Change) -> dict[str, Any]:
 def _sequence(change: Change) -> str | None:
     if change.op == "SNAPSHOT":
         return FULL_LOAD
-    return str(change.position[0]) if change.position is not None and change.source.format in NUMBERED else None
+    return sequence_id(change.position) if change.source.format in NUMBERED else None
 
 
 NUMBERED: Final = frozenset({"datahub_blob", "datahub_tuple"})

@@ -5,6 +5,7 @@ Source: DataHub message formats, "Tuple data format", English and Chinese.
 * As text, a record is one JSON object: metadata columns, their names in underscores, beside the table's own.
 * `_excute_time_` is spelled so; `_operation_type_` is in the samples and in no list of columns, so it may be absent.
 * No DDL and no heartbeats.
+* A change of another format has an id made from its position (see `sequence_ids`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change import Change, Row, Source, spelled
 from cdcavro.errors import StructureError
 from cdcavro.format import Format
+from cdcavro.formats.oms_canal import BATCHED
 from cdcavro.instants import MILLISECOND, from_count, to_count
-from cdcavro.members import given, string_at, whole_number
-from cdcavro.text import MAX_LONG
+from cdcavro.members import given, string_at
+from cdcavro.sequence_ids import position_of, sequence_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +35,6 @@ METADATA: Final = (
     "_before_image_",
     "_after_image_",
 )
-_PARTS: Final = 2
-_ROOM: Final = 100_000
 _IMAGES: Final = {("Y", "N"): "BEFORE", ("N", "Y"): "AFTER"}
 
 
@@ -64,7 +64,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
         source=Source(format=FORMAT.name, table=string_at(record, "_source_table_")),
         before=row if side == "BEFORE" else None,
         after=row if side == "AFTER" else None,
-        position=whole_number(string_at(record, "_sequence_id_")),
+        position=position_of(string_at(record, "_sequence_id_")),
         event_time=from_count(record.get("_excute_time_"), MILLISECOND),
     )
     return [change]
@@ -73,6 +73,8 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Give the Tuple records of changes: two for an update.
 
+    The id is made from the position and the row, so that no two rows of a message share one. Several
+    messages may have one position, as those of a batch of Canal do: a `Transcoder` tells them apart.
     There are none for statements, heartbeats and transaction marks, and none for an update that has
     one image only, or no number for its two records to share.
     """
@@ -86,27 +88,33 @@ def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[
     ]
 
 
+def lack(change: Change) -> str | None:
+    """Say what a whole update lacks to be two records; None for one that has it all, and for anything else."""
+    if change.op != "UPDATE" or change.half is not None:
+        return None
+    if change.before is None or change.after is None:
+        return f"the row {'before' if change.before is None else 'after'} the change"
+    return "a number that both images share" if _sequence(change) is None else None
+
+
 def _has_records(change: Change) -> bool:
-    if change.op == "UPDATE" and change.half is None:
-        return _sequence(change.position) is not None and change.before is not None and change.after is not None
+    if change.op == "UPDATE":
+        return lack(change) is None
     return change.half is not None or spelled(change, FORMAT.name, SPELLINGS) is not None
 
 
-def _sequence(position: tuple[int, ...] | None) -> int | None:
-    """Give one number for a position, in the same order: its last part has room for five digits."""
-    if position is None or len(position) > _PARTS:
-        return None
-    first, second = (*position, 0)[:_PARTS]
-    if len(position) == 1:
-        return first
-    return first * _ROOM + second if second < _ROOM and first <= MAX_LONG // _ROOM - 1 else None
+def _sequence(change: Change) -> str | None:
+    """Give the id of a change: its position, and behind it its row where a message holds several."""
+    position = change.position
+    if position is not None and (change.rows > 1 or change.source.format in BATCHED):
+        position = (*position, change.row)
+    return sequence_id(position)
 
 
 def _record(change: Change, image: Row, side: str) -> dict[str, Any]:
-    number = _sequence(change.position)
     own = change.source.format == FORMAT.name
     metadata = {
-        "_sequence_id_": None if number is None else str(number),
+        "_sequence_id_": _sequence(change),
         "_operation_type_": change.operation if own else SPELLINGS.get(change.op),
         "_excute_time_": to_count(change.event_time, MILLISECOND),
         "_source_table_": change.source.table,

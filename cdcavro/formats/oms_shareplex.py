@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 FORMAT = Format("oms_shareplex")
 OPERATIONS: Final = {"ins": "INSERT", "upd": "UPDATE", "del": "DELETE"}
 SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "ins"}
+LOCAL_TIMES: Final = ("/meta/time", "/meta/posttime")
 _PLACE: Final = re.compile(r"([0-9]{1,18})/[0-9]{1,18}", re.ASCII)
 
 

@@ -16,10 +16,10 @@ try:
 except ModuleNotFoundError as error:
     raise _SetupError(f"{error.name} is not installed: pip install 'cdcavro[spark]'") from error
 
-from cdcavro.spark.changes import shard, to_changes
+from cdcavro.spark.changes import order_key, shard, to_changes
 from cdcavro.spark.columns import decode, encode
 from cdcavro.spark.rows import cdc_text
 from cdcavro.spark.session import session
 from cdcavro.spark.sql import register
 
-__all__ = ["cdc_text", "decode", "encode", "register", "session", "shard", "to_changes"]
+__all__ = ["cdc_text", "decode", "encode", "order_key", "register", "session", "shard", "to_changes"]

@@ -37,8 +37,8 @@ MESSAGES = 60
 def messages(format: str) -> list[bytes]:
     """Give the golden messages that orjson + fastavro can convert at all, and real ones where there are some."""
     found = [path.read_bytes().strip() for path in sorted((SAMPLES / format).glob("*.json"))]
-    if format == "oms_canal":
-        found += [line for line in (SAMPLES / format / "shop.jsonl").read_bytes().split(b"\n") if line]
+    if format in ("oms_canal", "canal"):
+        found += [line for line in (SAMPLES / "canal" / "shop.jsonl").read_bytes().split(b"\n") if line]
     return [message for message in found if _is_convertible(message, format)]
 
 

@@ -82,7 +82,7 @@ def payload_extras(text: bytes, format: str, schema: dict) -> dict[str, str]:
 def test_the_written_messages_decode_to_the_texts_that_went_in(spark, tmp_path):
     """Payloads taken out of the container file, block by block, are the messages."""
     out = tmp_path / "out"
-    run(spark, [str(SAMPLES / "oms_canal" / "shop.jsonl")], str(out))
+    run(spark, [str(SAMPLES / "canal" / "shop.jsonl")], str(out))
     from cdcavro.formats import get_format  # noqa: PLC0415
 
     canal = get_format("canal")

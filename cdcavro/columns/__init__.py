@@ -1,0 +1,1 @@
+"""Columns: how a declared type holds its values in Avro, exactly or not at all."""

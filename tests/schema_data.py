@@ -1,0 +1,219 @@
+"""Data of a schema that show each of its branches, their payloads, and what a reader should make of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import random
+import struct
+import uuid
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from cdcavro.evolution import (
+    ReadArray,
+    ReadEnum,
+    ReadFixed,
+    ReadMap,
+    ReadPrimitive,
+    ReadRecord,
+    ReadUnion,
+)
+from cdcavro.logical import logical_type
+from cdcavro.types import Array, Enum, Fixed, Map, Primitive, Record, Union
+
+if TYPE_CHECKING:
+    from cdcavro.evolution import Step
+    from cdcavro.types import Type
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A value of a union: the place of its branch, and the value."""
+
+    index: int
+    value: Any
+
+
+def cover(declared: Type, rng: random.Random) -> list[Any]:
+    """Give data of a type that between them show every branch, symbol and kind of value."""
+    match declared:
+        case Record(fields=fields):
+            pools = {one.name: cover(one.type, rng) for one in fields}
+            count = max(map(len, pools.values()), default=1)
+            return [{name: pool[i % len(pool)] for name, pool in pools.items()} for i in range(count)]
+        case Union(branches):
+            return [Branch(i, one) for i, branch in enumerate(branches) for one in cover(branch, rng)]
+        case Array(items):
+            return [[], cover(items, rng)]
+        case Map(values):
+            return [{}, {f"k{i}": one for i, one in enumerate(cover(values, rng))}]
+        case Enum(symbols=symbols):
+            return list(symbols)
+        case Fixed(size=size):
+            decimal = logical_type(declared)
+            return [(10**decimal.precision - 1).to_bytes(size, "big")] if decimal else [bytes(range(size))]
+        case Primitive():
+            return _primitives(declared, rng)
+    raise TypeError(declared)
+
+
+def _primitives(declared: Primitive, rng: random.Random) -> list[Any]:
+    unit = logical_type(declared)
+    if unit is None:
+        return {
+            "null": [None],
+            "boolean": [True],
+            "int": [2**24 + 1, -1, rng.randrange(-(2**31), 2**31)],
+            "long": [2**53 + 1, -1, rng.randrange(-(2**63), 2**63)],
+            "float": [1.5],
+            "double": [1e300, rng.random()],
+            "bytes": [b"\xff\x00", b"ab", rng.randbytes(3)],
+            "string": ["", "é", "x\n"],
+        }[declared.name]
+    if unit.name == "decimal":
+        values = [10**unit.precision - 1, -1, rng.randrange(10**unit.precision)]
+        return [one.to_bytes(4, "big", signed=True) for one in values]
+    if unit.name == "uuid":
+        return [str(uuid.UUID(int=rng.getrandbits(128)))]
+    day = {"date": 30_000, "time-millis": 86_400_000, "time-micros": 86_400_000_000}
+    return [rng.randrange(day.get(unit.name, 2_000_000_000_000))]
+
+
+def write(declared: Type, value: Any) -> bytes:
+    """Write a datum in Avro's binary encoding."""
+    match declared:
+        case Record(fields=fields):
+            return b"".join(write(one.type, value[one.name]) for one in fields)
+        case Union(branches):
+            return _long(value.index) + write(branches[value.index], value.value)
+        case Array(items):
+            return (_long(len(value)) + b"".join(write(items, one) for one in value) if value else b"") + b"\0"
+        case Map(values):
+            entries = b"".join(_text(name.encode()) + write(values, one) for name, one in value.items())
+            return (_long(len(value)) + entries if value else b"") + b"\0"
+        case Enum(symbols=symbols):
+            return _long(symbols.index(value))
+        case Fixed():
+            return bytes(value)
+        case Primitive(name):
+            writers = {
+                "null": lambda _: b"",
+                "boolean": lambda one: bytes([one]),
+                "int": _long,
+                "long": _long,
+                "float": lambda one: struct.pack("<f", one),
+                "double": lambda one: struct.pack("<d", one),
+                "bytes": _text,
+                "string": lambda one: _text(one.encode()),
+            }
+            return writers[name](value)
+    raise TypeError(declared)
+
+
+def _text(raw: bytes) -> bytes:
+    return _long(len(raw)) + raw
+
+
+def _long(number: int) -> bytes:
+    left = (number << 1) ^ (number >> 63)
+    made = bytearray()
+    while left > 0x7F:
+        made.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes([*made, left])
+
+
+# What a reader should make of it
+
+
+def expected(step: Step, value: Any, *, by_writer: bool = False, raw: bool = False) -> Any:
+    """Give what the steps of a resolution make of a datum, with logical types of the reader's.
+
+    With `by_writer` those of the writer's, with `raw` defaults as they stand in the schema's JSON.
+    """
+
+    def go(below: Step, one: Any) -> Any:
+        return expected(below, one, by_writer=by_writer, raw=raw)
+
+    match step:
+        case ReadPrimitive(writer, reader):
+            if by_writer and logical_type(writer):
+                return meaning(writer, value)
+            return meaning(reader, promoted(writer.name, reader.name, value))
+        case ReadFixed() | ReadEnum():
+            return value
+        case ReadArray(items):
+            return [go(items, one) for one in value]
+        case ReadMap(values):
+            return {name: go(values, one) for name, one in value.items()}
+        case ReadUnion(branches):
+            return go(branches[value.index], value.value)
+        case ReadRecord(_, fields, defaults):
+            made = {into.name: go(one, value[was.name]) for one, was, into in fields if into is not None}
+            return made | {one.name: one.default if raw else default_value(one.type, one.default) for one in defaults}
+    raise TypeError(step)
+
+
+def promoted(writer: str, reader: str, value: Any) -> Any:
+    """Give a value as the type it is promoted to."""
+    if reader in ("float", "double") and writer in ("int", "long"):
+        return float(value)
+    if (writer, reader) == ("string", "bytes"):
+        return value.encode()
+    if (writer, reader) == ("bytes", "string"):
+        return value.decode()
+    return value
+
+
+def meaning(declared: Primitive | Fixed, value: Any) -> Any:
+    """Give what the logical type makes of a value."""
+    unit = logical_type(declared)
+    if unit is None or unit.name == "duration":
+        return value
+    if unit.name == "decimal":
+        return Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-unit.scale)
+    if unit.name == "uuid":
+        return uuid.UUID(value)
+    if unit.name == "date":
+        return EPOCH.date() + dt.timedelta(days=value)
+    since = dt.timedelta(**{"milliseconds" if unit.name.endswith("millis") else "microseconds": value})
+    if unit.name.startswith("time-"):
+        return (EPOCH + since).time()
+    return (EPOCH + since).replace(tzinfo=None) if unit.name.startswith("local-") else EPOCH + since
+
+
+def default_value(declared: Type, default: Any) -> Any:
+    """Give the value that a default in a schema's JSON stands for."""
+    match declared:
+        case Union(branches):
+            return default_value(branches[0], default)
+        case Record(fields=fields):
+            return {one.name: default_value(one.type, default.get(one.name, one.default)) for one in fields}
+        case Array(items):
+            return [default_value(items, one) for one in default]
+        case Map(values):
+            return {name: default_value(values, one) for name, one in default.items()}
+        case Fixed() | Primitive("bytes"):
+            return meaning(declared, default.encode("latin-1"))
+        case Primitive():
+            return meaning(declared, default)
+        case Enum():
+            return default
+    raise TypeError(declared)
+
+
+def is_same(left: Any, right: Any) -> bool:
+    """Compare two values; integers beyond a float's digits are what the float holds, a decimal in a fixed its bytes."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(is_same(left[name], right[name]) for name in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(is_same, left, right))
+    if isinstance(left, bytes) and isinstance(right, Decimal):
+        return int.from_bytes(left, "big", signed=True) == int("".join(map(str, right.as_tuple().digits)))
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=1e-6)
+    return type(left) is type(right) and left == right

@@ -1,0 +1,42 @@
+"""Times without a zone: text, and counted, until somebody says whose they are."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo
+
+import pytest
+from messages import shop_canal
+
+from cdcavro.changes import to_changes
+from cdcavro.transcoding import Transcoder
+from cdcavro.zones import unzoned
+
+SHAREPLEX = '{"meta":{"op":"ins","time":"2020-10-25T02:30:00","posttime":"2020-10-25T04:00:00"},"data":{"id":1}}'
+CANAL = (
+    '{"type":"UPDATE","id":1,"mysqlType":{"at":"timestamp","dt":"datetime"},'
+    '"data":[{"at":"2020-10-25 02:30:00","dt":"2020-10-25 02:30:00"}],"old":[{"at":"0000-00-00 00:00:00"}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("zone", "counts"),
+    [
+        (None, (2, 1)),
+        (ZoneInfo("Asia/Shanghai"), (0, 0)),
+        # Berlin has half past two twice on that day.
+        (ZoneInfo("Europe/Berlin"), (1, 1)),
+    ],
+)
+def test_times_without_a_zone_stay_text_and_are_counted(zone, counts):
+    """SharePlex's own times and TIMESTAMP columns; a zero date is no time, and DATETIME is local by its meaning."""
+    found = (unzoned(to_changes(SHAREPLEX, "oms_shareplex", zone=zone)), unzoned(to_changes(CANAL, "canal", zone=zone)))
+    assert found == counts
+
+
+def test_a_transcoder_counts_them_over_its_stream():
+    """With the zone none is left."""
+    for zone, count in ((None, 227), (ZoneInfo("UTC"), 0)):
+        transcoder = Transcoder("canal", "oms_canal", zone=zone)
+        for text in shop_canal():
+            list(transcoder.add(text))
+        assert transcoder.unzoned == count
