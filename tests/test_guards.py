@@ -52,6 +52,7 @@ LAYERS = (
     "statements",
     "comparison",
     "change",
+    "batches",
     "halves",
     "order",
     "values",
