@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro import pointers
-from cdcavro.batches import batches, is_whole
+from cdcavro.batches import batches, check_repeated, is_whole
 from cdcavro.change import Change, replace
 from cdcavro.comparison import ABSENT, differences
 from cdcavro.errors import MessageError
@@ -30,6 +30,8 @@ def to_changes(message: bytes | str, format: str, *, zone: tzinfo | None = None)
     """Give the changes of a message: one for each row that it holds, or one for anything else.
 
     `zone` is that of the source: times that come as text without a zone are instants only with it.
+    Every row carries what its message says of all rows: a message of which that would make far more
+    than it is (4 MiB and 64 times its length) is refused.
     Raises `UnknownFormatError`, `TextError`, `StructureError`.
 
     >>> to_changes('{"meta":{"op":"del"},"data":{"id":7}}', "oms_shareplex")[0].before
@@ -37,7 +39,9 @@ def to_changes(message: bytes | str, format: str, *, zone: tzinfo | None = None)
     """
     record = get_format(format).parse(message)
     try:
-        return complete(MODULES[format].to_changes(record, zone), record, format, zone)
+        changes = MODULES[format].to_changes(record, zone)
+        check_repeated(changes, len(message))
+        return complete(changes, record, format, zone)
     except MessageError as error:
         error.format = format
         raise

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from roundtrip import exact
+from roundtrip import error_of, exact
 
 from cdcavro.change import Change, Place, replace
 from cdcavro.changes import from_changes, to_changes
@@ -86,3 +88,45 @@ def test_members_of_a_change_that_has_no_message_any_more_are_not_put_in():
     """A change may be made of another."""
     (change,) = to_changes('{"recordType":"INSERT","zz":1}', "oms_default")
     assert from_changes([replace(change, op="TRANSACTION_BEGIN", operation=None)], "oms_default") == []
+
+
+@pytest.mark.parametrize("format", ["oms_canal", "canal"])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"mysqlType": {f"c{i}": "int" for i in range(2000)}},
+        {"sqlType": {f"c{i}": 4 for i in range(2000)}},
+        {"mysqlType": {"a": "x" * 50_000}},
+        {"sql": "x" * 50_000},
+        {"pkNames": ["abcdef"] * 7_000},
+        {"pkNames": [""] * 20_000},
+        {"table": "x" * 50_000},
+    ],
+)
+def test_rows_that_would_repeat_far_more_than_came_are_refused(format, facts):
+    """2,000 rows that each carry 2,000 columns would be a thousand times the message."""
+    text = json.dumps({"type": "INSERT", "data": [{"a": "1"}] * 2_000, **facts})
+    most = 4 * 1024 * 1024 + 64 * len(text)
+    message = error_of(to_changes, text, format)
+    expected = (
+        f"{format}: $: expected at most {most} characters of what 2000 rows have in common, once for each row, got "
+    )
+    assert message.startswith(expected)
+    assert int(message.removeprefix(expected)) > most
+
+
+@pytest.mark.parametrize(
+    ("count", "row", "types"),
+    [
+        (40, {f"column_{i}": "1" for i in range(4096)}, {f"column_{i}": "varchar(255)" for i in range(4096)}),
+        (1_600, {"a": "1"}, {"a": "enum(" + ",".join(f"'country {i}'" for i in range(250)) + ")"}),
+        (20_000, {"id": "1", "v": "2"}, {"id": "bigint(20) unsigned", "v": "decimal(65,30)"}),
+        (1, {"a": "1"}, {f"c{i}": "int" for i in range(20_000)}),
+    ],
+)
+def test_rows_of_real_tables_are_taken(count, row, types):
+    """The widest table there may be, an ENUM of all countries in as many rows as fit an event, a large batch."""
+    text = json.dumps({"type": "INSERT", "mysqlType": types, "data": [row] * count})
+    changes = to_changes(text, "oms_canal")
+    assert len(changes) == count
+    assert all(len(change.columns) == len(types) for change in changes[:3])
