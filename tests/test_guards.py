@@ -60,6 +60,7 @@ LAYERS = (
     "ddl",
     "comparison",
     "change",
+    "batches",
     "halves",
     "order",
     "values",
