@@ -73,6 +73,7 @@ LAYERS = (
     "convert",
     "changes",
     "zones",
+    "joining",
     "catalog",
     "columns",
     "tables",
