@@ -10,27 +10,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro import pointers
+from cdcavro.batches import batches, check_repeated, is_whole
 from cdcavro.change import Change, replace
 from cdcavro.comparison import ABSENT, differences
 from cdcavro.errors import MessageError, StructureError
 from cdcavro.formats import MODULES, get_format
+from cdcavro.formats.oms_canal import OLD_ROWS, ROWS
 from cdcavro.halves import HALVED
 from cdcavro.instants import check_zone
 from cdcavro.text import render
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import tzinfo
 
 WHOLE: Final = ""
+_ROWS: Final = frozenset({ROWS, OLD_ROWS})
 
 
 def to_changes(message: bytes | str, format: str, *, zone: tzinfo | None = None) -> list[Change]:
     """Give the changes of a message: one for each row that it holds, or one for anything else.
 
     `zone` is that of the source, a `zoneinfo.ZoneInfo`: times that come as text without a zone are
-    instants only with it. Raises `UnknownFormatError`, `TextError`, `StructureError`, `TypeError` for a
-    `zone` that is none.
+    instants only with it. Every row carries what its message says of all rows: a message of which that
+    would make far more than it is (4 MiB and 64 times its length) is refused.
+    Raises `UnknownFormatError`, `TextError`, `StructureError`, `TypeError` for a `zone` that is none.
 
     >>> to_changes('{"meta":{"op":"del"},"data":{"id":7}}', "oms_shareplex")[0].before
     {'id': 7}
@@ -38,7 +42,9 @@ def to_changes(message: bytes | str, format: str, *, zone: tzinfo | None = None)
     check_zone(zone)
     record = get_format(format).parse(message)
     try:
-        return complete(MODULES[format].to_changes(record, zone), record, format, zone)
+        changes = MODULES[format].to_changes(record, zone)
+        check_repeated(changes, len(message))
+        return complete(changes, record, format, zone)
     except MessageError as error:
         error.format = format
         raise
@@ -57,6 +63,8 @@ def complete(changes: list[Change], record: Any, format: str, zone: tzinfo | Non
 def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None = None) -> list[bytes]:
     """Give the messages of changes as UTF-8 JSON text; changes that the format has no message for give none.
 
+    Rows that came in one message are one message again, as far as they are here and follow each other.
+    `members` belong to the first row; those that tell of the rows are put in only if no row is missing.
     Raises `UnknownFormatError`; `StructureError` for the half of an update, unless the format has halves:
     `cdcavro.halves.join_halves` joins them; `PayloadError` for `members` that do not fit their change;
     `TypeError` for a `zone` that is none.
@@ -72,19 +80,30 @@ def records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) 
     """Give the messages of changes as JSON values. Raises as `from_changes`."""
     get_format(format)
     found: list[Any] = []
-    for group in _groups(changes):
-        if group[0].half is not None and format not in HALVED:
+    for rows in batches(changes):
+        if rows[0].half is not None and format not in HALVED:
             expected = f"both halves of the update, joined, for {format}"
-            raise StructureError(expected, f"the {group[0].half} half alone", format=group[0].source.format)
-        made = MODULES[format].from_changes(group, zone)
-        members = group[0].members
-        if members and group[0].source.format == format:
-            if WHOLE in members:
-                made = [get_format(format).parse(members[WHOLE])]
-            else:
-                pointers.apply(made[0], members)
+            raise StructureError(expected, f"the {rows[0].half} half alone", format=rows[0].source.format)
+        made = MODULES[format].from_changes(rows, zone)
+        members = _applicable(rows) if rows[0].source.format == format else {}
+        if WHOLE in members:
+            made = [get_format(format).parse(members[WHOLE])]
+        elif members and made:
+            pointers.apply(made[0], members)
         found += made
     return found
+
+
+def _applicable(rows: Sequence[Change]) -> Mapping[str, str]:
+    """Give the members of a message that rows of it still have; those that tell of its rows only if all are there."""
+    members = rows[0].members or {}
+    if is_whole(rows):
+        return members
+    return {pointer: text for pointer, text in members.items() if not _tells_of_rows(pointer)}
+
+
+def _tells_of_rows(pointer: str) -> bool:
+    return pointer == WHOLE or pointer.split("/", 2)[1] in _ROWS
 
 
 def _members(bare: list[Any], record: Any) -> dict[str, str]:
@@ -93,15 +112,3 @@ def _members(bare: list[Any], record: Any) -> dict[str, str]:
     return {
         pointer: "" if came is ABSENT else render(came).decode() for pointer, _, came in differences(bare[0], record)
     }
-
-
-def _groups(changes: Sequence[Change]) -> list[list[Change]]:
-    """Put the changes that came in one message together."""
-    groups: list[list[Change]] = []
-    for change in changes:
-        last = groups[-1][-1] if groups else None
-        if last is not None and change.row and (change.row, change.rows) == (last.row + 1, last.rows):
-            groups[-1].append(change)
-        else:
-            groups.append([change])
-    return groups

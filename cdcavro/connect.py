@@ -36,7 +36,14 @@ if TYPE_CHECKING:
 
 _SPELLED: Final = re.compile(r"([\w.]+)(?:\(([^()]*)\))?", re.ASCII)
 _PLAIN: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.([0-9]+))?", re.ASCII)
-# Python refuses to print longer integers, and takes long for those.
+_PARAMETER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+_REMEMBERED: Final = 1_000
+# What a schema claims must not cost more than what came: lengths are those of the databases, padding is bounded.
+_MAX_BIT: Final = 64
+_MAX_PADDED: Final = 8 * 1024
+_MAX_PRECISION: Final = 9
+# Python refuses to read and print longer integers, and takes long for those.
+_MAX_DIGITS: Final = 4_300
 _MAX_UNSCALED: Final = 1024
 _MAX_SCALE: Final = 4096
 _NUMBERS: Final = (int, float, ExactNumber)
@@ -72,23 +79,35 @@ def send_value(value: Any, codec: Codec | None) -> Any:
     return value if sent is None else sent
 
 
-@lru_cache(maxsize=4096)
 def codec_of(declared: str | None, connector: str | None = None, decimals: str = "precise") -> Codec | None:
     """Give the codec of a column's type; None where values are sent as they are, or the type is not known.
 
     `decimals` says how a MySQL DECIMAL is sent: "precise" (base64 of the unscaled number) or "string".
+    A type with a length, precision or scale beyond what databases have is not known.
     """
-    found = _SPELLED.fullmatch(declared or "")
+    find = _remembered if len(declared or "") <= _REMEMBERED else _found
+    return find(declared or "", connector in _MYSQL, decimals)
+
+
+def _found(declared: str, is_mysql: bool, decimals: str) -> Codec | None:  # noqa: FBT001  cached by place
+    found = _SPELLED.fullmatch(declared)
     if found is not None and found[1] in _SEMANTIC:
         parameters = dict(one.partition("=")[::2] for one in (found[2] or "").split(",") if "=" in one)
-        return _SEMANTIC[found[1]]({name: int(text) for name, text in parameters.items() if text.isdecimal()})
-    if connector not in _MYSQL or not declared:
+        if not all(map(_PARAMETER.fullmatch, parameters.values())):
+            return None
+        return _SEMANTIC[found[1]]({name: int(text) for name, text in parameters.items()})
+    if not is_mysql or not declared:
         return None
     own = declared_type(declared)
+    if "(" in declared and not own.arguments and not own.members:
+        return None
     if decimals == "string" and own.name in _DECIMALS:
         return Codec(_read_digits, _send_digits)
     way = _DECLARED.get(own.name)
     return None if way is None else way(own)
+
+
+_remembered: Final = lru_cache(maxsize=4096)(_found)
 
 
 def _decimal(scale: int) -> Codec | None:
@@ -110,13 +129,13 @@ def _read_decimal(sent: Any, scale: int) -> int | float | ExactNumber | None:
 def _send_decimal(value: Any, scale: int) -> str | None:
     text = plain_text(value) if type(value) in _NUMBERS else ""
     found = _PLAIN.fullmatch(text)
-    if found is None or len(found[1] or "") != scale or len(text) > 2 * _MAX_UNSCALED + scale:
+    if found is None or len(found[1] or "") != scale or len(text) > _MAX_DIGITS:
         return None
     unscaled = int(text.replace(".", ""))
     if text.startswith("-") and not unscaled:
         return None
     size = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
-    return b64encode(unscaled.to_bytes(size, "big", signed=True)).decode()
+    return b64encode(unscaled.to_bytes(size, "big", signed=True)).decode() if size <= _MAX_UNSCALED else None
 
 
 def _read_digits(sent: Any) -> int | float | ExactNumber | None:
@@ -141,16 +160,24 @@ def _send_scaled(value: Any) -> dict[str, Any] | None:
     return None if sent is None else {"scale": scale, "value": sent}
 
 
-def _time(digits: int, precision: int | None = None) -> Codec:
+def _time(digits: int, precision: int | None = None) -> Codec | None:
+    if not _is_precision(precision):
+        return None
     return Codec(partial(time_text, digits=digits, precision=precision), partial(time_count, digits=digits))
 
 
-def _local(digits: int, precision: int | None = None) -> Codec:
+def _local(digits: int, precision: int | None = None) -> Codec | None:
+    if not _is_precision(precision):
+        return None
     return Codec(partial(local_text, digits=digits, precision=precision), partial(local_count, digits=digits))
 
 
-def _instant(precision: int | None = None) -> Codec:
-    return Codec(seconds_text, partial(instant_text, precision=precision))
+def _instant(precision: int | None = None) -> Codec | None:
+    return Codec(seconds_text, partial(instant_text, precision=precision)) if _is_precision(precision) else None
+
+
+def _is_precision(digits: int | None) -> bool:
+    return digits is None or digits <= _MAX_PRECISION
 
 
 def _bits(length: int | None) -> Codec:
@@ -160,10 +187,10 @@ def _bits(length: int | None) -> Codec:
 def _read_bits(sent: Any, length: int | None) -> str | None:
     if type(sent) is bool:
         return b64encode(bytes([sent])).decode() if length == 1 else None
-    raw = bytes_of(sent)
-    if raw is None or (length is not None and len(raw) > -(-length // 8)):
+    raw, size = bytes_of(sent), -(-(length or 0) // 8)
+    if raw is None or (length is not None and len(raw) > size) or len(raw) < size > _MAX_PADDED:
         return None
-    return b64encode(raw[::-1].rjust(-(-(length or 0) // 8), b"\0")).decode()
+    return b64encode(raw[::-1].rjust(size, b"\0")).decode()
 
 
 def _send_bits(value: Any, length: int | None) -> str | bool | None:
@@ -233,6 +260,6 @@ _DECLARED: Final[dict[str, Callable[[Declared], Codec | None]]] = {
     "TIME": lambda own: _time(6, _first(own, 0)),
     "DATETIME": lambda own: _local(3 if _first(own, 0) <= _MILLISECONDS else 6, _first(own, 0)),
     "TIMESTAMP": lambda own: _instant(_first(own, 0)),
-    "BIT": lambda own: _bits(_first(own, 1)),
+    "BIT": lambda own: _bits(_first(own, 1)) if _first(own, 1) <= _MAX_BIT else None,
     "ENUM": lambda _: Codec(_read_label, _send_label),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import DDL, Change, Row, replace
+from cdcavro.change import DDL, Change, Row, replace, spelled
 from cdcavro.connect import codec_of, send_value
 from cdcavro.instants import MILLISECOND
 from cdcavro.members import given
@@ -76,7 +76,7 @@ def _row(change: Change) -> dict[str, Any]:
         "before": _sent(change, change.before),
         "after": _sent(change, change.after),
         "source": _source(change),
-        "op": change.operation if is_own(change) else _LETTERS.get(change.op),
+        "op": spelled(change, OWN, _LETTERS),
         **_times(change.system_time),
         "transaction": _block(change),
     }

@@ -18,10 +18,11 @@ Identity = tuple[Source, tuple[int, ...] | None]
 class Halves:
     """Joins halves as they come, in any order; everything else passes through.
 
-    At most 10,000 halves wait for their other half, so that memory is bounded.
+    At most `most` halves wait for their other half, by default 10,000, so that memory is bounded.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, most: int = PENDING) -> None:
+        self._most = most
         self._waiting: dict[Identity, Change] = {}
 
     def add(self, change: Change) -> Iterator[Change]:
@@ -38,8 +39,8 @@ class Halves:
         identity = identity_of(change)
         other = self._waiting.get(identity)
         if other is None:
-            if len(self._waiting) >= PENDING:
-                expected = f"at most {PENDING} halves without their other half"
+            if len(self._waiting) >= self._most:
+                expected = f"at most {self._most} halves without their other half"
                 raise StructureError(expected, "one more", format=change.source.format)
             self._waiting[identity] = change
             return
@@ -48,6 +49,10 @@ class Halves:
             raise StructureError("the other half of the update", found, format=change.source.format)
         del self._waiting[identity]
         yield join(other, change)
+
+    def take(self, identity: Identity) -> Change:
+        """Give a half that waits, which waits no longer. Raises `KeyError` for one that does not wait."""
+        return self._waiting.pop(identity)
 
     def waiting(self) -> list[Change]:
         """Give the halves that wait, as they are."""
@@ -87,6 +92,6 @@ def join_halves(changes: Iterable[Change]) -> Iterator[Change]:
 
 
 def join(one: Change, other: Change) -> Change:
-    """Join two halves of an update into one change; what belongs to the message is that of the second half."""
+    """Join two halves of an update into one change; what belongs to the message is that of the AFTER half."""
     before, after = (one, other) if one.half == "BEFORE" else (other, one)
-    return replace(other, op="UPDATE", half=None, operation=None, before=before.before, after=after.after, members=None)
+    return replace(after, op="UPDATE", half=None, operation=None, before=before.before, after=after.after, members=None)

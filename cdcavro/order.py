@@ -50,17 +50,16 @@ def _arrival(change: Change) -> tuple[Any, ...]:
 def split_key_change(change: Change) -> list[Change]:
     """Give an update that changed the primary key as a delete and an insert; any other change as it is.
 
-    A merge by key needs them so; Debezium sends them so, Canal does not.
+    A merge by key needs them so; Debezium sends them so, Canal does not. Both are spelled as their
+    format spells a delete and an insert, and neither has `members`: those tell of the one message.
     """
     before, after = change.before, change.after
     if change.op != "UPDATE" or not change.key or before is None or after is None:
         return [change]
     if all(same(before.get(name), after.get(name)) for name in change.key):
         return [change]
-    return [
-        replace(change, op="DELETE", after=None, changed=None),
-        replace(change, op="INSERT", before=None, changed=None),
-    ]
+    bare = replace(change, operation=None, changed=None, members=None)
+    return [replace(bare, op="DELETE", after=None), replace(bare, op="INSERT", before=None)]
 
 
 def shard(change: Change, count: int, *, choose: Callable[[int], int] = random.randrange) -> int:

@@ -14,16 +14,19 @@ from cdcavro.change import Change, replace
 from cdcavro.changes import records, to_changes
 from cdcavro.comparison import ABSENT, differences
 from cdcavro.envelopes import with_sent_values
-from cdcavro.errors import StructureError, json_path
+from cdcavro.errors import MessageError, StructureError, json_path
 from cdcavro.formats import datahub_tuple, get_format
-from cdcavro.halves import HALVED, Halves, Identity, alone, identity_of
+from cdcavro.halves import HALVED, Halves
 from cdcavro.instants import check_zone
+from cdcavro.joining import Joined, Joiner
 from cdcavro.text import parse, render
 from cdcavro.zones import unzoned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import tzinfo
+
+    from cdcavro.joining import Message
 
 SAME_VALUE: Final = "the same value in another form"
 
@@ -67,7 +70,7 @@ def transcode(message: bytes | str, source: str, target: str, *, zone: tzinfo | 
     [Loss(path='$.meta.size', value='3', reason='oms_canal has no place for it', message=0)]
     """
     transcoder = Transcoder(source, target, zone=zone)
-    made = [*transcoder.add(message), *(one.result() for one in transcoder.finish())]
+    made = [outcome.result() for outcome in (*transcoder.add(message), *transcoder.finish())]
     return Transcoded([text for one in made for text in one.texts], [loss for one in made for loss in one.losses])
 
 
@@ -91,48 +94,41 @@ class Transcoder:
         check_zone(zone)
         self._source, self._target, self._zone = source, target, zone
         self._catalog = Catalog(decimals=decimals)
-        self._halves = Halves()
-        self._waiting: dict[Identity, tuple[int, bytes | str]] = {}
+        # Where the target has halves too, those that are known to be some stay as they are.
+        self._joiner = Joiner(passes_stated=target in HALVED)
         self._count = 0
         self.unzoned = 0
 
-    def add(self, message: bytes | str, number: int | None = None) -> Iterator[Transcoded]:
-        """Give what is complete with this message; a half waits for the other.
+    def add(self, message: bytes | str, number: int | None = None) -> list[Outcome]:
+        """Give what is complete with this message, and the halves that are refused; a half may wait for the other.
 
-        `number` is what losses call the message; by default messages are counted from 0. Raises
-        `TextError`, `StructureError`.
+        See `joining.Joiner` for how long. `number` is what losses and outcomes call the message; by
+        default messages are counted from 0. Raises `TextError`, `StructureError` for a message that is
+        none of the source's format.
         """
         number = self._count if number is None else number
         self._count += 1
         changes = list(map(self._catalog.add, to_changes(message, self._source, zone=self._zone)))
-        if self._source != self._target:
-            self.unzoned += unzoned(changes)
+        if self._source == self._target:
+            return [Outcome(((number, message),), Transcoded([render(parse(message))], []))]
+        self.unzoned += unzoned(changes)
         if self._target == datahub_tuple.FORMAT.name and self._source not in HALVED:
             changes = [_numbered(change, self._count) for change in changes]
-        if self._target in HALVED or changes[0].half is None:
-            yield self._made([(number, message)], changes)
-            return
-        identity = identity_of(changes[0])
-        joined = list(self._halves.add(changes[0]))
-        if joined:
-            yield self._made([self._waiting.pop(identity), (number, message)], joined)
-        else:
-            self._waiting[identity] = (number, message)
+        return list(map(self._outcome, self._joiner.add(changes, number, message)))
 
-    def finish(self) -> Iterator[Outcome]:
+    def finish(self) -> list[Outcome]:
         """Give an outcome for each half that waits: what it is alone, or its error."""
-        for change in self._halves.waiting():
-            number, message = self._waiting[identity_of(change)]
-            try:
-                made = self._made([(number, message)], [alone(change)])
-            except StructureError as error:
-                yield Outcome(number, message, None, error)
-            else:
-                yield Outcome(number, message, made, None)
+        return list(map(self._outcome, self._joiner.finish()))
+
+    def _outcome(self, joined: Joined) -> Outcome:
+        if joined.error is not None:
+            return Outcome(joined.messages, None, joined.error)
+        try:
+            return Outcome(joined.messages, self._made(joined.messages, joined.changes))
+        except MessageError as error:
+            return Outcome(joined.messages, None, error)
 
     def _made(self, messages: Sequence[tuple[int, bytes | str]], changes: Sequence[Change]) -> Transcoded:
-        if self._source == self._target:
-            return Transcoded([render(parse(message)) for _, message in messages], [])
         made = records([replace(change, members=None) for change in changes], self._target, self._zone)
         texts = [render(record) for record in made]
         read = list(_read_back(texts, self._target, self._zone))
@@ -148,15 +144,18 @@ class Transcoder:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a half at the end of a stream: its number and text, and what it gave or its error."""
+    """What became of a message, or of the two that are the halves of an update.
 
-    message: int
-    text: bytes | str
+    Attributes: `messages`, number and text of each, that of the BEFORE half first; `made`, what they
+    gave, None if they are refused; `error`, why they are.
+    """
+
+    messages: tuple[Message, ...]
     made: Transcoded | None
-    error: StructureError | None
+    error: MessageError | None = None
 
     def result(self) -> Transcoded:
-        """Give what the message gave. Raises its error."""
+        """Give what the messages gave. Raises their error."""
         if self.made is None:
             raise self.error or StructureError("a message", "none")
         return self.made

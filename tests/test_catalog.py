@@ -110,6 +110,18 @@ def test_a_later_statement_changes_how_values_are_read():
     assert catalog.add(change(row("t", {"id": 1, "p": "AkY="}))).after == {"id": 1, "p": 0.582}
 
 
+@pytest.mark.parametrize("type", ["TIME", "DATETIME", "TIMESTAMP", "BIT"])
+@pytest.mark.parametrize("length", [999_999_999, 2_000_000_000])
+def test_a_column_of_absurd_length_has_its_values_as_they_were_sent(type, length):
+    """A table change may claim what it likes: nothing is filled up to it."""
+    made = json.loads(statement("CREATE TABLE t", ("CREATE", "t", {"x": type})))
+    made["tableChanges"][0]["table"]["columns"][0]["length"] = length
+    catalog = Catalog()
+    catalog.add(change(json.dumps(made)))
+    for sent in (5, "AQ==", "2024-01-01T00:00:00Z"):
+        assert catalog.add(change(row("t", {"x": sent}))).after == {"x": sent}
+
+
 def test_the_key_of_a_value_alone_is_that_of_its_table():
     """A value alone does not say it; it comes back alone all the same."""
     catalog = Catalog()

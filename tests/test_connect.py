@@ -343,3 +343,45 @@ def test_every_count_of_microseconds_is_its_text(count, precision):
     ):
         codec = codec_of(declared, "mysql")
         assert send_value(read_value(count, codec), codec) == count
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        *(
+            f"{DATA}Bits(length={length})"
+            for length in ("99999999999", "8000000000", "9" * 30, "65537", "83886080", "٣")
+        ),
+        *(f"{CONNECT}Decimal(scale={scale})" for scale in ("4097", "9" * 10, "9" * 5000, "-2", "x")),
+        *(f"BIT({length})" for length in (65, 2_000_000_000, 999_999_999)),
+        *(f"{name}({digits})" for name in ("TIME", "DATETIME", "TIMESTAMP") for digits in (10, 999_999_999)),
+        "DECIMAL(9,4097)",
+        "DECIMAL(1234567890,2)",
+    ],
+)
+@pytest.mark.parametrize("sent", ["AQ==", 5, "2024-01-01T00:00:00Z"])
+def test_a_type_of_absurd_size_is_not_known(declared, sent):
+    """A schema may claim what it likes: nothing is filled up to it, and the value stays as it was sent."""
+    assert same(read_value(sent, codec_of(declared, "mysql")), sent)
+
+
+def test_long_bits_that_came_whole_are_read():
+    """PostgreSQL has bit strings of up to 83,886,080 bits; only as many bytes are made as came."""
+    codec = codec_of(f"{DATA}Bits(length=65544)")
+    sent = b64encode(b"\1" + bytes(8192)).decode()
+    assert read_value(sent, codec) == b64encode(bytes(8192) + b"\1").decode()
+    assert send_value(read_value(sent, codec), codec) == sent
+
+
+@pytest.mark.parametrize("declared", [f"{CONNECT}Decimal(scale=4096)", f"{DATA}VariableScaleDecimal"])
+def test_a_number_of_thousands_of_digits_is_not_sent_as_a_decimal(declared):
+    """Python does not read an integer of more than 4,300 digits."""
+    value = ExactNumber("1" * 1_000 + "." + "1" * 4_096)
+    assert send_value(value, codec_of(declared)) is value
+
+
+def test_types_of_any_length_are_taken_and_long_ones_not_kept():
+    """What messages claim takes no lasting memory."""
+    declared = "ENUM('" + "x" * 100_000 + "')"
+    assert codec_of(declared, "mysql") is not codec_of(declared, "mysql")
+    assert codec_of("ENUM('x')", "mysql") is codec_of("ENUM('x')", "mysql")

@@ -479,3 +479,14 @@ def test_marks_and_heartbeats_of_another_format():
 def test_what_debezium_has_no_message_for_gives_none(op):
     """Nothing is invented."""
     assert from_changes([Change(op=op)], "debezium") == []
+
+
+@pytest.mark.parametrize("length", ["99999999999", "9" * 30, "9" * 5000])
+def test_an_embedded_schema_of_absurd_size_does_no_harm(length):
+    """The value stays as it was sent, and the message comes back whole."""
+    column = {"type": "bytes", "name": "io.debezium.data.Bits", "parameters": {"length": length}, "field": "b"}
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": [column], "field": "after"}]}
+    text = json.dumps({"schema": schema, "payload": {"op": "c", "after": {"b": "AQ=="}}})
+    (found,) = to_changes(text, "debezium")
+    assert found.after == {"b": "AQ=="}
+    assert [exact(back) for back in from_changes([found], "debezium")] == [exact(text)]

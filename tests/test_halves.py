@@ -36,10 +36,10 @@ def test_a_half_is_a_message_of_a_format_with_halves(format):
 
 @pytest.mark.parametrize("order", [[BEFORE, AFTER], [AFTER, BEFORE]])
 def test_halves_join_in_either_order(order):
-    """The images of both, the rest of the one that came last."""
+    """The images of both, the rest of the AFTER half: so the same change is made whichever came first."""
     (joined,) = join_halves(order)
     assert (joined.op, joined.half, joined.before, joined.after) == ("UPDATE", None, {"a": 1}, {"a": 2})
-    assert joined.event_time == order[1].event_time
+    assert joined.event_time == AFTER.event_time
 
 
 def test_halves_of_different_tables_are_not_joined():

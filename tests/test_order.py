@@ -6,9 +6,11 @@ import random
 
 import pytest
 
-from cdcavro.change import Change, Place, Source, replace
-from cdcavro.changes import to_changes
+import cdcavro
+from cdcavro.change import Change, Place, Row, Source, replace
+from cdcavro.changes import from_changes, to_changes
 from cdcavro.errors import OrderError
+from cdcavro.halves import join_halves
 from cdcavro.order import order_key, shard, split_key_change
 from cdcavro.text import ExactNumber
 
@@ -95,6 +97,50 @@ def test_a_changed_primary_key_is_a_delete_and_an_insert():
     ]
     same = replace(update, before={"id": 2, "a": 0})
     assert split_key_change(same) == [same]
+
+
+UPDATES = {
+    "oms_default": '{"recordType":"UPDATE","prevStruct":{"id":1,"a":1},"postStruct":{"id":2,"a":1}}',
+    "oms_canal": '{"type":"UPDATE","zz":1,"data":[{"id":2,"a":1}],"old":[{"id":1}]}',
+    "canal": '{"type":"UPDATE","gtid":"","data":[{"id":"2","a":"1"}],"old":[{"id":"1"}],"mysqlType":{"id":"int","a":"int"}}',
+    "oms_dataworks": (
+        '{"version":"2.0","payload":{"op":"UPDATE","before":{"data":{"id":1,"a":1}},"after":{"data":{"id":2,"a":1}}}}'
+    ),
+    "oms_shareplex": '{"meta":{"op":"upd"},"key":{"id":1,"a":1},"data":{"id":2}}',
+    "datahub_blob": (
+        '{"payload":{"op":"UPDATE_AFTER","sequenceId":"7",'
+        '"before":{"dataColumn":{"id":1,"a":1}},"after":{"dataColumn":{"id":2,"a":1}}}}'
+    ),
+    "debezium": '{"op":"u","before":{"id":1,"a":1},"after":{"id":2,"a":1}}',
+}
+UPDATES["oms_default_extend_column_type"] = UPDATES["oms_default"]
+TUPLE = (
+    '{"_sequence_id_":"7","_operation_type_":"U","_before_image_":"Y","_after_image_":"N","id":1,"a":1}',
+    '{"_sequence_id_":"7","_operation_type_":"U","_before_image_":"N","_after_image_":"Y","id":2,"a":1}',
+)
+
+
+def key_change(format: str) -> Change:
+    """Give an update of the primary key as it comes in a format."""
+    texts = TUPLE if format == "datahub_tuple" else (UPDATES[format],)
+    (update,) = join_halves(change for text in texts for change in to_changes(text, format))
+    return replace(update, key=("id",))
+
+
+@pytest.mark.parametrize("source", cdcavro.FORMATS)
+@pytest.mark.parametrize("target", cdcavro.FORMATS)
+def test_a_changed_primary_key_is_written_as_a_delete_and_an_insert(source, target):
+    """In every format, also in the one that the update came in."""
+    texts = from_changes(split_key_change(key_change(source)), target)
+    back = [change for text in texts for change in to_changes(text, target)]
+    assert [(one.op, one.half) for one in back] == [("DELETE", None), ("INSERT", None)]
+    assert [one.before and number_texts(one.before) for one in back] == [{"id": "1", "a": "1"}, None]
+    assert [one.after and number_texts(one.after) for one in back] == [None, {"id": "2", "a": "1"}]
+
+
+def number_texts(row: Row) -> dict[str, str]:
+    """Give the values of a row as text: Canal's are."""
+    return {name: str(value) for name, value in row.items()}
 
 
 def test_shards_are_chosen_by_primary_key():

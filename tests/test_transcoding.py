@@ -43,8 +43,8 @@ def after(value: int, number: int) -> str:
 def transcode_all(messages, source: str, target: str, **options: str) -> list[Transcoded]:
     """Transcode a stream to its end."""
     transcoder = Transcoder(source, target, **options)
-    made = [one for message in messages for one in transcoder.add(message)]
-    return made + [one.result() for one in transcoder.finish()]
+    outcomes = [one for message in messages for one in transcoder.add(message)] + transcoder.finish()
+    return [one.result() for one in outcomes]
 
 
 def sent(format: str) -> list[bytes]:
@@ -292,7 +292,7 @@ def test_the_law_holds_where_columns_are_learned_from_the_stream(target):
     """Over all real messages: what differs there and back is what was reported, by path."""
     transcoder = Transcoder("debezium", target)
     for text in shop_debezium():
-        (made,) = transcoder.add(text)
+        made = transcoder.add(text)[0].result()
         back = [parse(one) for other in transcode_all(made.texts, target, "debezium") for one in other.texts]
         found = {json_path(pointer) for one in back for pointer, _, _ in differences(parse(text), one)}
         assert {loss.path for loss in made.losses} == (found if back else {"$"})
@@ -329,40 +329,3 @@ def test_an_unknown_target_is_refused():
     """With a hint."""
     expected = "unknown format 'oms_cana': did you mean oms_canal?"
     assert error_of(transcode, "{}", "oms_default", "oms_cana") == expected
-
-
-@pytest.mark.parametrize(
-    ("halves", "sentence"),
-    [
-        (
-            [before(1, 5), before(2, 5)],
-            "datahub_blob: $: expected the other half of the update, got the BEFORE half twice",
-        ),
-        (
-            [before(1, 5).replace(',"sequenceId":"5"', "")],
-            "datahub_blob: $: expected a number for the halves of an update to share, got none",
-        ),
-    ],
-)
-def test_a_half_that_is_not_taken_is_refused_and_the_one_before_still_waits(halves, sentence):
-    """None is lost: the first half still finds its other half."""
-    transcoder = Transcoder("datahub_blob", "oms_canal")
-    *first, last = halves
-    for half in first:
-        assert list(transcoder.add(half)) == []
-    assert error_of(lambda: list(transcoder.add(last))) == sentence
-    if first:
-        (joined,) = transcoder.add(after(3, 5))
-        assert parse(joined.texts[0])["old"] == [{"id": 1}]
-    assert list(transcoder.finish()) == []
-
-
-def test_more_halves_than_may_wait_are_refused_one_by_one(monkeypatch):
-    """Those that wait are told at the end; memory is bounded."""
-    monkeypatch.setattr("cdcavro.halves.PENDING", 2)
-    transcoder = Transcoder("datahub_blob", "oms_canal")
-    for number in (1, 2):
-        assert list(transcoder.add(before(1, number))) == []
-    expected = "datahub_blob: $: expected at most 2 halves without their other half, got one more"
-    assert error_of(lambda: list(transcoder.add(before(1, 3)))) == expected
-    assert [outcome.message for outcome in transcoder.finish()] == [0, 1]

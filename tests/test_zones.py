@@ -38,5 +38,5 @@ def test_a_transcoder_counts_them_over_its_stream():
     for zone, count in ((None, 227), (ZoneInfo("UTC"), 0)):
         transcoder = Transcoder("canal", "oms_canal", zone=zone)
         for text in shop_canal():
-            list(transcoder.add(text))
+            transcoder.add(text)
         assert transcoder.unzoned == count

@@ -30,7 +30,7 @@ from cdcavro.files import STANDARD, input_size, open_output
 from cdcavro.lines import Line, read_lines, tell_format
 from cdcavro.sniff import AUTO
 from cdcavro.text import to_bytes
-from cdcavro.transcoding import Loss, Transcoded, Transcoder
+from cdcavro.transcoding import Loss, Outcome, Transcoded, Transcoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,16 +111,12 @@ class _Job:
         for line in lines:
             self.read += 1
             try:
-                for made in self._transcoder.add(line.message(), line.number):
-                    self._write(made)
+                outcomes = self._transcoder.add(line.message(), line.number)
             except MessageError as error:
                 self._reject(line, error)
-        for outcome in self._transcoder.finish():
-            if outcome.error is None:
-                self._write(outcome.result())
             else:
-                raw = to_bytes(outcome.text)
-                self._reject(Line(outcome.message, raw, len(raw)), outcome.error)
+                self._take(outcomes)
+        self._take(self._transcoder.finish())
         self._faults.finish()
 
     def report(self) -> None:
@@ -137,6 +133,15 @@ class _Job:
             note(f"lost {count:,} times: {reason}")
         if len(self._reasons) > _REASONS:
             note(f"... and {len(self._reasons) - _REASONS:,} other kinds of losses")
+
+    def _take(self, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes:
+            if outcome.error is None:
+                self._write(outcome.result())
+                continue
+            for number, text in outcome.messages:
+                raw = to_bytes(text)
+                self._reject(Line(number, raw, len(raw)), outcome.error)
 
     def _write(self, made: Transcoded) -> None:
         if not made.texts:

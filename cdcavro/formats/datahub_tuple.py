@@ -112,13 +112,18 @@ def _sequence(change: Change) -> str | None:
 
 
 def _record(change: Change, image: Row, side: str) -> dict[str, Any]:
-    own = change.source.format == FORMAT.name
     metadata = {
         "_sequence_id_": _sequence(change),
-        "_operation_type_": change.operation if own else SPELLINGS.get(change.op),
+        "_operation_type_": _operation(change),
         "_excute_time_": to_count(change.event_time, MILLISECOND),
         "_source_table_": change.source.table,
         "_before_image_": "Y" if side == "BEFORE" else "N",
         "_after_image_": "Y" if side == "AFTER" else "N",
     }
     return image | given(metadata)
+
+
+def _operation(change: Change) -> str | None:
+    """Give the operation as it is spelled; a half that came without one is not known to be of an update."""
+    own = change.source.format == FORMAT.name
+    return change.operation if own and change.half is not None else spelled(change, FORMAT.name, SPELLINGS)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.batches import batches
 from cdcavro.change import DDL, Change, Column, Row, Source, replace, spelled
 from cdcavro.errors import StructureError
 from cdcavro.format import Format
@@ -30,6 +31,9 @@ OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "GTID
 }
 SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "INSERT"}
 BATCHED: Final = frozenset({"canal", "oms_canal"})
+# The members of a message that hold its rows.
+ROWS: Final = "data"
+OLD_ROWS: Final = "old"
 
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
@@ -85,18 +89,7 @@ def _row(whole: Change, row: Row | None, old: Row | None, index: int, count: int
 def records_of(changes: Sequence[Change], format: str) -> list[dict[str, Any]]:
     """Give the messages of the Canal family of changes, column values as they are."""
     wanted = [change for change in changes if spelled(change, format, SPELLINGS) is not None]
-    return [_message(rows, format) for rows in messages(wanted)]
-
-
-def messages(changes: Sequence[Change]) -> list[list[Change]]:
-    """Group the changes that came as rows of one message."""
-    groups: list[list[Change]] = []
-    for change in changes:
-        if change.row and groups and groups[-1][-1].row == change.row - 1 and groups[-1][-1].rows == change.rows:
-            groups[-1].append(change)
-        else:
-            groups.append([change])
-    return groups
+    return [_message(rows, format) for rows in batches(wanted)]
 
 
 def _message(rows: list[Change], format: str) -> dict[str, Any]:
