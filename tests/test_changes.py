@@ -156,36 +156,6 @@ def test_an_old_longer_than_data_is_refused():
     assert error_of(to_changes, text, "oms_canal") == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "format", "expected"),
-    [
-        (
-            '{"type":"INSERT","data":[{"a":1}],"old":[{"a":2}]}',
-            "oms_canal",
-            "oms_canal: $.old[0]: expected no values before the change for INSERT, got some",
-        ),
-        (
-            '{"payload":{"op":"INSERT","before":{"dataColumn":{"a":1}}}}',
-            "datahub_blob",
-            "datahub_blob: $.payload.before: expected no row before the change for INSERT, got some",
-        ),
-        (
-            '{"payload":{"op":"DELETE","after":{"dataColumn":{"a":1}}}}',
-            "datahub_blob",
-            "datahub_blob: $.payload.after: expected no row after the change for DELETE, got some",
-        ),
-        (
-            '{"meta":{"op":"ins"},"key":{"a":1}}',
-            "oms_shareplex",
-            "oms_shareplex: $.key: expected no row before the change for ins, got some",
-        ),
-    ],
-)
-def test_an_image_where_the_operation_has_none_is_refused(text, format, expected):
-    """It is told rather than dropped."""
-    assert error_of(to_changes, text, format) == expected
-
-
 def test_a_shareplex_update_has_its_changed_columns_laid_over_the_key():
     """`key` is the whole row before the change, `data` only what changed; `idx` breaks ties."""
     text = (

@@ -53,6 +53,7 @@ LAYERS = (
     "comparison",
     "change",
     "batches",
+    "images",
     "halves",
     "order",
     "values",

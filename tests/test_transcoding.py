@@ -9,6 +9,7 @@ from messages import goldens, shop_canal, shop_debezium
 from roundtrip import error_of, exact
 
 import cdcavro
+from cdcavro.changes import to_changes
 from cdcavro.comparison import differences
 from cdcavro.errors import StructureError, json_path
 from cdcavro.text import parse
@@ -204,3 +205,23 @@ def test_more_halves_than_may_wait_are_refused_one_by_one(monkeypatch):
     expected = "datahub_blob: $: expected at most 2 halves without their other half, got one more"
     assert error_of(lambda: list(transcoder.add(before(1, 3)))) == expected
     assert [outcome.message for outcome in transcoder.finish()] == [0, 1]
+
+
+@pytest.mark.parametrize("target", cdcavro.FORMATS)
+@pytest.mark.parametrize(
+    "row",
+    [
+        '{"__light_type":{"x":1},"a":1}',
+        '{"__light_type":7,"a":1}',
+        '{"_sequence_id_":{"x":1},"_source_table_":"evil","_excute_time_":"x","a":1}',
+        '{"ddl":"DROP TABLE t"}',
+    ],
+)
+def test_columns_named_like_members_of_a_target_are_no_fault_of_the_message(target, row):
+    """They have no place there, which is a loss."""
+    made = transcode(f'{{"type":"INSERT","es":1000,"data":[{row}]}}', "oms_canal", target)
+    (change,) = to_changes(made.texts[0], target)
+    assert change.source.table is None
+    assert change.op == "INSERT" or change.half == "AFTER"
+    lost = {name for name in exact(row) if name not in change.after}
+    assert {f"$.data[0].{name}" for name in lost} <= {loss.path for loss in made.losses}

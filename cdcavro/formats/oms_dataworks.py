@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change import DDL, Change, Column, Source, spelled
 from cdcavro.format import Format
+from cdcavro.images import check_images
 from cdcavro.instants import MILLISECOND, SECOND, from_count, to_count
 from cdcavro.members import at, given, names_at, string_at, whole_number
 
@@ -56,7 +57,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
         checkpoint_time=from_count(at(payload, "timestamp", "checkpointTime"), SECOND),
         ddl=string_at(payload, "ddl", "text"),
     )
-    return [change]
+    return [check_images(change, "/payload/before", "/payload/after")]
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:

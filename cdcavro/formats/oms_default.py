@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change import DDL, Change, Row, Source, spelled
 from cdcavro.format import Format
+from cdcavro.images import check_images
 from cdcavro.instants import SECOND, from_count, to_count
 from cdcavro.members import at, given, string_at
 from cdcavro.scalars import plain_text
@@ -59,7 +60,7 @@ def change_of(record: dict[str, Any], format: str, before: Row | None, after: Ro
     op = OPERATIONS.get(operation, "OTHER") if operation != "DDL" else statement_kind(ddl or "")
     db_type = string_at(meta, "dbType")
     tenant, database = _database(string_at(meta, "db"), db_type)
-    return Change(
+    change = Change(
         op=op,
         operation=operation,
         source=Source(
@@ -74,6 +75,7 @@ def change_of(record: dict[str, Any], format: str, before: Row | None, after: Ro
         transaction=string_at(meta, "uniqueId"),
         ddl=ddl,
     )
+    return check_images(change, "/prevStruct", "/postStruct")
 
 
 def record_of(change: Change, format: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 Source: OMS data formats, "DefaultExtendColumnType-compatible JSON message format".
 
 * As `oms_default`, with `__light_type` inside the row images: declared types by column. It is not a column.
+* A column of that name in a change of another format has no place here.
 * A DELETE has its types in `prevStruct`; DDL and heartbeats have none and look like `oms_default`'s.
 """
 
@@ -53,6 +54,7 @@ def _columns_only(image: Row | None) -> Row | None:
 
 
 def _typed(image: Row | None, change: Change) -> Row | None:
+    image = _columns_only(image)
     if image is None or change.columns is None or change.ddl is not None:
         return image
     types = {column.name: {"schemaType": column.type} for column in change.columns if column.name is not None}

@@ -17,6 +17,7 @@ from cdcavro.change import Change, Row, Source, spelled
 from cdcavro.errors import StructureError
 from cdcavro.format import Format
 from cdcavro.formats.oms_default import sequence
+from cdcavro.images import check_images
 from cdcavro.instants import from_local, to_local
 from cdcavro.members import at, given, string_at, whole_number
 from cdcavro.text import same
@@ -37,8 +38,8 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
     meta, data, key = record["meta"], record.get("data"), record.get("key")
     operation = string_at(meta, "op") or ""
     op = OPERATIONS.get(operation, "OTHER")
-    if op in ("INSERT", "DELETE") and key:
-        raise StructureError(f"no row before the change for {operation}", "some", pointer="/key")
+    if op == "DELETE" and key is not None:
+        raise StructureError(f"no second row before the change for {operation}", "some", pointer="/key")
     database, dot, table = (string_at(meta, "table") or "").partition(".")
     change = Change(
         op=op,
@@ -54,7 +55,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
         system_time=from_local(at(meta, "posttime"), zone),
         transaction=string_at(meta, "trans"),
     )
-    return [change]
+    return [check_images(change, "/key", "/data")]
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
