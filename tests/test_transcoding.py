@@ -225,3 +225,22 @@ def test_columns_named_like_members_of_a_target_are_no_fault_of_the_message(targ
     assert change.op == "INSERT" or change.half == "AFTER"
     lost = {name for name in exact(row) if name not in change.after}
     assert {f"$.data[0].{name}" for name in lost} <= {loss.path for loss in made.losses}
+
+
+@pytest.mark.parametrize("target", cdcavro.FORMATS)
+@pytest.mark.parametrize("source", ["oms_canal", "canal"])
+def test_a_row_with_the_statement_that_made_it_is_a_row(source, target):
+    """Canal may send both; the statement is no DDL, and its loss is named."""
+    text = '{"type":"INSERT","isDdl":false,"sql":"insert into t values (1)","es":1,"data":[{"id":"1"}]}'
+    made = transcode(text, source, target)
+    (change,) = to_changes(made.texts[0], target)
+    assert (change.op, change.after) == ("UPDATE" if change.half else "INSERT", {"id": "1"})
+    assert (change.ddl is None) == ("$.sql" in {loss.path for loss in made.losses})
+    assert (change.ddl is None) == (target not in ("oms_canal", "canal"))
+
+
+def test_a_heartbeat_with_text_for_a_statement_is_a_heartbeat():
+    """The text does not become an image."""
+    made = transcode('{"type":"MHEARTBEAT","sql":"x","es":1}', "oms_canal", "oms_default")
+    assert to_changes(made.texts[0], "oms_default")[0].op == "HEARTBEAT"
+    assert '"x"' in {loss.value for loss in made.losses if loss.path == "$.sql"}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import DDL, Change, Column, Source, replace, spelled
+from cdcavro.change import DDL, Change, Column, Source, replace, spelled, statement
 from cdcavro.format import Format
 from cdcavro.images import check_images
 from cdcavro.instants import MILLISECOND, from_count, to_count
@@ -114,7 +114,7 @@ def _message(change: Change) -> dict[str, Any]:
         "op": _operation(change),
         "sequenceId": _sequence(change),
         "timestamp": given(timestamp) or None,
-        "ddl": given({"text": change.ddl, "ddlMeta": change.ddl_meta}) or None,
+        "ddl": given({"text": statement(change), "ddlMeta": change.ddl_meta}) or None,
     }
     return {"schema": _schema(change), "payload": given(payload), "version": VERSION}
 

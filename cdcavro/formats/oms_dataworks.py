@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import DDL, Change, Column, Source, spelled
+from cdcavro.change import DDL, Change, Column, Source, spelled, statement
 from cdcavro.format import Format
 from cdcavro.images import check_images
 from cdcavro.instants import MILLISECOND, SECOND, from_count, to_count
@@ -72,13 +72,13 @@ def _message(change: Change) -> dict[str, Any]:
         "systemTime": to_count(change.system_time, MILLISECOND),
         "checkpointTime": to_count(change.checkpoint_time, SECOND),
     }
-    own = change.source.format == FORMAT.name
+    own, ddl = change.source.format == FORMAT.name, statement(change)
     payload = {
         "before": None if change.before is None else {"data": change.before},
         "after": None if change.after is None else {"data": change.after},
         "op": spelled(change, FORMAT.name, SPELLINGS),
         "timestamp": given(timestamp),
-        "ddl": None if change.ddl is None else {"text": change.ddl},
+        "ddl": None if ddl is None else {"text": ddl},
     }
     if own and change.position is not None:
         payload["scn"] = str(change.position[0])

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import DDL, Change, Row, Source, spelled
+from cdcavro.change import DDL, Change, Row, Source, spelled, statement
 from cdcavro.format import Format
 from cdcavro.images import check_images
 from cdcavro.instants import SECOND, from_count, to_count
@@ -84,6 +84,7 @@ def record_of(change: Change, format: str) -> dict[str, Any]:
     timestamp = to_count(change.event_time, SECOND)
     checkpoint = to_count(change.checkpoint_time, SECOND)
     key = change.key or ()
+    ddl = statement(change)
     image = change.before if change.before is not None else change.after
     values = [plain_text(image[name]) for name in key if image is not None and type(image.get(name)) not in _NO_TEXT]
     meta = {
@@ -102,7 +103,7 @@ def record_of(change: Change, format: str) -> dict[str, Any]:
     }
     return {
         "prevStruct": change.before,
-        "postStruct": {"ddl": change.ddl} if change.ddl is not None else change.after,
+        "postStruct": change.after if ddl is None else {"ddl": ddl},
         "allMetaData": meta | given(optional),
         "recordType": spelled(change, format, SPELLINGS),
     }

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import Change, Column, Row, replace, spelled
+from cdcavro.change import Change, Column, Row, replace, spelled, statement
 from cdcavro.format import Format
 from cdcavro.formats.oms_default import SPELLINGS, change_of, record_of
 from cdcavro.members import at, string_at
@@ -55,7 +55,7 @@ def _columns_only(image: Row | None) -> Row | None:
 
 def _typed(image: Row | None, change: Change) -> Row | None:
     image = _columns_only(image)
-    if image is None or change.columns is None or change.ddl is not None:
+    if image is None or change.columns is None or statement(change) is not None:
         return image
     types = {column.name: {"schemaType": column.type} for column in change.columns if column.name is not None}
     return image | {_TYPES: types}
