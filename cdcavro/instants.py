@@ -58,8 +58,9 @@ def from_local(value: Any, zone: tzinfo | None) -> int | None:
     """Give the instant of a local time `YYYY-MM-DDTHH:mm:ss[.ffffff]` in a zone.
 
     None without a zone, for anything else, and where the zone has that time twice or never
-    (summer time): nothing is guessed.
+    (summer time): nothing is guessed. Raises `TypeError` for a zone of pytz.
     """
+    _check_zone(zone)
     naive = _naive(value) if zone is not None and type(value) is str else None
     if naive is None:
         return None
@@ -71,6 +72,7 @@ def from_local(value: Any, zone: tzinfo | None) -> int | None:
 
 def to_local(instant: int | None, zone: tzinfo | None) -> str | None:
     """Give an instant as the local time `YYYY-MM-DDTHH:mm:ss` in a zone; None where `from_local` would not read it."""
+    _check_zone(zone)
     if instant is None or zone is None:
         return None
     try:
@@ -79,6 +81,12 @@ def to_local(instant: int | None, zone: tzinfo | None) -> str | None:
         return None
     text = local.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
     return text if from_local(text, zone) == instant else None
+
+
+def _check_zone(zone: tzinfo | None) -> None:
+    # As it stands a zone of pytz has the mean solar time of its place, 8:06 in Shanghai.
+    if hasattr(zone, "localize"):
+        raise TypeError(f"a zone as of zoneinfo.ZoneInfo, not {type(zone).__module__}.{type(zone).__qualname__}")
 
 
 def _naive(text: str) -> datetime | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -41,3 +42,20 @@ def test_times_that_a_zone_has_twice_or_never_are_none():
     assert from_local("2020-03-29T02:30:00", berlin) is None
     assert from_local("2020-03-29T03:30:00", berlin) == 1_585_445_400_000_000
     assert from_local("2020-13-01T00:00:00", berlin) is None
+
+
+class PytzZone(tzinfo):
+    """A zone as pytz makes them: by itself it has mean solar time."""
+
+    def localize(self, naive):
+        """Give a local time of the zone."""
+
+
+@pytest.mark.parametrize(
+    "convert", [lambda zone: from_local("2020-11-25T00:01:02", zone), lambda zone: to_local(0, zone)]
+)
+def test_a_zone_of_pytz_is_refused(convert):
+    """It would be some minutes off without a word."""
+    with pytest.raises(TypeError) as caught:
+        convert(PytzZone())
+    assert str(caught.value) == f"a zone as of zoneinfo.ZoneInfo, not {__name__}.PytzZone"

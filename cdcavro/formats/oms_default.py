@@ -94,7 +94,7 @@ def record_of(change: Change, format: str) -> dict[str, Any]:
         "record_primary_value": SEPARATORS[0].join(values) if key and len(values) == len(key) else None,
         "dbType": source.db_type,
         "table_name": source.table,
-        "db": f"{source.tenant}.{source.database}" if source.tenant is not None else source.database,
+        "db": _name(source.tenant, source.database),
     }
     optional = {
         "storeDataSequence": _number(change.position) if source.format in SEQUENCED else None,
@@ -140,8 +140,13 @@ def _database(name: str | None, db_type: str | None) -> tuple[str | None, str | 
     return None, name
 
 
+def _name(tenant: str | None, database: str | None) -> str | None:
+    """Undo `_database`; a tenant alone has no form."""
+    return database if tenant is None or database is None else f"{tenant}.{database}"
+
+
 def _split(names: str | None) -> tuple[str, ...] | None:
-    if names is None:
-        return None
+    if not names:
+        return None if names is None else ()
     separator = next((one for one in SEPARATORS if one in names), SEPARATORS[0])
     return tuple(names.split(separator))
