@@ -12,6 +12,7 @@ import cdcavro
 from cdcavro.change import Change, Column, Place, Source
 from cdcavro.changes import from_changes, to_changes
 from cdcavro.text import ExactNumber
+from cdcavro.zones import unzoned
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -184,6 +185,17 @@ def test_a_time_without_a_zone_is_an_instant_only_in_one(zone, local, instant):
     found = change(text, "oms_shareplex", zone=zone)
     assert found.event_time == instant
     assert (found.members or {}).get("/meta/time") == (None if instant else f'"{local}"')
+
+
+@pytest.mark.parametrize("zone", [None, BERLIN])
+@pytest.mark.parametrize("text", ["2020-11-25T00:01:02Z", "2020-11-25T08:01:02+08:00"])
+def test_a_shareplex_time_with_a_zone_is_an_instant(text, zone):
+    """It comes back as it was sent, and is not counted among those without a zone."""
+    message = f'{{"data":{{}},"meta":{{"op":"ins","time":"{text}","posttime":"{text}"}}}}'
+    found = change(message, "oms_shareplex", zone=zone)
+    assert (found.event_time, found.system_time) == (1_606_262_462_000_000, 1_606_262_462_000_000)
+    assert unzoned([found]) == 0
+    assert [exact(back) for back in from_changes([found], "oms_shareplex", zone=zone)] == [exact(message)]
 
 
 def test_dataworks_times_are_milliseconds_but_for_the_checkpoint():
