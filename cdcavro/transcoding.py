@@ -180,7 +180,11 @@ def _as_they_came(read: list[Change], came: Sequence[Change]) -> list[Change]:
     """Put rows that came in one message into one again, so that they are compared row by row."""
     if len(read) != len(came):
         return read
-    return [replace(one, row=other.row, rows=other.rows) for one, other in zip(read, came, strict=True)]
+    # Rows of one message have its position; in DataHub Tuple each has a number of its own.
+    return [
+        replace(one, row=other.row, rows=other.rows, position=read[i - other.row].position)
+        for i, (one, other) in enumerate(zip(read, came, strict=True))
+    ]
 
 
 def _as_sent(read: list[Change], came: Sequence[Change]) -> list[Change]:

@@ -61,6 +61,7 @@ LAYERS = (
     "comparison",
     "change",
     "batches",
+    "images",
     "halves",
     "order",
     "values",

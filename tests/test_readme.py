@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from messages import SAMPLES, shop_canal
+from messages import shop_canal
 from readme import README, blocks, is_spark
 
 from cdcavro.cli import main
@@ -44,7 +44,7 @@ def test_the_commands_without_spark_run(monkeypatch, tmp_path):
     """The console block, in an empty folder that holds changes.jsonl."""
     monkeypatch.chdir(tmp_path)
     lines = [
-        line for line in shop_canal() if b"CREATE TABLE orders" in line or b'"INSERT"' in line and b'"orders"' in line
+        line for line in shop_canal() if b"CREATE TABLE orders" in line or (b'"INSERT"' in line and b'"orders"' in line)
     ][:2]
     Path("changes.jsonl").write_bytes(b"\n".join(lines))
     shown: dict[str, str] = {}

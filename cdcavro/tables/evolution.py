@@ -42,7 +42,6 @@ from cdcavro.ddl_steps import (
 from cdcavro.declared import declared_type
 from cdcavro.errors import SchemaError, shown
 from cdcavro.scalars import plain_text
-from cdcavro.schema import Schema
 from cdcavro.tables.edits import RowEdit, column_name
 from cdcavro.tables.schema import ENVELOPE, TableSchema, as_schema, column_field, from_schema, said_of, table_schema
 from cdcavro.types import ABSENT, Record
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
 
     from cdcavro.columns.types import ColumnType
     from cdcavro.ddl_steps import CreateTable, Step
+    from cdcavro.schema import Schema
 
 MAX_COLUMNS: Final = 10_000
 NONE_GIVEN: Final = GivenTypes.from_mapping({})
