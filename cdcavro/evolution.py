@@ -257,6 +257,10 @@ class _Comparison:
             except ResolutionError as error:
                 errors.append(error)
         missing = tuple(one for one in reader.fields if one.name not in found)
+        for one in missing:
+            if one.default == [] and isinstance(one.type, Union):
+                reason = f"{brief(one.name)} is new: Avro Java 1.12 fails on the default [] of a union"
+                self.found.add(where, reason, "unsafe")
         bare = [brief(one.name) for one in missing if one.default is ABSENT]
         errors += [self._refused(where, f"{name} is new and has no default") for name in bare]
         if errors:

@@ -153,6 +153,12 @@ def test_every_problem_is_found_with_its_path():
         (record(field("a")), record(field("b", aliases=["a"])), []),
         (record(field("a")), record(field("b")), ["$: b is new and has no default"]),
         (record(field("a")), record(field("a"), field("b", default=1)), []),
+        (record(), record(field("b", array("int"), default=[])), []),
+        (
+            record(),
+            record(field("b", [array("int"), "null"], default=[])),
+            ["$: b is new: Avro Java 1.12 fails on the default [] of a union"],
+        ),
     ],
 )
 def test_rule_of_the_specification(writer, reader, lines):
@@ -343,8 +349,11 @@ def test_fastavro_does_what_the_verdict_says():
         "gives the writer's logical type",
         "knows the writer's logical type only",
         "reads by the last part of a name",
+        "reads the default [] of a union",
+        "refuses a decimal that is invalid",
         "takes the default of an enum",
         "takes the first branch that promotes",
+        "takes the new name of a field that has its old one too",
     }
 
 
@@ -352,7 +361,10 @@ EXAMPLES = [
     (record(), record(field("a", "bytes", default="\x01"))),
     (logical("timestamp-micros"), "long"),
     (decimal(4, 2), decimal(4, 1)),
+    (decimal(4, 2), decimal(4, 5)),
+    (record(), record(field("a", [array("int"), "null"], default=[]))),
     (enum("A", name="n.E1"), enum("A", name="m.E1")),
     (enum("A", "B"), {**enum("A"), "default": "A"}),
     (["null", "long"], ["double", "long", "null"]),
+    (record(field("old"), field("new")), record(field("new", aliases=["old"]))),
 ]
