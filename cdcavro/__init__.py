@@ -32,10 +32,11 @@ from cdcavro.errors import (
     UnknownFormatError,
     UnknownMessageError,
 )
+from cdcavro.losses import Loss
 from cdcavro.order import order_key, shard
 from cdcavro.schema import Schema, parse_schema
 from cdcavro.sniff import sniff
-from cdcavro.transcoding import Loss, Transcoded, transcode
+from cdcavro.transcoding import Transcoded, transcode
 from cdcavro.verdict import Verdict, verdict
 
 if _TYPE_CHECKING:

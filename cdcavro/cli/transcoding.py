@@ -30,12 +30,13 @@ from cdcavro.files import STANDARD, input_size, open_output
 from cdcavro.lines import Line, read_lines, tell_format
 from cdcavro.sniff import AUTO
 from cdcavro.text import to_bytes
-from cdcavro.transcoding import Loss, Outcome, Transcoded, Transcoder
+from cdcavro.transcoding import Outcome, Transcoded, Transcoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from zoneinfo import ZoneInfo
 
+    from cdcavro.losses import Loss
     from cdcavro.rejects import MaxRejects
 
 _REASONS: Final = 10
