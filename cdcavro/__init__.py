@@ -10,6 +10,9 @@
 `cdcavro.spark` does the same on Spark columns; `cdcavro --help` on files.
 """
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from cdcavro.change import Change
 from cdcavro.changes import from_changes, to_changes
 from cdcavro.convert import FORMATS, decode, encode, load_schema
@@ -36,6 +39,11 @@ from cdcavro.sniff import sniff
 from cdcavro.transcoding import Transcoded, transcode
 from cdcavro.verdict import Verdict, verdict
 
+if _TYPE_CHECKING:
+    from cdcavro.tables.evolution import evolve
+    from cdcavro.tables.schema import TableSchema
+    from cdcavro.tables.stream import Tables
+
 __all__ = [
     "FORMATS",
     "CdcAvroError",
@@ -52,6 +60,8 @@ __all__ = [
     "SchemaError",
     "SetupError",
     "StructureError",
+    "TableSchema",
+    "Tables",
     "TextError",
     "Transcoded",
     "UnknownFormatError",
@@ -59,6 +69,7 @@ __all__ = [
     "Verdict",
     "decode",
     "encode",
+    "evolve",
     "from_changes",
     "load_schema",
     "order_key",
@@ -69,3 +80,17 @@ __all__ = [
     "transcode",
     "verdict",
 ]
+
+# What takes longer to import than most programs need.
+_LATER = {
+    "TableSchema": "cdcavro.tables.schema",
+    "Tables": "cdcavro.tables.stream",
+    "evolve": "cdcavro.tables.evolution",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name when it is first asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_import_module(_LATER[name]), name)

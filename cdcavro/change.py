@@ -136,6 +136,11 @@ def _filled(value: Struct) -> dict[str, Any]:
 replace = structs.replace
 
 
+def statement(change: Change) -> str | None:
+    """Give the text of a DDL statement; None for a change of a row, whose message may have the text of its statement."""
+    return change.ddl if change.op in DDL or change.op == "OTHER" else None
+
+
 def spelled(change: Change, format: str, spellings: Mapping[str, str]) -> str | None:
     """Give a change's operation as a format spells it: as it came, if it came in that format; None if it has no word."""
     if change.source.format == format and change.operation is not None:

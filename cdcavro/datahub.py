@@ -5,7 +5,7 @@ pydatahub is imported only to make its records: `pip install 'cdcavro[datahub]'`
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -52,7 +52,8 @@ def tuple_record(text: bytes | str, schema: Any) -> Any:
     schema has not, or a value that the column's type does not hold exactly.
     """
     try:
-        from datahub.models import TupleRecord as Made  # noqa: PLC0415  only who asks for it needs it
+        from datahub.exceptions import DatahubException  # noqa: PLC0415  only who asks for it needs it
+        from datahub.models import TupleRecord as Made  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise SetupError("pydatahub is not installed: pip install 'cdcavro[datahub]'") from error
     row = parse(text)
@@ -64,7 +65,11 @@ def tuple_record(text: bytes | str, schema: Any) -> Any:
             raise StructureError("a column of the schema", "none", pointer=f"/{escape(name)}", format=NAME)
     made = Made(schema=schema)
     for name, value in row.items():
-        made.set_value(name, None if value is None else _python_value(value, types[name], name))
+        python_value = None if value is None else _python_value(value, types[name], name)
+        try:
+            made.set_value(name, python_value)
+        except DatahubException as error:
+            raise _misfit(value, types[name], name) from error
     return made
 
 
@@ -84,9 +89,13 @@ def _python_value(value: Any, type_name: str, name: str) -> Any:
     convert = _PYTHON.get(type_name)
     made = None if convert is None else convert(value)
     if made is None:
-        got = f"{kind(value)} {shown(render(value).decode())}"
-        raise StructureError(type_name, got, pointer=f"/{escape(name)}", format=NAME)
+        raise _misfit(value, type_name, name)
     return made
+
+
+def _misfit(value: Any, type_name: str, name: str) -> StructureError:
+    got = f"{kind(value)} {shown(render(value).decode())}"
+    return StructureError(type_name, got, pointer=f"/{escape(name)}", format=NAME)
 
 
 def _long(value: Any) -> int | None:
@@ -97,14 +106,22 @@ def _float(value: Any) -> float | None:
     if type(value) not in (int, float, ExactNumber):
         return None
     digits = value.text if type(value) is ExactNumber else repr(value)
-    made = float(digits)
-    return made if isfinite(made) and Decimal(repr(made)) == Decimal(digits) else None
+    made, exact = float(digits), _read_decimal(digits)
+    return made if isfinite(made) and exact is not None and Decimal(repr(made)) == exact else None
 
 
 def _decimal(value: Any) -> Decimal | None:
     if type(value) is ExactNumber:
-        return Decimal(value.text)
+        return _read_decimal(value.text)
     return Decimal(repr(value)) if type(value) in (int, float) else None
+
+
+def _read_decimal(digits: str) -> Decimal | None:
+    """Give the number exactly; None for one whose exponent Python's decimals cannot have."""
+    try:
+        return Decimal(digits)
+    except InvalidOperation:
+        return None
 
 
 def _string(value: Any) -> str | None:

@@ -43,8 +43,8 @@ class Expression:
 class ColumnDef:
     """What a statement says of a column.
 
-    Attributes: `type` (str or None), as spelled, with single spaces and none around brackets and
-    commas; `nullable` (bool or None), None if not stated; `default`, None if not stated; `key`
+    Attributes: `type` (str or None), as spelled, with single spaces, none around brackets and
+    commas, and labels in apostrophes, `''` for one of these; `nullable` (bool or None), None if not stated; `default`, None if not stated; `key`
     (bool), for PRIMARY KEY in the definition itself; `generated` (bool), for a column that is
     computed from others.
     """

@@ -148,8 +148,7 @@ class _Comparison:
                 return self._enum(writer, reader, where)
             case Record(), Record() if self._is_same(writer, reader):
                 return self._record(writer, reader, where)
-        self._hint(writer, (reader,), where)
-        raise self._refused(where, f"{_label(reader)} cannot read {_label(writer)}")
+        raise self._unmatched(writer, (reader,), where, f"{_label(reader)} cannot read {_label(writer)}")
 
     def _is_same(self, writer: Named, reader: Named) -> bool:
         return self._aliases.has(writer.name, reader)
@@ -186,13 +185,14 @@ class _Comparison:
         elif was:
             self.found.add(where, f"plain {_label(reader)} reads {was}: what it means is no longer said")
 
-    def _hint(self, writer: Type, readers: tuple[Type, ...], where: str) -> None:
-        """Note who reads a type of another name all the same."""
+    def _unmatched(self, writer: Type, readers: tuple[Type, ...], where: str, reason: str) -> ResolutionError:
+        """Refuse, and note who reads a type of another name all the same."""
         others = [one for one in readers if isinstance(one, Named) and type(one) is type(writer)]
         if isinstance(writer, Named) and any(_last(one) == _last(writer) for one in others):
             self.found.add(where, f"fastavro, and Avro Java mostly, passes over the namespace of {brief(writer.name)}")
         elif isinstance(writer, Record) and others:
             self.found.add(where, f"Avro Java, and Spark with it, reads {brief(writer.name)} without an alias too")
+        return self._refused(where, reason)
 
     def _enum(self, writer: Enum, reader: Enum, where: str) -> ReadEnum:
         pair = (id(writer), id(reader))
@@ -224,8 +224,8 @@ class _Comparison:
         places = self._places[id(reader)]
         at = self._branch(writer, places)
         if at is None:
-            self._hint(writer, reader.branches[:_NAMED], where)
-            raise self._refused(where, f"no branch of {_label(reader)} reads {_label(writer)}")
+            reason = f"no branch of {_label(reader)} reads {_label(writer)}"
+            raise self._unmatched(writer, reader.branches[:_NAMED], where, reason)
         first = min((places[one] for one in _promotions(writer) if one in places), default=at)
         if first < at:
             before = _label(reader.branches[first])
@@ -257,6 +257,10 @@ class _Comparison:
             except ResolutionError as error:
                 errors.append(error)
         missing = tuple(one for one in reader.fields if one.name not in found)
+        for one in missing:
+            if one.default == [] and isinstance(one.type, Union):
+                reason = f"{brief(one.name)} is new: Avro Java 1.12 fails on the default [] of a union"
+                self.found.add(where, reason, "unsafe")
         bare = [brief(one.name) for one in missing if one.default is ABSENT]
         errors += [self._refused(where, f"{name} is new and has no default") for name in bare]
         if errors:

@@ -28,14 +28,13 @@ class Halves:
     def add(self, change: Change) -> Iterator[Change]:
         """Give the changes that are complete now.
 
-        Raises `StructureError` for a half that is not taken: without a number, the same half again,
-        or one too many. What waited before still waits.
+        Raises `StructureError` for a half that is not taken: without its row, without a number, the
+        same half again, or one too many. What waited before still waits.
         """
         if change.half is None:
             yield change
             return
-        if change.position is None:
-            raise StructureError("a number for the halves of an update to share", "none", format=change.source.format)
+        _check(change)
         identity = identity_of(change)
         other = self._waiting.get(identity)
         if other is None:
@@ -63,6 +62,17 @@ class Halves:
         waiting = self.waiting()
         self._waiting.clear()
         yield from map(alone, waiting)
+
+
+def _check(half: Change) -> None:
+    """Check that a half is one of two: it has its row, and a number that both share."""
+    format = half.source.format
+    if half.half not in ("BEFORE", "AFTER"):
+        raise StructureError("BEFORE or AFTER as the half of an update", str(half.half), format=format)
+    if (half.before if half.half == "BEFORE" else half.after) is None:
+        raise StructureError(f"a row in the {half.half} half of an update", "none", format=format)
+    if half.position is None:
+        raise StructureError("a number for the halves of an update to share", "none", format=format)
 
 
 def alone(change: Change) -> Change:

@@ -7,7 +7,7 @@ last one that the format can say and that was not later.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, Final
 
 from cdcavro.errors import shown
@@ -19,6 +19,8 @@ _INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,18})", re.ASCII)
 _LOCAL: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?", re.ASCII
 )
+_ZONED: Final = re.compile(r"(.{19,26})(?:Z|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))", re.ASCII)
+_MILLISECONDS: Final = re.compile(r"([0-9]{10})([0-9]{3})\.([0-9]{6})([0-9]{3})", re.ASCII)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -27,6 +29,9 @@ def check_zone(zone: object) -> None:
     """Raise `TypeError` for what is neither a time zone nor None; the name of one is none."""
     if zone is not None and not isinstance(zone, tzinfo):
         raise TypeError(f"a zone is a zoneinfo.ZoneInfo or another tzinfo, not {shown(repr(zone))[1:-1]}")
+    # As it stands a zone of pytz has the mean solar time of its place, 8:06 in Shanghai.
+    if hasattr(zone, "localize"):
+        raise TypeError(f"a zone as of zoneinfo.ZoneInfo, not {type(zone).__module__}.{type(zone).__qualname__}")
 
 
 def from_count(value: Any, unit: int) -> int | None:
@@ -66,8 +71,9 @@ def from_local(value: Any, zone: tzinfo | None) -> int | None:
     """Give the instant of a local time `YYYY-MM-DDTHH:mm:ss[.ffffff]` in a zone.
 
     None without a zone, for anything else, and where the zone has that time twice or never
-    (summer time): nothing is guessed.
+    (summer time): nothing is guessed. Raises `TypeError` for a zone of pytz.
     """
+    check_zone(zone)
     naive = _naive(value) if zone is not None and type(value) is str else None
     if naive is None:
         return None
@@ -77,11 +83,41 @@ def from_local(value: Any, zone: tzinfo | None) -> int | None:
     return (local - _EPOCH) // _MICROSECOND
 
 
+def from_text(value: Any, zone: tzinfo | None) -> int | None:
+    """Give the instant of a text as in `from_local` with `Z` or an offset behind it; without one, in a zone.
+
+    >>> from_text("1970-01-01T08:00:01+08:00", None), from_text("1970-01-01T08:00:01", None)
+    (1000000, None)
+    """
+    found = _ZONED.fullmatch(value) if type(value) is str else None
+    if found is None:
+        return from_local(value, zone)
+    offset = timedelta(hours=int(found[3] or 0), minutes=int(found[4] or 0))
+    return from_local(found[1], timezone(-offset if found[2] == "-" else offset))
+
+
+def from_milliseconds_and_nanoseconds(text: str) -> int | None:
+    """Give the instant of 13 digits of milliseconds and, behind a point, nine of nanoseconds of the second.
+
+    So Dataworks sends column values; the times of its envelope are milliseconds alone. None where the
+    two disagree (the milliseconds of the second are either zero or those of the nanoseconds), where
+    the nanoseconds are no microseconds, and for anything else.
+
+    >>> from_milliseconds_and_nanoseconds("1590315269000.123456000")
+    1590315269123456
+    """
+    found = _MILLISECONDS.fullmatch(text)
+    if found is None or found[2] not in ("000", found[3][:3]) or found[4] != "000":
+        return None
+    return int(found[1]) * SECOND + int(found[3])
+
+
 def to_local(instant: int | None, zone: tzinfo | None) -> str | None:
     """Give an instant as the local time `YYYY-MM-DDTHH:mm:ss` in a zone, rounded down to the second.
 
     None where `from_local` would not read it.
     """
+    check_zone(zone)
     if instant is None or zone is None:
         return None
     instant -= instant % SECOND

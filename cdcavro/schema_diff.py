@@ -92,8 +92,9 @@ class _Comparison:
     def _unions(self, path: str, old: Type, new: Type) -> Iterator[Difference]:
         olds, news = _branches(old), _branches(new)
         pairs = _pairs(olds, news)
-        is_same = isinstance(old, Union) and isinstance(new, Union) and pairs == list(enumerate(range(len(olds))))
-        if not (is_same and len(olds) == len(news)):
+        is_same = isinstance(old, Union) is isinstance(new, Union) and len(olds) == len(news) == len(pairs)
+        is_same = is_same and all(i == j for i, j in pairs)
+        if not is_same:
             yield Difference(path, "type", type_label(old), type_label(new))
         for i, j in pairs:
             # The types of both unions, with their units, are shown by now.
@@ -225,10 +226,9 @@ def _pairs(olds: Sequence[Type], news: Sequence[Type]) -> list[tuple[int, int]]:
 def _paired_fields(old: Record, new: Record) -> list[tuple[int | None, Field]]:
     """Give each new field with the place of the old one that it comes from."""
     places = {one.name: i for i, one in enumerate(old.fields)}
-    kept = {one.name for one in new.fields}
     pairs: list[tuple[int | None, Field]] = []
     for one in new.fields:
-        names = (one.name, *(alias for alias in one.aliases if alias not in kept))
+        names = (one.name, *one.aliases)
         pairs.append((next((places[name] for name in names if name in places), None), one))
     return pairs
 

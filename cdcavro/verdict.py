@@ -9,7 +9,8 @@ data or stops some reader:
   that only the writer has is a note: every digit is read, and readers may ignore logical types;
 * aliases that lead two ways. Avro Java renames in the whole of the writer's schema before it
   compares, so it fails where two fields or types get one name, and takes a type that is also
-  another's alias for that other; fastavro keeps the one or the other of two values.
+  another's alias for that other; fastavro keeps the one or the other of two values;
+* a new field that is a union with the default []: Avro Java 1.12 fails when it fills it in.
 
 Refused when a schema is parsed: two fields that share an alias, and an alias that is another
 field's name.

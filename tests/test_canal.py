@@ -388,10 +388,10 @@ def test_a_rename_of_several_tables_names_the_last_only():
     ("sent", "sentence"),
     [
         (flat("UPDATE", data=[{}], old=[{}, {}]), "canal: $.old: expected at most 1 rows in old, as in data, got 2"),
-        (flat(data=[{}], old=[{}]), "canal: $.old[0]: expected no values before the change for INSERT, got some"),
+        (flat(data=[{}], old=[{}]), "canal: $.old[0]: expected no row before the change for INSERT, got some"),
         (
             flat("DELETE", data=[{}], old=[{}]),
-            "canal: $.old[0]: expected no values before the change for DELETE, got some",
+            "canal: $.old[0]: expected no second row before the change for DELETE, got some",
         ),
         (flat(data=[1]), "canal: $.data[0]: expected object, got number"),
         ('{"id":1}', "canal: $.type: expected a required member, got none"),

@@ -12,6 +12,7 @@ import cdcavro
 from cdcavro.change import Change, Column, Place, Source
 from cdcavro.changes import from_changes, to_changes
 from cdcavro.text import ExactNumber
+from cdcavro.zones import unzoned
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -158,36 +159,6 @@ def test_an_old_longer_than_data_is_refused():
     assert error_of(to_changes, text, "oms_canal") == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "format", "expected"),
-    [
-        (
-            '{"type":"INSERT","data":[{"a":1}],"old":[{"a":2}]}',
-            "oms_canal",
-            "oms_canal: $.old[0]: expected no values before the change for INSERT, got some",
-        ),
-        (
-            '{"payload":{"op":"INSERT","before":{"dataColumn":{"a":1}}}}',
-            "datahub_blob",
-            "datahub_blob: $.payload.before: expected no row before the change for INSERT, got some",
-        ),
-        (
-            '{"payload":{"op":"DELETE","after":{"dataColumn":{"a":1}}}}',
-            "datahub_blob",
-            "datahub_blob: $.payload.after: expected no row after the change for DELETE, got some",
-        ),
-        (
-            '{"meta":{"op":"ins"},"key":{"a":1}}',
-            "oms_shareplex",
-            "oms_shareplex: $.key: expected no row before the change for ins, got some",
-        ),
-    ],
-)
-def test_an_image_where_the_operation_has_none_is_refused(text, format, expected):
-    """It is told rather than dropped."""
-    assert error_of(to_changes, text, format) == expected
-
-
 def test_a_shareplex_update_has_its_changed_columns_laid_over_the_key():
     """`key` is the whole row before the change, `data` only what changed; `idx` breaks ties."""
     text = (
@@ -216,6 +187,17 @@ def test_a_time_without_a_zone_is_an_instant_only_in_one(zone, local, instant):
     found = change(text, "oms_shareplex", zone=zone)
     assert found.event_time == instant
     assert (found.members or {}).get("/meta/time") == (None if instant else f'"{local}"')
+
+
+@pytest.mark.parametrize("zone", [None, BERLIN])
+@pytest.mark.parametrize("text", ["2020-11-25T00:01:02Z", "2020-11-25T08:01:02+08:00"])
+def test_a_shareplex_time_with_a_zone_is_an_instant(text, zone):
+    """It comes back as it was sent, and is not counted among those without a zone."""
+    message = f'{{"data":{{}},"meta":{{"op":"ins","time":"{text}","posttime":"{text}"}}}}'
+    found = change(message, "oms_shareplex", zone=zone)
+    assert (found.event_time, found.system_time) == (1_606_262_462_000_000, 1_606_262_462_000_000)
+    assert unzoned([found]) == 0
+    assert [exact(back) for back in from_changes([found], "oms_shareplex", zone=zone)] == [exact(message)]
 
 
 def test_dataworks_times_are_milliseconds_but_for_the_checkpoint():

@@ -57,12 +57,26 @@ def test_a_tuple_message_is_a_record_of_a_schema():
             "datahub_tuple: $.rate: expected double, got number '0.10000000000000000001'",
         ),
         ('{"ok":1}', "datahub_tuple: $.ok: expected boolean, got number '1'"),
+        ('{"tiny":300}', "datahub_tuple: $.tiny: expected tinyint, got number '300'"),
+        (
+            '{"at":-99999999999999999}',
+            "datahub_tuple: $.at: expected timestamp, got number '-99999999999999999'",
+        ),
+        *(
+            (
+                f'{{"{name}":1e{sign}9999999999999999999999}}',
+                f"datahub_tuple: $.{name}: expected {type}, got number '1e{sign}9999999999999999999999'",
+            )
+            for name, type in (("price", "decimal"), ("rate", "double"))
+            for sign in ("", "-")
+        ),
         ('{"note":7}', "datahub_tuple: $.note: expected string, got number '7'"),
     ],
 )
 def test_a_value_that_a_column_does_not_hold_is_refused(text, expected):
     """Nothing is rounded on the way."""
-    assert error_of(tuple_record, text, SCHEMA) == expected
+    schema = RecordSchema.from_lists([*NAMES, "tiny"], [*TYPES, FieldType.TINYINT])
+    assert error_of(tuple_record, text, schema) == expected
 
 
 def test_a_value_that_json_has_no_place_for_is_refused():

@@ -490,3 +490,11 @@ def test_an_embedded_schema_of_absurd_size_does_no_harm(length):
     (found,) = to_changes(text, "debezium")
     assert found.after == {"b": "AQ=="}
     assert [exact(back) for back in from_changes([found], "debezium")] == [exact(text)]
+
+
+@pytest.mark.parametrize(("op", "letter"), [("INSERT", "c"), ("UPDATE", "u"), ("DELETE", "d"), ("SNAPSHOT", "r")])
+def test_a_change_without_its_spelling_is_spelled_by_its_kind(op, letter):
+    """Of any format, Debezium's own among them: a change may be made of another."""
+    for format in (None, "debezium", "oms_canal"):
+        (text,) = from_changes([Change(op=op, source=Source(format=format))], "debezium")
+        assert exact(text).get("value", exact(text))["op"] == letter

@@ -115,6 +115,37 @@ def test_change_of_unit_is_refused(writer, reader, sentence):
     assert _refusal(writer, reader) == sentence
 
 
+def test_wider_precision_is_no_change_of_unit():
+    """At the same scale every value is the same."""
+    narrow, wide = (
+        _type({"type": "bytes", "logicalType": "decimal", "precision": digits, "scale": 2}) for digits in (10, 12)
+    )
+    assert resolve(narrow, wide) == ReadPrimitive(narrow, wide)
+
+
+def test_logical_type_that_is_unknown_or_invalid_is_ignored():
+    """As the specification has it: it says nothing of the unit."""
+    unknown = [_type({"type": "long", "logicalType": name}) for name in ("mine", "yours")]
+    assert resolve(*unknown) == ReadPrimitive(*unknown)
+    invalid = [_type({"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": one}) for one in (3, 4)]
+    assert resolve(*invalid) == ReadPrimitive(*invalid)
+
+
+def test_branch_of_the_very_type_is_the_one():
+    """What it refuses is refused: milliseconds are not read as a double because they are no microseconds."""
+    millis, micros = ({"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("millis", "micros"))
+    sentence = "schema $: logicalType timestamp-micros cannot read logicalType timestamp-millis"
+    assert _refusal(millis, ["null", "double", micros]) == sentence
+
+
+def test_nesting_by_reference_has_a_bound():
+    """Types that use one another deeper than 128 levels are an error of ours, not Python's."""
+    chain = [field(f"f{k}", record(field("x", f"R{k - 1}" if k else "int"), name=f"R{k}")) for k in range(300)]
+    with pytest.raises(ResolutionError) as caught:
+        resolve(*[_type(record(*chain, name="T"))] * 2)
+    assert caught.value.reason == "nested deeper than 128 levels"
+
+
 def test_logical_type_may_come_and_go():
     """A logical type on one side only changes no unit."""
     plain, dated = _type("int"), _type({"type": "int", "logicalType": "date"})

@@ -6,7 +6,7 @@ import pytest
 from roundtrip import error_of
 
 import cdcavro
-from cdcavro.change import Change, Source
+from cdcavro.change import Change, Source, replace
 from cdcavro.errors import StructureError
 from cdcavro.halves import HALVED, PENDING, Halves, join_halves
 
@@ -44,7 +44,7 @@ def test_halves_join_in_either_order(order):
 
 def test_halves_of_different_tables_are_not_joined():
     """A number belongs to one table."""
-    other = Change(op="UPDATE", half="AFTER", operation="U", source=Source(table="t"), position=(5,))
+    other = replace(AFTER, source=Source(table="t"))
     with pytest.raises(StructureError, match="expected the AFTER half of the update too, got the BEFORE half alone"):
         list(join_halves([BEFORE, other]))
 
@@ -58,8 +58,27 @@ def test_a_half_that_comes_twice_is_refused():
 def test_memory_for_waiting_halves_is_bounded():
     """10,000 may wait."""
     halves = Halves()
-    half = [Change(op="UPDATE", half="BEFORE", operation="U", position=(i,)) for i in range(PENDING + 1)]
+    half = [replace(BEFORE, position=(i,)) for i in range(PENDING + 1)]
     for one in half[:-1]:
         assert list(halves.add(one)) == []
     with pytest.raises(StructureError, match="at most 10000 halves without their other half"):
         list(halves.add(half[-1]))
+
+
+@pytest.mark.parametrize(
+    ("half", "expected"),
+    [
+        (replace(AFTER, after=None), "expected a row in the AFTER half of an update, got none"),
+        (replace(BEFORE, before=None), "expected a row in the BEFORE half of an update, got none"),
+        (replace(AFTER, half="OTHER"), "expected BEFORE or AFTER as the half of an update, got OTHER"),
+        (replace(AFTER, position=None), "expected a number for the halves of an update to share, got none"),
+    ],
+)
+def test_a_half_that_is_none_is_refused(half, expected):
+    """Joined, it would be an update without a row; what waits still waits."""
+    halves = Halves()
+    assert list(halves.add(BEFORE)) == []
+    with pytest.raises(StructureError) as caught:
+        list(halves.add(half))
+    assert str(caught.value) == f"message: $: {expected}"
+    assert halves.waiting() == [BEFORE]

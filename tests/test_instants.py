@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -9,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
-from cdcavro.instants import MILLISECOND, SECOND, from_count, from_local, to_count, to_local
+from cdcavro.instants import (
+    MILLISECOND,
+    SECOND,
+    from_count,
+    from_local,
+    from_milliseconds_and_nanoseconds,
+    from_text,
+    to_count,
+    to_local,
+)
 from cdcavro.transcoding import Transcoder
 
 MESSAGE = '{"meta":{"op":"ins"},"data":{"id":1}}'
@@ -76,3 +86,69 @@ def test_times_that_a_zone_has_twice_or_never_are_none():
     assert from_local("2020-03-29T02:30:00", berlin) is None
     assert from_local("2020-03-29T03:30:00", berlin) == 1_585_445_400_000_000
     assert from_local("2020-13-01T00:00:00", berlin) is None
+
+
+class PytzZone(tzinfo):
+    """A zone as pytz makes them: by itself it has mean solar time."""
+
+    def localize(self, naive):
+        """Give a local time of the zone."""
+
+
+@pytest.mark.parametrize(
+    "convert", [lambda zone: from_local("2020-11-25T00:01:02", zone), lambda zone: to_local(0, zone)]
+)
+def test_a_zone_of_pytz_is_refused(convert):
+    """It would be some minutes off without a word."""
+    with pytest.raises(TypeError) as caught:
+        convert(PytzZone())
+    assert str(caught.value) == f"a zone as of zoneinfo.ZoneInfo, not {__name__}.PytzZone"
+
+
+@pytest.mark.parametrize("zone", [None, *ZONES])
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("2020-11-25T00:01:02Z", 1_606_262_462_000_000),
+        ("2020-11-25T08:01:02+08:00", 1_606_262_462_000_000),
+        ("2020-11-24 20:31:02.500001-03:30", 1_606_262_462_500_001),
+        ("2020-10-25T02:30:00+01:00", 1_603_589_400_000_000),
+        ("2020-11-25T00:01:02.1234567Z", None),
+        ("2020-11-25T00:01:02+24:00", None),
+        ("2020-11-25T00:01:02+08:60", None),
+        ("2020-11-25T00:01:60Z", None),
+        ("2020-11-25T00:01:02z", None),
+        ("2020-11-25T00:01:02 Z", None),
+        ("0000-00-00T00:00:00Z", None),
+        (None, None),
+        (7, None),
+    ],
+)
+def test_a_text_with_a_zone_is_an_instant_whatever_the_zone_of_the_source(text, instant, zone):
+    """Exactly, or not at all."""
+    assert from_text(text, zone) == instant
+
+
+@pytest.mark.parametrize("zone", [None, *ZONES])
+def test_a_text_without_a_zone_is_a_local_time(zone):
+    """As in `from_local`."""
+    assert from_text("2020-11-25T00:01:02", zone) == from_local("2020-11-25T00:01:02", zone)
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("1590315269000.000000000", 1_590_315_269_000_000),
+        ("1590315269123.123456000", 1_590_315_269_123_456),
+        ("1590315269000.123456000", 1_590_315_269_123_456),
+        ("1590315269001.123456000", None),
+        ("1590315269123.000000000", None),
+        ("1590315269000.123456789", None),
+        ("1590315269000.123456", None),
+        ("1590315269000", None),
+        ("-1590315269000.123456000", None),
+    ],
+)
+def test_nanoseconds_behind_milliseconds_are_those_of_the_second(text, instant):
+    """Where both state milliseconds and disagree, neither is taken."""
+    assert from_milliseconds_and_nanoseconds(text) == instant

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from roundtrip import assert_fast, assert_golden, assert_round_trip, avro, error_of, golden_cases
+from roundtrip import assert_fast, assert_golden, assert_round_trip, avro, error_of, exact, golden_cases
 
 import cdcavro
+from cdcavro.change import Change, Source
+from cdcavro.changes import from_changes, to_changes
 
 _NUMBERS = ["1.20", "-0", "-0.0", "1E400", "1e-999", "10223372036854775806", "9" * 700, f"0.{'3' * 700}"]
 
@@ -156,3 +158,19 @@ def test_order_of_members_does_not_matter():
     """`recordType` may come first or last."""
     assert_round_trip("oms_default", '{"recordType":"INSERT","postStruct":{"a":1}}')
     assert_round_trip("oms_default", '{"postStruct":{"a":1},"recordType":"INSERT"}')
+
+
+@pytest.mark.parametrize("target", ["datahub_blob", "oms_canal", "oms_dataworks"])
+def test_no_key_is_no_column_with_an_empty_name(target):
+    """`record_primary_key` is empty then, and other formats have an empty list."""
+    text = '{"allMetaData":{"record_primary_key":""},"prevStruct":null,"postStruct":{"a":1},"recordType":"INSERT"}'
+    (change,) = to_changes(text, "oms_default")
+    assert change.key == ()
+    (back,) = from_changes(to_changes(from_changes([change], target)[0], target), "oms_default")
+    assert exact(back)["allMetaData"]["record_primary_key"] == ""
+
+
+def test_a_tenant_without_a_database_has_no_place():
+    """`db` is a database, with its tenant before it."""
+    (text,) = from_changes([Change(op="INSERT", source=Source(tenant="x"), after={"a": 1})], "oms_default")
+    assert exact(text)["allMetaData"]["db"] is None

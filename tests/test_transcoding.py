@@ -11,9 +11,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from messages import shop_canal, shop_debezium
-from roundtrip import error_of
+from roundtrip import error_of, exact
 
 import cdcavro
+from cdcavro.changes import to_changes
 from cdcavro.errors import StructureError
 from cdcavro.halves import HALVED
 from cdcavro.losses import Loss
@@ -278,3 +279,42 @@ def test_an_unknown_target_is_refused():
     """With a hint."""
     expected = "unknown format 'oms_cana': did you mean oms_canal?"
     assert error_of(transcode, "{}", "oms_default", "oms_cana") == expected
+
+
+@pytest.mark.parametrize("target", cdcavro.FORMATS)
+@pytest.mark.parametrize(
+    "row",
+    [
+        '{"__light_type":{"x":1},"a":1}',
+        '{"__light_type":7,"a":1}',
+        '{"_sequence_id_":{"x":1},"_source_table_":"evil","_excute_time_":"x","a":1}',
+        '{"ddl":"DROP TABLE t"}',
+    ],
+)
+def test_columns_named_like_members_of_a_target_are_no_fault_of_the_message(target, row):
+    """They have no place there, which is a loss."""
+    made = transcode(f'{{"type":"INSERT","es":1000,"data":[{row}]}}', "oms_canal", target)
+    (change,) = to_changes(made.texts[0], target)
+    assert change.source.table is None
+    assert change.op == "INSERT" or change.half == "AFTER"
+    lost = {name for name in exact(row) if name not in change.after}
+    assert {f"$.data[0].{name}" for name in lost} <= {loss.path for loss in made.losses}
+
+
+@pytest.mark.parametrize("target", cdcavro.FORMATS)
+@pytest.mark.parametrize("source", ["oms_canal", "canal"])
+def test_a_row_with_the_statement_that_made_it_is_a_row(source, target):
+    """Canal may send both; the statement is no DDL, and its loss is named."""
+    text = '{"type":"INSERT","isDdl":false,"sql":"insert into t values (1)","es":1,"data":[{"id":"1"}]}'
+    made = transcode(text, source, target)
+    (change,) = to_changes(made.texts[0], target)
+    assert (change.op, change.after) == ("UPDATE" if change.half else "INSERT", {"id": "1"})
+    assert (change.ddl is None) == ("$.sql" in {loss.path for loss in made.losses})
+    assert (change.ddl is None) == (target not in ("oms_canal", "canal"))
+
+
+def test_a_heartbeat_with_text_for_a_statement_is_a_heartbeat():
+    """The text does not become an image."""
+    made = transcode('{"type":"MHEARTBEAT","sql":"x","es":1}', "oms_canal", "oms_default")
+    assert to_changes(made.texts[0], "oms_default")[0].op == "HEARTBEAT"
+    assert '"x"' in {loss.value for loss in made.losses if loss.path == "$.sql"}

@@ -153,6 +153,12 @@ def test_every_problem_is_found_with_its_path():
         (record(field("a")), record(field("b", aliases=["a"])), []),
         (record(field("a")), record(field("b")), ["$: b is new and has no default"]),
         (record(field("a")), record(field("a"), field("b", default=1)), []),
+        (record(), record(field("b", array("int"), default=[])), []),
+        (
+            record(),
+            record(field("b", [array("int"), "null"], default=[])),
+            ["$: b is new: Avro Java 1.12 fails on the default [] of a union"],
+        ),
     ],
 )
 def test_rule_of_the_specification(writer, reader, lines):
@@ -174,6 +180,12 @@ def test_rule_of_the_specification(writer, reader, lines):
         (logical("of-another-world"), logical("of-mine"), []),
         (decimal(2, 3), decimal(2, 4), []),
         ("bytes", decimal(2, 3), []),
+        (fixed(2), fixed(2, logicalType="decimal", precision=5), []),
+        (
+            fixed(2),
+            fixed(2, logicalType="decimal", precision=4),
+            ["$: decimal(4,0) reads plain F: nothing says that it is one"],
+        ),
         (logical("timestamp-micros", "int"), "int", []),
         (fixed(12, logicalType="duration"), fixed(12), []),
         (fixed(4, logicalType="duration"), fixed(4), []),
@@ -245,6 +257,15 @@ def test_type_that_is_also_an_alias():
     writer, reader = record(field("a", one)), record(field("a", one), field("b", other, default="A"))
     assert backward(writer, reader) == ["$.a: One is a type of the reader's and an alias of Other too"]
     assert str(judged(reader, reader)) == "full: each reads all data of the other"
+
+
+def test_table_renamed_with_an_alias():
+    """The record is used twice in its envelope, and the field renamed in it too."""
+    old, new = record(field("a"), name="Old"), record(field("b", aliases=["a"]), name="New", aliases=["Old"])
+    writer, reader = (
+        record(field("before", ["null", row]), field("after", ["null", row["name"]])) for row in (old, new)
+    )
+    assert backward(writer, reader) == []
 
 
 def test_alias_of_two_types():
@@ -328,8 +349,11 @@ def test_fastavro_does_what_the_verdict_says():
         "gives the writer's logical type",
         "knows the writer's logical type only",
         "reads by the last part of a name",
+        "reads the default [] of a union",
+        "refuses a decimal that is invalid",
         "takes the default of an enum",
         "takes the first branch that promotes",
+        "takes the new name of a field that has its old one too",
     }
 
 
@@ -337,7 +361,10 @@ EXAMPLES = [
     (record(), record(field("a", "bytes", default="\x01"))),
     (logical("timestamp-micros"), "long"),
     (decimal(4, 2), decimal(4, 1)),
+    (decimal(4, 2), decimal(4, 5)),
+    (record(), record(field("a", [array("int"), "null"], default=[]))),
     (enum("A", name="n.E1"), enum("A", name="m.E1")),
     (enum("A", "B"), {**enum("A"), "default": "A"}),
     (["null", "long"], ["double", "long", "null"]),
+    (record(field("old"), field("new")), record(field("new", aliases=["old"]))),
 ]

@@ -17,10 +17,11 @@ from cdcavro.cli.job import run
 from cdcavro.cli.messages import sniff, validate
 from cdcavro.cli.schemas import formats, schema
 from cdcavro.cli.transcoding import transcode
+from cdcavro.cli.typed import evolve, tables
 
 __all__ = ["main"]
 
-COMMANDS: Final = (run, formats, sniff, validate, encode, decode, transcode, schema, diff)
+COMMANDS: Final = (run, formats, sniff, validate, encode, decode, transcode, tables, evolve, diff, schema)
 
 
 @click.group(

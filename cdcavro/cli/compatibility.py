@@ -88,7 +88,7 @@ def _read(stream: io.BufferedReader, file: str) -> Schema:
     try:
         return parse_schema(raw.decode())
     except UnicodeDecodeError as error:
-        raise FileError(file, "an Avro schema, or an Avro container file", "bytes that are not UTF-8") from error
+        raise FileError(file, "an Avro schema or container file", "bytes that are not UTF-8") from error
 
 
 def _reasons(said: Verdict) -> list[tuple[str, str, str]]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
+from cdcavro.catalog import PRECISE, STRING
 from cdcavro.errors import UnknownFormatError, shown
 from cdcavro.formats import REGISTRY
+from cdcavro.lines import HEAD_LINES
 from cdcavro.rejects import MaxRejects
+from cdcavro.sniff import AUTO
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +36,16 @@ def format_name(*words: str) -> Callable[[click.Context, click.Parameter, Any], 
         return value
 
     return check
+
+
+def parse_zone(_ctx: click.Context, _param: click.Parameter, value: str | None) -> ZoneInfo | None:
+    """Read the name of a time zone. Raises `click.BadParameter`."""
+    if value is None:
+        return None
+    try:
+        return ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise click.BadParameter(f"no time zone is called {shown(value)}") from error
 
 
 def parse_max_rejects(value: str) -> MaxRejects:
@@ -56,3 +70,20 @@ max_rejects_option: Final = click.option(
     help="End with 0 if not more than so many messages, or such a share of them, are rejected. Default: 0.",
 )
 force_option: Final = click.option("--force", is_flag=True, help="Replace files that exist.")
+from_option: Final = click.option(
+    "--from",
+    "own",
+    metavar="auto|NAME",
+    callback=format_name(AUTO),
+    default=AUTO,
+    help=f"The format there is; auto (the default) tells it by the first {HEAD_LINES} messages.",
+)
+zone_option: Final = click.option(
+    "--zone", metavar="ZONE", callback=parse_zone, help="The zone of times that come without one, e.g. Asia/Shanghai."
+)
+decimals_option: Final = click.option(
+    "--decimals",
+    type=click.Choice((PRECISE, STRING)),
+    default=PRECISE,
+    help="How Debezium's connector sends decimals, its decimal.handling.mode. Default: precise.",
+)

@@ -8,25 +8,33 @@ from collections import Counter
 from contextlib import nullcontext
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 import orjson
 
-from cdcavro.catalog import PRECISE, STRING
 from cdcavro.cli.faults import SHOWN, Faults, note, untold
 from cdcavro.cli.group import REJECTED, example
-from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, max_rejects_option
+from cdcavro.cli.options import (
+    INPUT,
+    OUTPUT,
+    decimals_option,
+    force_option,
+    format_name,
+    from_option,
+    max_rejects_option,
+    zone_option,
+)
 from cdcavro.cli.progress import Progress
-from cdcavro.errors import MessageError, shown
+from cdcavro.errors import MessageError
 from cdcavro.files import STANDARD, input_size, open_output
-from cdcavro.lines import HEAD_LINES, Line, read_lines, tell_format
+from cdcavro.lines import Line, read_lines, tell_format
 from cdcavro.sniff import AUTO
 from cdcavro.text import to_bytes
 from cdcavro.transcoding import Outcome, Transcoded, Transcoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from zoneinfo import ZoneInfo
 
     from cdcavro.losses import Loss
     from cdcavro.rejects import MaxRejects
@@ -37,39 +45,15 @@ _OTHERS: Final = "(others)"
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
 
 
-def parse_zone(_ctx: click.Context, _param: click.Parameter, value: str | None) -> ZoneInfo | None:
-    """Read the name of a time zone. Raises `click.BadParameter`."""
-    if value is None:
-        return None
-    try:
-        return ZoneInfo(value)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise click.BadParameter(f"no time zone is called {shown(value)}") from error
-
-
 @click.command(epilog=example("cdcavro transcode blob.jsonl --to oms_canal --out canal.jsonl --losses losses.jsonl"))
 @click.argument("source", default=STANDARD, type=INPUT, metavar="[INPUT]")
 @click.option("--to", "target", required=True, metavar="NAME", callback=format_name(), help="The format wanted.")
-@click.option(
-    "--from",
-    "own",
-    metavar="auto|NAME",
-    callback=format_name(AUTO),
-    default=AUTO,
-    help=f"The format there is; auto (the default) tells it by the first {HEAD_LINES} messages.",
-)
+@from_option
 @click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
 @click.option("--losses", type=OUTPUT, metavar="FILE", help="Write what is lost here, as JSON lines.")
 @click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages here, as JSON lines.")
-@click.option(
-    "--zone", metavar="ZONE", callback=parse_zone, help="The zone of times that come without one, e.g. Asia/Shanghai."
-)
-@click.option(
-    "--decimals",
-    type=click.Choice([PRECISE, STRING]),
-    default=PRECISE,
-    help="How Debezium's connector sends decimals, its decimal.handling.mode. Default: precise.",
-)
+@zone_option
+@decimals_option
 @max_rejects_option
 @force_option
 def transcode(

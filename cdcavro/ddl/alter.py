@@ -182,10 +182,10 @@ def _modify(cursor: Cursor, _: TableName) -> Actions:
                 return what
     cursor.accept("COLUMN")
     if_exists = cursor.accept("IF", "EXISTS")
-    if cursor.accept("("):
+    if not cursor.dialect.is_mysql and cursor.accept("("):
         columns, _key = elements(cursor, lambda: column(cursor, typed=False))
         cursor.expect(")")
-        return [ModifyColumn(one, whole=cursor.dialect.is_mysql) for one in columns] or "constraint"
+        return [ModifyColumn(one) for one in columns] or "constraint"
     found = column(cursor, typed=False)
     return [ModifyColumn(found, *_position(cursor), cursor.dialect.is_mysql, if_exists)]
 

@@ -147,14 +147,9 @@ class Cursor:
         if depth:
             raise self.fail("')'")
 
-    def spelled(self, start: int, *, tight: bool = False) -> str:
-        """Give what was written from a token on up to here, with single spaces, without comments.
-
-        `tight`: without spaces around brackets and commas.
-        """
-        parts: list[str] = []
-        for i in range(start, self.at):
-            before, token = self.tokens[i - 1], self.tokens[i]
-            joined = tight and (token.key in {"(", ")", ",", "["} or before.key in {"(", ",", "["})
-            parts += ["" if i == start or joined or before.end == token.start else " ", token.raw]
-        return "".join(parts)
+    def spelled(self, start: int) -> str:
+        """Give what was written from a token on up to here, with single spaces, without comments."""
+        return "".join(
+            (" " if i > start and self.tokens[i - 1].end != self.tokens[i].start else "") + self.tokens[i].raw
+            for i in range(start, self.at)
+        )

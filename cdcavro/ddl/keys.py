@@ -25,7 +25,11 @@ _ANYWHERE: Final = (
 )
 _MYSQL: Final = (("INDEX",), ("KEY",), ("FULLTEXT",), ("SPATIAL",), ("VECTOR", "INDEX"), ("VECTOR", "KEY"))
 _POSTGRES: Final = (("EXCLUDE", "USING"), ("EXCLUDE", "("))
-_INDEXES: Final = frozenset({"INDEX", "KEY", "FULLTEXT", "SPATIAL", "VECTOR", "UNIQUE"})
+_KINDS: Final = {
+    **dict.fromkeys(("INDEX", "KEY", "FULLTEXT", "SPATIAL", "VECTOR", "UNIQUE"), "index"),
+    "SUPPLEMENTAL": "log",
+    "PERIOD": "versioning",
+}
 _AFTER_NAME: Final = frozenset({"PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "EXCLUDE", "NOT"})
 
 
@@ -37,7 +41,7 @@ def sees_constraint(cursor: Cursor) -> bool:
 
 def constraint(cursor: Cursor) -> tuple[str, ...] | str:
     """Take a key, an index or a constraint; give the columns of a primary key, or what any other is."""
-    what = "index" if cursor.sees_one_of(_INDEXES) else "constraint"
+    what = _KINDS.get(cursor.token.key, "constraint")
     if cursor.accept("CONSTRAINT"):
         if not cursor.sees_one_of(_AFTER_NAME - {"EXCLUDE"}):
             cursor.name("constraint's name")

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from cdcavro.errors import DdlError, shown
@@ -37,16 +36,18 @@ Kind = Literal["word", "name", "string", "bytes", "number", "other", "end"]
 MAX_TEXT: Final = 2**20
 MAX_TOKENS: Final = 200_000
 MAX_DEPTH: Final = 128
-_MYSQL_PIECE: Final = re.compile(
-    r"""'(?:[^'\\]++|\\.|'')*+'? | "(?:[^"\\]++|\\.|"")*+"? | `[^`]*+`?
-    | /\*!9{5,6}(?![0-9]).*?(?:\*/|\Z) | (?P<mariadb>/\*M!(?:[0-9]{5,6})?) | (?P<open>/\*!(?:[0-9]{5,6})?)
-    | /\*.*?(?:\*/|\Z) | --(?=[\s\x00-\x1f]|\Z)[^\n]*+ | \#[^\n]*+ | (?P<close>\*/)""",
-    re.DOTALL | re.VERBOSE,
-)
+MAX_WORD: Final = 2**16
+_MYSQL_PIECE: Final = r"""
+      '(?:[^'\\]++|\\.|'')*+'? | "(?:[^"\\]++|\\.|"")*+"? | `[^`]*+`?
+    | /\*!(?:IGNORED)(?![0-9]).*?(?:\*/|\Z) | (?P<open>/\*MARK!(?:[0-9]{5,6})?) | /\*.*?(?:\*/|\Z)
+    | --(?=[\s\x00-\x1f]|\Z)[^\n]*+ | \#[^\n]*+ | (?P<close>\*/) | [\w$@]++ | \S"""
 _PIECE: Final = re.compile(
-    r"""'(?:[^']++|'')*+'? | "[^"]*+"? | `[^`]*+`? | /\*.*?(?:\*/|\Z) | --[^\n]*+ | [\w$@]++ | [^\s]""",
+    r"""'(?:[^']++|'')*+'? | "[^"]*+"? | /\*.*?(?:\*/|\Z) | --[^\n]*+ | \w++ | \S""",
     re.DOTALL | re.VERBOSE,
 )
+
+# MariaDB leaves comments for MySQL's versions from 5.7 on.
+_IGNORED: Final = {"MySQL": "9{5,6}", "MariaDB": "9{6}|50[7-9][0-9]{2}|5[1-9][0-9]{3}|[6-9][0-9]{4}"}
 
 
 class Token(NamedTuple):
@@ -103,7 +104,6 @@ _DIALECTS: Final = {
     "OCEANBASE": _MYSQL,
     "OB_MYSQL": _MYSQL,
     "TIDB": _MYSQL,
-    "POLARDB": _MYSQL,
     "POLARDB_X": _MYSQL,
     "DRDS": _MYSQL,
     "OB_ORACLE": _ORACLE,
@@ -138,12 +138,28 @@ def tokenize(text: str, dialect: Dialect) -> list[Token]:
     """Cut a text into tokens. Raises `DdlError`, for a bound too: 1 MiB, 200,000 tokens, 128 brackets deep."""
     if len(text) > MAX_TEXT:
         raise DdlError(dialect.name, f"at most {MAX_TEXT} characters", str(len(text)), 1, 1)
-    if len(text) > MAX_TOKENS and next(islice(_PIECE.finditer(text), MAX_TOKENS, None), None):
-        raise DdlError(dialect.name, f"at most {MAX_TOKENS} tokens", "more", 1, 1)
+    if len(text) > MAX_WORD:
+        _refuse_bombs(text, dialect)
     opened = _opened(text, dialect) if dialect.is_mysql else text
     tokens = [token for found in _found(opened, dialect) for token in _tokens(found, opened)]
     _check(tokens, opened, dialect)
     return tokens
+
+
+def _refuse_bombs(text: str, dialect: Dialect) -> None:
+    """Refuse what would take sqlglot seconds: too many tokens, and endless words that begin like numbers."""
+    pattern = _mysql_piece(dialect.name) if dialect.is_mysql else _PIECE
+    for i, piece in enumerate(pattern.finditer(text)):
+        if i == MAX_TOKENS:
+            raise DdlError(dialect.name, f"at most {MAX_TOKENS} tokens", "more", *place(text, piece.start()))
+        if piece.end() - piece.start() > MAX_WORD and piece[0][0].isdigit() and piece[0][:2] not in ("0x", "0X"):
+            raise DdlError(dialect.name, f"words of at most {MAX_WORD} characters", "more", *place(text, piece.start()))
+
+
+@cache
+def _mysql_piece(name: str) -> re.Pattern[str]:
+    pattern = _MYSQL_PIECE.replace("IGNORED", _IGNORED[name]).replace("MARK", "M?" if name == "MariaDB" else "")
+    return re.compile(pattern, re.DOTALL | re.VERBOSE)
 
 
 def _opened(text: str, dialect: Dialect) -> str:
@@ -151,15 +167,11 @@ def _opened(text: str, dialect: Dialect) -> str:
     if "/*!" not in text and "/*M!" not in text:
         return text
     parts, done, depth = [], 0, 0
-    for found in _MYSQL_PIECE.finditer(text):
-        mark = found.lastgroup
-        if mark is None or (mark == "close" and depth == 0):
-            continue
-        if mark == "mariadb" and dialect is not _MARIADB:
-            continue
-        depth += -1 if mark == "close" else 1
-        parts += [text[done : found.start()], " " * len(found[0])]
-        done = found.end()
+    for found in _mysql_piece(dialect.name).finditer(text):
+        if found["open"] or (found["close"] and depth):
+            depth += 1 if found["open"] else -1
+            parts += [text[done : found.start()], " " * len(found[0])]
+            done = found.end()
     return "".join([*parts, text[done:]]) if depth == 0 else text
 
 
@@ -208,8 +220,10 @@ def _tokens(found: Found, text: str) -> Iterator[Token]:
         yield Token("other", raw, "", raw, found.start)
     elif kind is not None:
         yield Token(kind, found.text, "", raw, found.start)
-    elif name == "IDENTIFIER" and raw[0] in '`"':
+    elif name == "IDENTIFIER":
         yield Token("name", found.text, "", raw, found.start)
+    elif raw.isidentifier() or len(raw) == 1:
+        yield _word(raw, found.start)
     else:
         # sqlglot makes one token of some pairs of words, such as PRIMARY KEY.
         for word in re.finditer(r"\S+", raw):
@@ -227,7 +241,7 @@ _OPENING: Final = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 def _check(tokens: list[Token], text: str, dialect: Dialect) -> None:
     """Refuse too many tokens, too many levels, and white space beyond ASCII, of which databases make names."""
     if len(tokens) > MAX_TOKENS:
-        raise DdlError(dialect.name, f"at most {MAX_TOKENS} tokens", str(len(tokens)), 1, 1)
+        raise DdlError(dialect.name, f"at most {MAX_TOKENS} tokens", "more", *place(text, tokens[MAX_TOKENS].start))
     depth = 0
     for token in tokens:
         depth += _OPENING.get(token.key, 0)

@@ -8,12 +8,14 @@ from cdcavro.ddl.words import INTERVAL_WORDS, TYPE_ENDS, TYPE_WORDS
 
 if TYPE_CHECKING:
     from cdcavro.ddl.cursor import Cursor
+    from cdcavro.ddl.tokens import Token
 
 
 def type_of(cursor: Cursor) -> str:
-    """Take a type, as spelled, with single spaces and none around brackets and commas.
+    """Take a type, as spelled, with single spaces, and none around brackets and commas.
 
-    Of a character set only `binary` belongs to it.
+    Labels are in apostrophes, `''` for one of these, as MySQL shows them. Of a character set only
+    `binary` belongs to a type.
     """
     start = cursor.at
     if cursor.token.kind not in ("word", "name"):
@@ -24,7 +26,16 @@ def type_of(cursor: Cursor) -> str:
         cursor.name("type")
     while _type_goes_on(cursor, is_interval=is_interval):
         pass
-    return cursor.spelled(start, tight=True)
+    return _spelled(cursor.tokens[start : cursor.at])
+
+
+def _spelled(tokens: list[Token]) -> str:
+    parts: list[str] = []
+    for i, token in enumerate(tokens):
+        joined = i == 0 or token.key in {"(", ")", ",", "["} or tokens[i - 1].key in {"(", ",", "["}
+        label = "'" + token.text.replace("'", "''") + "'" if token.kind == "string" else token.raw
+        parts += ["" if joined or tokens[i - 1].end == token.start else " ", label]
+    return "".join(parts)
 
 
 def _type_goes_on(cursor: Cursor, *, is_interval: bool) -> bool:

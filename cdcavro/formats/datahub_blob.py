@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import DDL, Change, Column, Row, Source, replace, spelled
-from cdcavro.errors import StructureError
+from cdcavro.change import DDL, Change, Column, Source, replace, spelled, statement
 from cdcavro.format import Format
+from cdcavro.images import check_images
 from cdcavro.instants import MILLISECOND, from_count, to_count
 from cdcavro.members import at, given, names_at, string_at
 from cdcavro.sequence_ids import position_of, sequence_id
@@ -48,7 +48,6 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
     operation = string_at(payload, "op") or ""
     before, after = at(payload, "before", "dataColumn"), at(payload, "after", "dataColumn")
     half = HALVES.get(operation) if before is None or after is None else None
-    _check_images(operation, half, before, after)
     number = string_at(payload, "sequenceId")
     is_full_load = operation == "INSERT" and number == FULL_LOAD
     columns = at(schema, "dataColumn")
@@ -75,7 +74,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
         ddl=string_at(payload, "ddl", "text"),
         ddl_meta=string_at(payload, "ddl", "ddlMeta"),
     )
-    return [change]
+    return [check_images(change, "/payload/before", "/payload/after")]
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
@@ -86,13 +85,6 @@ def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[
     """
     del zone
     return [_message(change) for one in changes for change in _halves(one) if _operation(change) is not None]
-
-
-def _check_images(operation: str, half: str | None, before: Row | None, after: Row | None) -> None:
-    if before is not None and (operation == "INSERT" or half == "AFTER"):
-        raise StructureError(f"no row before the change for {operation}", "some", pointer="/payload/before")
-    if after is not None and (operation == "DELETE" or half == "BEFORE"):
-        raise StructureError(f"no row after the change for {operation}", "some", pointer="/payload/after")
 
 
 def _halves(change: Change) -> list[Change]:
@@ -123,7 +115,7 @@ def _message(change: Change) -> dict[str, Any]:
         "op": _operation(change),
         "sequenceId": _sequence(change),
         "timestamp": given(timestamp) or None,
-        "ddl": given({"text": change.ddl, "ddlMeta": change.ddl_meta}) or None,
+        "ddl": given({"text": statement(change), "ddlMeta": change.ddl_meta}) or None,
     }
     return {"schema": _schema(change), "payload": given(payload), "version": VERSION}
 

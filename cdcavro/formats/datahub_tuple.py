@@ -4,7 +4,7 @@ Source: DataHub message formats, "Tuple data format", English and Chinese.
 
 * As text, a record is one JSON object: metadata columns, their names in underscores, beside the table's own.
 * `_excute_time_` is spelled so; `_operation_type_` is in the samples and in no list of columns, so it may be absent.
-* No DDL and no heartbeats.
+* No DDL and no heartbeats. A column named like one of the metadata has no place here.
 * A change of another format has an id made from its position (see `sequence_ids`).
 """
 
@@ -120,7 +120,7 @@ def _record(change: Change, image: Row, side: str) -> dict[str, Any]:
         "_before_image_": "Y" if side == "BEFORE" else "N",
         "_after_image_": "Y" if side == "AFTER" else "N",
     }
-    return image | given(metadata)
+    return {name: value for name, value in image.items() if name not in METADATA} | given(metadata)
 
 
 def _operation(change: Change) -> str | None:

@@ -19,8 +19,8 @@ from cdcavro.change import Change, Column, Row, Source, replace
 from cdcavro.connect import codec_of, read_value
 from cdcavro.connect_columns import image_columns, schema_columns, table_columns, table_key, table_of
 from cdcavro.envelopes import is_own, is_row, is_sendable, key_of, value_of
-from cdcavro.errors import StructureError
 from cdcavro.format import Format
+from cdcavro.images import check_images
 from cdcavro.instants import MILLISECOND, from_count
 from cdcavro.members import at, string_at
 from cdcavro.source_position import position_of
@@ -36,8 +36,6 @@ MARKS: Final = {"BEGIN": "TRANSACTION_BEGIN", "END": "TRANSACTION_END"}
 # Notes among the members of a change, which tell the shape of its line.
 VALUE_ALONE: Final = "/value"
 KEY_SCHEMA: Final = "/key/schema"
-_NO_BEFORE: Final = frozenset({"c", "r", "t"})
-_NO_AFTER: Final = frozenset({"d", "t"})
 _TIMES: Final = frozenset({"ts_ms", "ts_us", "ts_ns"})
 _STATEMENT: Final = ("ddl", "databaseName", "tableChanges")
 
@@ -129,13 +127,9 @@ def _tombstone(line: _Line) -> Change:
 def _row(line: _Line) -> Change:
     envelope, operation = line.envelope or {}, string_at(line.envelope, "op") or ""
     before, after = envelope.get("before"), envelope.get("after")
-    if before is not None and operation in _NO_BEFORE:
-        raise StructureError(f"no row before the change for {operation}", "some", pointer=f"{line.pointer}/before")
-    if after is not None and operation in _NO_AFTER:
-        raise StructureError(f"no row after the change for {operation}", "some", pointer=f"{line.pointer}/after")
     columns = image_columns(line.schema)
     whole = _whole(envelope, OPERATIONS.get(operation, "OTHER"))
-    return replace(
+    change = replace(
         whole,
         operation=operation,
         key=_names(line) if operation in OPERATIONS else None,
@@ -143,6 +137,7 @@ def _row(line: _Line) -> Change:
         before=read_row(before, columns, whole.source.db_type, "precise"),
         after=read_row(after, columns, whole.source.db_type, "precise"),
     )
+    return check_images(change, f"{line.pointer}/before", f"{line.pointer}/after")
 
 
 def _statement(line: _Line) -> Change:

@@ -17,6 +17,7 @@ from cdcavro.batches import batches
 from cdcavro.change import DDL, Change, Column, Row, Source, replace, spelled
 from cdcavro.errors import StructureError
 from cdcavro.format import Format
+from cdcavro.images import check_images
 from cdcavro.instants import MILLISECOND, from_count, to_count
 from cdcavro.members import at, given, names_at, string_at
 from cdcavro.text import same
@@ -77,13 +78,12 @@ def changes_of(record: dict[str, Any], format: str) -> list[Change]:
 def _row(whole: Change, row: Row | None, old: Row | None, index: int, count: int) -> Change:
     if whole.op == "DELETE":
         if old is not None:
-            raise StructureError("no values before the change for DELETE", "some", pointer=f"/old/{index}")
+            raise StructureError("no second row before the change for DELETE", "some", pointer=f"/old/{index}")
         return replace(whole, before=row, row=index, rows=count)
-    if whole.op == "INSERT" and old is not None:
-        raise StructureError("no values before the change for INSERT", "some", pointer=f"/old/{index}")
     before = None if old is None else (row or {}) | old
     changed = None if old is None else tuple(old)
-    return replace(whole, before=before, after=row, changed=changed, row=index, rows=count)
+    change = replace(whole, before=before, after=row, changed=changed, row=index, rows=count)
+    return check_images(change, f"/old/{index}", f"/data/{index}")
 
 
 def records_of(changes: Sequence[Change], format: str) -> list[dict[str, Any]]:

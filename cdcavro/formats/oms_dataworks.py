@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import DDL, Change, Column, Source, spelled
+from cdcavro.change import DDL, Change, Column, Source, spelled, statement
 from cdcavro.format import Format
+from cdcavro.images import check_images
 from cdcavro.instants import MILLISECOND, SECOND, from_count, to_count
 from cdcavro.members import at, given, names_at, string_at, whole_number
 
@@ -56,7 +57,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
         checkpoint_time=from_count(at(payload, "timestamp", "checkpointTime"), SECOND),
         ddl=string_at(payload, "ddl", "text"),
     )
-    return [change]
+    return [check_images(change, "/payload/before", "/payload/after")]
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
@@ -71,13 +72,13 @@ def _message(change: Change) -> dict[str, Any]:
         "systemTime": to_count(change.system_time, MILLISECOND),
         "checkpointTime": to_count(change.checkpoint_time, SECOND),
     }
-    own = change.source.format == FORMAT.name
+    own, ddl = change.source.format == FORMAT.name, statement(change)
     payload = {
         "before": None if change.before is None else {"data": change.before},
         "after": None if change.after is None else {"data": change.after},
         "op": spelled(change, FORMAT.name, SPELLINGS),
         "timestamp": given(timestamp),
-        "ddl": None if change.ddl is None else {"text": change.ddl},
+        "ddl": None if ddl is None else {"text": ddl},
     }
     if own and change.position is not None:
         payload["scn"] = str(change.position[0])

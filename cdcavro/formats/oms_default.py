@@ -14,8 +14,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import DDL, Change, Row, Source, spelled
+from cdcavro.change import DDL, Change, Row, Source, spelled, statement
 from cdcavro.format import Format
+from cdcavro.images import check_images
 from cdcavro.instants import SECOND, from_count, to_count
 from cdcavro.members import at, given, string_at
 from cdcavro.scalars import plain_text
@@ -59,7 +60,7 @@ def change_of(record: dict[str, Any], format: str, before: Row | None, after: Ro
     op = OPERATIONS.get(operation, "OTHER") if operation != "DDL" else statement_kind(ddl or "")
     db_type = string_at(meta, "dbType")
     tenant, database = _database(string_at(meta, "db"), db_type)
-    return Change(
+    change = Change(
         op=op,
         operation=operation,
         source=Source(
@@ -74,6 +75,7 @@ def change_of(record: dict[str, Any], format: str, before: Row | None, after: Ro
         transaction=string_at(meta, "uniqueId"),
         ddl=ddl,
     )
+    return check_images(change, "/prevStruct", "/postStruct")
 
 
 def record_of(change: Change, format: str) -> dict[str, Any]:
@@ -82,6 +84,7 @@ def record_of(change: Change, format: str) -> dict[str, Any]:
     timestamp = to_count(change.event_time, SECOND)
     checkpoint = to_count(change.checkpoint_time, SECOND)
     key = change.key or ()
+    ddl = statement(change)
     image = change.before if change.before is not None else change.after
     values = [plain_text(image[name]) for name in key if image is not None and type(image.get(name)) not in _NO_TEXT]
     meta = {
@@ -91,7 +94,7 @@ def record_of(change: Change, format: str) -> dict[str, Any]:
         "record_primary_value": SEPARATORS[0].join(values) if key and len(values) == len(key) else None,
         "dbType": source.db_type,
         "table_name": source.table,
-        "db": f"{source.tenant}.{source.database}" if source.tenant is not None else source.database,
+        "db": _name(source.tenant, source.database),
     }
     optional = {
         "storeDataSequence": _number(change.position) if source.format in SEQUENCED else None,
@@ -100,7 +103,7 @@ def record_of(change: Change, format: str) -> dict[str, Any]:
     }
     return {
         "prevStruct": change.before,
-        "postStruct": {"ddl": change.ddl} if change.ddl is not None else change.after,
+        "postStruct": change.after if ddl is None else {"ddl": ddl},
         "allMetaData": meta | given(optional),
         "recordType": spelled(change, format, SPELLINGS),
     }
@@ -137,8 +140,13 @@ def _database(name: str | None, db_type: str | None) -> tuple[str | None, str | 
     return None, name
 
 
+def _name(tenant: str | None, database: str | None) -> str | None:
+    """Undo `_database`; a tenant alone has no form."""
+    return database if tenant is None or database is None else f"{tenant}.{database}"
+
+
 def _split(names: str | None) -> tuple[str, ...] | None:
-    if names is None:
-        return None
+    if not names:
+        return None if names is None else ()
     separator = next((one for one in SEPARATORS if one in names), SEPARATORS[0])
     return tuple(names.split(separator))

@@ -3,6 +3,7 @@
 Source: OMS data formats, "DefaultExtendColumnType-compatible JSON message format".
 
 * As `oms_default`, with `__light_type` inside the row images: declared types by column. It is not a column.
+* A column of that name in a change of another format has no place here.
 * A DELETE has its types in `prevStruct`; DDL and heartbeats have none and look like `oms_default`'s.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import Change, Column, Row, replace, spelled
+from cdcavro.change import Change, Column, Row, replace, spelled, statement
 from cdcavro.format import Format
 from cdcavro.formats.oms_default import SPELLINGS, change_of, record_of
 from cdcavro.members import at, string_at
@@ -53,7 +54,8 @@ def _columns_only(image: Row | None) -> Row | None:
 
 
 def _typed(image: Row | None, change: Change) -> Row | None:
-    if image is None or change.columns is None or change.ddl is not None:
+    image = _columns_only(image)
+    if image is None or change.columns is None or statement(change) is not None:
         return image
     types = {column.name: {"schemaType": column.type} for column in change.columns if column.name is not None}
     return image | {_TYPES: types}

@@ -4,7 +4,7 @@ Source: OMS data formats, "SharePlex-compatible JSON message format".
 
 * Operations are `ins`, `upd` and `del`, in small letters.
 * For `upd`, `key` is the whole row before the change and `data` only the changed columns.
-* Times are text without a zone; `seq` is documented as a string and printed as a number.
+* Times are text without a zone (with one, they are instants as they stand); `seq` is documented as a string and printed as a number.
 * `size` and `idx` occur in samples only.
 """
 
@@ -17,7 +17,8 @@ from cdcavro.change import Change, Row, Source, spelled
 from cdcavro.errors import StructureError
 from cdcavro.format import Format
 from cdcavro.formats.oms_default import sequence
-from cdcavro.instants import from_local, to_local
+from cdcavro.images import check_images
+from cdcavro.instants import from_text, to_local
 from cdcavro.members import at, given, string_at, whole_number
 from cdcavro.text import same
 
@@ -37,8 +38,8 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
     meta, data, key = record["meta"], record.get("data"), record.get("key")
     operation = string_at(meta, "op") or ""
     op = OPERATIONS.get(operation, "OTHER")
-    if op in ("INSERT", "DELETE") and key:
-        raise StructureError(f"no row before the change for {operation}", "some", pointer="/key")
+    if op == "DELETE" and key is not None:
+        raise StructureError(f"no second row before the change for {operation}", "some", pointer="/key")
     database, dot, table = (string_at(meta, "table") or "").partition(".")
     change = Change(
         op=op,
@@ -50,11 +51,11 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
         after=None if op == "DELETE" else _after(op, data, key),
         changed=tuple(data) if op == "UPDATE" and data is not None else None,
         position=_position(meta),
-        event_time=from_local(at(meta, "time"), zone),
-        system_time=from_local(at(meta, "posttime"), zone),
+        event_time=from_text(at(meta, "time"), zone),
+        system_time=from_text(at(meta, "posttime"), zone),
         transaction=string_at(meta, "trans"),
     )
-    return [change]
+    return [check_images(change, "/key", "/data")]
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:

@@ -21,5 +21,18 @@ from cdcavro.spark.columns import decode, encode
 from cdcavro.spark.rows import cdc_text
 from cdcavro.spark.session import session
 from cdcavro.spark.sql import register
+from cdcavro.spark.tables import TypedTables, read_versions, to_tables
 
-__all__ = ["cdc_text", "decode", "encode", "order_key", "register", "session", "shard", "to_changes"]
+__all__ = [
+    "TypedTables",
+    "cdc_text",
+    "decode",
+    "encode",
+    "order_key",
+    "read_versions",
+    "register",
+    "session",
+    "shard",
+    "to_changes",
+    "to_tables",
+]

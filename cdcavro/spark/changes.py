@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 RESULT: Final = "changes array<binary>, unzoned int, error struct<format: string, path: string, message: string>"
-KEY: Final = "is_change int, position array<bigint>, source string, partition bigint, number bigint, row int"
+KEY: Final = "is_change int, position array<bigint>, topic string, partition bigint, offset bigint, file string, line bigint, row int"
 _CHANGES: Final = pa.list_(pa.binary())
-_NAMES: Final = ("is_change", "position", "source", "partition", "number", "row")
-_TYPES: Final = (pa.int32(), pa.list_(pa.int64()), pa.string(), pa.int64(), pa.int64(), pa.int32())
+_NAMES: Final = ("is_change", "position", "topic", "partition", "offset", "file", "line", "row")
+_NOWHERE: Final = ("", 0, 0, "", 0)
+_TYPES: Final = (
+    *(pa.int32(), pa.list_(pa.int64()), pa.string(), pa.int64(), pa.int64(), pa.string(), pa.int64(), pa.int32()),
+)
 KEY_TYPE: Final = pa.struct(list(zip(_NAMES, _TYPES, strict=True)))
 
 
@@ -105,8 +108,7 @@ def changes_batch(texts: pa.Array, format: str, zone: tzinfo | None, places: pa.
 def key_fields(change: Change) -> dict[str, Any]:
     """Give the fields of a change's order key. Raises `OrderError`."""
     is_change, position, arrival, row = order.order_key(change)
-    source, partition, number = arrival or ("", 0, 0)
-    return dict(zip(_NAMES, (is_change, list(position), source, partition, number, row), strict=True))
+    return dict(zip(_NAMES, (is_change, list(position), *(arrival or _NOWHERE), row), strict=True))
 
 
 def _turned(

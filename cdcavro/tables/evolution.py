@@ -8,7 +8,6 @@ later is for newer rows only.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,9 +42,8 @@ from cdcavro.ddl_steps import (
 from cdcavro.declared import declared_type
 from cdcavro.errors import SchemaError, shown
 from cdcavro.scalars import plain_text
-from cdcavro.schema import Schema, parse_schema
 from cdcavro.tables.edits import RowEdit, column_name
-from cdcavro.tables.schema import ENVELOPE, TableSchema, column_field, from_schema, said_of, table_schema
+from cdcavro.tables.schema import ENVELOPE, TableSchema, as_schema, column_field, from_schema, said_of, table_schema
 from cdcavro.types import ABSENT, Record
 from cdcavro.verdict import Note, Verdict, verdict
 
@@ -54,6 +52,7 @@ if TYPE_CHECKING:
 
     from cdcavro.columns.types import ColumnType
     from cdcavro.ddl_steps import CreateTable, Step
+    from cdcavro.schema import Schema
 
 MAX_COLUMNS: Final = 10_000
 NONE_GIVEN: Final = GivenTypes.from_mapping({})
@@ -165,9 +164,14 @@ def by_columns(
 
 
 def created(
-    table: TableName, columns: Sequence[Column], key: Sequence[str], source: Source, given: GivenTypes = NONE_GIVEN
+    table: TableName,
+    columns: Sequence[Column],
+    key: Sequence[str] = (),
+    source: Source | None = None,
+    given: GivenTypes = NONE_GIVEN,
 ) -> TableSchema:
     """Make the first version of a table's schema of its columns and the names of its key. Raises `SchemaError`."""
+    source = source or Source()
     check_columns(columns)
     fields: list[dict[str, Any]] = []
     for column in columns:
@@ -346,7 +350,7 @@ _ACTIONS: Final[dict[type, Callable[[_Maker, Any], None]]] = {
 
 def _finished(table: TableSchema, edit: RowEdit) -> tuple[TableSchema, list[str]]:
     record = edit.finish()
-    return (TableSchema(parse_schema(json.dumps(record))) if edit.steps else table), edit.steps
+    return (TableSchema(as_schema(record)) if edit.steps else table), edit.steps
 
 
 def _ended(made: TableSchema, table: TableSchema) -> list[Note]:

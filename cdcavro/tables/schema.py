@@ -59,7 +59,11 @@ SOURCE_FIELDS: Final[tuple[tuple[str, Any, str], ...]] = (
         "Time of the change in the source, milliseconds since the epoch, UTC; finer digits are in ts_us.",
     ),
     ("ts_us", "long", "The same in microseconds."),
-    ("position", {"type": "array", "items": "long"}, "The numbers of the source's own order, most significant first."),
+    (
+        "position",
+        {"type": "array", "items": "long"},
+        "The numbers of the own order of the source, most significant first.",
+    ),
     ("transaction", "string", "The transaction id."),
     ("topic", "string", "Where the message arrived: the topic,"),
     ("partition", "int", "its partition,"),
@@ -182,7 +186,7 @@ class TableSchema:
             ATTRIBUTE: {key: said[key] for key in ("table", "version") if key in said},
             "fields": fields,
         }
-        return parse_schema(json.dumps({key: value for key, value in record.items() if value not in ([], "", {})}))
+        return as_schema({key: value for key, value in record.items() if value not in ([], "", {})})
 
 
 def table_schema(table: TableName, fields: Sequence[dict[str, Any]], key: Sequence[str]) -> TableSchema:
@@ -195,7 +199,7 @@ def table_schema(table: TableName, fields: Sequence[dict[str, Any]], key: Sequen
         ATTRIBUTE: {"table": names_of(table), "version": 1, "key": list(key)},
         "fields": [*fields, _UNPARSED, _MISSING],
     }
-    return TableSchema(parse_schema(json.dumps(record)))
+    return TableSchema(as_schema(record))
 
 
 def from_schema(schema: Schema) -> TableSchema:
@@ -207,8 +211,22 @@ def from_schema(schema: Schema) -> TableSchema:
             return TableSchema(schema)
         rows = [one for one in before["type"] if isinstance(one, dict)] if isinstance(before["type"], list) else []
         if len(rows) == 1 and rows[0].get("type") == "record":
-            return TableSchema(parse_schema(json.dumps({"namespace": declared.get("namespace", "")} | rows[0])))
+            return TableSchema(as_schema({"namespace": declared.get("namespace", "")} | rows[0]))
     raise SchemaError("$", "expected a record, or an envelope whose before is one")
+
+
+def as_schema(declared: dict[str, Any]) -> Schema:
+    """Give the schema of a JSON value. Raises `SchemaError`."""
+    return parse_schema(schema_text(declared))
+
+
+def schema_text(declared: Any, *, indent: int | None = None) -> str:
+    r"""Print a schema's JSON without apostrophes, so that it may stand in SQL between two.
+
+    >>> print(schema_text({"type": "long", "doc": "a user's"}))
+    {"type": "long", "doc": "a user\u0027s"}
+    """
+    return json.dumps(declared, indent=indent).replace("'", "\\u0027")
 
 
 def column_field(

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.avro.functions import from_avro
 from schema_data import expected, is_same, write
 from schema_pairs import UnreadableError, fastavro_difference, fastavro_reads, pair, pairs
-from wire import enum, field, record
+from wire import array, enum, field, record
 
 from cdcavro.schema import parse_schema
 from cdcavro.verdict import verdict
@@ -57,6 +57,7 @@ READ_ALL_THE_SAME = {
 FASTAVRO_GIVES = {
     "gives a default as the schema's JSON has it",
     "gives the writer's logical type",
+    "refuses a decimal that is invalid",
     "takes the first branch that promotes",
 }
 # The verdict says no, and Avro Java alone reads it.
@@ -65,6 +66,7 @@ JAVA_READS = {"a record renamed without an alias": r"\S+ cannot read n\.R\d*"}
 EXAMPLES = [
     (enum("A", name="n.E1"), enum("A", name="m.E1")),
     (decimal(6, 2), decimal(5, 2)),
+    (decimal(4, 2), decimal(4, 5)),
     (enum("A", "B"), {**enum("A"), "default": "A"}),
     (
         {"type": "fixed", "name": "F", "size": 12},
@@ -195,7 +197,7 @@ def _says(reason: str, reasons: list[str]):
     return [bool(re.fullmatch(reason, one)) for one in reasons]
 
 
-def test_verdict_is_what_avro_java_and_fastavro_then_do(java, record_property):
+def test_verdict_is_what_avro_java_and_fastavro_then_do(java):
     """On hundreds of pairs; a difference that is not listed fails, and a listed one that does not occur."""
     names: Counter[str] = Counter()
     known: Counter[str] = Counter()
@@ -217,8 +219,6 @@ def test_verdict_is_what_avro_java_and_fastavro_then_do(java, record_property):
     assert sum(names.values()) >= PAIRS
     assert min(names[name] for name in ("full", "backward", "forward", "breaking")) >= PAIRS // 20
 
-    record_property("pairs", f"{dict(names)} {dict(known)}")
-
 
 @pytest.mark.parametrize(
     ("writer", "reader"),
@@ -226,6 +226,7 @@ def test_verdict_is_what_avro_java_and_fastavro_then_do(java, record_property):
         (record(field("old"), field("new")), record(field("new", aliases=["old"]))),
         (record(field("new"), field("old")), record(field("new", aliases=["old"]))),
         (record(field("a"), field("b")), record(field("c", aliases=["a", "b"]))),
+        (record(), record(field("a", [array("int"), "null"], default=[]))),
         (
             record(field("a", [enum("A", name="One"), enum("A", name="Other")])),
             record(field("a", enum("A", name="Other", aliases=["One"]))),
@@ -238,8 +239,8 @@ def test_verdict_is_what_avro_java_and_fastavro_then_do(java, record_property):
         ),
     ],
 )
-def test_aliases_that_lead_two_ways_stop_avro_java(java, writer, reader):
-    """It renames in the whole of the writer's schema first, and then cannot go on; so the verdict says no."""
+def test_what_only_avro_java_fails_on(java, writer, reader):
+    """Aliases that lead two ways (it renames in the whole of the writer's schema), and a default. So the verdict says no."""
     one = pair(json.dumps(writer), json.dumps(reader))
     assert one.reasons
     read = java.reader(one.writer, one.reader)
@@ -277,7 +278,7 @@ def test_spark_fails_on_a_decimal_of_too_many_digits(spark):
     """Avro Java passes over the precision, Spark does not. The verdict says no, for some data."""
     writer, reader = (json.dumps(record(field("a", decimal(precision, 2)))) for precision in (6, 5))
     assert read_by_spark(spark, writer, reader, {"a": b"\x7b"}) == "1.23"
-    with pytest.raises(PySparkException):
+    with pytest.raises((Py4JJavaError, PySparkException)):
         read_by_spark(spark, writer, reader, {"a": b"\x0f\x42\x3f"})
     assert [one.partial for one in verdict(reader, writer).problems] == [True]
 
