@@ -7,7 +7,7 @@ import json
 import pytest
 from roundtrip import error_of, exact
 
-from cdcavro.batches import OF_A_ROW, batches
+from cdcavro.batches import batches
 from cdcavro.change import Change, Column, Place, Source, replace
 from cdcavro.changes import from_changes, to_changes
 
@@ -72,7 +72,9 @@ FACTS = {
 }
 
 
-@pytest.mark.parametrize("fact", [name for name in Change.__struct_fields__ if name not in OF_A_ROW])
+@pytest.mark.parametrize(
+    "fact", sorted(set(Change.__struct_fields__) - {"before", "after", "changed", "row", "members"})
+)
 def test_every_fact_of_a_message_tells_its_rows_from_others(fact):
     """One that differs is enough."""
     first, second = (Change(op="INSERT", row=i, rows=3, after={"a": i}) for i in (0, 1))
