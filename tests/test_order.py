@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 
 import pytest
 
@@ -173,3 +174,33 @@ def test_a_number_of_shards_is_a_whole_number_from_1(count, said):
     for change in (Change(op="INSERT", source=BLOB, key=("id",), after={"id": 1}), Change(op="INSERT")):
         with pytest.raises(ValueError, match=f"^a number of shards from 1, not {said}$"):
             shard(change, count)
+
+
+@pytest.mark.parametrize(
+    ("source", "key", "text"),
+    [
+        (BLOB, "7", b'["d",null,"t","7"]'),
+        (BLOB, None, b'["d",null,"t"]'),
+        (replace(BLOB, database=None, schema="s"), "7", b'[null,"s","t","7"]'),
+        (replace(BLOB, table="u"), "7", b'["d",null,"u","7"]'),
+    ],
+)
+def test_a_shard_is_the_same_in_every_process(source, key, text):
+    """By the CRC-32 of the table's names and the values of the key, as JSON: Python's own hash differs from run to run."""
+    one = Change(op="INSERT", source=source, key=key and ("id",), after={"id": key, "x": 1})
+    assert shard(one, 1_000_000) == zlib.crc32(text) % 1_000_000
+    assert shard(Change(op="INSERT", source=BLOB, key=("id",), after={"id": 7}), 1000) == 866
+
+
+def test_an_update_goes_to_the_shard_of_the_row_before_it():
+    """So that it follows the changes of that row; a delete has no other."""
+    update = Change(op="UPDATE", source=BLOB, key=("id",), before={"id": 1}, after={"id": 2})
+    found = shard(update, 1_000_000)
+    assert found == shard(replace(update, op="DELETE", after=None), 1_000_000)
+    assert found != shard(replace(update, op="INSERT", before=None), 1_000_000)
+
+
+def test_rows_of_different_tables_with_one_key_are_spread():
+    """Otherwise the first row of every table would go to one shard."""
+    tables = [replace(BLOB, table=f"t{i}") for i in range(50)]
+    assert len({shard(Change(op="INSERT", source=one, key=("id",), after={"id": 1}), 8) for one in tables}) == 8
