@@ -69,6 +69,7 @@ FACTS = {
     "transaction": "x",
     "ddl": "x",
     "ddl_meta": "x",
+    "snapshot": True,
 }
 
 
