@@ -125,19 +125,23 @@ class PayloadError(MessageError):
 
 
 class OrderError(CdcAvroError, ValueError):
-    """A change without a number of the source's order and without a place of arrival.
+    """A change without a number of the source's order and without a place, or changes some of which have numbers.
 
-    Attributes: `format` and `table` (str or None).
+    Attributes: `format` and `table` (str or None), `got` (str).
     """
 
-    def __init__(self, format: str | None, table: str | None) -> None:
+    def __init__(self, format: str | None, table: str | None, got: str = "none") -> None:
         self.format = format
         self.table = table
-        super().__init__(format, table)
+        self.got = got
+        super().__init__(format, table, got)
 
     def __str__(self) -> str:
         table = "" if self.table is None else f" of {shown(self.table)}"
-        return f"{self.format or 'change'}: expected a position or a place to order the change{table} by, got none"
+        expected = f"a position or a place to order the change{table} by"
+        if self.got != "none":
+            expected = f"the same kind of position in all changes{table}"
+        return f"{self.format or 'change'}: expected {expected}, got {self.got}"
 
 
 class DdlError(CdcAvroError, ValueError):

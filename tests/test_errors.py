@@ -33,6 +33,13 @@ _ERRORS = [
         cdcavro.OrderError("oms_canal", "t"),
         "oms_canal: expected a position or a place to order the change of 't' by, got none",
     ),
+    (
+        cdcavro.OrderError("oms_canal", "t", "some with numbers and some with no numbers"),
+        (
+            "oms_canal: expected the same kind of position in all changes of 't',"
+            " got some with numbers and some with no numbers"
+        ),
+    ),
     (cdcavro.OrderError(None, None), "change: expected a position or a place to order the change by, got none"),
     (
         cdcavro.DdlError("MySQL", "a name", "','", 2, 7),

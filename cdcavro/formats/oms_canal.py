@@ -59,7 +59,7 @@ def changes_of(record: dict[str, Any], format: str) -> list[Change]:
         source=Source(format=format, database=string_at(record, "database"), table=string_at(record, "table")),
         key=names_at(record, "pkNames"),
         columns=_columns(record),
-        position=None if event is None else (event // MILLISECOND, *([batch] if type(batch) is int else [])),
+        position=_position(event, batch),
         event_time=event,
         system_time=from_count(record.get("ts"), MILLISECOND),
         transaction=string_at(record, "gtid"),
@@ -73,6 +73,13 @@ def changes_of(record: dict[str, Any], format: str) -> list[Change]:
         return [whole]
     pairs = zip_longest(rows, olds)
     return [_row(whole, row, old, i, len(rows)) for i, (row, old) in enumerate(pairs)]
+
+
+def _position(event: int | None, batch: Any) -> tuple[int, ...] | None:
+    """Give the time and the number of the batch, as far as they are there."""
+    numbers = [] if event is None else [event // MILLISECOND]
+    numbers += [batch] if type(batch) is int else []
+    return tuple(numbers) or None
 
 
 def _row(whole: Change, row: Row | None, old: Row | None, index: int, count: int) -> Change:
@@ -99,9 +106,9 @@ def _message(rows: list[Change], format: str) -> dict[str, Any]:
     has_rows = any(image is not None for image in images)
     olds = [_old(change) for change in rows] if first.op in ("UPDATE", "OTHER") else []
     columns = first.columns
-    position = first.position or ()
+    position, before = first.position or (), int(first.event_time is not None)
     scalars = {
-        "id": position[1] if source.format in BATCHED and len(position) > 1 else None,
+        "id": position[before] if source.format in BATCHED and len(position) > before else None,
         "database": source.database,
         "table": source.table,
         "isDdl": first.op in DDL,
