@@ -47,6 +47,7 @@ LAYERS = (
     "readers",
     "reading",
     "renaming",
+    "checking",
     "format",
     "members",
     "sequence_ids",

@@ -84,7 +84,7 @@ class RowEdit:
             raise SchemaError(self.label, f"there is a column {shown(name)} already")
         field = column_field(name, self._taken(), avro, since=self.version, fill=fill, said=said)
         self.record["fields"].insert(self._index(first=first, after=after), field)
-        older = "null" if fill is ABSENT or fill is None else json.dumps(fill, ensure_ascii=False)
+        older = "null" if fill is ABSENT or fill is None else said.get("default") or json.dumps(fill)
         self._did(f"column {shown(name)} added: {older} in older rows")
 
     def drop(self, name: str) -> None:

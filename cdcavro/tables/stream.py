@@ -9,6 +9,7 @@ the version of its time.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -66,7 +67,8 @@ class Tables:
     `given` are types for columns that state none, or another; `zone` is that of the source;
     `on_misfit` says what becomes of a change with a value that its column's type cannot carry:
     "keep" puts its text into `unparsed`, "error" and "reject" raise for the caller to stop or to set
-    it aside; `decimals` is as in `Catalog`. Attributes: `tables` (list of `Table`), all that there were.
+    it aside; `decimals` is as in `Catalog`. Attributes: `tables` (list of `Table`), all that there were;
+    `misfits`, by the number of a table, how many values of each column are text in `unparsed`.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Tables:
         self._names: dict[TableName, list[tuple[Any, Table]]] = {}
         self._writers: dict[tuple[Any, ...], TableWriter] = {}
         self.tables: list[Table] = []
+        self.misfits: dict[int, Counter[str]] = {}
 
     def add(self, change: Change) -> list[TypedChange]:
         """Take the next change of the stream; give it in Avro if it is one of rows: of one, or TRUNCATE of all.
@@ -205,6 +208,7 @@ class Tables:
                 given=self._given,
                 zone=self._zone,
                 is_strict=self._is_strict,
+                misfits=self.misfits.setdefault(table.number, Counter()),
             )
         return writer
 

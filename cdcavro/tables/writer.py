@@ -6,6 +6,7 @@ is then a reader of JSON values and a writer of Avro data.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.binary import write_bytes, write_double, write_float, write_long, write_string
@@ -44,7 +45,7 @@ class TableWriter:
 
     Made from the version, the source, the columns that its changes state (None if they state none),
     and the types that the user gives. With `is_strict` a value that its type cannot carry is an
-    error; else it goes as text into `unparsed`.
+    error; else it goes as text into `unparsed`, and is counted in `misfits` by its column.
     """
 
     def __init__(
@@ -56,10 +57,12 @@ class TableWriter:
         given: GivenTypes,
         zone: Any = None,
         is_strict: bool = False,
+        misfits: Counter[str] | None = None,
     ) -> None:
         self.schema = schema
         self._label = f"{schema.table.table} in version {schema.version}"
         self._is_strict = is_strict
+        self._misfits: Counter[str] = Counter() if misfits is None else misfits
         stated = {one.name: one for one in columns or ()}
         by_field = {one.field: one for one in schema.all_columns}
         self._parts: list[_Part] = []
@@ -143,6 +146,7 @@ class TableWriter:
                 got = f"{kind(value)} {shown(_text(value))}"
                 raise StructureError(part.label, got, pointer=f"{pointer}/{escape(part.name)}")
             misfits[part.name] = _text(value)
+            self._misfits[part.name] += 1
             out.append(part.null)
             return
         out.append(part.some)
