@@ -211,7 +211,8 @@ def from_schema(schema: Schema) -> TableSchema:
             return TableSchema(schema)
         rows = [one for one in before["type"] if isinstance(one, dict)] if isinstance(before["type"], list) else []
         if len(rows) == 1 and rows[0].get("type") == "record":
-            return TableSchema(as_schema({"namespace": declared.get("namespace", "")} | rows[0]))
+            row = rows[0] if "namespace" in rows[0] else rows[0] | {"namespace": declared.get("namespace", "")}
+            return TableSchema(as_schema(row))
     raise SchemaError("$", "expected a record, or an envelope whose before is one")
 
 

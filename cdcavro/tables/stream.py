@@ -131,7 +131,9 @@ class Tables:
         for table, schema in found:
             turned = self._turned(change, schema)
             writer = self._writer(table, schema, turned)
-            made += [TypedChange(table, schema, writer.key(one), writer.envelope(one), one) for one in _rows(turned)]
+            made += [
+                TypedChange(table, schema, writer.key(one), writer.envelope(one), one) for one in _rows(turned, schema)
+            ]
         return made
 
     def _row(self, change: Change, name: TableName, start: Key | None) -> Found:
@@ -259,8 +261,14 @@ class Tables:
         """Change nothing: rows that go are no matter of schemas."""
 
 
-def _rows(change: Change) -> list[Change]:
-    return [replace(change, before=None, after=None)] if change.op == "TRUNCATE" else split_key_change(change)
+def _rows(change: Change, schema: TableSchema) -> list[Change]:
+    if change.op == "TRUNCATE":
+        return [replace(change, before=None, after=None)]
+    names = schema.key_names if change.key is None else ()
+    if names and all(image is not None and image.keys() >= {*names} for image in (change.before, change.after)):
+        # The table's key is known from elsewhere than its changes.
+        change = replace(change, key=names)
+    return split_key_change(change)
 
 
 def _named(name: TableName, source: Source) -> TableName:

@@ -61,6 +61,7 @@ class TableWriter:
     ) -> None:
         self.schema = schema
         self._label = f"{schema.table.table} in version {schema.version}"
+        self._format = source.format
         self._is_strict = is_strict
         self._misfits: Counter[str] = Counter() if misfits is None else misfits
         stated = {one.name: one for one in columns or ()}
@@ -109,7 +110,7 @@ class TableWriter:
         misfits: dict[str, str] = {}
         for part in self._key:
             if part.name not in image:
-                raise StructureError(f"the key column {shown(part.name)}", "none", pointer="/key")
+                raise self._fault(f"the key column {shown(part.name)}", "none", "/key")
             self._write_value(out, part, image[part.name], misfits, "/key")
         _write_texts(out, misfits)
         return bytes(out)
@@ -128,7 +129,7 @@ class TableWriter:
             self._write_value(out, part, value, misfits, pointer)
         if count != len(image):
             name = next(name for name in image if name not in self._columns)
-            raise StructureError(f"a column of {self._label}", "none", pointer=f"{pointer}/{escape(name)}")
+            raise self._fault(f"a column of {self._label}", "none", f"{pointer}/{escape(name)}")
         _write_texts(out, misfits)
         if absent:
             write_long(out, len(absent))
@@ -144,13 +145,16 @@ class TableWriter:
         if datum is MISFIT:
             if self._is_strict:
                 got = f"{kind(value)} {shown(_text(value))}"
-                raise StructureError(part.label, got, pointer=f"{pointer}/{escape(part.name)}")
+                raise self._fault(part.label, got, f"{pointer}/{escape(part.name)}")
             misfits[part.name] = _text(value)
             self._misfits[part.name] += 1
             out.append(part.null)
             return
         out.append(part.some)
         part.write(out, datum)
+
+    def _fault(self, expected: str, got: str, pointer: str) -> StructureError:
+        return StructureError(expected, got, pointer=pointer, format=self._format)
 
 
 def _part(
