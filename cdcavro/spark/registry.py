@@ -18,8 +18,11 @@ from cdcavro.registry.framing import frame as framed_by
 from cdcavro.schema import Schema, parse_schema
 from cdcavro.spark.arrow import column_function, raw_bytes
 from cdcavro.spark.columns import ERROR, error_fields
+from cdcavro.spark.tables import ENVELOPE, ROW, true_type
+from cdcavro.tables import schema as table_schema
 from cdcavro.tables.history import Table
-from cdcavro.tables.schema import TableSchema
+from cdcavro.tables.schema import ATTRIBUTE, TableSchema, from_schema
+from cdcavro.types import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,7 +92,7 @@ def from_registry(
     if all(one.found is None for one in known):
         value = from_avro(sf.lit(None).cast("binary"), wanted.json)
         schema = sf.lit(None).cast("struct<id: int, subject: string, version: int>")
-    made = checked.withColumn("value", value).withColumn("schema", schema)
+    made = checked.withColumn("value", _with_true_names(value, wanted)).withColumn("schema", schema)
     return made.withColumn("error", sf.col("_checked.error")).drop("_checked")
 
 
@@ -181,6 +184,15 @@ def _readable(known: _Known, reader: Schema) -> _Known:
     except ResolutionError as error:
         return _Known(known.prefix, None, str(PayloadError("a schema that the reader reads", str(error))))
     return known
+
+
+def _with_true_names(value: Column, schema: Schema) -> Column:
+    """Give the columns of a table their true names, which its schema says."""
+    if not isinstance(schema.root, Record) or ATTRIBUTE not in schema.root.attributes:
+        return value
+    table = from_schema(schema)
+    part = ENVELOPE if schema.root.name.endswith(f".{table_schema.ENVELOPE}") else ROW
+    return value.cast(true_type(table, part))
 
 
 def _check(col: str, known: Sequence[_Known]) -> Column:
