@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from cdcavro.registry import Registered, Registry
+    from cdcavro.registry.framing import Frame
 
 MAX_SCHEMAS: Final = 10_000
 LATEST: Final = "latest"
@@ -147,15 +148,19 @@ def _known(frame: DataFrame, col: str, registry: Registry) -> list[_Known]:
 def _fetched(prefix: bytes, registry: Registry) -> _Known:
     told, _ = unframe(prefix)
     try:
-        match told:
-            case SchemaId(number):
-                return _Known(prefix, registry.fetch(id=number), None)
-            case Guid(uuid):
-                return _Known(prefix, registry.fetch(guid=uuid), None)
-            case Fingerprint(digits):
-                return _Known(prefix, registry.fetch(fingerprint=digits), None)
+        return _Known(prefix, _asked(told, registry), None)
     except UnknownSchemaError:
         return _Known(prefix, None, str(PayloadError(f"a schema that {registry.url} has", str(told))))
+
+
+def _asked(told: Frame, registry: Registry) -> Registered:
+    match told:
+        case SchemaId(number):
+            return registry.fetch(id=number)
+        case Guid(uuid):
+            return registry.fetch(guid=uuid)
+        case Fingerprint(digits):
+            return registry.fetch(fingerprint=digits)
     raise TypeError(f"{type(told).__name__} is no frame")
 
 
