@@ -156,6 +156,7 @@ def test_rows_that_would_repeat_far_more_than_came_are_refused(format, facts):
         (1, {"a": "1"}, {f"c{i}": "int" for i in range(20_000)}),
     ],
 )
+@pytest.mark.slow
 def test_rows_of_real_tables_are_taken(count, row, types):
     """The widest table there may be, an ENUM of all countries in as many rows as fit an event, a large batch."""
     text = json.dumps({"type": "INSERT", "mysqlType": types, "data": [row] * count})

@@ -488,10 +488,23 @@ def test_decode_reads_what_an_older_schema_wrote():
 def test_the_operation_of_every_format_is_found(format):
     """It is the member that the schema marks, as it is spelled in the message; Debezium's statements have none."""
     own = get_format(format)
-    found = {operation(own.parse(message), own) for message in goldens(format)} - {"(none)"}
+    found = {operation(own.parse(message), own) for message in goldens(format)} - {"(none)", "TOMBSTONE"}
     spelled = b"".join(goldens(format))
     assert all(f'"{one}"'.encode() in spelled for one in found)
     assert operation({}, own) == "(none)"
+
+
+def test_tombstones_are_counted_as_such():
+    """With an embedded schema and without; a line that is null says nothing of a key, and is a fault."""
+    lines = [b'{"topic":"t","key":{"id":1},"value":null}', b'{"key":{"id":1},"value":{"schema":null,"payload":null}}']
+    result = run("validate", "--format", "debezium", input=b"\n".join([*lines, b'{"ts_ms":1}', b"null"]))
+    assert [row.split() for row in result.stdout.splitlines()[1:]] == [
+        ["debezium", "(none)", "1"],
+        ["debezium", "TOMBSTONE", "2"],
+        ["debezium", "(rejected)", "1"],
+        ["read", "4", "=", "valid", "3", "+", "rejected", "1"],
+    ]
+    assert result.stderr == "-:4: debezium: $: expected object, got null\n"
 
 
 def test_an_unknown_operation_is_counted_as_it_is_spelled():

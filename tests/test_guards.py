@@ -89,6 +89,7 @@ LAYERS = (
     "rejects",
     "container",
     "tables",
+    "registry",
     "cdcavro",
     "spark",
     "cli",
@@ -101,6 +102,10 @@ HOMES = {
     "click": "cli/",
     "rich": "cli/progress.py",
     "sqlglot": "ddl/tokens.py",
+    "confluent_kafka": "registry/",
+    "httpx2": "registry/",
+    "httpx": "nowhere",
+    "requests": "nowhere",
     "pandas": "nowhere",
 }
 

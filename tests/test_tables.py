@@ -110,7 +110,7 @@ def test_a_row_with_a_column_that_its_statement_did_not_say_is_an_error():
     stream.ddl("CREATE TABLE t (id INT)")
     with pytest.raises(StructureError) as caught:
         stream.row(None, {"id": 1, "x": 2})
-    assert str(caught.value) == "message: $.after.x: expected a column of t in version 1, got none"
+    assert str(caught.value) == "canal: $.after.x: expected a column of t in version 1, got none"
 
 
 def test_columns_that_change_without_a_statement_make_a_version():

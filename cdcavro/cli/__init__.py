@@ -1,6 +1,6 @@
 """The command line. `main` is the group of all commands; each noun has its module.
 
-Exit codes: 0 done, 1 messages rejected, 2 wrong usage or a file that cannot be used, 130 after
+Exit codes: 0 done, 1 messages or a schema rejected, 2 wrong usage or a file that cannot be used, 130 after
 Ctrl-C and 141 after the reader of a pipe went away, as shells give them for these signals.
 """
 
@@ -15,13 +15,30 @@ from cdcavro.cli.containers import decode, encode
 from cdcavro.cli.group import Commands, example
 from cdcavro.cli.job import run
 from cdcavro.cli.messages import sniff, validate
+from cdcavro.cli.registry import check, fetch, publish, subjects
 from cdcavro.cli.schemas import formats, schema
 from cdcavro.cli.transcoding import transcode
 from cdcavro.cli.typed import evolve, tables
 
 __all__ = ["main"]
 
-COMMANDS: Final = (run, formats, sniff, validate, encode, decode, transcode, tables, evolve, diff, schema)
+COMMANDS: Final = (
+    run,
+    formats,
+    sniff,
+    validate,
+    encode,
+    decode,
+    transcode,
+    tables,
+    evolve,
+    diff,
+    schema,
+    publish,
+    check,
+    subjects,
+    fetch,
+)
 
 
 @click.group(

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 FORMAT = Format("oms_shareplex")
 OPERATIONS: Final = {"ins": "INSERT", "upd": "UPDATE", "del": "DELETE"}
 SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "ins"}
-LOCAL_TIMES: Final = ("/meta/time", "/meta/posttime")
+# The times, and the fields of a change that have them as instants.
+LOCAL_TIMES: Final = {"/meta/time": "event_time", "/meta/posttime": "system_time"}
 _PLACE: Final = re.compile(r"([0-9]{1,18})/[0-9]{1,18}", re.ASCII)
 
 

@@ -110,7 +110,7 @@ def changes_batch(texts: pa.Array, format: str, zone: tzinfo | None, places: pa.
 def key_fields(change: Change) -> dict[str, Any]:
     """Give the fields of a change's order key. Raises `OrderError`."""
     phase, position, arrival, row = order.order_key(change)
-    numbers = None if change.position is None else list(position)
+    numbers = None if phase and change.position is None else list(position)
     return dict(zip(_NAMES, (phase, numbers, *(arrival or _NOWHERE), row), strict=True))
 
 

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.ddl_steps import TableName
 from cdcavro.errors import SchemaError
 from cdcavro.schema import Schema, parse_schema
+from cdcavro.tables.fields import ATTRIBUTE as ATTRIBUTE  # noqa: PLC0414  others take it from here
 from cdcavro.tables.fields import (
-    ATTRIBUTE,
     MISSING_FIELD,
     UNPARSED_FIELD,
     avro_of,

@@ -67,6 +67,7 @@ class TableWriter:
         # Nearly all changes that a writer gets are of one source.
         self._source_start = lru_cache(maxsize=8)(_source_start)
         self._label = f"{schema.table.table} in version {schema.version}"
+        self._format = source.format
         self._is_strict = is_strict
         self._misfits: Counter[str] = Counter() if misfits is None else misfits
         stated = {one.name: one for one in columns or ()}
@@ -115,7 +116,7 @@ class TableWriter:
         misfits: dict[str, str] = {}
         for part in self._key:
             if part.name not in image:
-                raise StructureError(f"the key column {shown(part.name)}", "none", pointer="/key")
+                raise self._fault(f"the key column {shown(part.name)}", "none", "/key")
             value = image[part.name]
             datum = None if value is None or part.read is None else part.read(value)
             if datum is MISFIT:
@@ -149,7 +150,7 @@ class TableWriter:
                 self._note(name, declared, value, misfits, pointer)
         if count != len(image):
             name = next(name for name in image if name not in self._columns)
-            raise StructureError(f"a column of {self._label}", "none", pointer=f"{pointer}/{escape(name)}")
+            raise self._fault(f"a column of {self._label}", "none", f"{pointer}/{escape(name)}")
         if misfits:
             self._misfits.update(misfits.keys())
         _write_texts(out, misfits)
@@ -163,8 +164,11 @@ class TableWriter:
         """Note the text of a value that its type cannot carry. Raises `StructureError` if it is to be an error."""
         if self._is_strict:
             got = f"{kind(value)} {shown(_text(value))}"
-            raise StructureError(declared, got, pointer=f"{pointer}/{escape(name)}")
+            raise self._fault(declared, got, f"{pointer}/{escape(name)}")
         misfits[name] = _text(value)
+
+    def _fault(self, expected: str, got: str, pointer: str) -> StructureError:
+        return StructureError(expected, got, pointer=pointer, format=self._format)
 
 
 def _part(
