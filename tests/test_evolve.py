@@ -159,6 +159,20 @@ def test_a_default_that_is_set_later_changes_nothing_in_old_rows():
     assert evolve(again, "ALTER TABLE t ALTER c SET DEFAULT 9").steps == ()
 
 
+def test_a_column_that_is_modified_has_the_default_of_its_new_definition():
+    """In MySQL, which replaces all of it; elsewhere what is not stated stays."""
+    schema = after(table("id|int"), "ALTER TABLE t ADD c INT DEFAULT 5")
+    assert evolve(schema, "ALTER TABLE t MODIFY c INT").steps == ("column 'c' has no default",)
+    assert evolve(schema, "ALTER TABLE t ALTER COLUMN c TYPE integer", source=POSTGRES).steps == ()
+
+
+def test_bool_is_what_each_database_makes_of_it():
+    """MySQL's is a TINYINT(1), and changes of rows state it so."""
+    for source, avro, type in [(SOURCE, "int", "tinyint(1)"), (POSTGRES, "boolean", "BOOL")]:
+        column = after(table("id|int"), "ALTER TABLE t ADD b BOOL", source=source).columns[1]
+        assert (column.avro, column.type) == (avro, type)
+
+
 # RENAME
 
 
@@ -436,6 +450,12 @@ def test_what_does_not_change_the_columns_gives_the_same_schema(statement):
         found = evolve(one, statement, source=SOURCE)
         assert found.schema is one
         assert (found.steps, found.verdict.name) == ((), "full")
+
+
+def test_the_code_of_a_type_is_no_matter_to_a_statement():
+    """It states none."""
+    schema = evolve(table("a|int"), [Column(name="a", type="bigint", code=-5)]).schema
+    assert evolve(schema, "ALTER TABLE t MODIFY a BIGINT(20)").schema is schema
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -83,6 +84,39 @@ def test_a_table_comes_from_its_statement_and_its_rows_follow():
     assert made.schema.version == 1
     assert read(made.key, made.schema.key)["id"] == 1
     assert read(made.payload, made.schema.envelope)["after"]["b"] == 1
+
+
+def test_a_version_of_a_statement_has_the_types_that_its_first_rows_state():
+    """As long as nothing was written in it; from then on other types are another version."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (a INT)")
+    assert stream.row("a bigint").schema.version == 1
+    assert stream.row("a int").schema.version == 2
+    stream.ddl("ALTER TABLE t ADD x INT")
+    assert stream.row("a int, x bigint").schema.version == 3
+    assert stream.row("a int, x int").schema.version == 4
+    assert [one.field for one in stream.tables.tables[0].versions[2].all_columns] == ["a_x_2", "a", "x"]
+    assert stream.tables.tables[0].steps[2] == ("column 'x' added: null in older rows", "column 'x' is long")
+
+
+def test_a_version_that_its_rows_contradict_stays():
+    """A row before those was taken for an earlier one, and is found there."""
+    stream = Stream()
+    stream.row("b int")
+    stream.ddl("ALTER TABLE t ADD a INT")
+    stream.row("b int, a int")
+    stream.ddl("ALTER TABLE t DROP b")
+    bare = stream.row(None, {"b": 1})
+    stated_ = stream.row("b tinyint(1)")
+    assert (bare.schema.version, stated_.schema.version) == (2, 4)
+    assert stream.tables.find(stream.changes[-2]) == [(bare.table, bare.schema)]
+
+
+def test_a_key_is_known_as_soon_as_a_change_says_it_with_new_columns():
+    """Or its own statement does."""
+    stream = Stream()
+    assert stream.row("id int").schema.key is None
+    assert stream.row("id int, a int", key=("id",)).schema.key_names == ("id",)
 
 
 def test_rows_without_a_statement_make_their_table():
@@ -388,7 +422,8 @@ def test_types_that_are_given_hold_through_tenants_and_renames():
         stream.ddl("RENAME TABLE t TO t2")
         for columns in (None, "id int, a text"):
             made = stream.row(columns, {"id": 1, "a": "1.25"}, table="t2")
-            assert str(read(made.payload, made.schema.envelope)["after"]["a"]) == "1.25"
+            assert read(made.payload, made.schema.envelope)["after"]["a"] == Decimal("1.25")
+            assert stream.tables.find(stream.changes[-1]) == [(made.table, made.schema)]
         assert stream.versions == ["t: id a | t2: id a"]
 
 
@@ -442,6 +477,45 @@ def test_a_late_change_of_columns_that_no_version_has_is_refused():
     assert str(caught.value) == "schema t: column 'a' is not as in version 1, nor any other"
     assert stream.versions == ["t: id a | t: id a b"]
     assert stream.row("id int, a int, b int").schema.version == 2
+
+
+def test_a_late_statement_begins_with_the_newest_version():
+    """What is late to that is late."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT)")
+    stream.ddl("ALTER TABLE t ADD a INT", number=30)
+    stream.ddl("ALTER TABLE t ADD b INT", number=20)
+    assert stream.row("id int", number=25).schema.version == 1
+    with pytest.raises(SchemaError):
+        stream.row("id int, x int", number=25)
+    assert stream.row("id int, a int, b int", number=40).schema.version == 3
+
+
+def test_a_change_that_is_late_in_its_partition_is_late():
+    """Offsets compare, and lines of a file."""
+    for places in (
+        [Place(topic="x", partition=1, offset=i) for i in range(3)],
+        [Place(file="f", line=i) for i in range(3)],
+    ):
+        tables = Tables()
+        change = Change(op="INSERT", source=CANAL, columns=stated("id int"), after={"id": 1})
+        tables.add(replace(change, place=places[1]))
+        tables.add(replace(change, columns=stated("id int, a int"), place=places[2]))
+        assert [one.schema.version for one in tables.add(replace(change, place=places[0]))] == [1]
+        with pytest.raises(SchemaError):
+            tables.add(replace(change, columns=stated("b int"), after={}, place=places[0]))
+
+
+def test_a_row_of_a_full_load_belongs_to_the_time_when_it_was_read():
+    """Loads are made again in the middle of a stream; none is older than the table."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT)")
+    stream.ddl("CREATE TABLE t_new (id INT, a INT)")
+    stream.ddl("RENAME TABLE t TO t_old, t_new TO t")
+    made = stream.row(None, {"id": 1, "a": 2}, op="SNAPSHOT")
+    assert (made.table.number, made.schema.version) == (1, 2)
+    assert stream.tables.find(stream.changes[-1]) == [(made.table, made.schema)]
+    assert read(made.payload, made.schema.envelope)["op"] == "r"
 
 
 def test_changes_of_several_partitions_are_not_late_to_each_other():
@@ -551,6 +625,8 @@ def test_a_table_has_a_bounded_number_of_versions(monkeypatch):
             refused += 1
             assert str(error) == "schema t: more than 100 versions"  # noqa: PT017
     assert refused == 1_900
+    with pytest.raises(SchemaError, match="more than 100 versions"):
+        stream.ddl("ALTER TABLE t ADD x INT")
     assert stream.row("id int, c7 int", number=71).schema.version == 8
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.columns.constants import constant
 from cdcavro.columns.values import MISFIT
 from cdcavro.ddl_steps import Constant, Expression
 from cdcavro.declared import Declared, declared_type
 from cdcavro.scalars import plain_text
+from cdcavro.tables.held import bare
 from cdcavro.text import is_number, number
 from cdcavro.types import ABSENT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cdcavro.columns.types import ColumnType
 
 _SYNONYMS: Final = {
@@ -32,6 +36,7 @@ _STRING: Final = re.compile(r"'((?:[^']|'')*)'")
 _BYTES: Final = re.compile(r"x'((?:[0-9a-f]{2})*)'")
 _SHORT: Final = 1_000
 _LONG: Final = 8
+Marks = frozenset[tuple[Any, ...]]
 _WORDS: Final[dict[str, bool | None]] = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
@@ -60,6 +65,27 @@ def is_same_type(one: str | None, other: str | None) -> bool:
     (True, False)
     """
     return one == other or canonical(one) == canonical(other)
+
+
+class Listed(NamedTuple):
+    """What a list of columns says.
+
+    Attributes: `declared`, names, types as they are declared, in one spelling, and as they are held;
+    `held`, names and types as they are held: a version that has these is one that the list fits.
+    """
+
+    declared: Marks
+    held: Marks
+
+
+def mark_of(name: str | None, declared: str | None, avro: Any) -> tuple[Any, ...]:
+    """Give what statements of one column have in common, however they spell its type."""
+    return name, json.dumps(bare(avro), sort_keys=True), canonical(declared)
+
+
+def listed_of(marks: Sequence[tuple[Any, ...]]) -> Listed:
+    """Give what a list of columns says by those of its columns."""
+    return Listed(frozenset(marks), frozenset(one[:2] for one in marks))
 
 
 def filling(default: Constant | Expression | None, held: ColumnType) -> Any:

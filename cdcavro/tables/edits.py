@@ -22,7 +22,7 @@ from cdcavro.tables.fields import (
     is_own,
     said_of,
 )
-from cdcavro.tables.held import bare, is_promotion, label, promoted
+from cdcavro.tables.held import bare, is_promotion, label, loss, promoted
 from cdcavro.tables.mangling import Taken
 from cdcavro.tables.named_types import definitions, pin, settled
 from cdcavro.tables.names import names_of, namespace_of, renamed
@@ -35,11 +35,6 @@ if TYPE_CHECKING:
 
 MAX_COLUMNS: Final = 10_000
 MAX_NAMES: Final = 20_000
-LOSSY: Final = {
-    ("int", "float"): "values beyond 2^24 are rounded",
-    ("long", "float"): "values beyond 2^24 are rounded",
-    ("long", "double"): "values beyond 2^53 are rounded",
-}
 
 
 class RowEdit:
@@ -108,12 +103,8 @@ class RowEdit:
         older = "null" if fill is ABSENT or fill is None else said.get("default") or json.dumps(fill)
         self._did(f"column {shown(name)} added: {older} in older rows")
 
-    def drop(self, name: str) -> None:
-        """Drop a column; its name is not given to another field. Raises `SchemaError`."""
-        self.drop_all([name])
-
     def drop_all(self, names: Sequence[str]) -> None:
-        """Drop columns, with the fields that older versions wrote them to. Raises `SchemaError`."""
+        """Drop columns, with the fields of their older types; no other field gets their names. Raises `SchemaError`."""
         gone: dict[str, dict[str, Any]] = {}
         for name in names:
             field = self.need(name)
@@ -129,12 +120,8 @@ class RowEdit:
             old = [alias for one in gone.values() for alias in one.get("aliases", ())]
             self._say("gone", sorted({*self._said().get("gone", ()), *gone, *old}))
 
-    def rename(self, old: str, new: str) -> None:
-        """Rename a column: its old name becomes an alias. Raises `SchemaError`."""
-        self.rename_all([(old, new)])
-
     def rename_all(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Rename columns at once, so that two may change names. Raises `SchemaError`."""
+        """Rename columns at once, so that two may change names: the old names become aliases. Raises `SchemaError`."""
         fields = [(self.need(old), new) for old, new in pairs]
         fields = [(field, new) for field, new in fields if column_name(field) != new]
         key = self.key
@@ -148,9 +135,9 @@ class RowEdit:
             self._did(f"column {shown(column_name(field))} renamed to {shown(new)}")
             was, own = column_name(field), (*field.get("aliases", ()), field["name"])
             made = self._taken.give(new, own=own)
-            self._put(field, name=made, aliases=[one for one in dict.fromkeys(own) if one != made])
+            field.update(name=made, aliases=[one for one in dict.fromkeys(own) if one != made])
             for one in (field, *ended[was]):
-                self._put(one, **{ATTRIBUTE: said_of(one) | {"column": new}})
+                one[ATTRIBUTE] = said_of(one) | {"column": new}
             self._note(new, field)
             if ended[was]:
                 self._ended[new] = ended[was]
@@ -171,19 +158,18 @@ class RowEdit:
                 self._did(f"column {shown(name)} is {said.get('type')}, and was {was.get('type')}: held alike")
         elif was.get("since", 1) == self.version:
             is_filled, fill = field.get("default") is not None, None if fill is ABSENT else fill
-            self._put(field, **filled(field, avro, fill if is_filled else None))
+            field.update(filled(field, avro, fill if is_filled else None))
             lost = "; what it is in older rows is not known" if is_filled and fill is None else ""
             self._did(f"column {shown(name)} is {label(avro)}{lost}")
         elif is_promotion(old, avro) and (default := promoted(field.get("default"), old, avro)) is not ABSENT:
-            note = LOSSY.get((label(old), label(avro)))
-            self._did(f"column {shown(name)} reads {label(old)} as {label(avro)}" + (f": {note}" if note else ""))
-            self._put(field, type=_replaced(field["type"], old, avro))
+            self._did(f"column {shown(name)} reads {label(old)} as {label(avro)}{loss(old, avro)}")
+            field.update(type=_replaced(field["type"], old, avro))
             if "default" in field:
-                self._put(field, default=default)
+                field.update(default=default)
         else:
             self._begin(field, avro, said)
             return True
-        self._put(field, **{ATTRIBUTE: kept | said})
+        field[ATTRIBUTE] = kept | said
         return False
 
     def move(self, name: str, *, first: bool = False, after: str | None = None) -> None:
@@ -211,7 +197,7 @@ class RowEdit:
         """Note what new rows get; older rows keep what they had. Raises `SchemaError`."""
         field = self.need(name)
         said = {key: value for key, value in said_of(field).items() if key != "default"}
-        self._put(field, **{ATTRIBUTE: said if default is None else said | {"default": default}})
+        field[ATTRIBUTE] = said if default is None else said | {"default": default}
         self._did(f"column {shown(name)} has {'no default' if default is None else f'the default {shown(default)}'}")
 
     def set_key(self, names: Sequence[str]) -> None:
@@ -262,13 +248,13 @@ class RowEdit:
         default = {key: value for key, value in said_of(field).items() if key == "default"}
         made = column_field(name, self._taken, avro, since=self.version, said=said | default)
         self.record["fields"].insert(self.record["fields"].index(field), made)
-        self._put(field, **{ATTRIBUTE: said_of(field) | {"column": name, "until": self.version - 1}})
+        field[ATTRIBUTE] = said_of(field) | {"column": name, "until": self.version - 1}
         branches = field["type"] if isinstance(field["type"], list) else [field["type"]]
         others = [one for one in branches if one != "null"]
         if field.get("default") is None:
-            self._put(field, type=["null", *others], default=None)
+            field.update(type=["null", *others], default=None)
         else:
-            self._put(field, type=branches if "null" in branches else [*others, "null"])
+            field.update(type=branches if "null" in branches else [*others, "null"])
         self._ended.setdefault(name, []).append(field)
         self._written[name] = made
         text = f"column {shown(name)} is {label(avro)} from version {self.version} on, in the field {made['name']}"
@@ -293,9 +279,6 @@ class RowEdit:
     def _forget(self, name: str) -> None:
         del self._written[name]
         del self._spellings[name.lower()][name]
-
-    def _put(self, field: dict[str, Any], **members: Any) -> None:
-        field.update(members)
 
     def _aliases(self, full: str) -> list[str]:
         """Give the record's aliases as full names."""

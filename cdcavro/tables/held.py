@@ -11,6 +11,11 @@ from cdcavro.schema import parse_schema
 from cdcavro.types import ABSENT, PRIMITIVES
 
 LOGICAL: Final = "logicalType"
+_LOSSES: Final = {
+    ("int", "float"): ": values beyond 2^24 are rounded",
+    ("long", "float"): ": values beyond 2^24 are rounded",
+    ("long", "double"): ": values beyond 2^53 are rounded",
+}
 _MEANING: Final = ("type", LOGICAL, "precision", "scale")
 
 
@@ -71,6 +76,11 @@ def promoted(default: Any, old: Any, new: Any) -> Any:
         return default.encode("iso-8859-1").decode()
     except UnicodeDecodeError:
         return ABSENT
+
+
+def loss(old: Any, new: Any) -> str:
+    """Say what a promotion loses, behind a sentence; nothing for most."""
+    return _LOSSES.get((label(old), label(new)), "")
 
 
 def label(avro: Any) -> str:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change import Column
 from cdcavro.columns.types import column_type
 from cdcavro.errors import SchemaError, shown
-from cdcavro.tables.declarations import canonical
+from cdcavro.tables.declarations import Listed, Marks, listed_of, mark_of
 from cdcavro.tables.evolution import by_columns
-from cdcavro.tables.held import bare
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -27,18 +25,6 @@ MAX_TEXT: Final = 128 << 20
 _REMEMBERED: Final = 64
 # Before every key: that of what has none.
 FIRST: Final = ()
-Marks = frozenset[tuple[Any, ...]]
-
-
-class Listed(NamedTuple):
-    """What a list of columns says.
-
-    Attributes: `declared`, names, types as they are declared, in one spelling, and as they are held;
-    `held`, names and types as they are held: a version that has these is one that the list fits.
-    """
-
-    declared: Marks
-    held: Marks
 
 
 @dataclass(slots=True)
@@ -188,8 +174,8 @@ class Table:
             marks = []
             for one in columns:
                 own = given.of(source, one.name) or known.get(one.name or "")
-                marks.append(_mark(one.name, one.type, column_type(one, source, given=own).avro))
-            found = self._seen[facts] = _listed(marks)
+                marks.append(mark_of(one.name, one.type, column_type(one, source, given=own).avro))
+            found = self._seen[facts] = listed_of(marks)
         return found
 
     @property
@@ -258,7 +244,7 @@ class Table:
         self._declared[own.declared] = None
 
     def _own(self) -> Listed:
-        return _listed([_mark(one.name, one.type, one.avro) for one in self.schema.columns])
+        return listed_of([mark_of(one.name, one.type, one.avro) for one in self.schema.columns])
 
     def _is_late(self, key: Key | None) -> bool:
         """Tell whether a key stands before the newest version's, as far as the two can be compared.
@@ -275,7 +261,7 @@ class Table:
 
     def _late(self, listed: Listed, key: Key | None) -> SchemaError:
         schema = self._at(range(len(self.versions)), key)
-        own = _listed([_mark(one.name, one.type, one.avro) for one in schema.columns])
+        own = listed_of([mark_of(one.name, one.type, one.avro) for one in schema.columns])
         name = min(str(one[0]) for one in listed.held ^ own.held) if listed.held != own.held else ""
         return SchemaError(
             schema.table.table, f"column {shown(name)} is not as in version {schema.version}, nor any other"
@@ -292,12 +278,3 @@ def comparable(key: Key | None, start: Any) -> Key | None:
 def columns_of(schema: TableSchema) -> list[Column]:
     """Give the columns of a version, as declared."""
     return [Column(name=one.name, type=one.type, code=one.code) for one in schema.columns]
-
-
-def _mark(name: str | None, declared: str | None, avro: Any) -> tuple[Any, ...]:
-    """Give what statements of one column have in common, however they spell its type."""
-    return name, json.dumps(bare(avro), sort_keys=True), canonical(declared)
-
-
-def _listed(marks: Sequence[tuple[Any, ...]]) -> Listed:
-    return Listed(frozenset(marks), frozenset(one[:2] for one in marks))

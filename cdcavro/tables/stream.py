@@ -149,7 +149,6 @@ class Tables:
             schema = created(name, listed, change.key or (), change.source, self._given)
             with self._directory.whole():
                 table = self._directory.create(name, schema, sentence(name, listed), key)
-            table.is_stated = columns is not None
         if columns is not None:
             schema = table.state(columns, change.source, self._given, key, change.key)
         else:
