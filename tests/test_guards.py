@@ -51,6 +51,7 @@ LAYERS = (
     "members",
     "sequence_ids",
     "base64_text",
+    "records",
     "geometry",
     "declared",
     "instants",
@@ -86,6 +87,7 @@ LAYERS = (
     "rejects",
     "container",
     "tables",
+    "codegen",
     "cdcavro",
     "spark",
     "cli",
@@ -99,6 +101,7 @@ HOMES = {
     "rich": "cli/progress.py",
     "sqlglot": "ddl/tokens.py",
     "pandas": "nowhere",
+    "pydantic": "nowhere",
 }
 
 
