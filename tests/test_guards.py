@@ -28,6 +28,7 @@ README = (TESTS.parent / "README.md").read_text(encoding="utf-8")
 LAYERS = (
     "errors",
     "types",
+    "canonical",
     "defaults",
     "schema",
     "logical",

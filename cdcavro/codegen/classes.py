@@ -86,7 +86,7 @@ class ClassWriter:
         if declared.name != name:
             arguments += [one.replace(NAME, string(declared.name)) for one in self._dialect.renamed]
         line = self._line(f"{_INDENT}{name}: {annotation}", arguments)
-        if "\n" in line and not annotation.isidentifier():
+        if len(line.partition("\n")[0]) > WIDTH and not annotation.isidentifier():
             short = self._annotations.alias(annotation, place)
             line = self._line(f"{_INDENT}{name}: {short}", arguments)
         text = _field_doc(declared)
@@ -95,7 +95,7 @@ class ClassWriter:
     def _line(self, start: str, arguments: list[str]) -> str:
         """Give a field and what describes it: on one line if that fits, else with an argument on each."""
         if not arguments:
-            return start if len(start) <= WIDTH else f"{start}\n"
+            return start
         if len(arguments) == 1 and arguments[0].startswith(_VALUE):
             flat = f"{start} = {arguments[0].removeprefix(_VALUE)}"
         else:
@@ -186,7 +186,9 @@ def _record_doc(declared: Record) -> str:
 
 def _field_doc(declared: Field) -> str:
     said = declared.attributes.get(ATTRIBUTE)
-    stated = said if isinstance(said, dict) else {}
+    stated = dict(said) if isinstance(said, dict) else {}
+    if stated.get("column") == declared.name:
+        del stated["column"]
     lines = [f"{word}: {stated[key]}" for key, word in _STATED.items() if isinstance(stated.get(key), str)]
     return "\n\n".join(part for part in (declared.doc, "\n".join(lines)) if part)
 

@@ -19,6 +19,7 @@ _PART: Final = WIDTH - 4 - 2
 _READABLE: Final = "\u00a1-\u00ac\u00ae-\u017f\u0391-\u03c9\u0410-\u044f\u3001-\u3011\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff5e"
 _UNFIT: Final = re.compile(r"[^ !#-\[\]-~]")
 _UNFIT_IN_DOC: Final = re.compile(rf'[^ !#-\[\]-~"{_READABLE}]|""|\A"|"\Z')
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _ODD_LINES: Final = re.compile(r"\A\s|\s\Z|[ \t]\n|\n[ \t]|[^\S \n]")
 _JSON_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[^"\s]+')
 _UNFIT_IN_JSON: Final = re.compile(r"[^ !-&(-~]")
@@ -46,11 +47,13 @@ def raw_bytes(raw: bytes) -> str:
 def docstring(text: str, indent: str) -> str:
     r"""Give a text as a docstring: on lines of its own if its lines are ordinary, else on one.
 
-    What Python or `inspect.getdoc` gives for it is the text.
+    What Python or `inspect.getdoc` gives for it is the text, but for lone surrogates, which no class
+    can have in its docstring: of these the code stands there.
 
     >>> docstring("first\nsecond", "").splitlines()[1]
     'second'
     """
+    text = _SURROGATE.sub(_escaped, text)
     if "\n" not in text or _ODD_LINES.search(text):
         return f'{indent}"""{_trimmed(_UNFIT_IN_DOC.sub(_escaped, text))}"""'
     lines = [_UNFIT_IN_DOC.sub(_escaped, line) for line in text.split("\n")]

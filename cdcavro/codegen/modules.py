@@ -54,7 +54,7 @@ class NamedSchema:
     @property
     def label(self) -> str:
         """What names are made of."""
-        return label_of(self.name.partition(".")[0] or self.name)
+        return label_of(self.name.removesuffix(".avsc").removesuffix(".avro"))
 
 
 def generate(schemas: Sequence[NamedSchema], kind: str) -> str:
@@ -93,7 +93,9 @@ class _Module:
         ]
         self._taken = {name for names in dialect.imports.values() for name in names} | set(dialect.prelude)
         self._taken |= BUILTINS | KEYWORDS | _OWN | {name for pair in self._constants for name in pair}
-        named = [(label, _base_name(one)) for label, found in zip(labels, self._found, strict=True) for one in found]
+        named = [
+            (schema.label, _base_name(one)) for schema, found in zip(schemas, self._found, strict=True) for one in found
+        ]
         names = iter(class_names(named, self._taken))
         self._names = [[next(names) for _ in found] for found in self._found]
         self._taken |= {name for names in self._names for name in names}

@@ -71,7 +71,7 @@ def _words(name: str) -> str:
 def class_names(named: Sequence[tuple[str, str]], reserved: Iterable[str]) -> list[str]:
     """Give names of classes for pairs of a schema's label and a full name, all different.
 
-    Where the last parts of names are the same, the namespace or the label stands before all of them.
+    Where the last parts of names are the same, the label, the namespace or both stand before all of them.
 
     >>> class_names([("v1", "a.X"), ("v1", "b.X"), ("v1", "a.Y"), ("v2", "a.Y")], ())
     ['AX', 'BX', 'V1Y', 'V2Y']
@@ -102,9 +102,10 @@ def _apart(short: str, group: Sequence[tuple[str, str]]) -> list[str]:
         return [short]
     spaces = [_words(full.rpartition(".")[0].replace(".", "_")) if "." in full else "" for _, full in group]
     labels = [_words(label) for label, _ in group]
-    forms = ([f"{one}{short}" for one in spaces], [f"{one}{short}" for one in labels])
+    named = [f"{label}{short}" for label in labels]
+    spaced = [f"{space}{short}" for space in spaces]
     both = [f"{label}{space}{short}" for label, space in zip(labels, spaces, strict=True)]
-    found = next((form for form in forms if max(Counter(form).values()) == 1), both)
+    found = next((form for form in (named, spaced, both) if max(Counter(form).values()) == 1), [short] * len(group))
     return [_bounded(one, LONGEST_CLASS, "") for one in found]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.aliases import named_types
 from cdcavro.codegen.literals import WIDTH, string, text_lines
-from cdcavro.codegen.names import class_names, unique_labels
+from cdcavro.codegen.names import KEYWORDS, class_names, unique_labels
 from cdcavro.errors import SchemaError
 from cdcavro.logical import logical_type
 from cdcavro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
@@ -101,12 +101,9 @@ def spark_module(schemas: Sequence[tuple[str, Schema]]) -> str:
     """Give the source of a module with the type of each schema, given with its label, and its DDL."""
     labels = unique_labels(label for label, _ in schemas)
     named = [
-        (label, one.name)
-        for label, (_, schema) in zip(labels, schemas, strict=True)
-        for _, one in named_types(schema.root)
-        if isinstance(one, Record)
+        (label, one.name) for label, schema in schemas for _, one in named_types(schema.root) if isinstance(one, Record)
     ]
-    names = iter(class_names(named, _CLASSES | {"Final"}))
+    names = iter(class_names(named, _CLASSES | KEYWORDS | {"Final"}))
     blocks: list[str] = []
     for label, (_, schema) in zip(labels, schemas, strict=True):
         records = [one.name for _, one in named_types(schema.root) if isinstance(one, Record)]
@@ -129,6 +126,7 @@ class _Converter:
         self._other = other
         self._made: dict[str, SparkType] = {}
         self._count = 0
+        self._declarations: dict[str, str] = {}
         self.blocks: list[str] = []
 
     def convert(self, declared: Type) -> SparkType:
@@ -162,13 +160,12 @@ class _Converter:
         if frozenset(names) in _WIDENED:
             return _PRIMITIVES[_WIDENED[frozenset(names)]]._replace(is_nullable=is_nullable)
         members = [(f"member{i}", self.convert(one)._replace(is_nullable=True)) for i, one in enumerate(others)]
-        self._count += 1
-        return self._struct(f"{self._other}_{self._count}", members)._replace(is_nullable=is_nullable)
+        return self._struct("", members)._replace(is_nullable=is_nullable)
 
     def _struct(self, name: str, fields: list[tuple[str, SparkType]]) -> SparkType:
         lines = "".join(_field(own, self._short(one.expression), one.is_nullable) for own, one in fields)
         made = f"StructType(\n    [\n{lines}    ],\n)" if fields else "StructType([])"
-        self.blocks.append(f"{name}: Final = {made}")
+        name = self._declared(name, made)
         declared = [{"name": own, "type": one.json, "nullable": one.is_nullable, "metadata": {}} for own, one in fields]
         return SparkType(name, {"type": "struct", "fields": declared})
 
@@ -183,12 +180,16 @@ class _Converter:
 
     def _short(self, expression: str) -> str:
         """Give an expression, or a name for a long one."""
-        if len(expression) <= _LONG:
-            return expression
-        self._count += 1
-        name = f"{self._other}_{self._count}"
-        self.blocks.append(f"{name}: Final = {expression}")
-        return name
+        return expression if len(expression) <= _LONG else self._declared("", expression)
+
+    def _declared(self, name: str, expression: str) -> str:
+        """Give the name that stands for an expression: this one, or one of its own, the same for the same."""
+        if name or expression not in self._declarations:
+            self._count += not name
+            name = name or f"{self._other}_{self._count}"
+            self._declarations[expression] = name
+            self.blocks.append(f"{name}: Final = {expression}")
+        return name or self._declarations[expression]
 
 
 def _field(name: str, expression: str, is_nullable: bool) -> str:  # noqa: FBT001  an argument of Spark's
