@@ -28,6 +28,7 @@ README = (TESTS.parent / "README.md").read_text(encoding="utf-8")
 LAYERS = (
     "errors",
     "types",
+    "canonical",
     "defaults",
     "schema",
     "logical",
@@ -52,6 +53,7 @@ LAYERS = (
     "members",
     "sequence_ids",
     "base64_text",
+    "records",
     "geometry",
     "declared",
     "instants",
@@ -90,6 +92,7 @@ LAYERS = (
     "container",
     "tables",
     "registry",
+    "codegen",
     "cdcavro",
     "spark",
     "cli",
@@ -107,6 +110,7 @@ HOMES = {
     "httpx": "nowhere",
     "requests": "nowhere",
     "pandas": "nowhere",
+    "pydantic": "nowhere",
 }
 
 

@@ -1,6 +1,6 @@
 """The command line. `main` is the group of all commands; each noun has its module.
 
-Exit codes: 0 done, 1 messages or a schema rejected, 2 wrong usage or a file that cannot be used, 130 after
+Exit codes: 0 done, 1 messages or a schema rejected or a file stale, 2 wrong usage or a file that cannot be used, 130 after
 Ctrl-C and 141 after the reader of a pipe went away, as shells give them for these signals.
 """
 
@@ -12,6 +12,7 @@ import click
 
 from cdcavro.cli.compatibility import diff
 from cdcavro.cli.containers import decode, encode
+from cdcavro.cli.generate import generate
 from cdcavro.cli.group import Commands, example
 from cdcavro.cli.job import run
 from cdcavro.cli.messages import sniff, validate
@@ -33,6 +34,7 @@ COMMANDS: Final = (
     tables,
     evolve,
     diff,
+    generate,
     schema,
     publish,
     check,
