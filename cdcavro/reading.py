@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import UNSET
 
-from cdcavro import pointers, text
+from cdcavro import text
 from cdcavro.attributes import field_rule, holds
-from cdcavro.errors import PayloadError, SchemaError, TextError, shown
+from cdcavro.errors import SchemaError, TextError, shown
 from cdcavro.pointers import Place as Member
 from cdcavro.readers import (
     ArrayReader,
+    BooleanReader,
+    DoubleReader,
     EnumReader,
     HeldReader,
+    IntReader,
+    LongReader,
     MapReader,
-    Payload,
+    MessageReader,
     Reader,
     RecordReader,
     ScalarReader,
+    StringReader,
     UnionReader,
 )
 from cdcavro.text import ExactNumber, escape
@@ -30,24 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class EnvelopeReader:
-    """The outermost record with its `extras` applied."""
-
-    __slots__ = ("_members", "_record")
-
-    def __init__(self, declared: Type) -> None:
-        if not isinstance(declared, Record):
-            raise SchemaError("$", "a wire schema is a record")
-        self._members: dict[str, Member] = {}
-        self._record = _record(declared, _Place("", 1, self._members))
-
-    def read(self, payload: Payload) -> dict[str, Any]:
-        """Read one payload, perhaps of several in a row. Raises `PayloadError`."""
-        payload.extras = {}
-        record: dict[str, Any] = self._record.read(payload)
-        if payload.extras:
-            pointers.apply(record, payload.extras, self._members)
-        return record
+def message_reader(declared: Type) -> MessageReader:
+    """Make the plan of a wire schema. Raises `SchemaError` for what is no wire schema."""
+    if not isinstance(declared, Record):
+        raise SchemaError("$", "a wire schema is a record")
+    members: dict[str, Member] = {}
+    return MessageReader(_record(declared, _Place("", 1, members)), members)
 
 
 class _Place(NamedTuple):
@@ -70,7 +62,7 @@ class _Place(NamedTuple):
 def _reader(declared: Type, place: _Place, missing: Any) -> Reader:
     match declared:
         case Primitive(name) if name in _SCALARS:
-            return ScalarReader(_SCALARS[name], place.pointer)
+            return _SCALARS[name](place.pointer)
         case Enum(symbols=symbols):
             return EnumReader(symbols, place.pointer)
         case Array(items):
@@ -88,7 +80,7 @@ def _reader(declared: Type, place: _Place, missing: Any) -> Reader:
 
 def _held(held: str, place: _Place) -> Reader:
     take = _held_number if held == "number" else partial(_held_text, above=place.depth - 1)
-    return HeldReader(ScalarReader(Payload.read_string, ""), take, place.pointer)
+    return HeldReader(take, place.pointer)
 
 
 def _record(declared: Record, place: _Place) -> RecordReader:
@@ -108,13 +100,6 @@ def _is_scalar(declared: Type) -> bool:
     return not any(isinstance(branch, (Array, Map, Record)) for branch in branches)
 
 
-def _finite(payload: Payload) -> float:
-    value = payload.read_double()
-    if not math.isfinite(value):
-        raise PayloadError("a JSON number", f"{value} at byte {payload.position - 8}")
-    return value
-
-
 def _held_number(held: str) -> ExactNumber:
     if not text.is_number(held):
         raise TextError("a JSON number", shown(held))
@@ -128,10 +113,10 @@ def _held_text(held: str, above: int) -> Any:
     return value
 
 
-_SCALARS: Final[dict[str, Callable[[Payload], Any]]] = {
-    "boolean": Payload.read_boolean,
-    "int": Payload.read_int,
-    "long": Payload.read_long,
-    "double": _finite,
-    "string": Payload.read_string,
+_SCALARS: Final[dict[str, Callable[[str], ScalarReader]]] = {
+    "boolean": BooleanReader,
+    "int": IntReader,
+    "long": LongReader,
+    "double": DoubleReader,
+    "string": StringReader,
 }

@@ -1,0 +1,29 @@
+cdef class Buffer:
+    cdef unsigned char *_start
+    cdef Py_ssize_t _size
+    cdef Py_ssize_t _room
+
+    cdef int _grow(self, Py_ssize_t more) except -1
+    cpdef int append(self, int byte) except -1
+    cpdef int write_long(self, long long value) except -1
+    cpdef int write_string(self, str value) except -1
+    cpdef int write_double(self, double value) except -1
+    cpdef bytes payload(self)
+
+
+cdef class Cursor:
+    cdef bytes _raw
+    cdef const unsigned char *_start
+    cdef readonly Py_ssize_t position
+    cdef readonly Py_ssize_t end
+
+    cpdef int read_byte(self) except -1
+    cpdef long long read_long(self) except? -1
+    cdef const unsigned char *_take(self, long long size) except NULL
+    cpdef bytes take(self, long long size)
+    cpdef str read_string(self)
+    cpdef str read_name(self)
+    cpdef double read_double(self) except? -1
+
+
+cpdef Py_ssize_t separators(bytes raw) except? -2

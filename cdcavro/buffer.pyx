@@ -1,0 +1,262 @@
+"""The same as `buffer.py`, over C pointers."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcmp, memcpy
+
+from cdcavro.binary import no_text, short, too_wide
+
+cdef extern from "Python.h":
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+    str PyUnicode_DecodeUTF8(const char *start, Py_ssize_t size, const char *errors)
+
+cdef extern from *:
+    """
+    #include <stddef.h>
+    #include <stdint.h>
+    #include <string.h>
+
+    /* Doubles in the byte order of the machine; Avro's is little-endian. */
+    static void cdcavro_swap(unsigned char *bytes) {
+        const uint16_t one = 1;
+        if (*(const unsigned char *)&one) return;
+        for (int i = 0; i < 4; i++) {
+            unsigned char byte = bytes[i];
+            bytes[i] = bytes[7 - i];
+            bytes[7 - i] = byte;
+        }
+    }
+
+    /* FNV-1a. */
+    static uint32_t cdcavro_hash(const unsigned char *start, ptrdiff_t size) {
+        uint32_t hash = 2166136261u;
+        for (ptrdiff_t i = 0; i < size; i++) hash = (hash ^ start[i]) * 16777619u;
+        return hash ^ (hash >> 15);
+    }
+
+    /* Every colon outside strings; -1 for the number -0. One byte behind the text is there, and is 0. */
+    static ptrdiff_t cdcavro_colons(const unsigned char *text, ptrdiff_t size) {
+        ptrdiff_t found = 0;
+        for (ptrdiff_t i = 0; i < size; i++) {
+            switch (text[i]) {
+            case ':':
+                found++;
+                break;
+            case '-':
+                if (text[i + 1] == '0' && i + 2 <= size && text[i + 2] != '.' && (text[i + 2] | 32) != 'e') return -1;
+                break;
+            case '"':
+                for (i++; i < size && text[i] != '"'; i++)
+                    if (text[i] == 92) i++;
+                break;
+            }
+        }
+        return found;
+    }
+
+    /* The same at the speed of memory for a text without escapes, spaces before colons and -0. */
+    static ptrdiff_t cdcavro_separators(const unsigned char *text, ptrdiff_t size) {
+        ptrdiff_t found = 0;
+        for (ptrdiff_t from = 0; from < size; from += 128) {
+            ptrdiff_t to = size - from < 128 ? size : from + 128;
+            unsigned char seen = 0, hard = 0;
+            for (ptrdiff_t i = from; i < to; i++) {
+                unsigned char byte = text[i], next = text[i + 1];
+                seen += (byte == '"') & (next == ':');
+                hard |= ((byte <= 32) & (next == ':')) | (byte == 92) | ((byte == '-') & (next == '0'));
+            }
+            if (hard) return cdcavro_colons(text, size);
+            found += seen;
+        }
+        return found;
+    }
+    """
+    void cdcavro_swap(unsigned char *bytes) noexcept
+    uint32_t cdcavro_hash(const unsigned char *start, ptrdiff_t size) noexcept
+    ptrdiff_t cdcavro_separators(const unsigned char *text, ptrdiff_t size) noexcept
+
+COMPILED = True
+
+cdef enum:
+    FIRST_ROOM = 1024
+    NAMES = 1024
+    NAME_BYTES = 64
+
+# Names that came lately, so that a column's name is one object in many messages. A place is taken over by the next
+# name that falls upon it.
+cdef list _names = [None] * NAMES
+
+
+@cython.final
+cdef class Buffer:
+    """A payload that grows; `append` appends one byte."""
+
+    def __cinit__(self):
+        self._start = <unsigned char *>PyMem_Malloc(FIRST_ROOM)
+        if self._start is NULL:
+            raise MemoryError
+        self._room = FIRST_ROOM
+
+    def __dealloc__(self):
+        PyMem_Free(self._start)
+
+    def __len__(self):
+        return self._size
+
+    def __bytes__(self):
+        return self.payload()
+
+    cpdef bytes payload(self):
+        """Give what is there so far."""
+        return PyBytes_FromStringAndSize(<char *>self._start, self._size)
+
+    cdef int _grow(self, Py_ssize_t more) except -1:
+        cdef Py_ssize_t room = self._size + more + (self._size >> 1)
+        cdef void *start = PyMem_Realloc(self._start, room)
+        if start is NULL:
+            raise MemoryError
+        self._start = <unsigned char *>start
+        self._room = room
+        return 0
+
+    cpdef int append(self, int byte) except -1:
+        """Append one byte."""
+        if self._size == self._room:
+            self._grow(1)
+        self._start[self._size] = byte
+        self._size += 1
+        return 0
+
+    cpdef int write_long(self, long long value) except -1:
+        """Append a zig-zag variable-length integer of at most 64 bits."""
+        cdef uint64_t zigzag = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
+        if self._room - self._size < 10:
+            self._grow(10)
+        cdef unsigned char *at = self._start + self._size
+        while zigzag >= 0x80:
+            at[0] = <unsigned char>(zigzag & 0x7F | 0x80)
+            at += 1
+            zigzag >>= 7
+        at[0] = <unsigned char>zigzag
+        self._size = at + 1 - self._start
+        return 0
+
+    cpdef int write_string(self, str value) except -1:
+        """Append a length and UTF-8 bytes."""
+        cdef Py_ssize_t size
+        if value is None:
+            raise TypeError("a string is str, not None")
+        cdef const char *raw = PyUnicode_AsUTF8AndSize(value, &size)
+        if self._room - self._size < size + 10:
+            self._grow(size + 10)
+        if size < 64:
+            self._start[self._size] = <unsigned char>(size << 1)
+            self._size += 1
+        else:
+            self.write_long(size)
+        memcpy(self._start + self._size, raw, size)
+        self._size += size
+        return 0
+
+    cpdef int write_double(self, double value) except -1:
+        """Append 8 bytes, IEEE 754, little-endian."""
+        if self._room - self._size < 8:
+            self._grow(8)
+        memcpy(self._start + self._size, &value, 8)
+        cdcavro_swap(self._start + self._size)
+        self._size += 8
+        return 0
+
+
+cdef class Cursor:
+    """The bytes of one payload and how far they are read.
+
+    Attributes: `position` and `end` (int), in bytes. Every length is held against the bytes that
+    are there before anything is built from it.
+    """
+
+    def __init__(self, bytes raw not None, Py_ssize_t position=0):
+        self._raw = raw
+        self._start = <const unsigned char *>PyBytes_AS_STRING(raw)
+        self.end = PyBytes_GET_SIZE(raw)
+        if not 0 <= position <= self.end:
+            raise short("a position in the payload", position, self.end)
+        self.position = position
+
+    cpdef int read_byte(self) except -1:
+        """Read one byte."""
+        if self.position >= self.end:
+            raise short("1 byte", self.position, self.end)
+        self.position += 1
+        return self._start[self.position - 1]
+
+    cpdef long long read_long(self) except? -1:
+        """Read a zig-zag variable-length integer of at most 64 bits."""
+        cdef uint64_t byte = self.read_byte()
+        cdef uint64_t value = byte & 0x7F
+        cdef int shift = 7
+        while byte >= 0x80:
+            if shift == 70:
+                raise too_wide(self.position)
+            byte = self.read_byte()
+            if shift == 63 and 1 < byte < 0x80:
+                raise too_wide(self.position)
+            value |= (byte & 0x7F) << shift
+            shift += 7
+        return <long long>((value >> 1) ^ (0 - (value & 1)))
+
+    cdef const unsigned char *_take(self, long long size) except NULL:
+        if size < 0 or size > self.end - self.position:
+            raise short(f"{size} bytes", self.position, self.end)
+        self.position += size
+        return self._start + self.position - size
+
+    cpdef bytes take(self, long long size):
+        """Read so many bytes."""
+        return PyBytes_FromStringAndSize(<const char *>self._take(size), size)
+
+    cpdef str read_string(self):
+        """Read a length and UTF-8 bytes."""
+        cdef long long size = self.read_long()
+        return _text(self._take(size), size, self.position)
+
+    cpdef str read_name(self):
+        """Read a string that is likely to come again, as the name of a column."""
+        cdef long long size = self.read_long()
+        cdef const unsigned char *start = self._take(size)
+        cdef Py_ssize_t known_size
+        cdef const char *known
+        if size > NAME_BYTES:
+            return _text(start, size, self.position)
+        cdef Py_ssize_t place = cdcavro_hash(start, size) % NAMES
+        name = _names[place]
+        if name is not None:
+            known = PyUnicode_AsUTF8AndSize(name, &known_size)
+            if known_size == size and memcmp(known, start, size) == 0:
+                return <str>name
+        name = _text(start, size, self.position)
+        _names[place] = name
+        return <str>name
+
+    cpdef double read_double(self) except? -1:
+        """Read 8 bytes, IEEE 754, little-endian."""
+        cdef double value
+        memcpy(&value, self._take(8), 8)
+        cdcavro_swap(<unsigned char *>&value)
+        return value
+
+
+cdef str _text(const unsigned char *start, Py_ssize_t size, Py_ssize_t position):
+    try:
+        return PyUnicode_DecodeUTF8(<const char *>start, size, NULL)
+    except UnicodeDecodeError as error:
+        raise no_text(start[error.start], position) from error
+
+
+cpdef Py_ssize_t separators(bytes raw) except? -2:
+    """Give how many members a JSON text has; -1 if it holds the number `-0`."""
+    if raw is None:
+        raise TypeError("a text is bytes, not None")
+    return cdcavro_separators(<const unsigned char *>PyBytes_AS_STRING(raw), PyBytes_GET_SIZE(raw))
