@@ -6,6 +6,7 @@ cdef class Buffer:
     cdef int _grow(self, Py_ssize_t more) except -1
     cpdef int append(self, int byte) except -1
     cpdef int write_long(self, long long value) except -1
+    cpdef bint fits(self, object value, long long most) except -1
     cpdef int write_string(self, str value) except -1
     cpdef int write_double(self, double value) except -1
     cpdef bytes payload(self)
@@ -26,4 +27,4 @@ cdef class Cursor:
     cpdef double read_double(self) except? -1
 
 
-cpdef Py_ssize_t separators(bytes raw) except? -2
+cpdef bint has_members(bytes raw, Py_ssize_t members) except -1

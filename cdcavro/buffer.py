@@ -16,7 +16,7 @@ COMPILED: Final = False
 _DOUBLE: Final = struct.Struct("<d")
 _LONG_BYTES: Final = 10
 _CARRY: Final = 0x80
-_NEGATIVE_ZERO: Final = re.compile(rb"-0(?:[\s,}\]]|\Z)")
+_NEGATIVE_ZERO: Final = re.compile(rb"-0[\s,}\]]")
 _SPACED_COLON: Final = (b" :", b"\t:", b"\n:", b"\r:")
 
 
@@ -28,6 +28,10 @@ class Buffer(bytearray):
     write_long = write_long
     write_string = write_string
     write_double = write_double
+
+    def fits(self, value: int, most: int) -> bool:
+        """Tell whether an integer is from -most - 1 to most."""
+        return -most - 1 <= value <= most
 
     def payload(self) -> bytes:
         """Give what is there so far."""
@@ -97,16 +101,16 @@ class Cursor:
         return float(_DOUBLE.unpack(self.take(8))[0])
 
 
-def separators(raw: bytes) -> int:
-    """Give how many members a JSON text has at most; -1 if that is hard to tell, or if it may hold the number `-0`.
+def has_members(raw: bytes, members: int) -> bool:
+    """Tell whether a JSON text has so many members, however often each, and does not hold the number `-0`.
 
-    Never fewer than there are. More than there are where a string holds what looks like a separator.
+    False also where that is hard to tell.
     """
     if b"-0" in raw and _NEGATIVE_ZERO.search(raw):
-        return -1
+        return False
     found = raw.count(b'":')
     escaped = raw.count(b'\\":')
     if any(colon in raw for colon in _SPACED_COLON):
-        return -1
+        return False
     # The quote in \\": is no escaped one.
-    return found if escaped and b'\\\\"' in raw else found - escaped
+    return found == members if escaped and b'\\\\"' in raw else found - escaped == members

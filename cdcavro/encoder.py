@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import orjson
 
-from cdcavro.buffer import Buffer, separators
+from cdcavro.buffer import Buffer, has_members
 from cdcavro.errors import MessageError
 from cdcavro.text import fraction
 
@@ -36,4 +36,4 @@ class Encoder:
             members = self._writer.write_into(out, self._decode(raw))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MessageError, orjson.JSONEncodeError):
             return None
-        return out.payload() if separators(raw) == members else None
+        return out.payload() if has_members(raw, members) else None

@@ -80,10 +80,12 @@ class Format:
 
     def read(self, payload: bytes, writer: Schema | None = None) -> dict[str, Any]:
         """Read a payload into a record. Raises `PayloadError`, `ResolutionError`."""
-        if not isinstance(payload, (bytes, bytearray, memoryview)):
-            raise TypeError(f"a payload is bytes, not {type(payload).__name__}")
+        if type(payload) is not bytes:
+            if not isinstance(payload, (bytes, bytearray, memoryview)):
+                raise TypeError(f"a payload is bytes, not {type(payload).__name__}")
+            payload = bytes(payload)
         try:
-            raw = Payload(bytes(payload))
+            raw = Payload(payload)
             record = self.reader(writer)(raw)
             raw.finish()
         except MessageError as error:
@@ -115,7 +117,7 @@ class Format:
 
     def reader(self, writer: Schema | None = None) -> Callable[[Payload], dict[str, Any]]:
         """Give the function that reads the payloads of a writer's schema. Raises `ResolutionError`."""
-        return _reader(writer or self.schema, self.schema)
+        return self._read if writer is None or writer is self.schema else _reader(writer, self.schema)
 
     def _encode_exact(self, raw: bytes) -> bytes:
         value = text.parse(raw)
@@ -126,6 +128,10 @@ class Format:
     @cached_property
     def _encode_fast(self) -> Callable[[bytes], bytes | None]:
         return Encoder(self._writer).encode
+
+    @cached_property
+    def _read(self) -> Callable[[Payload], dict[str, Any]]:
+        return _reader(self.schema, self.schema)
 
     @cached_property
     def _writer(self) -> MessageWriter:

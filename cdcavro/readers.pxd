@@ -49,12 +49,22 @@ cdef class EnumReader(Reader):
     cdef str _pointer
 
 
+cdef class OptionalReader(Reader):
+    cdef Reader _inner
+    cdef Py_ssize_t _index
+    cdef object _missing
+    cdef str _pointer
+
+    @cython.locals(index=Py_ssize_t)
+    cpdef read(self, Payload payload)
+
+
 cdef class UnionReader(Reader):
     cdef list _branches
     cdef object _missing
     cdef str _pointer
 
-    @cython.locals(branch=Reader)
+    @cython.locals(branch=Reader, index=Py_ssize_t)
     cpdef read(self, Payload payload)
 
 
@@ -75,13 +85,11 @@ cdef class MapReader(Reader):
 
 
 cdef class RecordReader(Reader):
-    cdef tuple _kinds
-    cdef tuple _names
-    cdef tuple _readers
+    cdef tuple _fields
     cdef frozenset _named
     cdef str _pointer
 
-    @cython.locals(reader=Reader, record=dict, kind=str)
+    @cython.locals(reader=Reader, record=dict, kind=str, name=str)
     cpdef read(self, Payload payload)
 
 

@@ -161,6 +161,27 @@ class EnumReader(Reader):
             raise
 
 
+class OptionalReader(Reader):
+    """A nullable value with one other branch; `missing` stands for null."""
+
+    __slots__ = ("_index", "_inner", "_missing", "_pointer")
+
+    def __init__(self, inner: Reader, index: int, missing: Any, pointer: str) -> None:
+        self._inner = inner
+        self._index = index
+        self._missing = missing
+        self._pointer = pointer
+
+    def read(self, payload: Payload) -> Any:
+        """Read the index and the value."""
+        try:
+            index = payload.read_index(2, "a branch")
+        except PayloadError as error:
+            error.below(self._pointer)
+            raise
+        return self._inner.read(payload) if index == self._index else self._missing
+
+
 class UnionReader(Reader):
     """The branch that the index names; `missing` stands for null."""
 
@@ -240,19 +261,17 @@ class MapReader(Reader):
 class RecordReader(Reader):
     """A record: members by name, a rest map's entries beside them, `extras` put aside."""
 
-    __slots__ = ("_kinds", "_named", "_names", "_pointer", "_readers")
+    __slots__ = ("_fields", "_named", "_pointer")
 
     def __init__(self, fields: Sequence[tuple[str, str, Reader]], pointer: str) -> None:
-        self._kinds = tuple(members for members, _, _ in fields)
-        self._names = tuple(name for _, name, _ in fields)
-        self._readers = tuple(reader for _, _, reader in fields)
+        self._fields = tuple(fields)
         self._named = frozenset(name for members, name, _ in fields if not members)
         self._pointer = pointer
 
     def read(self, payload: Payload) -> Any:
         """Read all fields."""
         record: dict[str, Any] = {}
-        for kind, name, reader in zip(self._kinds, self._names, self._readers, strict=True):
+        for kind, name, reader in self._fields:
             value = reader.read(payload)
             if not kind:
                 if value is not UNSET:

@@ -21,6 +21,7 @@ from cdcavro.readers import (
     LongReader,
     MapReader,
     MessageReader,
+    OptionalReader,
     Reader,
     RecordReader,
     ScalarReader,
@@ -70,12 +71,19 @@ def _reader(declared: Type, place: _Place, missing: Any) -> Reader:
         case Map(values):
             return MapReader(_reader(values, place.item(), None), place.pointer)
         case Union(branches):
-            readers = [None if one == Primitive("null") else _reader(one, place, missing) for one in branches]
-            return UnionReader(readers, missing, place.pointer)
+            return _union(branches, place, missing)
         case Record():
             held = holds(declared)
             return _held(held, place) if held else _record(declared, place)
     raise SchemaError(place.pointer or "$", f"a wire schema holds no {branch_name(declared)}")
+
+
+def _union(branches: tuple[Type, ...], place: _Place, missing: Any) -> Reader:
+    readers = [None if one == Primitive("null") else _reader(one, place, missing) for one in branches]
+    some = [reader for reader in readers if reader is not None]
+    if len(readers) == len(some) + 1 == 2:  # noqa: PLR2004  null and one other
+        return OptionalReader(some[0], readers.index(some[0]), missing, place.pointer)
+    return UnionReader(readers, missing, place.pointer)
 
 
 def _held(held: str, place: _Place) -> Reader:

@@ -5,6 +5,7 @@ from cdcavro.notes cimport Notes
 from cdcavro.text cimport ExactNumber
 
 cdef double _MAX_DOUBLE
+cdef long long MAX_LONG
 
 
 cdef class Writer:
@@ -19,6 +20,7 @@ cdef class ScalarWriter(Writer):
 
     cpdef bint fits(self, object value) except -1
     cpdef converted(self, object value)
+    cpdef _write_other(self, Buffer out, object value, Notes notes)
     cpdef _put(self, Buffer out, object value)
 
 
@@ -27,7 +29,7 @@ cdef class StringWriter(ScalarWriter):
 
 
 cdef class LongWriter(ScalarWriter):
-    cdef object _most
+    cdef long long _most
 
 
 cdef class BooleanWriter(ScalarWriter):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro import text
 from cdcavro.errors import SchemaError, StructureError, TextError, shown
-from cdcavro.text import MAX_LONG, MIN_LONG, ExactNumber, kind, render
+from cdcavro.text import MAX_LONG, ExactNumber, kind, render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,10 +48,14 @@ class ScalarWriter(Writer):
 
     def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append the value."""
-        if not self.fits(value):
-            notes.note(self._pointer, scalar_text(value, self.expected, self._pointer))
-            value = self.converted(value)
-        self._put(out, value)
+        if self.fits(value):
+            self._put(out, value)
+        else:
+            self._write_other(out, value, notes)
+
+    def _write_other(self, out: Buffer, value: Any, notes: Notes) -> None:
+        notes.note(self._pointer, scalar_text(value, self.expected, self._pointer))
+        self._put(out, self.converted(value))
 
     def fits(self, value: Any) -> bool:
         """Tell whether a value has the own Python type and is within the bounds of the Avro type."""
@@ -74,6 +78,13 @@ class StringWriter(ScalarWriter):
 
     __slots__ = ()
 
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+        """Append the value."""
+        if type(value) is str:
+            out.write_string(value)
+        else:
+            self._write_other(out, value, notes)
+
     def _put(self, out: Buffer, value: Any) -> None:
         out.write_string(value)
 
@@ -89,7 +100,14 @@ class LongWriter(ScalarWriter):
 
     def fits(self, value: Any) -> bool:
         """Tell whether a value is an integer within the bounds of the Avro type."""
-        return type(value) is int and -self._most <= value + 1 <= self._most + 1
+        return type(value) is int and -self._most - 1 <= value <= self._most
+
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+        """Append the value."""
+        if type(value) is int and out.fits(value, self._most):
+            out.write_long(value)
+        else:
+            self._write_other(out, value, notes)
 
     def _put(self, out: Buffer, value: Any) -> None:
         out.write_long(value)
@@ -154,7 +172,7 @@ class ColumnWriter(Writer):
             out.write_string(value)
         elif value is None:
             out.append(self._null)
-        elif own is int and MIN_LONG <= value <= MAX_LONG:
+        elif own is int and out.fits(value, MAX_LONG):
             out.append(self._long)
             out.write_long(value)
         elif own is float:

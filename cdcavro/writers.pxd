@@ -45,8 +45,7 @@ cdef class MapWriter(Writer):
 
 
 cdef class RecordWriter(Writer):
-    cdef tuple _names
-    cdef tuple _writers
+    cdef tuple _fields
     cdef frozenset _known
     cdef str _pointer
     cdef Py_ssize_t _depth
@@ -55,7 +54,7 @@ cdef class RecordWriter(Writer):
 
     @cython.locals(noted=Py_ssize_t, members=Py_ssize_t, present=Py_ssize_t)
     cpdef write(self, Buffer out, object value, Notes notes)
-    @cython.locals(present=Py_ssize_t, writer=Writer)
+    @cython.locals(present=Py_ssize_t, writer=Writer, name=str)
     cdef Py_ssize_t _write_members(self, Buffer out, dict value, Notes notes) except -1
     cdef _note_unknown(self, dict value, Notes notes)
 

@@ -168,13 +168,12 @@ class MapWriter(Writer):
 class RecordWriter(Writer):
     """A record; members that it does not name go to its rest map, or are noted."""
 
-    __slots__ = ("_depth", "_known", "_names", "_pointer", "_required", "_rest", "_writers")
+    __slots__ = ("_depth", "_fields", "_known", "_pointer", "_required", "_rest")
 
     def __init__(
         self, members: Mapping[str, Writer], required: Sequence[str], rest: Writer | None, pointer: str, depth: int
     ) -> None:
-        self._names = tuple(members)
-        self._writers = tuple(members.values())
+        self._fields = tuple(members.items())
         self._known = frozenset(members)
         self._pointer = pointer
         self._depth = depth
@@ -203,7 +202,7 @@ class RecordWriter(Writer):
 
     def _write_members(self, out: Buffer, value: dict[str, Any], notes: Notes) -> int:
         present = 0
-        for name, writer in zip(self._names, self._writers, strict=True):
+        for name, writer in self._fields:
             item = value.get(name, UNSET)
             if item is not UNSET:
                 present += 1
