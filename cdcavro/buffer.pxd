@@ -9,11 +9,17 @@ cdef class Buffer:
     cpdef bint fits(self, object value, long long most) except -1
     cpdef int write_string(self, str value) except -1
     cpdef int write_double(self, double value) except -1
-    cpdef bytes payload(self)
+    cpdef int write_raw(self, bytes raw) except -1
+    cpdef int write_quoted(self, str value) except -1
+    cdef int _quote(self, const unsigned char *raw, Py_ssize_t size) except -1
+    cpdef int write_digits(self, long long value) except -1
+    cpdef int cut(self, Py_ssize_t size) except -1
+    cpdef bytes taken(self)
 
 
 cdef class Cursor:
     cdef bytes _raw
+    cdef long long _items
     cdef const unsigned char *_start
     cdef readonly Py_ssize_t position
     cdef readonly Py_ssize_t end
@@ -24,7 +30,9 @@ cdef class Cursor:
     cpdef bytes take(self, long long size)
     cpdef str read_string(self)
     cpdef str read_name(self)
+    cpdef int copy_string(self, Buffer out) except -1
     cpdef double read_double(self) except? -1
 
 
 cpdef bint has_members(bytes raw, Py_ssize_t members) except -1
+cpdef bint is_number(str text) except -1

@@ -10,6 +10,9 @@ import re
 import struct
 from typing import Final
 
+import orjson
+
+from cdcavro import text
 from cdcavro.binary import no_text, short, too_wide, write_double, write_long, write_string
 
 COMPILED: Final = False
@@ -21,7 +24,7 @@ _SPACED_COLON: Final = (b" :", b"\t:", b"\n:", b"\r:")
 
 
 class Buffer(bytearray):
-    """A payload that grows; `append` appends one byte."""
+    """A payload, or JSON text, that grows; `append` appends one byte."""
 
     __slots__ = ()
 
@@ -33,7 +36,23 @@ class Buffer(bytearray):
         """Tell whether an integer is from -most - 1 to most."""
         return -most - 1 <= value <= most
 
-    def payload(self) -> bytes:
+    def write_raw(self, raw: bytes) -> None:
+        """Append bytes as they are."""
+        self += raw
+
+    def write_quoted(self, value: str) -> None:
+        """Append a string as JSON text, escaped where it must be."""
+        self += orjson.dumps(value)
+
+    def write_digits(self, value: int) -> None:
+        """Append an integer of at most 64 bits as JSON text."""
+        self += b"%d" % value
+
+    def cut(self, size: int) -> None:
+        """Take away what stands behind so many bytes."""
+        del self[size:]
+
+    def taken(self) -> bytes:
         """Give what is there so far."""
         return bytes(self)
 
@@ -45,10 +64,11 @@ class Cursor:
     are there before anything is built from it.
     """
 
-    __slots__ = ("_raw", "end", "position")
+    __slots__ = ("_items", "_raw", "end", "position")
 
     def __init__(self, raw: bytes, position: int = 0) -> None:
         self._raw = raw
+        self._items = 0
         self.position = position
         self.end = len(raw)
 
@@ -96,9 +116,16 @@ class Cursor:
         """Read a string that is likely to come again, as the name of a column."""
         return self.read_string()
 
+    def copy_string(self, out: Buffer) -> None:
+        """Read a length and UTF-8 bytes, and append the string as JSON text."""
+        out += orjson.dumps(self.read_string())
+
     def read_double(self) -> float:
         """Read 8 bytes, IEEE 754, little-endian."""
         return float(_DOUBLE.unpack(self.take(8))[0])
+
+
+is_number = text.is_number
 
 
 def has_members(raw: bytes, members: int) -> bool:

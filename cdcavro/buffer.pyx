@@ -3,7 +3,7 @@
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 from cdcavro.binary import no_text, short, too_wide
@@ -35,6 +35,81 @@ cdef extern from *:
         uint32_t hash = 2166136261u;
         for (ptrdiff_t i = 0; i < size; i++) hash = (hash ^ start[i]) * 16777619u;
         return hash ^ (hash >> 15);
+    }
+
+    /* Whether a string stands in JSON as it is, and is ASCII. */
+    static int cdcavro_is_plain(const unsigned char *start, ptrdiff_t size) {
+        unsigned char other = 0;
+        for (ptrdiff_t i = 0; i < size; i++)
+            other |= (start[i] < 32) | (start[i] > 126) | (start[i] == '"') | (start[i] == 92);
+        return !other;
+    }
+
+    /* How many bytes of a string are escaped in JSON. */
+    static ptrdiff_t cdcavro_escaped(const unsigned char *start, ptrdiff_t size) {
+        ptrdiff_t found = 0;
+        for (ptrdiff_t i = 0; i < size; i++) found += (start[i] < 32) | (start[i] == '"') | (start[i] == 92);
+        return found;
+    }
+
+    /* A string as JSON text; there is room for six bytes for each byte that is escaped. Gives the end of what was written. */
+    static unsigned char *cdcavro_quote(unsigned char *out, const unsigned char *start, ptrdiff_t size) {
+        static const char hex[] = "0123456789abcdef";
+        for (ptrdiff_t i = 0; i < size; i++) {
+            unsigned char byte = start[i], escape = 0;
+            switch (byte) {
+            case '"': case 92: escape = byte; break;
+            case 8: escape = 'b'; break;
+            case 9: escape = 't'; break;
+            case 10: escape = 'n'; break;
+            case 12: escape = 'f'; break;
+            case 13: escape = 'r'; break;
+            }
+            if (escape) {
+                *out++ = 92;
+                *out++ = escape;
+            } else if (byte < 32) {
+                *out++ = 92;
+                *out++ = 'u';
+                *out++ = '0';
+                *out++ = '0';
+                *out++ = hex[byte >> 4];
+                *out++ = hex[byte & 15];
+            } else {
+                *out++ = byte;
+            }
+        }
+        return out;
+    }
+
+    static unsigned char *cdcavro_digits(unsigned char *out, int64_t value) {
+        unsigned char reversed[20];
+        int count = 0;
+        uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+        do reversed[count++] = '0' + left % 10; while (left /= 10);
+        if (value < 0) *out++ = '-';
+        while (count) *out++ = reversed[--count];
+        return out;
+    }
+
+    /* RFC 8259, section 6; a 0 stands behind the text. */
+    static int cdcavro_is_number(const unsigned char *at, ptrdiff_t size) {
+        const unsigned char *end = at + size;
+        at += *at == '-';
+        if (*at == '0') at++;
+        else if (*at >= '1' && *at <= '9') while (*at >= '0' && *at <= '9') at++;
+        else return 0;
+        if (*at == '.') {
+            if (*++at < '0' || *at > '9') return 0;
+            while (*at >= '0' && *at <= '9') at++;
+        }
+        if ((*at | 32) == 'e') {
+            at++;
+            at += *at == '-' || *at == '+';
+            if (*at < '0' || *at > '9') return 0;
+            while (*at >= '0' && *at <= '9') at++;
+        }
+        return at == end;
     }
 
     /* Every colon outside strings; -1 for the number -0. One byte behind the text is there, and is 0. */
@@ -78,13 +153,18 @@ cdef extern from *:
     """
     void cdcavro_swap(unsigned char *bytes) noexcept
     uint32_t cdcavro_hash(const unsigned char *start, ptrdiff_t size) noexcept
+    bint cdcavro_is_plain(const unsigned char *start, ptrdiff_t size) noexcept
+    ptrdiff_t cdcavro_escaped(const unsigned char *start, ptrdiff_t size) noexcept
+    unsigned char *cdcavro_quote(unsigned char *out, const unsigned char *start, ptrdiff_t size) noexcept
+    unsigned char *cdcavro_digits(unsigned char *out, int64_t value) noexcept
+    bint cdcavro_is_number(const unsigned char *text, ptrdiff_t size) noexcept
     ptrdiff_t cdcavro_colons(const unsigned char *text, ptrdiff_t size) noexcept
     ptrdiff_t cdcavro_separators(const unsigned char *text, ptrdiff_t size) noexcept
 
 COMPILED = True
 
 cdef enum:
-    FIRST_ROOM = 1024
+    FIRST_ROOM = 4096
     NAMES = 1024
     NAME_BYTES = 64
 
@@ -92,27 +172,37 @@ cdef enum:
 # name that falls upon it.
 cdef list _names = [None] * NAMES
 
+# The memory of the buffer that was let go last, for the next one.
+cdef unsigned char *_spare = NULL
 
+
+@cython.freelist(4)
 @cython.final
 cdef class Buffer:
-    """A payload that grows; `append` appends one byte."""
+    """A payload, or JSON text, that grows; `append` appends one byte."""
 
     def __cinit__(self):
-        self._start = <unsigned char *>PyMem_Malloc(FIRST_ROOM)
+        global _spare
+        self._start = _spare if _spare is not NULL else <unsigned char *>PyMem_Malloc(FIRST_ROOM)
+        _spare = NULL
         if self._start is NULL:
             raise MemoryError
         self._room = FIRST_ROOM
 
     def __dealloc__(self):
-        PyMem_Free(self._start)
+        global _spare
+        if self._room == FIRST_ROOM and _spare is NULL:
+            _spare = self._start
+        else:
+            PyMem_Free(self._start)
 
     def __len__(self):
         return self._size
 
     def __bytes__(self):
-        return self.payload()
+        return self.taken()
 
-    cpdef bytes payload(self):
+    cpdef bytes taken(self):
         """Give what is there so far."""
         return PyBytes_FromStringAndSize(<char *>self._start, self._size)
 
@@ -177,6 +267,48 @@ cdef class Buffer:
         memcpy(self._start + self._size, &value, 8)
         cdcavro_swap(self._start + self._size)
         self._size += 8
+        return 0
+
+    cpdef int write_raw(self, bytes raw) except -1:
+        """Append bytes as they are."""
+        if raw is None:
+            raise TypeError("bytes are not None")
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(raw)
+        if self._room - self._size < size:
+            self._grow(size)
+        memcpy(self._start + self._size, PyBytes_AS_STRING(raw), size)
+        self._size += size
+        return 0
+
+    cpdef int write_quoted(self, str value) except -1:
+        """Append a string as JSON text, escaped where it must be."""
+        cdef Py_ssize_t size
+        if value is None:
+            raise TypeError("a string is str, not None")
+        cdef const char *raw = PyUnicode_AsUTF8AndSize(value, &size)
+        return self._quote(<const unsigned char *>raw, size)
+
+    cdef int _quote(self, const unsigned char *raw, Py_ssize_t size) except -1:
+        cdef Py_ssize_t most = size + cdcavro_escaped(raw, size) * 5 + 2
+        if self._room - self._size < most:
+            self._grow(most)
+        self._start[self._size] = 34
+        cdef unsigned char *end = cdcavro_quote(self._start + self._size + 1, raw, size)
+        end[0] = 34
+        self._size = end + 1 - self._start
+        return 0
+
+    cpdef int write_digits(self, long long value) except -1:
+        """Append an integer of at most 64 bits as JSON text."""
+        if self._room - self._size < 20:
+            self._grow(20)
+        self._size = cdcavro_digits(self._start + self._size, value) - self._start
+        return 0
+
+    cpdef int cut(self, Py_ssize_t size) except -1:
+        """Take away what stands behind so many bytes."""
+        if 0 <= size < self._size:
+            self._size = size
         return 0
 
 
@@ -256,6 +388,22 @@ cdef class Cursor:
         _names[place] = name
         return <str>name
 
+    cpdef int copy_string(self, Buffer out) except -1:
+        """Read a length and UTF-8 bytes, and append the string as JSON text."""
+        cdef long long size = self.read_long()
+        cdef const unsigned char *start = self._take(size)
+        if not cdcavro_is_plain(start, size):
+            # Makes sure that it is UTF-8.
+            _text(start, size, self.position)
+            return out._quote(start, size)
+        if out._room - out._size < size + 2:
+            out._grow(size + 2)
+        out._start[out._size] = 34
+        memcpy(out._start + out._size + 1, start, size)
+        out._start[out._size + 1 + size] = 34
+        out._size += size + 2
+        return 0
+
     cpdef double read_double(self) except? -1:
         """Read 8 bytes, IEEE 754, little-endian."""
         cdef double value
@@ -278,3 +426,12 @@ cpdef bint has_members(bytes raw, Py_ssize_t members) except -1:
     cdef const unsigned char *text = <const unsigned char *>PyBytes_AS_STRING(raw)
     cdef Py_ssize_t size = PyBytes_GET_SIZE(raw)
     return cdcavro_separators(text, size) == members or cdcavro_colons(text, size) == members
+
+
+cpdef bint is_number(str text) except -1:
+    """Tell whether a text is exactly one JSON number (RFC 8259, section 6)."""
+    cdef Py_ssize_t size
+    if text is None:
+        raise TypeError("a text is str, not None")
+    cdef const char *raw = PyUnicode_AsUTF8AndSize(text, &size)
+    return cdcavro_is_number(<const unsigned char *>raw, size)

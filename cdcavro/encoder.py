@@ -36,4 +36,4 @@ class Encoder:
             members = self._writer.write_into(out, self._decode(raw))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MessageError, orjson.JSONEncodeError):
             return None
-        return out.payload() if has_members(raw, members) else None
+        return out.taken() if has_members(raw, members) else None

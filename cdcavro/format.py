@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from importlib.resources.abc import Traversable
 
+    from cdcavro.readers import MessageReader
     from cdcavro.writers import MessageWriter
 
 _KEPT: Final = 64
@@ -72,6 +73,10 @@ class Format:
 
         Raises `PayloadError`; `ResolutionError` if this format's schema cannot read the writer's.
         """
+        if writer is None or writer is self.schema:
+            rendered = self._render(payload)
+            if rendered is not None:
+                return rendered
         return text.render(self.read(payload, writer))
 
     def parse(self, message: bytes | str) -> Any:
@@ -80,18 +85,25 @@ class Format:
 
     def read(self, payload: bytes, writer: Schema | None = None) -> dict[str, Any]:
         """Read a payload into a record. Raises `PayloadError`, `ResolutionError`."""
-        if type(payload) is not bytes:
-            if not isinstance(payload, (bytes, bytearray, memoryview)):
-                raise TypeError(f"a payload is bytes, not {type(payload).__name__}")
-            payload = bytes(payload)
         try:
-            raw = Payload(payload)
+            raw = Payload(_checked(payload))
             record = self.reader(writer)(raw)
             raw.finish()
         except MessageError as error:
             error.format = self.name
             raise
         return record
+
+    def _render(self, payload: bytes) -> bytes | None:
+        try:
+            raw = Payload(_checked(payload))
+            rendered = self._reader.render(raw)
+            if rendered is not None:
+                raw.finish()
+        except MessageError as error:
+            error.format = self.name
+            raise
+        return rendered
 
     def read_block(self, raw: bytes, count: int, writer: Schema) -> Iterator[dict[str, Any]]:
         """Read so many payloads that lie one behind another. Raises `PayloadError`."""
@@ -117,7 +129,7 @@ class Format:
 
     def reader(self, writer: Schema | None = None) -> Callable[[Payload], dict[str, Any]]:
         """Give the function that reads the payloads of a writer's schema. Raises `ResolutionError`."""
-        return self._read if writer is None or writer is self.schema else _reader(writer, self.schema)
+        return self._reader.read if writer is None or writer is self.schema else _resolved(writer, self.schema)
 
     def _encode_exact(self, raw: bytes) -> bytes:
         value = text.parse(raw)
@@ -130,12 +142,20 @@ class Format:
         return Encoder(self._writer).encode
 
     @cached_property
-    def _read(self) -> Callable[[Payload], dict[str, Any]]:
-        return _reader(self.schema, self.schema)
+    def _reader(self) -> MessageReader:
+        return message_reader(self.schema.root)
 
     @cached_property
     def _writer(self) -> MessageWriter:
         return message_writer(self.envelope)
+
+
+def _checked(payload: bytes) -> bytes:
+    if type(payload) is bytes:
+        return payload
+    if not isinstance(payload, (bytes, bytearray, memoryview)):
+        raise TypeError(f"a payload is bytes, not {type(payload).__name__}")
+    return bytes(payload)
 
 
 def _schemas() -> Traversable:
@@ -147,7 +167,7 @@ def _schemas() -> Traversable:
 
 
 @lru_cache(maxsize=_KEPT)
-def _reader(writer: Schema, reader: Schema) -> Callable[[Payload], dict[str, Any]]:
+def _resolved(writer: Schema, reader: Schema) -> Callable[[Payload], dict[str, Any]]:
     names = names_of(resolve(writer.root, reader.root))
     read = message_reader(writer.root).read
     return read if names is None else lambda payload: rename(read(payload), names)

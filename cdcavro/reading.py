@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import UNSET
 
-from cdcavro import text
 from cdcavro.attributes import field_rule, holds
-from cdcavro.errors import SchemaError, TextError, shown
+from cdcavro.errors import SchemaError
 from cdcavro.pointers import Place as Member
 from cdcavro.readers import (
     ArrayReader,
     BooleanReader,
     DoubleReader,
     EnumReader,
-    HeldReader,
     IntReader,
     LongReader,
     MapReader,
     MessageReader,
+    NumberReader,
     OptionalReader,
     Reader,
     RecordReader,
     ScalarReader,
     StringReader,
+    TextReader,
     UnionReader,
 )
-from cdcavro.text import ExactNumber, escape
+from cdcavro.text import escape
 from cdcavro.types import Array, Enum, Map, Primitive, Record, Type, Union, branch_name
 
 if TYPE_CHECKING:
@@ -73,8 +72,7 @@ def _reader(declared: Type, place: _Place, missing: Any) -> Reader:
         case Union(branches):
             return _union(branches, place, missing)
         case Record():
-            held = holds(declared)
-            return _held(held, place) if held else _record(declared, place)
+            return _HELD.get(holds(declared), _record)(declared, place)
     raise SchemaError(place.pointer or "$", f"a wire schema holds no {branch_name(declared)}")
 
 
@@ -84,11 +82,6 @@ def _union(branches: tuple[Type, ...], place: _Place, missing: Any) -> Reader:
     if len(readers) == len(some) + 1 == 2:  # noqa: PLR2004  null and one other
         return OptionalReader(some[0], readers.index(some[0]), missing, place.pointer)
     return UnionReader(readers, missing, place.pointer)
-
-
-def _held(held: str, place: _Place) -> Reader:
-    take = _held_number if held == "number" else partial(_held_text, above=place.depth - 1)
-    return HeldReader(take, place.pointer)
 
 
 def _record(declared: Record, place: _Place) -> RecordReader:
@@ -108,19 +101,10 @@ def _is_scalar(declared: Type) -> bool:
     return not any(isinstance(branch, (Array, Map, Record)) for branch in branches)
 
 
-def _held_number(held: str) -> ExactNumber:
-    if not text.is_number(held):
-        raise TextError("a JSON number", shown(held))
-    return ExactNumber(held)
-
-
-def _held_text(held: str, above: int) -> Any:
-    value = text.parse(held, above)
-    if type(value) not in (dict, list):
-        raise TextError("an object or array", text.kind(value))
-    return value
-
-
+_HELD: Final[dict[str, Callable[[Record, _Place], Reader]]] = {
+    "number": lambda _, place: NumberReader(place.pointer),
+    "text": lambda _, place: TextReader(place.depth - 1, place.pointer),
+}
 _SCALARS: Final[dict[str, Callable[[str], ScalarReader]]] = {
     "boolean": BooleanReader,
     "int": IntReader,

@@ -4,8 +4,6 @@ from cdcavro.buffer cimport Cursor
 
 
 cdef class Source(Cursor):
-    cdef long long _items
-
     @cython.locals(value="long long")
     cpdef long long read_int(self) except? -1
     cpdef bytes read_bytes(self)

@@ -15,11 +15,7 @@ _FLOAT: Final = struct.Struct("<f")
 class Source(Cursor):
     """The bytes of one payload and how far they are read. Attributes: see `Cursor`."""
 
-    __slots__ = ("_items",)
-
-    def __init__(self, raw: bytes, position: int = 0) -> None:
-        super().__init__(raw, position)
-        self._items = 0
+    __slots__ = ()
 
     def read_int(self) -> int:
         """Read a zig-zag variable-length integer of at most 32 bits."""

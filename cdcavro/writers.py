@@ -234,7 +234,7 @@ class MessageWriter:
         """Write a message as a payload. Raises `StructureError`."""
         out = Buffer()
         self.write_into(out, value)
-        return out.payload()
+        return out.taken()
 
     def write_into(self, out: Buffer, value: Any) -> int:
         """Append a message; gives how many JSON members it holds."""
