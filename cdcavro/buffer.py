@@ -40,10 +40,6 @@ class Buffer(bytearray):
         """Append bytes as they are."""
         self += raw
 
-    def write_quoted(self, value: str) -> None:
-        """Append a string as JSON text, escaped where it must be."""
-        self += orjson.dumps(value)
-
     def write_digits(self, value: int) -> None:
         """Append an integer of at most 64 bits as JSON text."""
         self += b"%d" % value
@@ -117,8 +113,15 @@ class Cursor:
         return self.read_string()
 
     def copy_string(self, out: Buffer) -> None:
-        """Read a length and UTF-8 bytes, and append the string as JSON text."""
+        """Read a string and append it as JSON text."""
         out += orjson.dumps(self.read_string())
+
+    def copy_name(self, out: Buffer) -> str:
+        """Read a name and append it as JSON text with a colon."""
+        name = self.read_string()
+        out += orjson.dumps(name)
+        out += b":"
+        return name
 
     def read_double(self) -> float:
         """Read 8 bytes, IEEE 754, little-endian."""

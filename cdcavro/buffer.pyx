@@ -37,12 +37,29 @@ cdef extern from *:
         return hash ^ (hash >> 15);
     }
 
-    /* Whether a string stands in JSON as it is, and is ASCII. */
+    #define CDCAVRO_ALL(byte) (0x0101010101010101u * (byte))
+
+    /* Eight bytes at once: whether one of them is escaped in JSON or no ASCII. */
+    static int cdcavro_is_special(const unsigned char *at) {
+        uint64_t eight, quotes, escapes;
+        memcpy(&eight, at, 8);
+        quotes = eight ^ CDCAVRO_ALL('"');
+        escapes = eight ^ CDCAVRO_ALL(92);
+        return ((eight | (eight - CDCAVRO_ALL(32)) | (quotes - CDCAVRO_ALL(1)) | (escapes - CDCAVRO_ALL(1)))
+                & CDCAVRO_ALL(0x80)) != 0;
+    }
+
+    /* Whether a string surely stands in JSON as it is, and is ASCII. */
     static int cdcavro_is_plain(const unsigned char *start, ptrdiff_t size) {
-        unsigned char other = 0;
-        for (ptrdiff_t i = 0; i < size; i++)
-            other |= (start[i] < 32) | (start[i] > 126) | (start[i] == '"') | (start[i] == 92);
-        return !other;
+        unsigned char last[8];
+        if (size >= 8) {
+            for (ptrdiff_t i = 0; i < size - 8; i += 8)
+                if (cdcavro_is_special(start + i)) return 0;
+            return !cdcavro_is_special(start + size - 8);
+        }
+        memset(last, 'a', 8);
+        for (ptrdiff_t i = 0; i < size; i++) last[i] = start[i];
+        return !cdcavro_is_special(last);
     }
 
     /* How many bytes of a string are escaped in JSON. */
@@ -280,14 +297,6 @@ cdef class Buffer:
         self._size += size
         return 0
 
-    cpdef int write_quoted(self, str value) except -1:
-        """Append a string as JSON text, escaped where it must be."""
-        cdef Py_ssize_t size
-        if value is None:
-            raise TypeError("a string is str, not None")
-        cdef const char *raw = PyUnicode_AsUTF8AndSize(value, &size)
-        return self._quote(<const unsigned char *>raw, size)
-
     cdef int _quote(self, const unsigned char *raw, Py_ssize_t size) except -1:
         cdef Py_ssize_t most = size + cdcavro_escaped(raw, size) * 5 + 2
         if self._room - self._size < most:
@@ -373,7 +382,9 @@ cdef class Cursor:
     cpdef str read_name(self):
         """Read a string that is likely to come again, as the name of a column."""
         cdef long long size = self.read_long()
-        cdef const unsigned char *start = self._take(size)
+        return self._name(self._take(size), size)
+
+    cdef str _name(self, const unsigned char *start, Py_ssize_t size):
         cdef Py_ssize_t known_size
         cdef const char *known
         if size > NAME_BYTES:
@@ -388,21 +399,32 @@ cdef class Cursor:
         _names[place] = name
         return <str>name
 
-    cpdef int copy_string(self, Buffer out) except -1:
-        """Read a length and UTF-8 bytes, and append the string as JSON text."""
-        cdef long long size = self.read_long()
-        cdef const unsigned char *start = self._take(size)
+    cdef int _copy(self, Buffer out, const unsigned char *start, Py_ssize_t size) except -1:
         if not cdcavro_is_plain(start, size):
             # Makes sure that it is UTF-8.
             _text(start, size, self.position)
             return out._quote(start, size)
         if out._room - out._size < size + 2:
             out._grow(size + 2)
-        out._start[out._size] = 34
-        memcpy(out._start + out._size + 1, start, size)
-        out._start[out._size + 1 + size] = 34
+        cdef unsigned char *to = out._start + out._size
+        to[0] = 34
+        memcpy(to + 1, start, size)
+        to[1 + size] = 34
         out._size += size + 2
         return 0
+
+    cpdef int copy_string(self, Buffer out) except -1:
+        """Read a string and append it as JSON text."""
+        cdef long long size = self.read_long()
+        return self._copy(out, self._take(size), size)
+
+    cpdef str copy_name(self, Buffer out):
+        """Read a name and append it as JSON text with a colon."""
+        cdef long long size = self.read_long()
+        cdef const unsigned char *start = self._take(size)
+        self._copy(out, start, size)
+        out.append(58)
+        return self._name(start, size)
 
     cpdef double read_double(self) except? -1:
         """Read 8 bytes, IEEE 754, little-endian."""

@@ -4,6 +4,7 @@ from cdcavro.buffer cimport Buffer
 from cdcavro.writers cimport MessageWriter
 
 
+@cython.final
 cdef class Encoder:
     cdef object _decode
     cdef MessageWriter _writer

@@ -1,6 +1,9 @@
+cimport cython
+
 from cdcavro.buffer cimport Buffer
 
 
+@cython.final
 cdef class Notes:
     cdef list _entries
     cdef readonly Py_ssize_t count

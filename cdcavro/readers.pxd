@@ -13,6 +13,7 @@ cdef int _COMMA
 cdef int _COLON
 
 
+@cython.final
 cdef class Payload(Source):
     cdef public dict extras
 
@@ -26,6 +27,7 @@ cdef class ScalarReader(Reader):
     cdef str _pointer
 
 
+@cython.final
 cdef class BooleanReader(ScalarReader):
     pass
 
@@ -43,6 +45,7 @@ cdef class DoubleReader(ScalarReader):
     cpdef read(self, Payload payload)
 
 
+@cython.final
 cdef class StringReader(ScalarReader):
     pass
 
@@ -56,11 +59,13 @@ cdef class NumberReader(Reader):
     cpdef bint render(self, Payload payload, Buffer out) except -1
 
 
+@cython.final
 cdef class TextReader(Reader):
     cdef Py_ssize_t _above
     cdef str _pointer
 
 
+@cython.final
 cdef class EnumReader(Reader):
     cdef tuple _symbols
     cdef tuple _texts
@@ -69,6 +74,7 @@ cdef class EnumReader(Reader):
     cdef Py_ssize_t _index(self, Payload payload) except -1
 
 
+@cython.final
 cdef class OptionalReader(Reader):
     cdef Reader _inner
     cdef Py_ssize_t _branch
@@ -126,6 +132,7 @@ cdef class RecordReader(Reader):
     cdef _check_rest(self, object names)
 
 
+@cython.final
 cdef class MessageReader:
     cdef RecordReader _record
     cdef object _members

@@ -189,10 +189,10 @@ class TextReader(Reader):
         held = payload.read_string()
         try:
             value = parse(held, self._above)
-            if type(value) not in (dict, list):
-                raise TextError("an object or array", kind(value))
         except TextError as error:
             raise PayloadError(error.expected, error.got, pointer=self._pointer + error.pointer) from error
+        if type(value) not in (dict, list):
+            raise PayloadError("an object or array", kind(value), pointer=self._pointer)
         return value
 
 
@@ -380,16 +380,14 @@ class MapReader(Reader):
         try:
             while count := payload.read_block():
                 for _ in range(count):
-                    name = payload.read_name()
+                    if not first:
+                        out.append(_COMMA)
+                    first = False
+                    name = payload.copy_name(out)
                     names.add(name)
                     if len(names) == found:
                         raise PayloadError("each name once", f"{shown(name)} twice")
                     found += 1
-                    if not first:
-                        out.append(_COMMA)
-                    first = False
-                    out.write_quoted(name)
-                    out.append(_COLON)
                     in_value = True
                     reader.render(payload, out)
                     in_value = False
@@ -445,7 +443,7 @@ class RecordReader(Reader):
         out.append(_OBJECT_END)
         return True
 
-    def _render_rest(self, payload: Payload, out: Buffer, rest: MapReader, first: bool) -> bool:  # noqa: FBT001  as above
+    def _render_rest(self, payload: Payload, out: Buffer, rest: Any, first: bool) -> bool:  # noqa: FBT001  as above
         names = rest.render_entries(payload, out, first)
         self._check_rest(names)
         return bool(names)

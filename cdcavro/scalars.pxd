@@ -24,18 +24,22 @@ cdef class ScalarWriter(Writer):
     cpdef _put(self, Buffer out, object value)
 
 
+@cython.final
 cdef class StringWriter(ScalarWriter):
     pass
 
 
+@cython.final
 cdef class LongWriter(ScalarWriter):
     cdef long long _most
 
 
+@cython.final
 cdef class BooleanWriter(ScalarWriter):
     pass
 
 
+@cython.final
 cdef class EnumWriter(Writer):
     cdef dict _symbols
     cdef dict _spellings
@@ -43,6 +47,7 @@ cdef class EnumWriter(Writer):
     cdef str _pointer
 
 
+@cython.final
 cdef class ColumnWriter(Writer):
     cdef int _null
     cdef int _boolean

@@ -7,6 +7,7 @@ from cdcavro.scalars cimport ScalarWriter, Writer
 cdef object UNSET
 
 
+@cython.final
 cdef class OptionalWriter(Writer):
     cdef int _index
     cdef Writer _inner
@@ -28,6 +29,7 @@ cdef class VariantWriter(Writer):
     cdef int _converting(self, object value) except -1
 
 
+@cython.final
 cdef class ArrayWriter(Writer):
     cdef Writer _items
     cdef str _pointer
@@ -36,6 +38,7 @@ cdef class ArrayWriter(Writer):
     cdef _write_items(self, Buffer out, list items, Notes notes)
 
 
+@cython.final
 cdef class MapWriter(Writer):
     cdef Writer _values
     cdef str _pointer
@@ -59,6 +62,7 @@ cdef class RecordWriter(Writer):
     cdef _note_unknown(self, dict value, Notes notes)
 
 
+@cython.final
 cdef class MessageWriter:
     cdef RecordWriter _record
 
