@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from cdcavro.buffer import COMPILED
 from cdcavro.cli.compatibility import diff
 from cdcavro.cli.containers import decode, encode
 from cdcavro.cli.generate import generate
@@ -41,6 +42,7 @@ COMMANDS: Final = (
     subjects,
     fetch,
 )
+_BUILD: Final = "compiled" if COMPILED else "pure Python: not compiled when it was installed"
 
 
 @click.group(
@@ -48,7 +50,7 @@ COMMANDS: Final = (
     epilog=example("cdcavro encode changes.jsonl --out changes.avro"),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(package_name="cdcavro", message="%(prog)s %(version)s")
+@click.version_option(package_name="cdcavro", message=f"%(prog)s %(version)s ({_BUILD})")
 def main() -> None:
     """Turn change-data-capture messages into Avro and back, exactly.
 

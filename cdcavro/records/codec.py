@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from cdcavro.binary import Source
 from cdcavro.errors import MessageError, SchemaError
 from cdcavro.evolution import resolve
 from cdcavro.format import Format
@@ -16,6 +15,7 @@ from cdcavro.records.reading import Readers
 from cdcavro.records.shapes import Key, definitions
 from cdcavro.records.writing import Writers
 from cdcavro.schema import Schema, parse_schema
+from cdcavro.source import Source
 from cdcavro.text import parse, render
 from cdcavro.types import Map, Primitive, Record
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.binary import Source
 from cdcavro.errors import MessageError, PayloadError, SchemaError, shown
 from cdcavro.evolution import (
     ReadArray,
@@ -26,6 +25,7 @@ from cdcavro.records.classes import field_names, maker
 from cdcavro.records.defaults import default_maker
 from cdcavro.records.scalars import scalar
 from cdcavro.records.shapes import Key, branch_keys, meaning
+from cdcavro.source import Source
 from cdcavro.text import escape
 from cdcavro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, branch_name
 

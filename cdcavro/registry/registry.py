@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from uuid import UUID
 
+from cdcavro.checking import check_payload
 from cdcavro.errors import IncompatibleError, PayloadError, RegistryError, SchemaError, UnknownSchemaError
 from cdcavro.registry.cache import Cache
-from cdcavro.registry.datum import check_datum
 from cdcavro.registry.entries import LATEST, MAX_ID, Backend, Entry, Published, Reference, Registered, UnusableError
 from cdcavro.registry.framing import Fingerprint, Frame, Guid, SchemaId, unframe
 from cdcavro.registry.levels import Judgement, checked_level, is_transitive, judge
@@ -118,7 +118,7 @@ class Registry:
             registered = self.fetch(**_wanted(found))
         except UnknownSchemaError as error:
             raise PayloadError(f"a schema that {self.url} has", str(found)) from error
-        check_datum(payload, registered.schema.root)
+        check_payload(payload, registered.schema)
         return registered, payload
 
     def check(self, schema: Schema | str, subject: str, *, compatibility: str | None = None) -> Verdict:
