@@ -73,11 +73,13 @@ class Format:
 
         Raises `PayloadError`; `ResolutionError` if this format's schema cannot read the writer's.
         """
-        if writer is None or writer is self.schema:
-            rendered = self._render(payload)
-            if rendered is not None:
-                return rendered
-        return text.render(self.read(payload, writer))
+        if writer is not None and writer is not self.schema:
+            return text.render(self.read(payload, writer))
+        try:
+            return self._reader.decode(payload if type(payload) is bytes else _bytes(payload))
+        except MessageError as error:
+            error.format = self.name
+            raise
 
     def parse(self, message: bytes | str) -> Any:
         """Parse text into a record: the JSON value that it is, checked. Raises `TextError`, `StructureError`."""
@@ -94,24 +96,13 @@ class Format:
     def read(self, payload: bytes, writer: Schema | None = None) -> dict[str, Any]:
         """Read a payload into a record. Raises `PayloadError`, `ResolutionError`."""
         try:
-            raw = Payload(_checked(payload))
+            raw = Payload(_bytes(payload))
             record = self.reader(writer)(raw)
             raw.finish()
         except MessageError as error:
             error.format = self.name
             raise
         return record
-
-    def _render(self, payload: bytes) -> bytes | None:
-        try:
-            raw = Payload(_checked(payload))
-            rendered = self._reader.render(raw)
-            if rendered is not None:
-                raw.finish()
-        except MessageError as error:
-            error.format = self.name
-            raise
-        return rendered
 
     def read_block(self, raw: bytes, count: int, writer: Schema) -> Iterator[dict[str, Any]]:
         """Read so many payloads that lie one behind another. Raises `PayloadError`."""
@@ -162,9 +153,7 @@ class Format:
         return message_writer(self.envelope)
 
 
-def _checked(payload: bytes) -> bytes:
-    if type(payload) is bytes:
-        return payload
+def _bytes(payload: bytes) -> bytes:
     if not isinstance(payload, (bytes, bytearray, memoryview)):
         raise TypeError(f"a payload is bytes, not {type(payload).__name__}")
     return bytes(payload)

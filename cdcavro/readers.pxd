@@ -136,8 +136,9 @@ cdef class RecordReader(Reader):
 cdef class MessageReader:
     cdef RecordReader _record
     cdef object _members
+    cdef bint _had_extras
 
     @cython.locals(record=dict)
     cpdef dict read(self, Payload payload)
-    @cython.locals(out=Buffer)
-    cpdef bytes render(self, Payload payload)
+    @cython.locals(payload=Payload, out=Buffer)
+    cpdef bytes decode(self, bytes raw)

@@ -459,11 +459,12 @@ class MessageReader:
     `members` are those that the schema names, by pointer.
     """
 
-    __slots__ = ("_members", "_record")
+    __slots__ = ("_had_extras", "_members", "_record")
 
     def __init__(self, record: RecordReader, members: Mapping[str, pointers.Place]) -> None:
         self._record = record
         self._members = members
+        self._had_extras = False
 
     def read(self, payload: Payload) -> dict[str, Any]:
         """Read one payload, perhaps of several in a row. Raises `PayloadError`."""
@@ -473,12 +474,22 @@ class MessageReader:
             pointers.apply(record, payload.extras, self._members)
         return record
 
-    def render(self, payload: Payload) -> bytes | None:
-        """Read one payload as compact JSON text; None if it holds `extras`, for which the whole record is needed.
+    def decode(self, raw: bytes) -> bytes:
+        """Turn a payload into compact JSON text. Raises `PayloadError`.
 
-        Raises `PayloadError`.
+        It goes straight from payload to text, but for messages with `extras`, for which the record is
+        needed; they seldom come alone.
         """
-        out = Buffer()
-        payload.extras = None
-        self._record.render(payload, out)
-        return None if payload.extras else out.taken()
+        payload = Payload(raw)
+        if not self._had_extras:
+            out = Buffer()
+            payload.extras = None
+            self._record.render(payload, out)
+            if not payload.extras:
+                payload.finish()
+                return out.taken()
+            payload = Payload(raw)
+        record = self.read(payload)
+        self._had_extras = bool(payload.extras)
+        payload.finish()
+        return render(record)
