@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 MAX_LISTED: Final = 100_000
 MAX_FINGERPRINTED: Final = 10_000
-_UNKNOWN: Final = frozenset({40401, 40402, 40403, 40408})
+_UNKNOWN: Final = frozenset({40400, 40401, 40402, 40403, 40408})
 _NO_SUBJECT: Final = 40401
 _REFUSALS: Final = {
     401: "user and password are missing or wrong",
