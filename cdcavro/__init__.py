@@ -20,10 +20,12 @@ from cdcavro.errors import (
     CdcAvroError,
     DdlError,
     FileError,
+    IncompatibleError,
     JobError,
     MessageError,
     OrderError,
     PayloadError,
+    RegistryError,
     ResolutionError,
     SchemaError,
     SetupError,
@@ -31,11 +33,13 @@ from cdcavro.errors import (
     TextError,
     UnknownFormatError,
     UnknownMessageError,
+    UnknownSchemaError,
 )
+from cdcavro.losses import Loss
 from cdcavro.order import order_key, shard
 from cdcavro.schema import Schema, parse_schema
 from cdcavro.sniff import sniff
-from cdcavro.transcoding import Loss, Transcoded, transcode
+from cdcavro.transcoding import Transcoded, transcode
 from cdcavro.verdict import Verdict, verdict
 
 if _TYPE_CHECKING:
@@ -49,11 +53,13 @@ __all__ = [
     "Change",
     "DdlError",
     "FileError",
+    "IncompatibleError",
     "JobError",
     "Loss",
     "MessageError",
     "OrderError",
     "PayloadError",
+    "RegistryError",
     "ResolutionError",
     "Schema",
     "SchemaError",
@@ -65,6 +71,7 @@ __all__ = [
     "Transcoded",
     "UnknownFormatError",
     "UnknownMessageError",
+    "UnknownSchemaError",
     "Verdict",
     "decode",
     "encode",

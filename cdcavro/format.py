@@ -39,8 +39,11 @@ if TYPE_CHECKING:
     Getter = Callable[[Any], tuple[Any, ...]]
 
 _KEPT: Final = 64
+# Of a number beyond 64 bits msgspec makes an int, and of one with more digits than Python takes an error.
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
 _NEGATIVE_ZERO: Final = re.compile(rb"-0[\s,}\]]")
 _SPACED_COLON: Final = (b" :", b"\t:", b"\n:", b"\r:")
+_UNTYPED: Final = msgspec.json.Decoder(float_hook=text.fraction)
 _INT32: Final = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 _INT64: Final = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 _PYTHON: Final[dict[str, Any]] = {"null": None, "boolean": bool, "int": _INT32, "long": _INT64, "string": str}
@@ -89,8 +92,15 @@ class Format:
         return text.render(self.read(payload, writer))
 
     def parse(self, message: bytes | str) -> Any:
-        """Parse text into a record. Raises `TextError`, `StructureError`."""
-        return self.read(self.encode(message))
+        """Parse text into a record: the JSON value that it is, checked. Raises `TextError`, `StructureError`."""
+        try:
+            raw = text.to_bytes(message)
+            if self._encode_fast(raw) is not None and not _LONG_NUMBER.search(raw):
+                return _UNTYPED.decode(raw)
+        except MessageError as error:
+            error.format = self.name
+            raise
+        return self.read(self.encode(raw))
 
     def read(self, payload: bytes, writer: Schema | None = None) -> dict[str, Any]:
         """Read a payload into a record. Raises `PayloadError`, `ResolutionError`."""

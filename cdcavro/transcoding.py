@@ -1,54 +1,34 @@
 """Any format into any other, with a report of what the other cannot hold.
 
 Losses are measured, not listed by hand: the messages made for the target are turned back into the
-source's format, and every difference from what came in is a loss.
+source's format, and every difference from what came in is a loss (see `losses`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cdcavro.catalog import PRECISE, Catalog
 from cdcavro.change import Change, replace
 from cdcavro.changes import records, to_changes
-from cdcavro.comparison import ABSENT, differences
-from cdcavro.envelopes import with_sent_values
-from cdcavro.errors import MessageError, StructureError, json_path
+from cdcavro.errors import MessageError, StructureError
 from cdcavro.formats import datahub_tuple, get_format
-from cdcavro.halves import HALVED, Halves
+from cdcavro.halves import HALVED
 from cdcavro.instants import check_zone
 from cdcavro.joining import Joined, Joiner
+from cdcavro.losses import Loss, Way, find_losses
 from cdcavro.text import parse, render
-from cdcavro.zones import unzoned
+from cdcavro.zones import unzoned_places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from datetime import tzinfo
 
     from cdcavro.joining import Message
 
-SAME_VALUE: Final = "the same value in another form"
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """What a target format does not give back.
-
-    Attributes: `path` (str), the JSON path in the message; `value` (str), its JSON text, empty for a
-    member that was absent and where values come back, but in other messages; `reason` (str);
-    `message` (int), the number of the message in its stream, from 0.
-    """
-
-    path: str
-    value: str
-    reason: str
-    message: int = 0
-
-    @property
-    def is_of_a_value(self) -> bool:
-        """Whether a value is lost, not only its form or the absence of a member."""
-        return self.value != "" and not self.reason.endswith(SAME_VALUE)
+_PLACES: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +65,8 @@ class Transcoder:
     learned from its schema changes as they pass, and `decimals` is how its connector sends decimals,
     "precise" or "string" (see `Catalog`). Raises `UnknownFormatError`, `ValueError` for other `decimals`,
     `TypeError` for a `zone` that is none.
-    Attributes: `unzoned` (int), times that came without a zone and stayed text on the way to another format.
+    Attributes: `unzoned` (int), times that came without a zone and stayed text on the way to another
+    format; `unzoned_places` (Counter), how many of them in which column, the first 1,000 by name.
     """
 
     def __init__(self, source: str, target: str, *, zone: tzinfo | None = None, decimals: str = PRECISE) -> None:
@@ -98,6 +79,7 @@ class Transcoder:
         self._joiner = Joiner(passes_stated=target in HALVED)
         self._count = 0
         self.unzoned = 0
+        self.unzoned_places: Counter[str] = Counter()
 
     def add(self, message: bytes | str, number: int | None = None) -> list[Outcome]:
         """Give what is complete with this message, and the halves that are refused; a half may wait for the other.
@@ -111,7 +93,7 @@ class Transcoder:
         changes = list(map(self._catalog.add, to_changes(message, self._source, zone=self._zone)))
         if self._source == self._target:
             return [Outcome(((number, message),), Transcoded([render(parse(message))], []))]
-        self.unzoned += unzoned(changes)
+        self._count_unzoned(changes)
         if self._target == datahub_tuple.FORMAT.name and self._source not in HALVED:
             changes = [_numbered(change, self._count) for change in changes]
         return list(map(self._outcome, self._joiner.add(changes, number, message)))
@@ -119,6 +101,12 @@ class Transcoder:
     def finish(self) -> list[Outcome]:
         """Give an outcome for each half that waits: what it is alone, or its error."""
         return list(map(self._outcome, self._joiner.finish()))
+
+    def _count_unzoned(self, changes: Sequence[Change]) -> None:
+        for place in unzoned_places(changes):
+            self.unzoned += 1
+            if place in self.unzoned_places or len(self.unzoned_places) < _PLACES:
+                self.unzoned_places[place] += 1
 
     def _outcome(self, joined: Joined) -> Outcome:
         if joined.error is not None:
@@ -131,15 +119,8 @@ class Transcoder:
     def _made(self, messages: Sequence[tuple[int, bytes | str]], changes: Sequence[Change]) -> Transcoded:
         made = records([replace(change, members=None) for change in changes], self._target, self._zone)
         texts = [render(record) for record in made]
-        read = list(_read_back(texts, self._target, self._zone))
-        grouped = _as_they_came(read, changes)
-        back, sent = (records(found, self._source, self._zone) for found in (grouped, _as_sent(grouped, changes)))
-        lack = f"{self._target} {_lack(changes, self._target)}"
-        losses = list(_losses(messages, back, sent, self._target, lack))
-        if grouped != read:
-            reason = f"through {self._target} its {len(read)} rows are {len(texts)} messages"
-            losses.append(Loss("$", "", reason, messages[0][0]))
-        return Transcoded(texts, losses)
+        way = Way(self._source, self._target, self._zone)
+        return Transcoded(texts, list(find_losses(messages, changes, texts, way)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,61 +145,3 @@ class Outcome:
 def _numbered(change: Change, number: int) -> Change:
     """Put the place of arrival into the position: a batch of Canal is several messages of one position."""
     return change if change.position is None else replace(change, position=(*change.position, number))
-
-
-def _read_back(texts: Sequence[bytes], target: str, zone: tzinfo | None) -> Iterator[Change]:
-    halves = Halves()
-    for text in texts:
-        for change in to_changes(text, target, zone=zone):
-            bare = replace(change, members=None)
-            # A half alone came from a half: nothing to join it with.
-            yield from halves.add(bare) if bare.position is not None else [bare]
-    yield from halves.waiting()
-
-
-def _as_they_came(read: list[Change], came: Sequence[Change]) -> list[Change]:
-    """Put rows that came in one message into one again, so that they are compared row by row."""
-    if len(read) != len(came):
-        return read
-    # Rows of one message have its position; in DataHub Tuple each has a number of its own.
-    return [
-        replace(one, row=other.row, rows=other.rows, position=read[i - other.row].position)
-        for i, (one, other) in enumerate(zip(read, came, strict=True))
-    ]
-
-
-def _as_sent(read: list[Change], came: Sequence[Change]) -> list[Change]:
-    """Put values into the form in which they came, so that it is told from another value."""
-    if len(read) != len(came):
-        return read
-    return [with_sent_values(one, other) for one, other in zip(read, came, strict=True)]
-
-
-def _losses(
-    came: Sequence[tuple[int, bytes | str]], back: Sequence[Any], sent: Sequence[Any], target: str, lack: str
-) -> Iterator[Loss]:
-    for i, (number, text) in enumerate(came):
-        message = parse(text)
-        if i >= len(back):
-            reason = f"through {target} both halves are one message" if i and back else lack
-            yield Loss("$", render(message).decode(), reason, number)
-            continue
-        others = {pointer for pointer, _, _ in differences(message, sent[i])}
-        for pointer, value, other in differences(message, back[i]):
-            shown = "" if value is ABSENT else render(value).decode()
-            reason = _reason(value, other, target) if pointer in others else f"through {target} it is {SAME_VALUE}"
-            yield Loss(json_path(pointer), shown, reason, number)
-
-
-def _lack(changes: Sequence[Change], target: str) -> str:
-    """Say why a target has no message for changes."""
-    lacks = [datahub_tuple.lack(change) for change in changes if target == datahub_tuple.FORMAT.name]
-    return next((f"needs {lack} for it" for lack in lacks if lack is not None), "has no message for it")
-
-
-def _reason(value: Any, other: Any, target: str) -> str:
-    if other is ABSENT:
-        return f"{target} has no place for it"
-    if value is ABSENT:
-        return f"through {target} it is there, and was absent"
-    return f"through {target} it is another value"

@@ -1,6 +1,6 @@
 """The command line. `main` is the group of all commands; each noun has its module.
 
-Exit codes: 0 done, 1 messages rejected or a file stale, 2 wrong usage or a file that cannot be used, 130 after
+Exit codes: 0 done, 1 messages or a schema rejected or a file stale, 2 wrong usage or a file that cannot be used, 130 after
 Ctrl-C and 141 after the reader of a pipe went away, as shells give them for these signals.
 """
 
@@ -16,13 +16,31 @@ from cdcavro.cli.generate import generate
 from cdcavro.cli.group import Commands, example
 from cdcavro.cli.job import run
 from cdcavro.cli.messages import sniff, validate
+from cdcavro.cli.registry import check, fetch, publish, subjects
 from cdcavro.cli.schemas import formats, schema
 from cdcavro.cli.transcoding import transcode
 from cdcavro.cli.typed import evolve, tables
 
 __all__ = ["main"]
 
-COMMANDS: Final = (run, formats, sniff, validate, encode, decode, transcode, tables, evolve, diff, generate, schema)
+COMMANDS: Final = (
+    run,
+    formats,
+    sniff,
+    validate,
+    encode,
+    decode,
+    transcode,
+    tables,
+    evolve,
+    diff,
+    generate,
+    schema,
+    publish,
+    check,
+    subjects,
+    fetch,
+)
 
 
 @click.group(

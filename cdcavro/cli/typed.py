@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from cdcavro.tables.history import Table
 
 _SHOWN_NOTES: Final = 20
-_STEPS_SHOWN: Final = 100
 
 
 def parse_types(_ctx: click.Context, _param: click.Parameter, value: str | None) -> GivenTypes:
@@ -166,7 +165,6 @@ class _Job:
     ) -> None:
         self._file, self._format, self._tables, self._folder = file, format, tables, folder
         self._faults, self._is_strict = faults, is_strict
-        self._unparsed: Counter[tuple[int, str]] = Counter()
         self.read = self.rejected = self.typed = 0
 
     def run(self, lines: Iterator[Line], zone: ZoneInfo | None) -> None:
@@ -178,7 +176,7 @@ class _Job:
             place = Place(file=name, line=line.number)
             try:
                 message = line.message()
-                changes = to_changes(message, self._format, zone=zone)
+                changes = to_changes(message, self._format, zone=zone, members=False)
                 joined = joiner.add([replace(one, place=place) for one in changes], line.number, message)
             except MessageError as error:
                 self._reject(error, line)
@@ -213,7 +211,7 @@ class _Job:
         if error.format is None:
             error.format = self._format
         if self._is_strict:
-            raise FileError(f"{self._file}:{line.number}", error.expected, f"{error.got} at {error.path}")
+            raise FileError(f"{self._file}:{line.number}: {error.format}: {error.path}", error.expected, error.got)
         self.rejected += 1
         self._faults.add(error, line)
 
@@ -228,11 +226,22 @@ class _Job:
             )
             for one in tables
         ]
-        click.echo(table(("table", "versions", "changes", ""), rows))
+        if rows:
+            click.echo(table(("table", "versions", "changes", ""), rows))
         others = self.read - self.rejected - self.typed
         click.echo(f"read {self.read:,} = typed {self.typed:,} + other {others:,} + rejected {self.rejected:,}")
-        for sentence in _notes(tables)[:_SHOWN_NOTES]:
+        for sentence in _notes(tables):
             note(sentence)
+        found = [(f"{one.schema.table.table}.{name}", count) for one in tables for name, count in self._misfits(one)]
+        if found:
+            listed = ", ".join(f"{name} {count:,}" for name, count in found[:_SHOWN_NOTES])
+            more = f" and {len(found) - _SHOWN_NOTES:,} more columns" if len(found) > _SHOWN_NOTES else ""
+            note(
+                f"{sum(count for _, count in found):,} values that their type cannot carry are text in unparsed: {listed}{more}"
+            )
+
+    def _misfits(self, table: Table) -> list[tuple[str, int]]:
+        return self._tables.misfits.get(table.number, Counter()).most_common()
 
 
 def _notes(tables: Sequence[Table]) -> list[str]:
