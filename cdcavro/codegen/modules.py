@@ -31,7 +31,7 @@ _STANDARD: Final = ("dataclasses", "datetime", "decimal", "enum", "typing")
 _COMMENT: Final = """\
 # Names and texts are the schema's, as they stand there:
 # ruff: noqa: D205, D400, D403, D404, D405, D406, D407, D408, D409, D410, D411, D412, D413, D414, D415, D416
-# ruff: noqa: E501, E741, N815, RUF001, RUF002, S105
+# ruff: noqa: E501, E741, E742, N815, RUF001, RUF002, S105
 # Where this file lies, and what else is demanded of files, is up to you:
 # ruff: noqa: CPY001, INP001, RUF100"""
 
@@ -129,7 +129,7 @@ class _Module:
         listed = "".join(f"        {name},\n" for name in names)
         blocks.append(schema_text(own, schema.schema.json))
         blocks.append(
-            f"{codec}: Final = Codec(\n    {own},\n    [\n{listed}    ],\n    name={string(schema.label)},\n)"
+            f"{codec}: Final[Codec] = Codec(\n    {own},\n    [\n{listed}    ],\n    name={string(schema.label)},\n)"
         )
         return blocks, writer.used
 

@@ -20,6 +20,21 @@ LONGEST_CLASS: Final = 40
 _HASHED: Final = 8
 KEYWORDS: Final = frozenset(keyword.kwlist)
 BUILTINS: Final = frozenset({"bool", "bytes", "dict", "float", "int", "list", "str"})
+_CAPITALISED: Final = (
+    "ArithmeticError AssertionError AttributeError BaseException BaseExceptionGroup BlockingIOError "
+    "BrokenPipeError BufferError BytesWarning ChildProcessError ConnectionAbortedError ConnectionError "
+    "ConnectionRefusedError ConnectionResetError DeprecationWarning EOFError Ellipsis EncodingWarning "
+    "EnvironmentError Exception ExceptionGroup False FileExistsError FileNotFoundError FloatingPointError "
+    "FutureWarning GeneratorExit IOError ImportError ImportWarning IndentationError IndexError InterruptedError "
+    "IsADirectoryError KeyError KeyboardInterrupt LookupError MemoryError ModuleNotFoundError NameError None "
+    "NotADirectoryError NotImplemented NotImplementedError OSError OverflowError PendingDeprecationWarning "
+    "PermissionError ProcessLookupError PythonFinalizationError RecursionError ReferenceError ResourceWarning "
+    "RuntimeError RuntimeWarning StopAsyncIteration StopIteration SyntaxError SyntaxWarning SystemError "
+    "SystemExit TabError TimeoutError True TypeError UnboundLocalError UnicodeDecodeError UnicodeEncodeError "
+    "UnicodeError UnicodeTranslateError UnicodeWarning UserWarning ValueError Warning ZeroDivisionError"
+)
+# Names of Python's own that look like those of classes, in all its versions so far.
+CAPITALISED: Final = frozenset(_CAPITALISED.split())
 # What the classes have themselves.
 METHODS: Final = frozenset({"from_avro", "to_avro", "from_json", "to_json", "self", "cls"})
 _OF_ENUMS: Final = (
@@ -76,7 +91,7 @@ def class_names(named: Sequence[tuple[str, str]], reserved: Iterable[str]) -> li
     >>> class_names([("v1", "a.X"), ("v1", "b.X"), ("v1", "a.Y"), ("v2", "a.Y")], ())
     ['AX', 'BX', 'V1Y', 'V2Y']
     """
-    reserved = frozenset(reserved)
+    reserved = CAPITALISED.union(reserved)
     groups: dict[str, list[tuple[str, str]]] = {}
     for one in named:
         groups.setdefault(class_name(one[1]), []).append(one)

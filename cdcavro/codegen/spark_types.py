@@ -110,7 +110,7 @@ def spark_module(schemas: Sequence[tuple[str, Schema]]) -> str:
         converter = _Converter(
             {name: next(names) for name in records}, f"{label.upper()}_TYPE" if len(schemas) > 1 else "TYPE"
         )
-        made = converter.convert(schema.root)
+        made = converter.root(schema.root)
         own, columns = ("SCHEMA", "DDL") if len(schemas) == 1 else (f"{label.upper()}_SCHEMA", f"{label.upper()}_DDL")
         blocks += [*converter.blocks, f"{own}: Final = {made.expression}", text_lines(columns, ddl(made))]
     body = "\n".join(blocks) + "\n"
@@ -170,17 +170,23 @@ class _Converter:
         return SparkType(name, {"type": "struct", "fields": declared})
 
     def _array(self, items: SparkType) -> SparkType:
-        expression = f"ArrayType({self._short(items.expression)}, containsNull={items.is_nullable})"
+        expression = _call("ArrayType", self._short(items.expression), f"containsNull={items.is_nullable}")
         return SparkType(expression, {"type": "array", "elementType": items.json, "containsNull": items.is_nullable})
 
     def _map(self, values: SparkType) -> SparkType:
-        expression = f"MapType(StringType(), {self._short(values.expression)}, valueContainsNull={values.is_nullable})"
+        inner = self._short(values.expression)
+        expression = _call("MapType", "StringType()", inner, f"valueContainsNull={values.is_nullable}")
         declared = {"type": "map", "keyType": "string", "valueType": values.json}
         return SparkType(expression, declared | {"valueContainsNull": values.is_nullable})
 
     def _short(self, expression: str) -> str:
         """Give an expression, or a name for a long one."""
         return expression if len(expression) <= _LONG else self._declared("", expression)
+
+    def root(self, declared: Type) -> SparkType:
+        """Convert the outermost type; its expression is short."""
+        made = self.convert(declared)
+        return made._replace(expression=self._short(made.expression))
 
     def _declared(self, name: str, expression: str) -> str:
         """Give the name that stands for an expression: this one, or one of its own, the same for the same."""
@@ -190,6 +196,12 @@ class _Converter:
             self._declarations[expression] = name
             self.blocks.append(f"{name}: Final = {expression}")
         return name or self._declarations[expression]
+
+
+def _call(name: str, *arguments: str) -> str:
+    """Give a call, on lines of its own where it is long, as it then will be declared under a name."""
+    flat = f"{name}({', '.join(arguments)})"
+    return flat if len(flat) <= _LONG else f"{name}(\n" + "".join(f"    {one},\n" for one in arguments) + ")"
 
 
 def _field(name: str, expression: str, is_nullable: bool) -> str:  # noqa: FBT001  an argument of Spark's

@@ -12,7 +12,7 @@ import math
 import re
 import struct
 from base64 import b64encode
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.base64_text import bytes_of
@@ -34,6 +34,7 @@ _DAY: Final = 86_400_000_000
 _DIGITS: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _LONGEST_DOUBLE: Final = 1100
+_EXACT: Final = Context(prec=2 * MAX_DIGITS, traps=[Inexact, InvalidOperation])
 _SINGLE: Final = struct.Struct("<f")
 _UNITS: Final = {"millis": 1000, "micros": 1}
 
@@ -41,7 +42,7 @@ _UNITS: Final = {"millis": 1000, "micros": 1}
 class Scalar(NamedTuple):
     """How values of a type are treated.
 
-    Attributes: `lower`, from a value to the Avro datum (`StructureError`); `lift`, from a datum to
+    Attributes: `lower`, from a value to the Avro datum, of a string its UTF-8 (`StructureError`); `lift`, from a datum to
     the value (`PayloadError`); `show`, from a value that `lower` takes to JSON; `parse`, from JSON to a
     value (`StructureError`); None where nothing is to be done.
     """
@@ -91,15 +92,14 @@ def _integer(bits: int) -> Callable[[Any], Any]:
     return check
 
 
-def _text(value: Any) -> Any:
+def encoded(value: Any) -> bytes:
+    """Give a string as UTF-8. Raises `StructureError`."""
     if type(value) is not str:
         raise refused("a string", value)
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise StructureError("Unicode text", f"a lone surrogate at character {error.start}") from error
-    return value
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise StructureError("Unicode text", f"a lone surrogate at character {error.start}") from error
 
 
 def _single(value: Any) -> Any:
@@ -180,8 +180,7 @@ def _decimal(declared: Logical, size: int | None) -> Scalar:
         unscaled = int.from_bytes(raw, "big", signed=True)
         if not raw or not -least < unscaled < least:
             raise PayloadError(str(declared), f"{len(raw)} bytes that are none")
-        digits = tuple(map(int, str(abs(unscaled))))
-        return Decimal((int(unscaled < 0), digits, -scale))
+        return Decimal(unscaled).scaleb(-scale, _EXACT)
 
     def parse(value: Any) -> Decimal:
         digits = _parse_text(value)
@@ -194,18 +193,14 @@ def _decimal(declared: Logical, size: int | None) -> Scalar:
 
 def _unscaled(value: Decimal, scale: int) -> int | None:
     """Give the integer that a decimal is, times ten to the scale; None if it is none, or absurd."""
-    sign, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int) or abs(exponent) > 2 * MAX_DIGITS or len(digits) > 2 * MAX_DIGITS:
+    if not value.is_finite() or value.adjusted() > MAX_DIGITS:
         return None
-    whole = int("".join(map(str, digits)))
-    shift = exponent + scale
-    if shift >= 0:
-        whole *= int(10**shift)
-    else:
-        whole, rest = divmod(whole, int(10**-shift))
-        if rest:
-            return None
-    return -whole if sign else whole
+    try:
+        shifted = value.scaleb(scale, _EXACT)
+    except (Inexact, InvalidOperation):
+        return None
+    whole = int(shifted)
+    return whole if whole == shifted else None
 
 
 def _lower_date(value: Any) -> int:
@@ -293,7 +288,7 @@ _PLAIN: Final[dict[str, Scalar]] = {
     "float": Scalar(_single, show=_show_float, parse=_parse_float),
     "double": Scalar(_instance(float, "a float"), show=_show_float, parse=_parse_float),
     "bytes": Scalar(_instance(bytes, "bytes"), show=show_base64, parse=parse_base64),
-    "string": Scalar(_text, parse=_parse_text),
+    "string": Scalar(encoded, parse=_parse_text),
 }
 _TIMES: Final[dict[str, Scalar]] = (
     {"date": Scalar(_lower_date, _lift_date, dt.date.isoformat, _parse_iso(dt.date.fromisoformat, "a date"))}

@@ -10,11 +10,10 @@ from cdcavro.binary import (
     write_double,
     write_float,
     write_long,
-    write_string,
 )
 from cdcavro.errors import MessageError, SchemaError, StructureError
 from cdcavro.records.classes import field_names, getter
-from cdcavro.records.scalars import refused, scalar
+from cdcavro.records.scalars import encoded, refused, scalar
 from cdcavro.records.shapes import Key, branch_classes, branch_keys, meaning
 from cdcavro.text import escape
 from cdcavro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
@@ -61,20 +60,21 @@ class Writers:
 
     def _union(self, declared: Union) -> Write:
         keys, classes = branch_keys(declared), branch_classes(declared, self._classes)
-        writers: dict[type, tuple[int, Write]] = {}
+        writers: dict[type, tuple[bytes, Write]] = {}
         for i, (branch, key, cls) in enumerate(zip(declared.branches, keys, classes, strict=True)):
-            inner = self.writer(branch)
-            writers[cls] = i, (inner if key is None else _branch(inner))
+            write = self.writer(branch)
+            writers[cls] = _index(i), (write if key is None else _branch(write))
         expected = " or ".join(cls.__name__ for cls in classes[:_NAMED]) + (", ..." if len(classes) > _NAMED else "")
 
-        def write(out: bytearray, value: Any) -> None:
+        def write_branch(out: bytearray, value: Any) -> None:
             found = writers.get(type(value))
             if found is None:
                 raise refused(expected, value)
-            write_long(out, found[0])
-            found[1](out, value)
+            head, inner = found
+            out += head
+            inner(out, value)
 
-        return write
+        return write_branch
 
     def _record(self, declared: Record) -> Write:
         cls = self._classes[declared.name]
@@ -112,6 +112,12 @@ def fixed_check(declared: Fixed, cls: type) -> Callable[[Any], Any]:
 
 def _scalar(lower: Callable[[Any], Any], append: Callable[[bytearray, Any], None]) -> Write:
     return lambda out, value: append(out, lower(value))
+
+
+def _index(branch: int) -> bytes:
+    out = bytearray()
+    write_long(out, branch)
+    return bytes(out)
 
 
 def _branch(inner: Write) -> Write:
@@ -152,15 +158,13 @@ def _array(inner: Write) -> Write:
 
 
 def _map(inner: Write) -> Write:
-    check = scalar(Primitive("string")).lower
-
     def write(out: bytearray, value: Any) -> None:
         if type(value) is not dict:
             raise refused("a dict", value)
         if value:
             _start(out, value)
             for name, item in value.items():
-                write_string(out, check(name))
+                write_bytes(out, encoded(name))
                 try:
                     inner(out, item)
                 except MessageError as error:
@@ -194,5 +198,5 @@ _WRITE: Final[dict[str, Callable[[bytearray, Any], None]]] = {
     "float": write_float,
     "double": write_double,
     "bytes": write_bytes,
-    "string": write_string,
+    "string": write_bytes,
 }
