@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.binary import Source
 from cdcavro.errors import MessageError, SchemaError
+from cdcavro.source import Source
 from cdcavro.text import escape
 from cdcavro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
 

@@ -39,9 +39,10 @@ def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str
     >>> record
     {'a': 1.0, 'c': []}
     """
+    known = places or {}
     for pointer, value in extras.items():
         _check(pointer, extras)
-        _check_place(pointer, value, places or {})
+        _check_place(pointer, value, known)
     for pointer, value in extras.items():
         parent, token = _parent(record, pointer)
         if isinstance(parent, list):
@@ -67,7 +68,7 @@ def _check(pointer: str, extras: Mapping[str, str]) -> None:
 
 
 def _check_place(pointer: str, value: str, places: Mapping[str, Place]) -> None:
-    if _TILDE.search(pointer):
+    if "~" in pointer and _TILDE.search(pointer):
         raise PayloadError("~0 and ~1 only in a JSON pointer in extras", shown(pointer))
     place = places.get(pointer)
     if place is None:

@@ -6,16 +6,23 @@ for a member that is left out. `extras` is put aside in the `Payload`, to be app
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+import sys
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
-from cdcavro.binary import Source
+from cdcavro import pointers
+from cdcavro.buffer import Buffer, is_number
 from cdcavro.errors import MessageError, PayloadError, TextError, shown
-from cdcavro.text import escape
+from cdcavro.source import Source
+from cdcavro.text import ExactNumber, escape, kind, parse, render
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+_ARRAY, _ARRAY_END, _OBJECT, _OBJECT_END, _COMMA, _COLON = b"[]{},:"
+_MAX_DOUBLE: Final = sys.float_info.max
 
 
 class Payload(Source):
@@ -23,74 +30,236 @@ class Payload(Source):
 
     __slots__ = ("extras",)
 
-    def __init__(self, raw: bytes, position: int = 0) -> None:
-        super().__init__(raw, position)
-        self.extras: dict[str, str] = {}
+    extras: dict[str, str] | None
 
 
-class Reader(Protocol):
+class Reader:
     """Reads one value."""
+
+    __slots__ = ()
 
     def read(self, payload: Payload) -> Any:
         """Read the value. Raises `PayloadError`."""
+        raise NotImplementedError
+
+    def render(self, payload: Payload, out: Buffer) -> bool:
+        """Read the value and append it as JSON text; tells whether there is one. Raises `PayloadError`."""
+        out.write_raw(render(self.read(payload)))
+        return True
 
 
-class ScalarReader:
+class ScalarReader(Reader):
     """A primitive value."""
 
-    __slots__ = ("_get", "_pointer")
+    __slots__ = ("_pointer",)
 
-    def __init__(self, get: Callable[[Payload], Any], pointer: str) -> None:
-        self._get = get
+    def __init__(self, pointer: str) -> None:
         self._pointer = pointer
+
+
+class BooleanReader(ScalarReader):
+    """A boolean."""
+
+    __slots__ = ()
 
     def read(self, payload: Payload) -> Any:
         """Read the value."""
         try:
-            return self._get(payload)
+            return payload.read_boolean()
+        except MessageError as error:
+            error.below(self._pointer)
+            raise
+
+    def render(self, payload: Payload, out: Buffer) -> bool:
+        """Read the value and append it as JSON text."""
+        out.write_raw(b"true" if self.read(payload) else b"false")
+        return True
+
+
+class LongReader(ScalarReader):
+    """An integer of 64 bits."""
+
+    __slots__ = ()
+
+    def read(self, payload: Payload) -> Any:
+        """Read the value."""
+        return self._read_whole(payload)
+
+    def render(self, payload: Payload, out: Buffer) -> bool:
+        """Read the value and append it as JSON text."""
+        out.write_digits(self._read_whole(payload))
+        return True
+
+    def _read_whole(self, payload: Payload) -> int:
+        try:
+            return payload.read_long()
         except MessageError as error:
             error.below(self._pointer)
             raise
 
 
-class HeldReader:
-    """The record around a number's or a value's text: the text, checked, as what it holds."""
+class IntReader(LongReader):
+    """An integer of 32 bits."""
 
-    __slots__ = ("_inner", "_pointer", "_take")
+    __slots__ = ()
 
-    def __init__(self, inner: Reader, take: Callable[[str], Any], pointer: str) -> None:
-        self._inner = inner
-        self._take = take
+    def _read_whole(self, payload: Payload) -> int:
+        try:
+            return payload.read_int()
+        except MessageError as error:
+            error.below(self._pointer)
+            raise
+
+
+class DoubleReader(ScalarReader):
+    """A double that JSON has a text for."""
+
+    __slots__ = ()
+
+    def read(self, payload: Payload) -> Any:
+        """Read the value."""
+        try:
+            value = payload.read_double()
+            if not -_MAX_DOUBLE <= value <= _MAX_DOUBLE:
+                raise PayloadError("a JSON number", f"{value} at byte {payload.position - 8}")
+        except MessageError as error:
+            error.below(self._pointer)
+            raise
+        return value
+
+
+class StringReader(ScalarReader):
+    """A string."""
+
+    __slots__ = ()
+
+    def read(self, payload: Payload) -> Any:
+        """Read the value."""
+        try:
+            return payload.read_string()
+        except MessageError as error:
+            error.below(self._pointer)
+            raise
+
+    def render(self, payload: Payload, out: Buffer) -> bool:
+        """Read the value and append it as JSON text."""
+        try:
+            payload.copy_string(out)
+        except MessageError as error:
+            error.below(self._pointer)
+            raise
+        return True
+
+
+class NumberReader(Reader):
+    """The record around a number's text."""
+
+    __slots__ = ("_pointer",)
+
+    def __init__(self, pointer: str) -> None:
         self._pointer = pointer
 
     def read(self, payload: Payload) -> Any:
-        """Read the text and what it holds."""
-        held = self._inner.read(payload)
+        """Read the text, checked."""
+        held = payload.read_string()
+        if not is_number(held):
+            raise PayloadError("a JSON number", shown(held), pointer=self._pointer)
+        return ExactNumber(held)
+
+    def render(self, payload: Payload, out: Buffer) -> bool:
+        """Read the text and append it as it is."""
+        held = payload.read_string()
+        if not is_number(held):
+            raise PayloadError("a JSON number", shown(held), pointer=self._pointer)
+        out.write_raw(held.encode())
+        return True
+
+
+class TextReader(Reader):
+    """The record around the text of an object or array, which stands below so many levels."""
+
+    __slots__ = ("_above", "_pointer")
+
+    def __init__(self, above: int, pointer: str) -> None:
+        self._above = above
+        self._pointer = pointer
+
+    def read(self, payload: Payload) -> Any:
+        """Read the text and parse it."""
+        held = payload.read_string()
         try:
-            return self._take(held)
+            value = parse(held, self._above)
         except TextError as error:
             raise PayloadError(error.expected, error.got, pointer=self._pointer + error.pointer) from error
+        if type(value) not in (dict, list):
+            raise PayloadError("an object or array", kind(value), pointer=self._pointer)
+        return value
 
 
-class EnumReader:
+class EnumReader(Reader):
     """An enum's symbol."""
 
-    __slots__ = ("_pointer", "_symbols")
+    __slots__ = ("_pointer", "_symbols", "_texts")
 
     def __init__(self, symbols: tuple[str, ...], pointer: str) -> None:
         self._symbols = symbols
+        self._texts = tuple(render(symbol) for symbol in symbols)
         self._pointer = pointer
 
     def read(self, payload: Payload) -> Any:
         """Read the index."""
+        return self._symbols[self._index(payload)]
+
+    def render(self, payload: Payload, out: Buffer) -> bool:
+        """Read the index and append the symbol as JSON text."""
+        out.write_raw(self._texts[self._index(payload)])
+        return True
+
+    def _index(self, payload: Payload) -> int:
         try:
-            return self._symbols[payload.read_index(len(self._symbols), "a symbol")]
+            return payload.read_index(len(self._symbols), "a symbol")
         except PayloadError as error:
             error.below(self._pointer)
             raise
 
 
-class UnionReader:
+class OptionalReader(Reader):
+    """A nullable value with one other branch; `missing` stands for null."""
+
+    __slots__ = ("_branch", "_inner", "_missing", "_pointer")
+
+    def __init__(self, inner: Reader, branch: int, missing: Any, pointer: str) -> None:
+        self._inner = inner
+        self._branch = branch
+        self._missing = missing
+        self._pointer = pointer
+
+    def read(self, payload: Payload) -> Any:
+        """Read the index and the value."""
+        return self._inner.read(payload) if self._is_there(payload) else self._missing
+
+    def render(self, payload: Payload, out: Buffer) -> bool:
+        """Read the index and append the value as JSON text."""
+        if self._is_there(payload):
+            return self._inner.render(payload, out)
+        return _render_missing(self._missing, out)
+
+    def _is_there(self, payload: Payload) -> bool:
+        try:
+            return payload.read_index(2, "a branch") == self._branch
+        except PayloadError as error:
+            error.below(self._pointer)
+            raise
+
+
+def _render_missing(missing: Any, out: Buffer) -> bool:
+    if missing is UNSET:
+        return False
+    out.write_raw(b"null")
+    return True
+
+
+class UnionReader(Reader):
     """The branch that the index names; `missing` stands for null."""
 
     __slots__ = ("_branches", "_missing", "_pointer")
@@ -102,15 +271,23 @@ class UnionReader:
 
     def read(self, payload: Payload) -> Any:
         """Read the index and the branch."""
+        branch = self._branches[self._index(payload)]
+        return self._missing if branch is None else branch.read(payload)
+
+    def render(self, payload: Payload, out: Buffer) -> bool:
+        """Read the index and append the branch as JSON text."""
+        branch = self._branches[self._index(payload)]
+        return _render_missing(self._missing, out) if branch is None else branch.render(payload, out)
+
+    def _index(self, payload: Payload) -> int:
         try:
-            branch = self._branches[payload.read_index(len(self._branches), "a branch")]
+            return payload.read_index(len(self._branches), "a branch")
         except PayloadError as error:
             error.below(self._pointer)
             raise
-        return self._missing if branch is None else branch.read(payload)
 
 
-class ArrayReader:
+class ArrayReader(Reader):
     """An array's blocks."""
 
     __slots__ = ("_items", "_pointer")
@@ -119,24 +296,45 @@ class ArrayReader:
         self._items = items
         self._pointer = pointer
 
-    def read(self, payload: Payload) -> list[Any]:
+    def read(self, payload: Payload) -> Any:
         """Read all items."""
         items: list[Any] = []
-        read = self._items.read
-        at = self._pointer
+        reader = self._items
+        in_item = False
         try:
             while count := payload.read_block():
+                in_item = True
                 for _ in range(count):
-                    at = ""
-                    items.append(read(payload))
-                    at = self._pointer
+                    items.append(reader.read(payload))  # noqa: PERF401  what was read so far tells the place
+                in_item = False
         except MessageError as error:
-            error.below(at or f"{self._pointer}/{len(items)}")
+            error.below(f"{self._pointer}/{len(items)}" if in_item else self._pointer)
             raise
         return items
 
+    def render(self, payload: Payload, out: Buffer) -> bool:
+        """Read all items and append them as JSON text."""
+        reader = self._items
+        found = 0
+        in_item = False
+        out.append(_ARRAY)
+        try:
+            while count := payload.read_block():
+                in_item = True
+                for _ in range(count):
+                    if found:
+                        out.append(_COMMA)
+                    reader.render(payload, out)
+                    found += 1
+                in_item = False
+        except MessageError as error:
+            error.below(f"{self._pointer}/{found}" if in_item else self._pointer)
+            raise
+        out.append(_ARRAY_END)
+        return True
 
-class MapReader:
+
+class MapReader(Reader):
     """A map's blocks; a name given twice is refused, since one of two values would be lost."""
 
     __slots__ = ("_pointer", "_values")
@@ -145,48 +343,153 @@ class MapReader:
         self._values = values
         self._pointer = pointer
 
-    def read(self, payload: Payload) -> dict[str, Any]:
+    def read(self, payload: Payload) -> Any:
         """Read all entries."""
         entries: dict[str, Any] = {}
-        read = self._values.read
-        at = self._pointer
+        reader = self._values
+        name = ""
+        in_value = False
         try:
             while count := payload.read_block():
                 for _ in range(count):
-                    name = payload.read_string()
+                    name = payload.read_name()
                     if name in entries:
                         raise PayloadError("each name once", f"{shown(name)} twice")
-                    at = f"{self._pointer}/{escape(name)}"
-                    entries[name] = read(payload)
-                    at = self._pointer
+                    in_value = True
+                    entries[name] = reader.read(payload)
+                    in_value = False
         except MessageError as error:
-            error.below(at)
+            error.below(f"{self._pointer}/{escape(name)}" if in_value else self._pointer)
             raise
         return entries
 
+    def render(self, payload: Payload, out: Buffer) -> bool:
+        """Read all entries and append them as JSON text."""
+        out.append(_OBJECT)
+        self.render_entries(payload, out, first=True)
+        out.append(_OBJECT_END)
+        return True
 
-class RecordReader:
+    def render_entries(self, payload: Payload, out: Buffer, first: bool) -> set[str]:  # noqa: FBT001  compiled code takes no keywords
+        """Read all entries and append them as members of an object; gives their names."""
+        names: set[str] = set()
+        found = 0
+        reader = self._values
+        name = ""
+        in_value = False
+        try:
+            while count := payload.read_block():
+                for _ in range(count):
+                    if not first:
+                        out.append(_COMMA)
+                    first = False
+                    name = payload.copy_name(out)
+                    names.add(name)
+                    if len(names) == found:
+                        raise PayloadError("each name once", f"{shown(name)} twice")
+                    found += 1
+                    in_value = True
+                    reader.render(payload, out)
+                    in_value = False
+        except MessageError as error:
+            error.below(f"{self._pointer}/{escape(name)}" if in_value else self._pointer)
+            raise
+        return names
+
+
+class RecordReader(Reader):
     """A record: members by name, a rest map's entries beside them, `extras` put aside."""
 
     __slots__ = ("_fields", "_named", "_pointer")
 
-    def __init__(self, fields: list[tuple[str, str, Reader]], pointer: str) -> None:
-        self._fields = fields
+    def __init__(self, fields: Sequence[tuple[str, str, Reader]], pointer: str) -> None:
+        self._fields = tuple((members, name, render(name) + b":", reader) for members, name, reader in fields)
         self._named = frozenset(name for members, name, _ in fields if not members)
         self._pointer = pointer
 
-    def read(self, payload: Payload) -> dict[str, Any]:
+    def read(self, payload: Payload) -> Any:
         """Read all fields."""
         record: dict[str, Any] = {}
-        for members, name, reader in self._fields:
+        for members, name, _, reader in self._fields:
             value = reader.read(payload)
-            if members == "":
+            if not members:
                 if value is not UNSET:
                     record[name] = value
             elif members == "extras":
                 payload.extras = value
             else:
-                for taken in self._named.intersection(value):
-                    raise PayloadError("a member that has no field", shown(taken), pointer=self._pointer)
+                self._check_rest(value)
                 record.update(value)
         return record
+
+    def render(self, payload: Payload, out: Buffer) -> bool:
+        """Read all fields and append them as JSON text."""
+        first = True
+        out.append(_OBJECT)
+        for members, _, label, reader in self._fields:
+            if not members:
+                size = len(out)
+                if not first:
+                    out.append(_COMMA)
+                out.write_raw(label)
+                if reader.render(payload, out):
+                    first = False
+                else:
+                    out.cut(size)
+            elif members == "extras":
+                payload.extras = reader.read(payload)
+            else:
+                first = not self._render_rest(payload, out, reader, first) and first
+        out.append(_OBJECT_END)
+        return True
+
+    def _render_rest(self, payload: Payload, out: Buffer, rest: Any, first: bool) -> bool:  # noqa: FBT001  as above
+        names = rest.render_entries(payload, out, first)
+        self._check_rest(names)
+        return bool(names)
+
+    def _check_rest(self, names: Iterable[str]) -> None:
+        for taken in self._named.intersection(names):
+            raise PayloadError("a member that has no field", shown(taken), pointer=self._pointer)
+
+
+class MessageReader:
+    """A whole message: the outermost record with its `extras` applied.
+
+    `members` are those that the schema names, by pointer.
+    """
+
+    __slots__ = ("_had_extras", "_members", "_record")
+
+    def __init__(self, record: RecordReader, members: Mapping[str, pointers.Place]) -> None:
+        self._record = record
+        self._members = members
+        self._had_extras = False
+
+    def read(self, payload: Payload) -> dict[str, Any]:
+        """Read one payload, perhaps of several in a row. Raises `PayloadError`."""
+        payload.extras = None
+        record: dict[str, Any] = self._record.read(payload)
+        if payload.extras:
+            pointers.apply(record, payload.extras, self._members)
+        return record
+
+    def decode(self, raw: bytes) -> bytes:
+        """Turn a payload into compact JSON text. Raises `PayloadError`.
+
+        It goes straight from payload to text, but for messages with `extras`, for which the record is
+        needed; they seldom come alone.
+        """
+        payload = Payload(raw)
+        if not self._had_extras:
+            out = Buffer()
+            payload.extras = None
+            self._record.render(payload, out)
+            if not payload.extras:
+                payload.finish()
+                return out.taken()
+            payload = Payload(raw)
+        record = self.read(payload)
+        self._had_extras = bool(payload.extras)
+        payload.finish()
+        return render(record)

@@ -2,52 +2,44 @@
 
 from __future__ import annotations
 
-import math
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import UNSET
 
-from cdcavro import pointers, text
 from cdcavro.attributes import field_rule, holds
-from cdcavro.errors import PayloadError, SchemaError, TextError, shown
+from cdcavro.errors import SchemaError
 from cdcavro.pointers import Place as Member
 from cdcavro.readers import (
     ArrayReader,
+    BooleanReader,
+    DoubleReader,
     EnumReader,
-    HeldReader,
+    IntReader,
+    LongReader,
     MapReader,
-    Payload,
+    MessageReader,
+    NumberReader,
+    OptionalReader,
     Reader,
     RecordReader,
     ScalarReader,
+    StringReader,
+    TextReader,
     UnionReader,
 )
-from cdcavro.text import ExactNumber, escape
+from cdcavro.text import escape
 from cdcavro.types import Array, Enum, Map, Primitive, Record, Type, Union, branch_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class EnvelopeReader:
-    """The outermost record with its `extras` applied."""
-
-    __slots__ = ("_members", "_record")
-
-    def __init__(self, declared: Type) -> None:
-        if not isinstance(declared, Record):
-            raise SchemaError("$", "a wire schema is a record")
-        self._members: dict[str, Member] = {}
-        self._record = _record(declared, _Place("", 1, self._members))
-
-    def read(self, payload: Payload) -> dict[str, Any]:
-        """Read one payload, perhaps of several in a row. Raises `PayloadError`."""
-        payload.extras = {}
-        record: dict[str, Any] = self._record.read(payload)
-        if payload.extras:
-            pointers.apply(record, payload.extras, self._members)
-        return record
+def message_reader(declared: Type) -> MessageReader:
+    """Make the plan of a wire schema. Raises `SchemaError` for what is no wire schema."""
+    if not isinstance(declared, Record):
+        raise SchemaError("$", "a wire schema is a record")
+    members: dict[str, Member] = {}
+    return MessageReader(_record(declared, _Place("", 1, members)), members)
 
 
 class _Place(NamedTuple):
@@ -70,7 +62,7 @@ class _Place(NamedTuple):
 def _reader(declared: Type, place: _Place, missing: Any) -> Reader:
     match declared:
         case Primitive(name) if name in _SCALARS:
-            return ScalarReader(_SCALARS[name], place.pointer)
+            return _SCALARS[name](place.pointer)
         case Enum(symbols=symbols):
             return EnumReader(symbols, place.pointer)
         case Array(items):
@@ -78,17 +70,18 @@ def _reader(declared: Type, place: _Place, missing: Any) -> Reader:
         case Map(values):
             return MapReader(_reader(values, place.item(), None), place.pointer)
         case Union(branches):
-            readers = [None if one == Primitive("null") else _reader(one, place, missing) for one in branches]
-            return UnionReader(readers, missing, place.pointer)
+            return _union(branches, place, missing)
         case Record():
-            held = holds(declared)
-            return _held(held, place) if held else _record(declared, place)
+            return _HELD.get(holds(declared), _record)(declared, place)
     raise SchemaError(place.pointer or "$", f"a wire schema holds no {branch_name(declared)}")
 
 
-def _held(held: str, place: _Place) -> Reader:
-    take = _held_number if held == "number" else partial(_held_text, above=place.depth - 1)
-    return HeldReader(ScalarReader(Payload.read_string, ""), take, place.pointer)
+def _union(branches: tuple[Type, ...], place: _Place, missing: Any) -> Reader:
+    readers = [None if one == Primitive("null") else _reader(one, place, missing) for one in branches]
+    some = [reader for reader in readers if reader is not None]
+    if len(readers) == len(some) + 1 == 2:  # noqa: PLR2004  null and one other
+        return OptionalReader(some[0], readers.index(some[0]), missing, place.pointer)
+    return UnionReader(readers, missing, place.pointer)
 
 
 def _record(declared: Record, place: _Place) -> RecordReader:
@@ -108,30 +101,14 @@ def _is_scalar(declared: Type) -> bool:
     return not any(isinstance(branch, (Array, Map, Record)) for branch in branches)
 
 
-def _finite(payload: Payload) -> float:
-    value = payload.read_double()
-    if not math.isfinite(value):
-        raise PayloadError("a JSON number", f"{value} at byte {payload.position - 8}")
-    return value
-
-
-def _held_number(held: str) -> ExactNumber:
-    if not text.is_number(held):
-        raise TextError("a JSON number", shown(held))
-    return ExactNumber(held)
-
-
-def _held_text(held: str, above: int) -> Any:
-    value = text.parse(held, above)
-    if type(value) not in (dict, list):
-        raise TextError("an object or array", text.kind(value))
-    return value
-
-
-_SCALARS: Final[dict[str, Callable[[Payload], Any]]] = {
-    "boolean": Payload.read_boolean,
-    "int": Payload.read_int,
-    "long": Payload.read_long,
-    "double": _finite,
-    "string": Payload.read_string,
+_HELD: Final[dict[str, Callable[[Record, _Place], Reader]]] = {
+    "number": lambda _, place: NumberReader(place.pointer),
+    "text": lambda _, place: TextReader(place.depth - 1, place.pointer),
+}
+_SCALARS: Final[dict[str, Callable[[str], ScalarReader]]] = {
+    "boolean": BooleanReader,
+    "int": IntReader,
+    "long": LongReader,
+    "double": DoubleReader,
+    "string": StringReader,
 }

@@ -2,51 +2,64 @@
 
 from __future__ import annotations
 
-from math import isfinite
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro import text
-from cdcavro.binary import write_double, write_long, write_string
 from cdcavro.errors import SchemaError, StructureError, TextError, shown
-from cdcavro.text import MAX_LONG, MIN_LONG, ExactNumber, kind, render
+from cdcavro.text import MAX_LONG, ExactNumber, kind, render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cdcavro.attributes import EnumRule
+    from cdcavro.buffer import Buffer
     from cdcavro.notes import Notes
 
+_MAX_DOUBLE: Final = sys.float_info.max
 _MAX_INT: Final = 2**31 - 1
 _DIGITS: Final = 20
 _EXPONENT: Final = 20
 COLUMN_BRANCHES: Final = frozenset({"null", "boolean", "long", "double", "string", "number", "text"})
 
 
-class ScalarWriter:
+class Writer:
+    """Writes one value."""
+
+    __slots__ = ()
+
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+        """Append the value to `out`. Raises `StructureError`."""
+        raise NotImplementedError
+
+
+class ScalarWriter(Writer):
     """A boolean, int, long or string; another scalar is converted if that is exact, and noted.
 
-    Attribute: `expected` (str), the Avro type's name.
+    Attributes: `expected` (str), the Avro type's name; `own` (type), the Python type of its JSON values.
     """
 
-    __slots__ = ("_convert", "_own", "_pointer", "_put", "expected")
+    __slots__ = ("_convert", "_pointer", "expected", "own")
 
     def __init__(self, name: str, pointer: str) -> None:
-        self._own, self._convert, self._put = SCALARS[name]
+        self.own, self._convert = _CONVERSIONS[name]
         self.expected = name
         self._pointer = pointer
 
-    def write(self, out: bytearray, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append the value."""
-        if type(value) is not self._own or not self.fits(value):
-            notes.note(self._pointer, scalar_text(value, self.expected, self._pointer))
-            value = self.converted(value)
-        self._put(out, value)
+        if self.fits(value):
+            self._put(out, value)
+        else:
+            self._write_other(out, value, notes)
+
+    def _write_other(self, out: Buffer, value: Any, notes: Notes) -> None:
+        notes.note(self._pointer, scalar_text(value, self.expected, self._pointer))
+        self._put(out, self.converted(value))
 
     def fits(self, value: Any) -> bool:
-        """Tell whether a value of the own Python type is within the bounds of the Avro type."""
-        if self._own is not int:
-            return True
-        return bool(-_MAX_INT - 1 <= value <= _MAX_INT if self.expected == "int" else MIN_LONG <= value <= MAX_LONG)
+        """Tell whether a value has the own Python type and is within the bounds of the Avro type."""
+        return type(value) is self.own
 
     def converted(self, value: Any) -> Any:
         """Convert a scalar of another type exactly. Raises `StructureError`."""
@@ -56,8 +69,60 @@ class ScalarWriter:
             raise StructureError(self.expected, got, pointer=self._pointer)
         return made
 
+    def _put(self, out: Buffer, value: Any) -> None:
+        raise NotImplementedError
 
-class EnumWriter:
+
+class StringWriter(ScalarWriter):
+    """A string."""
+
+    __slots__ = ()
+
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+        """Append the value."""
+        if type(value) is str:
+            out.write_string(value)
+        else:
+            self._write_other(out, value, notes)
+
+    def _put(self, out: Buffer, value: Any) -> None:
+        out.write_string(value)
+
+
+class LongWriter(ScalarWriter):
+    """An int or a long."""
+
+    __slots__ = ("_most",)
+
+    def __init__(self, name: str, pointer: str) -> None:
+        super().__init__(name, pointer)
+        self._most = _MAX_INT if name == "int" else MAX_LONG
+
+    def fits(self, value: Any) -> bool:
+        """Tell whether a value is an integer within the bounds of the Avro type."""
+        return type(value) is int and -self._most - 1 <= value <= self._most
+
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+        """Append the value."""
+        if type(value) is int and out.fits(value, self._most):
+            out.write_long(value)
+        else:
+            self._write_other(out, value, notes)
+
+    def _put(self, out: Buffer, value: Any) -> None:
+        out.write_long(value)
+
+
+class BooleanWriter(ScalarWriter):
+    """A boolean."""
+
+    __slots__ = ()
+
+    def _put(self, out: Buffer, value: Any) -> None:
+        out.append(value)
+
+
+class EnumWriter(Writer):
     """The index of a symbol; another spelling and unknown text are noted."""
 
     __slots__ = ("_other", "_pointer", "_spellings", "_symbols")
@@ -70,22 +135,22 @@ class EnumWriter:
         if self._other is not None:
             del self._symbols[rule.other]
 
-    def write(self, out: bytearray, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append the index."""
         if type(value) is str:
             index = self._symbols.get(value)
             if index is not None:
-                write_long(out, index)
+                out.write_long(index)
                 return
         notes.note(self._pointer, scalar_text(value, "a symbol", self._pointer))
         index = self._spellings.get(plain_text(value), self._other)
         if index is None:
             expected = f"one of {', '.join(self._symbols)}"
             raise StructureError(expected, shown(plain_text(value)), pointer=self._pointer)
-        write_long(out, index)
+        out.write_long(index)
 
 
-class ColumnWriter:
+class ColumnWriter(Writer):
     """A column's value: null, boolean, long, double, string, the text of a number, the text of an object or array."""
 
     __slots__ = ("_boolean", "_depth", "_double", "_long", "_null", "_number", "_string", "_text")
@@ -99,38 +164,38 @@ class ColumnWriter:
         self._number, self._text = index["number"], index["text"]
         self._depth = depth
 
-    def write(self, out: bytearray, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append a branch index and the value."""
         own = type(value)
         if own is str:
             out.append(self._string)
-            write_string(out, value)
+            out.write_string(value)
         elif value is None:
             out.append(self._null)
-        elif own is int and MIN_LONG <= value <= MAX_LONG:
+        elif own is int and out.fits(value, MAX_LONG):
             out.append(self._long)
-            write_long(out, value)
+            out.write_long(value)
         elif own is float:
             check_finite(value)
             out.append(self._double)
-            write_double(out, value)
+            out.write_double(value)
         elif own is bool:
             out.append(self._boolean)
             out.append(value)
         elif own is ExactNumber or own is int:
             out.append(self._number)
-            write_string(out, plain_text(value))
+            out.write_string(plain_text(value))
         elif own is dict or own is list:
             out.append(self._text)
             notes.members += count_members(value, self._depth)
-            write_string(out, render(value).decode())
+            out.write_string(render(value).decode())
         else:
             raise TypeError(f"{own.__name__} is no JSON value")
 
 
 def check_finite(value: float, pointer: str = "") -> None:
     """Check that JSON has a text for a number. Raises `StructureError`."""
-    if not isfinite(value):
+    if not -_MAX_DOUBLE <= value <= _MAX_DOUBLE:
         raise StructureError("a JSON number", repr(value), pointer=pointer)
 
 
@@ -209,13 +274,15 @@ def _to_boolean(value: Any) -> bool | None:
     return {"true": True, "false": False}.get(value) if type(value) is str else None
 
 
-def _put_boolean(out: bytearray, value: int) -> None:
-    out.append(value)
-
-
-SCALARS: Final[dict[str, tuple[type, Callable[[Any], Any], Callable[[bytearray, Any], None]]]] = {
-    "boolean": (bool, _to_boolean, _put_boolean),
-    "int": (int, _to_long, write_long),
-    "long": (int, _to_long, write_long),
-    "string": (str, plain_text, write_string),
+_CONVERSIONS: Final[dict[str, tuple[type, Callable[[Any], Any]]]] = {
+    "boolean": (bool, _to_boolean),
+    "int": (int, _to_long),
+    "long": (int, _to_long),
+    "string": (str, plain_text),
+}
+SCALARS: Final[dict[str, Callable[[str, str], ScalarWriter]]] = {
+    "boolean": BooleanWriter,
+    "int": LongWriter,
+    "long": LongWriter,
+    "string": StringWriter,
 }

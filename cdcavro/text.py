@@ -24,6 +24,11 @@ MIN_LONG: Final = -(2**63)
 MAX_LONG: Final = 2**63 - 1
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _LONG_DIGITS: Final = 20
+# What `repr` of a float without exponent needs at most, and a little more.
+_DOUBLE_CHARACTERS: Final = 25
+# 15 digits and the point.
+_SURE_CHARACTERS: Final = 16
+_FIRST_WITHOUT_EXPONENT: Final = 0.0001
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
@@ -68,11 +73,18 @@ def integer(text: str) -> int | ExactNumber:
 
 def fraction(text: str) -> float | ExactNumber:
     """Turn the text of a JSON number with fraction or exponent into a value."""
-    if "e" not in text and "E" not in text:
+    if len(text) <= _DOUBLE_CHARACTERS and "e" not in text and "E" not in text:
         value = float(text)
-        if repr(value) == text:
+        if _is_shortest(text, value) if len(text) <= _SURE_CHARACTERS else repr(value) == text:
             return value
     return ExactNumber(text)
+
+
+def _is_shortest(text: str, value: float) -> bool:
+    # At most 15 digits come back from any double; what is left is how `repr` spells them.
+    if text[-1] == "0":
+        return text[-2] == "."
+    return not -_FIRST_WITHOUT_EXPONENT < value < _FIRST_WITHOUT_EXPONENT
 
 
 def is_number(text: str) -> bool:

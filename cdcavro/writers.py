@@ -1,8 +1,7 @@
 """The small writers that a wire schema's plan is made of.
 
-A record is a JSON value shaped by the wire schema: a `dict`, or a msgspec Struct made from the
-schema, whose unset members are `msgspec.UNSET`. What the Avro types do not carry is noted on the
-way, as pairs of JSON pointer and text, and written into `extras` at the end: members that the
+A record is a JSON value shaped by the wire schema; `msgspec.UNSET` stands for a member that is not
+there. What the Avro types do not carry is noted on the way, as pairs of JSON pointer and text, and written into `extras` at the end: members that the
 schema does not name, scalars of another type, operations spelled otherwise, and a null or absence
 that departs from the format's convention.
 
@@ -12,32 +11,22 @@ the notes and errors that come up from an item.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from cdcavro.binary import MAX_COUNT, write_long, write_string
+from cdcavro.binary import MAX_COUNT
+from cdcavro.buffer import Buffer
 from cdcavro.errors import MessageError, StructureError
-from cdcavro.scalars import count_members
+from cdcavro.notes import Notes
+from cdcavro.scalars import ScalarWriter, Writer, count_members
 from cdcavro.text import escape, kind, render
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence, Sized
-
-    from cdcavro.notes import Notes
-    from cdcavro.scalars import ScalarWriter
-
-    Getter = Callable[[Any], tuple[Any, ...]]
+    from collections.abc import Mapping, Sequence, Sized
 
 
-class Writer(Protocol):
-    """Writes one value."""
-
-    def write(self, out: bytearray, value: Any, notes: Notes) -> None:
-        """Append the value to `out`. Raises `StructureError`."""
-
-
-class OptionalWriter:
+class OptionalWriter(Writer):
     """A nullable field with one other branch."""
 
     __slots__ = ("_index", "_inner", "_null", "_null_is_usual", "_pointer")
@@ -49,7 +38,7 @@ class OptionalWriter:
         self._pointer = pointer
         self._null_is_usual = missing == "null"
 
-    def write(self, out: bytearray, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append a branch index and the value."""
         if value is UNSET:
             out.append(self._null)
@@ -64,27 +53,19 @@ class OptionalWriter:
             self._inner.write(out, value, notes)
 
 
-class Missing(NamedTuple):
-    """How a nullable field is written without a value: the branch of null, and whether null is usual."""
-
-    branch: int
-    null_is_usual: bool
-    pointer: str
-
-
-class VariantWriter:
+class VariantWriter(Writer):
     """A nullable field with several scalar branches: the JSON type's own branch, else the first that converts."""
 
     __slots__ = ("_branches", "_null", "_null_is_usual", "_own", "_pointer")
 
-    def __init__(self, branches: Mapping[int, ScalarWriter], names: Mapping[type, int], rule: Missing) -> None:
-        self._branches = branches
-        self._own = names
-        self._null = rule.branch << 1
-        self._null_is_usual = rule.null_is_usual
-        self._pointer = rule.pointer
+    def __init__(self, branches: Mapping[int, ScalarWriter], null: int, pointer: str, missing: str) -> None:
+        self._branches = dict(branches)
+        self._own = {branch.own: index for index, branch in branches.items()}
+        self._null = null << 1
+        self._null_is_usual = missing == "null"
+        self._pointer = pointer
 
-    def write(self, out: bytearray, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append a branch index and the value."""
         if value is UNSET or value is None:
             out.append(self._null)
@@ -94,8 +75,9 @@ class VariantWriter:
         index = self._own.get(type(value), -1)
         if index < 0 or not self._branches[index].fits(value):
             index = self._converting(value)
+        branch: ScalarWriter = self._branches[index]
         out.append(index << 1)
-        self._branches[index].write(out, value, notes)
+        branch.write(out, value, notes)
 
     def _converting(self, value: Any) -> int:
         for index, branch in self._branches.items() if type(value) not in (dict, list) else ():
@@ -114,7 +96,7 @@ def check_count(items: Sized, pointer: str) -> None:
         raise StructureError(f"at most {MAX_COUNT} items", f"{len(items)}", pointer=pointer)
 
 
-class ArrayWriter:
+class ArrayWriter(Writer):
     """An array, as one block."""
 
     __slots__ = ("_items", "_pointer")
@@ -123,27 +105,32 @@ class ArrayWriter:
         self._items = items
         self._pointer = pointer
 
-    def write(self, out: bytearray, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append the block."""
         if type(value) is not list:
             raise StructureError("array", kind(value), pointer=self._pointer)
         if value:
             check_count(value, self._pointer)
-            write_long(out, len(value))
-            write, entries = self._items.write, notes.entries
-            for i, item in enumerate(value):
-                noted = len(entries)
-                try:
-                    write(out, item, notes)
-                except MessageError as error:
-                    error.below(f"{self._pointer}/{i}")
-                    raise
-                if len(entries) != noted:
-                    notes.below(f"{self._pointer}/{i}", noted)
+            out.write_long(len(value))
+            self._write_items(out, value, notes)
         out.append(0)
 
+    def _write_items(self, out: Buffer, items: list[Any], notes: Notes) -> None:
+        writer = self._items
+        i = 0
+        try:
+            for item in items:
+                noted = notes.count
+                writer.write(out, item, notes)
+                if notes.count != noted:
+                    notes.below(f"{self._pointer}/{i}", noted)
+                i += 1
+        except MessageError as error:
+            error.below(f"{self._pointer}/{i}")
+            raise
 
-class MapWriter:
+
+class MapWriter(Writer):
     """A map, as one block."""
 
     __slots__ = ("_pointer", "_values")
@@ -152,88 +139,106 @@ class MapWriter:
         self._values = values
         self._pointer = pointer
 
-    def write(self, out: bytearray, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append the block."""
         if type(value) is not dict:
             raise StructureError("object", kind(value), pointer=self._pointer)
         if value:
             check_count(value, self._pointer)
-            write_long(out, len(value))
+            out.write_long(len(value))
             notes.members += len(value)
-            write, entries = self._values.write, notes.entries
-            for name, item in value.items():
-                noted = len(entries)
-                write_string(out, name)
-                try:
-                    write(out, item, notes)
-                except MessageError as error:
-                    error.below(f"{self._pointer}/{escape(name)}")
-                    raise
-                if len(entries) != noted:
-                    notes.below(f"{self._pointer}/{escape(name)}", noted)
+            self._write_entries(out, value, notes)
         out.append(0)
 
+    def _write_entries(self, out: Buffer, entries: dict[str, Any], notes: Notes) -> None:
+        writer = self._values
+        name = ""
+        try:
+            for name, item in entries.items():
+                noted = notes.count
+                out.write_string(name)
+                writer.write(out, item, notes)
+                if notes.count != noted:
+                    notes.below(f"{self._pointer}/{escape(name)}", noted)
+        except MessageError as error:
+            error.below(f"{self._pointer}/{escape(name)}")
+            raise
 
-class RecordParts(NamedTuple):
-    """What a record's writer is made from beside its members' writers."""
 
-    pointer: str
-    required: Sequence[str]
-    rest: Writer | None
-    struct: type | None
-    getter: Getter | None
+class RecordWriter(Writer):
+    """A record; members that it does not name go to its rest map, or are noted."""
 
+    __slots__ = ("_depth", "_fields", "_known", "_pointer", "_required", "_rest")
 
-class RecordWriter:
-    """A record from a Struct or a dict; members that it does not name go to its rest map, or are noted."""
-
-    __slots__ = ("_getter", "_known", "_names", "_pointer", "_required", "_rest", "_struct", "_writers")
-
-    def __init__(self, members: Mapping[str, Writer], parts: RecordParts) -> None:
-        self._names = list(members)
-        self._writers = list(members.values())
+    def __init__(
+        self, members: Mapping[str, Writer], required: Sequence[str], rest: Writer | None, pointer: str, depth: int
+    ) -> None:
+        self._fields = tuple(members.items())
         self._known = frozenset(members)
-        self._required = [self._names.index(name) for name in parts.required]
-        self._rest = parts.rest
-        self._struct = parts.struct
-        self._getter = parts.getter
-        self._pointer = parts.pointer
+        self._pointer = pointer
+        self._depth = depth
+        self._required = tuple(required)
+        self._rest = rest
 
-    def write(self, out: bytearray, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append the fields in order."""
-        rest: dict[str, Any] | None = None
-        if self._getter is not None and type(value) is self._struct:
-            values = self._getter(value)
-            notes.members += len(values) - values.count(UNSET)
-        elif type(value) is dict:
-            values = tuple([value.get(name, UNSET) for name in self._names])
-            present = len(values) - values.count(UNSET)
-            if self._rest is not None:
-                notes.members += present
-                rest = {name: item for name, item in value.items() if name not in self._known}
-            else:
-                notes.members += len(value)
-                if present != len(value):
-                    self._note_unknown(value, notes)
-        else:
+        if type(value) is not dict:
             raise StructureError("object", kind(value), pointer=self._pointer)
-        for at in self._required:
-            if values[at] is UNSET or values[at] is None:
-                got = "none" if values[at] is UNSET else "null"
-                raise StructureError("a required member", got, pointer=f"{self._pointer}/{escape(self._names[at])}")
-        for writer, item in zip(self._writers, values, strict=True):
-            writer.write(out, item, notes)
+        for name in self._required:
+            if value.get(name) is None:
+                got = "null" if name in value else "none"
+                raise StructureError("a required member", got, pointer=f"{self._pointer}/{escape(name)}")
+        noted = notes.count
+        present = self._write_members(out, value, notes)
+        notes.members += present
         if self._rest is not None:
+            known = self._known
+            rest = {} if present == len(value) else {name: value[name] for name in value if name not in known}
             self._rest.write(out, rest, notes)
+        elif present != len(value):
+            members = notes.count
+            self._note_unknown(value, notes)
+            notes.first(noted, members)
+
+    def _write_members(self, out: Buffer, value: dict[str, Any], notes: Notes) -> int:
+        present = 0
+        for name, writer in self._fields:
+            item = value.get(name, UNSET)
+            if item is not UNSET:
+                present += 1
+            writer.write(out, item, notes)
+        return present
 
     def _note_unknown(self, value: dict[str, Any], notes: Notes) -> None:
         for name, item in value.items():
             if name not in self._known:
                 pointer = f"{self._pointer}/{escape(name)}"
                 try:
-                    # Checks the value too; an unknown member stands on the second level at least.
-                    count_members(item, 2)
+                    # Checks the value too.
+                    notes.members += 1 + count_members(item, self._depth + 1)
                 except MessageError as error:
                     error.below(pointer)
                     raise
                 notes.note(pointer, render(item).decode())
+
+
+class MessageWriter:
+    """A whole message: the outermost record, with what has no other place in `extras` at its end."""
+
+    __slots__ = ("_record",)
+
+    def __init__(self, record: RecordWriter) -> None:
+        self._record = record
+
+    def write(self, value: Any) -> bytes:
+        """Write a message as a payload. Raises `StructureError`."""
+        out = Buffer()
+        self.write_into(out, value)
+        return out.taken()
+
+    def write_into(self, out: Buffer, value: Any) -> int:
+        """Append a message; gives how many JSON members it holds."""
+        notes = Notes()
+        self._record.write(out, value, notes)
+        notes.write(out)
+        return notes.members

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from roundtrip import error_of
 
-from cdcavro.binary import Source, write_double, write_long, write_string
+from cdcavro.binary import write_double, write_long, write_string
+from cdcavro.source import Source
 
 _HUGE = b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"
 _LOWEST = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"

@@ -21,6 +21,7 @@ from messages import SAMPLES, goldens, shop_canal
 
 import cdcavro
 from cdcavro import FORMATS, text
+from cdcavro.buffer import COMPILED
 from cdcavro.cli import main, progress
 from cdcavro.cli.options import parse_max_rejects
 from cdcavro.cli.tables import MAX_ROWS, Counts
@@ -104,7 +105,8 @@ def test_an_unknown_format_is_wrong_usage_with_the_nearest_name():
 def test_the_version_is_told():
     """Under the command's name."""
     result = subprocess.run([COMMAND, "--version"], capture_output=True, text=True, check=True)
-    assert result.stdout == f"cdcavro {version('cdcavro')}\n"
+    build = "compiled" if COMPILED else "pure Python: not compiled when it was installed"
+    assert result.stdout == f"cdcavro {version('cdcavro')} ({build})\n"
 
 
 @pytest.mark.parametrize("command", [[], *[[name] for name in main.commands]])

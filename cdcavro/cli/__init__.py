@@ -1,6 +1,6 @@
 """The command line. `main` is the group of all commands; each noun has its module.
 
-Exit codes: 0 done, 1 messages or a schema rejected, 2 wrong usage or a file that cannot be used, 130 after
+Exit codes: 0 done, 1 messages or a schema rejected or a file stale, 2 wrong usage or a file that cannot be used, 130 after
 Ctrl-C and 141 after the reader of a pipe went away, as shells give them for these signals.
 """
 
@@ -10,8 +10,10 @@ from typing import Final
 
 import click
 
+from cdcavro.buffer import COMPILED
 from cdcavro.cli.compatibility import diff
 from cdcavro.cli.containers import decode, encode
+from cdcavro.cli.generate import generate
 from cdcavro.cli.group import Commands, example
 from cdcavro.cli.job import run
 from cdcavro.cli.messages import sniff, validate
@@ -33,12 +35,14 @@ COMMANDS: Final = (
     tables,
     evolve,
     diff,
+    generate,
     schema,
     publish,
     check,
     subjects,
     fetch,
 )
+_BUILD: Final = "compiled" if COMPILED else "pure Python: not compiled when it was installed"
 
 
 @click.group(
@@ -46,7 +50,7 @@ COMMANDS: Final = (
     epilog=example("cdcavro encode changes.jsonl --out changes.avro"),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(package_name="cdcavro", message="%(prog)s %(version)s")
+@click.version_option(package_name="cdcavro", message=f"%(prog)s %(version)s ({_BUILD})")
 def main() -> None:
     """Turn change-data-capture messages into Avro and back, exactly.
 

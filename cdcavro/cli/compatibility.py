@@ -71,7 +71,7 @@ def diff(ctx: click.Context, *, old: str, new: str, require: str) -> None:
 
 
 def read_schema(source: str) -> Schema:
-    """Give the schema of a format's name, an .avsc file or a container file. Raises `FileError`."""
+    """Read the schema of a format's name, an .avsc file or an Avro container file. Raises `FileError`."""
     if source in (*FORMATS, CHANGE) and not Path(source).exists():
         return load_schema(source)
     file = click.format_filename(source)

@@ -102,15 +102,15 @@ def _order(path: Path) -> tuple[Any, ...]:
 
 
 def _tables(folder: Path) -> list[str]:
+    file = folder / INDEX
     try:
-        listed = json.loads((folder / INDEX).read_text(encoding="utf-8"))
-        names = [one["folder"] for one in listed]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise FileError(
-            click.format_filename(str(folder / INDEX)), "the list that `cdcavro tables` wrote", "another file"
-        ) from error
-    if not all(isinstance(name, str) and Path(name).name == name for name in names):
-        raise FileError(click.format_filename(str(folder / INDEX)), "names of folders beside it", "others")
+        listed = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        listed = None
+    rows = listed if isinstance(listed, list) else [None]
+    names = [str(one.get("folder", "")) if isinstance(one, dict) else "" for one in rows]
+    if not all(name and Path(name).name == name for name in names):
+        raise FileError(click.format_filename(str(file)), "the list that `cdcavro tables` wrote", "another file")
     return names
 
 

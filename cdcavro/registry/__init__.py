@@ -9,9 +9,10 @@ writer, payload = schemas.open(value)                  # and back, checked to th
 """
 
 from cdcavro.registry.connecting import connect
+from cdcavro.registry.entries import Published, Registered
 from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, frame, unframe
 from cdcavro.registry.names import subject_name
-from cdcavro.registry.registry import Published, Registered, Registry
+from cdcavro.registry.registry import Registry
 
 __all__ = [
     "Fingerprint",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from cdcavro.registry.levels import Level
+    from cdcavro.schema import Schema
+    from cdcavro.verdict import Verdict
 
 LATEST: Final = "latest"
 MAX_ID: Final = 2**31 - 1
@@ -23,6 +25,10 @@ MAX_REFERENCES: Final = 1000
 
 class UnusableError(RegistryError):
     """What a registry holds or answers, where a schema or a list is expected; others may be well."""
+
+
+class ContentError(ValueError):
+    """What came from outside and is not what it should be, in words that hold nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +57,45 @@ class Entry:
     version: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What became of a schema that was published.
+
+    Attributes: `id` (int; None in a rehearsal), `subject` (str), `version` (int); `verdict`, of the
+    new schema on the versions that the level looks at; `is_new` (bool), False if the subject had it.
+    """
+
+    id: int | None
+    subject: str
+    version: int
+    verdict: Verdict
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A schema as it was fetched.
+
+    Attributes: `schema`, whole, with what it refers to; `id` (int; None where a server does not tell
+    it with the GUID); `subject` (str) and `version` (int), as asked for, or the only ones that have
+    this id, else None; `guid` (UUID or None); `references` (tuple of `Reference`).
+    """
+
+    schema: Schema
+    id: int | None
+    subject: str | None
+    version: int | None
+    guid: UUID | None
+    references: tuple[Reference, ...]
+
+
 class Backend(Protocol):
     """A place that holds schemas. Each method raises `RegistryError`, and `UnknownSchemaError` for what is not there."""
 
     url: str
+
+    def safe(self, said: str) -> str:
+        """Give a sentence that may hold what came from outside as it may be shown: without the credentials."""
 
     def exclusive(self) -> AbstractContextManager[None]:
         """Keep others from publishing for a while, where that can be done, and make the place if it is not there."""
@@ -117,12 +158,12 @@ def is_equal(left: Entry, right: Entry) -> bool:
 
 
 def checked(raw: Any, **more: Any) -> Entry:
-    """Make an entry of what came from outside; `more` are facts that it need not state. Raises ValueError."""
+    """Make an entry of what came from outside; `more` are facts that it need not state. Raises `ContentError`."""
     if not isinstance(raw, dict):
-        raise ValueError("it is no object")  # noqa: TRY004  a value that came, not an argument
+        raise ContentError("it is no object")
     facts = {key: value for key, value in raw.items() if value is not None} | more
     if facts.get("schemaType", "AVRO") != "AVRO":
-        raise ValueError("it is no Avro schema")
+        raise ContentError("it is no Avro schema")
     return Entry(
         id=None if facts.get("id") is None else whole_number(facts["id"], "id"),
         text=_text(facts.get("schema"), "schema"),
@@ -134,22 +175,22 @@ def checked(raw: Any, **more: Any) -> Entry:
 
 
 def whole_number(value: Any, what: str) -> int:
-    """Check an id or a version. Raises ValueError."""
+    """Check an id or a version. Raises `ContentError`."""
     if type(value) is not int or not 0 < value <= MAX_ID:
-        raise ValueError(f"its {what} is no integer from 1 to {MAX_ID}")
+        raise ContentError(f"its {what} is no integer from 1 to {MAX_ID}")
     return value
 
 
 def named(value: Any) -> str:
-    """Check a subject's name. Raises ValueError."""
+    """Check a subject's name. Raises `ContentError`."""
     if fault_of_subject(value) is not None:
-        raise ValueError("its subject is no name")
+        raise ContentError("its subject is no name")
     return str(value)
 
 
 def _text(value: Any, what: str) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"its {what} is no text")  # noqa: TRY004  as above
+        raise ContentError(f"its {what} is no text")
     return value
 
 
@@ -159,18 +200,18 @@ def _guid(value: Any) -> UUID | None:
     try:
         return UUID(_text(value, "guid"))
     except ValueError:
-        raise ValueError("its guid is none") from None
+        raise ContentError("its guid is none") from None
 
 
 def _references(listed: Any) -> tuple[Reference, ...]:
     if not isinstance(listed, list) or len(listed) > MAX_REFERENCES:
-        raise ValueError(f"its references are no array of up to {MAX_REFERENCES:,}")
+        raise ContentError(f"its references are no array of up to {MAX_REFERENCES:,}")
     return tuple(_reference(one) for one in listed)
 
 
 def _reference(one: Any) -> Reference:
     if not isinstance(one, dict):
-        raise ValueError("a reference is no object")  # noqa: TRY004  as above
+        raise ContentError("a reference is no object")
     return Reference(
         _text(one.get("name"), "reference's name"),
         named(one.get("subject")),

@@ -51,6 +51,10 @@ class FileRegistry:
         self._folder = Folder(folder, lock_seconds=lock_seconds)
         self.url = self._folder.url
 
+    def safe(self, said: str) -> str:
+        """Give a sentence as it may be shown: a folder has no credentials."""
+        return said
+
     def exclusive(self) -> AbstractContextManager[None]:
         """Keep other threads and processes from publishing; the folder is made if it is not there."""
         return self._folder.exclusive()
@@ -115,7 +119,10 @@ class FileRegistry:
     def register(self, subject: str, new: Entry, fingerprint: str, *, force: bool) -> Entry:  # noqa: ARG002  nothing refuses here
         """Make the next version."""
         with self._folder.failing():
-            id = self._id_of(_guid(new)) or self._add(new, fingerprint)
+            last = self._folder.last(Path("schemas"))
+            if last:
+                self._index(last)  # a crash may have come between the schema and what finds it
+            id = self._id_of(_guid(new)) or self._add(last + 1, new, fingerprint)
             version = self._folder.last(_place(subject)) + 1
             self._folder.append(Path("uses", f"{id}.jsonl"), {"subject": subject, "version": version})
             self._folder.make(_place(subject))
@@ -139,15 +146,12 @@ class FileRegistry:
     def close(self) -> None:
         """Nothing is held."""
 
-    def _add(self, new: Entry, fingerprint: str) -> int:
-        last = self._folder.last(Path("schemas"))
-        if last:
-            self._index(last)  # a crash may have come between the schema and what finds it
-        raw = {"id": last + 1, "guid": str(_guid(new)), "fingerprint": fingerprint}
+    def _add(self, id: int, new: Entry, fingerprint: str) -> int:
+        raw = {"id": id, "guid": str(_guid(new)), "fingerprint": fingerprint}
         content = {"schema": new.text, "references": as_json(new.references)}
-        self._folder.write(Path("schemas", f"{last + 1}.json"), raw | content)
-        self._index(last + 1)
-        return last + 1
+        self._folder.write(Path("schemas", f"{id}.json"), raw | content)
+        self._index(id)
+        return id
 
     def _index(self, id: int) -> None:
         raw = self._folder.read(Path("schemas", f"{id}.json")) or {}

@@ -167,7 +167,8 @@ def _full(declared: Any, space: str) -> str | None:
 
 
 def _standing_alone(declared: dict[str, Any], space: str) -> dict[str, Any]:
-    return declared if not space or "namespace" in declared else declared | {"namespace": space}
+    has_own = not space or "namespace" in declared or "." in str(declared.get("name"))
+    return declared if has_own else declared | {"namespace": space}
 
 
 def _with_types(declared: Any, space: str, depth: int, visit: Visit) -> Any:

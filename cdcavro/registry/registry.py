@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from uuid import UUID
 
+from cdcavro.checking import check_payload
 from cdcavro.errors import IncompatibleError, PayloadError, RegistryError, SchemaError, UnknownSchemaError
 from cdcavro.registry.cache import Cache
-from cdcavro.registry.datum import check_datum
-from cdcavro.registry.entries import LATEST, MAX_ID, Backend, Entry, Reference, UnusableError
+from cdcavro.registry.entries import LATEST, MAX_ID, Backend, Entry, Published, Reference, Registered, UnusableError
 from cdcavro.registry.framing import Fingerprint, Frame, Guid, SchemaId, unframe
 from cdcavro.registry.levels import Judgement, checked_level, is_transitive, judge
 from cdcavro.registry.names import fault_of_subject
@@ -27,38 +26,6 @@ if TYPE_CHECKING:
 
 CACHED: Final = 1000
 FORGET_AFTER: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """What became of a schema that was published.
-
-    Attributes: `id` (int; None in a rehearsal), `subject` (str), `version` (int); `verdict`, of the
-    new schema on the versions that the level looks at; `is_new` (bool), False if the subject had it.
-    """
-
-    id: int | None
-    subject: str
-    version: int
-    verdict: Verdict
-    is_new: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """A schema as it was fetched.
-
-    Attributes: `schema`, whole, with what it refers to; `id` (int; None where a server does not tell
-    it with the GUID); `subject` (str) and `version` (int), as asked for, or the only ones that have
-    this id, else None; `guid` (UUID or None); `references` (tuple of `Reference`).
-    """
-
-    schema: Schema
-    id: int | None
-    subject: str | None
-    version: int | None
-    guid: UUID | None
-    references: tuple[Reference, ...]
 
 
 class Registry:
@@ -151,7 +118,7 @@ class Registry:
             registered = self.fetch(**_wanted(found))
         except UnknownSchemaError as error:
             raise PayloadError(f"a schema that {self.url} has", str(found)) from error
-        check_datum(payload, registered.schema.root)
+        check_payload(payload, registered.schema)
         return registered, payload
 
     def check(self, schema: Schema | str, subject: str, *, compatibility: str | None = None) -> Verdict:
@@ -283,7 +250,9 @@ class Registry:
         try:
             return whole(entry, self._backend.version)
         except SchemaError as error:
-            raise UnusableError(self.url, f"it holds what is no schema: {error}", subject=entry.subject) from error
+            reason = self._backend.safe(str(error))
+        # Raised here, so that it does not know the other, which may show what a server sent.
+        raise UnusableError(self.url, f"it holds what is no schema: {reason}", subject=entry.subject)
 
     def _named(self, subject: str) -> str:
         fault = fault_of_subject(subject)

@@ -25,6 +25,10 @@ class Rehearsal:
         self._levels: dict[str, Level] = {}
         self.url = backend.url
 
+    def safe(self, said: str) -> str:
+        """Give a sentence as it may be shown."""
+        return self._backend.safe(said)
+
     def exclusive(self) -> AbstractContextManager[None]:
         """Keep nobody from anything."""
         return nullcontext()

@@ -5,12 +5,15 @@ What servers differ in, and what is made of it:
 * Some tell versions apart by their text (Apicurio), some by the parsed schema (Confluent), some by
   the canonical form, to which aliases are nothing. Equal schemas are therefore looked for here, and
   what was registered is read again and compared.
+* Apicurio answers 409 also when two make a subject or set its level at the same moment: 409 is
+  believed when it comes three times.
 * Apicurio knows no GUIDs, and its level is NONE where none is set. No server has fingerprints: for
   these all versions are read, once.
 """
 
 from __future__ import annotations
 
+import time
 from contextlib import nullcontext
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -19,7 +22,7 @@ from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegis
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from cdcavro.errors import RegistryError, SetupError, UnknownSchemaError, shown
-from cdcavro.registry.entries import LATEST, Entry, UnusableError, checked, is_equal, named, whole_number
+from cdcavro.registry.entries import LATEST, ContentError, Entry, UnusableError, checked, is_equal, named, whole_number
 from cdcavro.registry.levels import checked_level
 from cdcavro.registry.session import Fault, Session
 
@@ -34,7 +37,7 @@ T = TypeVar("T")
 
 MAX_LISTED: Final = 100_000
 MAX_FINGERPRINTED: Final = 10_000
-_UNKNOWN: Final = frozenset({40401, 40402, 40403, 40408})
+_UNKNOWN: Final = frozenset({40400, 40401, 40402, 40403, 40408})
 _NO_SUBJECT: Final = 40401
 _REFUSALS: Final = {
     401: "user and password are missing or wrong",
@@ -43,7 +46,10 @@ _REFUSALS: Final = {
     422: "the server refuses what it was sent",
     429: "too many requests",
 }
+_HIDDEN: Final = "(not shown: it holds a secret)"
 _FAILED: Final = 500
+_CONFLICT: Final = 409
+_CONFLICT_WAITS: Final = (0.05, 0.2)
 
 
 class ServerRegistry:
@@ -59,6 +65,10 @@ class ServerRegistry:
         self._secrets = tuple(one for one in secrets if one)
         self._lock = Lock()
         self._fingerprints: dict[tuple[str, int], tuple[str, int | None]] = {}
+
+    def safe(self, said: str) -> str:
+        """Give a sentence as it may be shown."""
+        return _HIDDEN if any(one in said for one in self._secrets) else said
 
     def exclusive(self) -> AbstractContextManager[None]:
         """Leave it to the server to keep publications apart."""
@@ -88,7 +98,7 @@ class ServerRegistry:
             entry = checked(raw.to_dict())
             is_it = entry.subject == subject and entry.version is not None and version in (None, entry.version)
             if not is_it or entry.id is None:
-                raise ValueError("it is another version")
+                raise ContentError("it is another version")
             return entry
 
         return self._ask(subject, lambda: self._client.get_version(subject, wanted), read, what)
@@ -147,7 +157,7 @@ class ServerRegistry:
         try:
             self._register(subject, new)
         except RegistryError as error:
-            if not force or error.status != 409:  # noqa: PLR2004  Conflict
+            if not force or error.status != _CONFLICT:
                 raise
             level = self.level(subject)
             self.set_level(subject, "NONE")
@@ -170,7 +180,7 @@ class ServerRegistry:
 
     def set_level(self, subject: str, level: Level) -> None:
         """Set the compatibility level of a subject."""
-        self._ask(subject, lambda: self._client.set_compatibility(subject, level), lambda _: None)
+        self._insist(subject, lambda: self._client.set_compatibility(subject, level))
 
     def close(self) -> None:
         """Close the connections."""
@@ -191,7 +201,17 @@ class ServerRegistry:
             raise RegistryError(self.url, reason)
 
     def _register(self, subject: str, new: Entry) -> None:
-        self._ask(subject, lambda: self._client.register_schema(subject, _as_confluent(new)), lambda _: None)
+        self._insist(subject, lambda: self._client.register_schema(subject, _as_confluent(new)))
+
+    def _insist(self, subject: str, call: Callable[[], Any]) -> None:
+        for wait in (*_CONFLICT_WAITS, None):
+            try:
+                return self._ask(subject, call, lambda _: None)
+            except RegistryError as error:
+                if error.status != _CONFLICT or wait is None:
+                    raise
+                time.sleep(wait)
+        raise AssertionError("the last attempt ends the loop")
 
     def _looked_up(self, subject: str, wanted: Entry, *, normalize: bool = False) -> Entry | None:
         """Give the version that the server takes for this schema, as it is there."""
@@ -219,8 +239,8 @@ class ServerRegistry:
         except SchemaRegistryError as refusal:
             error = self._refused(refusal, subject, what)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, AssertionError) as fault:
-            why = str(fault) if type(fault) is ValueError else "it is not what was asked for"
-            error = UnusableError(self.url, f"the answer cannot be used: {self._safe(why)}", subject=subject)
+            why = str(fault) if isinstance(fault, ContentError) else "it is not what was asked for"
+            error = UnusableError(self.url, f"the answer cannot be used: {why}", subject=subject)
         raise error
 
     def _refused(
@@ -235,13 +255,8 @@ class ServerRegistry:
             reason = "the server failed" if status >= _FAILED else "the server does not do that; is this its address?"
         said = refusal.error_message if code != SchemaRegistryError.UNKNOWN else None
         if said and reason:
-            reason += f": {self._safe(said)}"
+            reason += f": {shown(said) if self.safe(str(said)) == str(said) else _HIDDEN}"
         return RegistryError(self.url, reason, status=status, subject=subject)
-
-    def _safe(self, said: object) -> str:
-        """Show what a server says, unless it says a secret."""
-        text = str(said)
-        return "(not shown)" if any(one in text for one in self._secrets) else shown(text)
 
 
 def made_client(url: str, *, ca: str | None, certificate: str | None, key: str | None) -> SchemaRegistryClient:
@@ -268,5 +283,5 @@ def _as_confluent(entry: Entry) -> Schema:
 
 def _listed(raw: Any) -> list[Any]:
     if not isinstance(raw, list) or len(raw) > MAX_LISTED:
-        raise ValueError(f"it is no list of up to {MAX_LISTED:,}")
+        raise ContentError(f"it is no list of up to {MAX_LISTED:,}")
     return raw

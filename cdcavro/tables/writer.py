@@ -6,11 +6,12 @@ is then a reader of JSON values and a writer of Avro data.
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.binary import write_bytes, write_double, write_float, write_long, write_string
+from cdcavro.buffer import Buffer
 from cdcavro.change import Column, Place
 from cdcavro.columns.types import column_type
 from cdcavro.columns.values import MISFIT
@@ -31,6 +32,9 @@ OPERATIONS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r
 _ABSENT: Final = object()
 _MILLISECOND: Final = 1_000
 _NOWHERE: Final = Place()
+_FLOAT: Final = struct.Struct("<f")
+write_long: Final = Buffer.write_long
+write_string: Final = Buffer.write_string
 
 
 class _Part(NamedTuple):
@@ -38,7 +42,7 @@ class _Part(NamedTuple):
 
     name: str
     read: Callable[[Any], Any] | None
-    write: Callable[[bytearray, Any], None]
+    write: Callable[[Buffer, Any], object]
     some: int
     null: int
     declared: str
@@ -83,26 +87,26 @@ class TableWriter:
 
     def envelope(self, change: Change) -> bytes:
         """Give a change as a payload of the envelope. Raises `StructureError` with the column."""
-        out = bytearray()
+        out = Buffer()
         for pointer, image in (("/before", change.before), ("/after", change.after)):
             if image is None:
                 out.append(0)
             else:
                 out.append(2)
                 self._write_row(out, image, pointer)
-        out += self._source_start(change.source, is_snapshot=change.op == "SNAPSHOT")
+        out.write_raw(self._source_start(change.source, is_snapshot=change.op == "SNAPSHOT"))
         _write_place(out, change)
         write_string(out, OPERATIONS[change.op])
         time = change.system_time
         _write_nullable(out, None if time is None else time // _MILLISECOND, write_long)
         _write_nullable(out, time, write_long)
-        return bytes(out)
+        return out.taken()
 
     def row(self, image: Row) -> bytes:
         """Give a row as a payload of the row's schema. Raises `StructureError` with the column."""
-        out = bytearray()
+        out = Buffer()
         self._write_row(out, image, "")
-        return bytes(out)
+        return out.taken()
 
     def key(self, change: Change) -> bytes | None:
         """Give the key of a change as a payload of the key's schema: that of the row before; None without one.
@@ -112,7 +116,7 @@ class TableWriter:
         image = change.before if change.before is not None else change.after
         if self._key is None or image is None:
             return None
-        out = bytearray()
+        out = Buffer()
         misfits: dict[str, str] = {}
         for part in self._key:
             if part.name not in image:
@@ -127,9 +131,9 @@ class TableWriter:
                 out.append(part.some)
                 part.write(out, datum)
         _write_texts(out, misfits)
-        return bytes(out)
+        return out.taken()
 
-    def _write_row(self, out: bytearray, image: Row, pointer: str) -> None:
+    def _write_row(self, out: Buffer, image: Row, pointer: str) -> None:
         misfits: dict[str, str] = {}
         absent = []
         count = 0
@@ -193,7 +197,7 @@ def _part(
 
 def _source_start(source: Source, *, is_snapshot: bool) -> bytes:
     """Give the first fields of the source, which are the same in all changes of one."""
-    out = bytearray()
+    out = Buffer()
     _write_texts_or_nulls(
         out,
         source.format,
@@ -205,15 +209,15 @@ def _source_start(source: Source, *, is_snapshot: bool) -> bytes:
         source.schema,
         source.table,
     )
-    return bytes(out)
+    return out.taken()
 
 
-def _write_texts_or_nulls(out: bytearray, *texts: str | None) -> None:
+def _write_texts_or_nulls(out: Buffer, *texts: str | None) -> None:
     for text in texts:
         _write_nullable(out, text, write_string)
 
 
-def _write_place(out: bytearray, change: Change) -> None:
+def _write_place(out: Buffer, change: Change) -> None:
     """Write the other fields of the source: when and where its change was made, and where it arrived."""
     place, event = change.place or _NOWHERE, change.event_time
     _write_nullable(out, None if event is None else event // _MILLISECOND, write_long)
@@ -227,7 +231,7 @@ def _write_place(out: bytearray, change: Change) -> None:
     _write_nullable(out, change.row, write_long)
 
 
-def _write_nullable(out: bytearray, value: Any, write: Callable[[bytearray, Any], None]) -> None:
+def _write_nullable(out: Buffer, value: Any, write: Callable[[Buffer, Any], object]) -> None:
     if value is None:
         out.append(0)
     else:
@@ -235,7 +239,7 @@ def _write_nullable(out: bytearray, value: Any, write: Callable[[bytearray, Any]
         write(out, value)
 
 
-def _write_longs(out: bytearray, values: Sequence[int]) -> None:
+def _write_longs(out: Buffer, values: Sequence[int]) -> None:
     if values:
         write_long(out, len(values))
         for value in values:
@@ -243,7 +247,7 @@ def _write_longs(out: bytearray, values: Sequence[int]) -> None:
     out.append(0)
 
 
-def _write_texts(out: bytearray, texts: dict[str, str]) -> None:
+def _write_texts(out: Buffer, texts: dict[str, str]) -> None:
     if texts:
         write_long(out, len(texts))
         for name, text in texts.items():
@@ -252,7 +256,16 @@ def _write_texts(out: bytearray, texts: dict[str, str]) -> None:
     out.append(0)
 
 
-def _write_boolean(out: bytearray, value: bool) -> None:  # noqa: FBT001  a datum
+def _write_bytes(out: Buffer, value: bytes) -> None:
+    out.write_long(len(value))
+    out.write_raw(value)
+
+
+def _write_float(out: Buffer, value: float) -> None:
+    out.write_raw(_FLOAT.pack(value))
+
+
+def _write_boolean(out: Buffer, value: bool) -> None:  # noqa: FBT001  a datum
     out.append(value)
 
 
@@ -263,12 +276,12 @@ def _text(value: Any) -> str:
     return plain_text(value) if type(value) not in (dict, list, bool) else render(value).decode()
 
 
-_WRITERS: Final[dict[str, Callable[[bytearray, Any], None]]] = {
+_WRITERS: Final[dict[str, Callable[[Buffer, Any], object]]] = {
     "boolean": _write_boolean,
     "int": write_long,
     "long": write_long,
-    "float": write_float,
-    "double": write_double,
+    "float": _write_float,
+    "double": Buffer.write_double,
     "string": write_string,
-    "bytes": write_bytes,
+    "bytes": _write_bytes,
 }

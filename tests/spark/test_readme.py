@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ from readme import blocks, is_spark
 
 
 @pytest.fixture(scope="module")
-def names(spark) -> dict:
+def names(spark, tmp_path_factory) -> dict:
     """The names that README's Python blocks define, run one behind another on the session of the tests."""
     names: dict = {}
-    for block in blocks("python"):
-        exec(compile(block, "README.md", "exec"), names)
+    with chdir(tmp_path_factory.mktemp("readme")):
+        for block in blocks("python"):
+            exec(compile(block, "README.md", "exec"), names)
     return names
 
 

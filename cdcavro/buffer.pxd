@@ -1,0 +1,40 @@
+cdef class Buffer:
+    cdef unsigned char *_start
+    cdef Py_ssize_t _size
+    cdef Py_ssize_t _room
+
+    cdef int _grow(self, Py_ssize_t more) except -1
+    cpdef int append(self, int byte) except -1
+    cpdef int write_long(self, long long value) except -1
+    cpdef bint fits(self, object value, long long most) except -1
+    cpdef int write_string(self, str value) except -1
+    cpdef int write_double(self, double value) except -1
+    cpdef int write_raw(self, bytes raw) except -1
+    cdef int _quote(self, const unsigned char *raw, Py_ssize_t size) except -1
+    cpdef int write_digits(self, long long value) except -1
+    cpdef int cut(self, Py_ssize_t size) except -1
+    cpdef bytes taken(self)
+
+
+cdef class Cursor:
+    cdef bytes _raw
+    cdef long long _items
+    cdef const unsigned char *_start
+    cdef readonly Py_ssize_t position
+    cdef readonly Py_ssize_t end
+
+    cpdef int read_byte(self) except -1
+    cpdef long long read_long(self) except? -1
+    cdef const unsigned char *_take(self, long long size) except NULL
+    cpdef bytes take(self, long long size)
+    cpdef str read_string(self)
+    cpdef str read_name(self)
+    cdef int _copy(self, Buffer out, const unsigned char *start, Py_ssize_t size) except -1
+    cpdef int copy_string(self, Buffer out) except -1
+    cpdef str copy_name(self, Buffer out)
+    cdef str _name(self, const unsigned char *start, Py_ssize_t size)
+    cpdef double read_double(self) except? -1
+
+
+cpdef bint has_members(bytes raw, Py_ssize_t members) except -1
+cpdef bint is_number(str text) except -1

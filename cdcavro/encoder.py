@@ -1,0 +1,53 @@
+"""Text to payload by the fast way: msgspec parses it, the plan writes it.
+
+msgspec hides two things, a repeated member and `-0`. So a payload is taken from here only if the
+text holds no `-0` and no more member separators than members were written. Whatever goes wrong here
+is left to the exact way, which names the fault.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import orjson
+
+from cdcavro.buffer import Buffer, has_members
+from cdcavro.errors import MessageError
+from cdcavro.text import fraction
+
+if TYPE_CHECKING:
+    from cdcavro.writers import MessageWriter
+
+# Of a number beyond 64 bits msgspec makes an int, and of one with more digits than Python takes an error.
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
+
+
+class Encoder:
+    """The fast way of one wire schema."""
+
+    __slots__ = ("_decode", "_writer")
+
+    def __init__(self, writer: MessageWriter) -> None:
+        self._writer = writer
+        self._decode = msgspec.json.Decoder(float_hook=fraction).decode
+
+    def encode(self, raw: bytes) -> bytes | None:
+        """Turn UTF-8 JSON text into a payload; None where the fast way is not exact."""
+        out = Buffer()
+        try:
+            members = self._writer.write_into(out, self._decode(raw))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MessageError, orjson.JSONEncodeError):
+            return None
+        return out.taken() if has_members(raw, members) else None
+
+    def parse(self, raw: bytes) -> Any:
+        """Turn UTF-8 JSON text into the value that it is, checked; None where the fast way is not exact."""
+        out = Buffer()
+        try:
+            value = self._decode(raw)
+            members = self._writer.write_into(out, value)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MessageError, orjson.JSONEncodeError):
+            return None
+        return value if has_members(raw, members) and not _LONG_NUMBER.search(raw) else None

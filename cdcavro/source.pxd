@@ -1,0 +1,16 @@
+cimport cython
+
+from cdcavro.buffer cimport Cursor
+
+
+cdef class Source(Cursor):
+    @cython.locals(value="long long")
+    cpdef long long read_int(self) except? -1
+    cpdef bytes read_bytes(self)
+    @cython.locals(byte=int)
+    cpdef bint read_boolean(self) except -1
+    cpdef double read_float(self) except? -1
+    @cython.locals(found="long long")
+    cpdef Py_ssize_t read_index(self, Py_ssize_t count, str what) except -1
+    @cython.locals(count="long long", size="long long")
+    cpdef Py_ssize_t read_block(self) except -1

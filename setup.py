@@ -1,0 +1,46 @@
+"""The compiled parts of the build: each module that has a `.pxd` beside it. All else stands in pyproject.toml.
+
+Where that fails, for want of a compiler or because CDCAVRO_PURE is set, the same sources run as they are.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+FOLDER = Path(__file__).parent
+
+
+def extensions() -> list[Extension]:
+    """Give the compiled modules: from the .pyx where there is one, else from the .py itself."""
+    if os.environ.get("CDCAVRO_PURE", "0") != "0":
+        return []
+    from Cython.Build import cythonize  # noqa: PLC0415  not needed for a pure build
+
+    os.chdir(FOLDER)
+    found = []
+    for declared in sorted(Path("cdcavro").glob("*.pxd")):
+        source = next(path for path in (declared.with_suffix(".pyx"), declared.with_suffix(".py")) if path.exists())
+        flags = [] if sys.platform == "win32" else ["-O3"]
+        found.append(Extension(f"cdcavro.{declared.stem}", [str(source)], extra_compile_args=flags))
+    directives = {"language_level": 3, "annotation_typing": False, "embedsignature": False}
+    return cythonize(found, build_dir="build/c", compiler_directives=directives)
+
+
+class AllOrNone(build_ext):
+    """Build all compiled modules, or none: they are made for each other."""
+
+    def build_extensions(self) -> None:
+        """Compile, or leave the sources to run as they are."""
+        try:
+            super().build_extensions()
+        except Exception as error:  # noqa: BLE001  whatever a compiler, or its absence, leads to
+            self.warn(f"not compiled, so cdcavro will run as pure Python: {error}")
+            for one in self.extensions:
+                Path(self.get_ext_fullpath(one.name)).unlink(missing_ok=True)
+            self.extensions = []
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": AllOrNone})
