@@ -85,7 +85,7 @@ def test_the_envelope_has_the_layout_of_debezium():
     assert fields["op"]["type"] == "string"
     assert fields["ts_ms"]["type"] == ["null", "long"]
     source = {one["name"]: one["type"] for one in fields["source"]["type"]["fields"]}
-    said = {"version": "string", "connector": "string", "ts_ms": "long", "snapshot": "string", "db": "string"}
+    said = {"connector": "string", "ts_ms": "long", "snapshot": "string", "db": "string"}
     assert {name: source[name][1] for name in said} == said
 
 

@@ -224,7 +224,7 @@ def test_the_source_says_where_a_change_was_made_and_arrived():
     assert made["source"] == {
         "format": "canal",
         "connector": "MYSQL",
-        "version": "8",
+        "db_version": "8",
         "snapshot": "false",
         "tenant": "te",
         "db": "shop",
@@ -237,13 +237,13 @@ def test_the_source_says_where_a_change_was_made_and_arrived():
         "topic": "to",
         "partition": 3,
         "offset": 4,
-        "file": "f",
-        "line": 5,
-        "row": 6,
+        "message_file": "f",
+        "message_line": 5,
+        "message_row": 6,
     }
     assert (made["ts_ms"], made["ts_us"]) == (-1, -1)
     bare = read(writer().envelope(Change(op="INSERT", after={})), SCHEMA.envelope)
-    assert {name for name, value in bare["source"].items() if value is not None} == {"snapshot", "row"}
+    assert {name for name, value in bare["source"].items() if value is not None} == {"snapshot", "message_row"}
     assert bare["ts_ms"] is None
 
 

@@ -25,7 +25,7 @@ from cdcavro.tables.stream import Tables, TypedChange
 READ = {"orders_v3": 21, "all_types": 13, "we ird-tab.le": 3}
 # What a field of Debezium's `source` is in ours, as both have it in Avro.
 DEBEZIUM_SOURCE = {
-    "version": "the version of the database, not of Debezium",
+    "version": "none",
     "connector": "the same",
     "name": "none",
     "ts_ms": "the same",
@@ -37,13 +37,13 @@ DEBEZIUM_SOURCE = {
     "table": "the same",
     "server_id": "none",
     "gtid": "none",
-    "file": "the file of messages, not of the server's log",
+    "file": "none",
     "pos": "none",
-    "row": "the row in the message, not in the event of the server's log",
+    "row": "none",
     "thread": "none",
     "query": "none",
 }
-DOCUMENTED_TYPES = {"version": "string", "connector": "string", "ts_ms": "long", "db": "string", "table": "string"}
+DOCUMENTED_TYPES = {"connector": "string", "ts_ms": "long", "db": "string", "table": "string"}
 
 
 def framed(payload: bytes, number: int) -> bytes:

@@ -53,7 +53,7 @@ _IMAGE: Final = "before"
 SOURCE_FIELDS: Final[tuple[tuple[str, Any, str], ...]] = (
     ("format", "string", "The format that the change came in."),
     ("connector", "string", "The database type, as the source spelled it."),
-    ("version", "string", "The database version."),
+    ("db_version", "string", "The database version."),
     ("snapshot", "string", "true for a row of a full load, else false."),
     ("tenant", "string", "The tenant, on OceanBase."),
     ("db", "string", "Name of the database."),
@@ -74,9 +74,9 @@ SOURCE_FIELDS: Final[tuple[tuple[str, Any, str], ...]] = (
     ("topic", "string", "Where the message arrived: the topic,"),
     ("partition", "int", "its partition,"),
     ("offset", "long", "the offset in it;"),
-    ("file", "string", "or the file,"),
-    ("line", "long", "and its line, from 1."),
-    ("row", "int", "Which row of its message this is, from 0."),
+    ("message_file", "string", "or the file,"),
+    ("message_line", "long", "and its line, from 1."),
+    ("message_row", "int", "Which row of its message this is, from 0."),
 )
 
 
