@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from wire import field, record
 
 import cdcavro
 from cdcavro import registry
+from cdcavro.registry.entries import Entry, Reference, is_equal
 from cdcavro.registry.files import FileRegistry
 from cdcavro.registry.registry import Registry
 
@@ -198,6 +201,53 @@ def test_a_torn_line_of_uses_is_passed_over(tmp_path):
         uses.write(b'{"subject": "t", "ver')
     schemas.publish('"int"', "u")
     assert FileRegistry(tmp_path).uses(made.id, None) == [("s", 1), ("u", 1)]
+
+
+def test_a_use_whose_version_is_anothers_is_passed_over(tmp_path):
+    """A crash may have come before the version was written, and another schema then taken its number."""
+    schemas = registry.connect(f"file:{tmp_path}")
+    made = schemas.publish('"int"', "s")
+    schemas.publish('"long"', "s")
+    with (tmp_path / "uses" / f"{made.id}.jsonl").open("ab") as uses:
+        uses.write(b'{"subject": "s", "version": 2}\n{"subject": "s", "version": 9}\n')
+    assert FileRegistry(tmp_path).uses(made.id, "s") == [("s", 1)]
+    assert schemas.publish('"int"', "s").version == 1
+
+
+def test_what_was_being_written_is_cleared_away_by_the_next(tmp_path):
+    """Nobody else can be writing it."""
+    schemas = registry.connect(f"file:{tmp_path}")
+    schemas.publish('"int"', "s")
+    (tmp_path / "parts" / "left").write_bytes(b"{")
+    schemas.publish('"long"', "s")
+    assert list((tmp_path / "parts").iterdir()) == []
+
+
+def test_an_index_that_leads_to_another_schema_is_damage(tmp_path):
+    """What is found by its content has that content."""
+    schemas = registry.connect(f"file:{tmp_path}")
+    schemas.publish('"int"', "s")
+    guid = schemas.fetch(id=1).guid
+    schemas.publish('"long"', "s")
+    (tmp_path / "guids" / f"{guid}.json").write_text('{"id": 2}')
+    said = f"registry file:{tmp_path}: guids/{guid}.json is damaged: it is the id of another schema"
+    assert error_of(schemas.publish, '"int"', "s") == said
+
+
+def test_a_name_that_looks_like_that_of_a_long_one_is_its_own(tmp_path):
+    """The folder of a long name has a name that no other subject can have."""
+    schemas = registry.connect(f"file:{tmp_path}")
+    long = "x" * 300
+    for name in (long, f"~{hashlib.sha256(long.encode()).hexdigest()}"):
+        assert schemas.publish('"int"', name).version == 1
+    assert len(schemas.subjects()) == 2
+
+
+def test_schemas_with_other_references_are_not_the_same():
+    """The text alone does not say what a name stands for."""
+    one = Entry(1, '"a.K"', (Reference("a.K", "k", 1),))
+    assert is_equal(one, replace(one, id=2, subject="s"))
+    assert not is_equal(one, replace(one, references=(Reference("a.K", "k", 2),)))
 
 
 def test_what_cannot_be_written_is_an_error_of_the_registry(tmp_path):

@@ -13,7 +13,7 @@
 
 A file takes its name when its bytes are on the disk, and all but the levels, the fingerprints and
 the uses are never changed. The version is written last, so that what a crash leaves is at most a
-schema that nobody was told of. Nothing is kept in memory and no folder is listed but `subjects`:
+schema that nobody was told of; it has then another id when it is published again. Nothing is kept in memory and no folder is listed but `subjects`:
 looking for the latest of n versions takes about 2 log n questions.
 """
 
@@ -119,10 +119,7 @@ class FileRegistry:
     def register(self, subject: str, new: Entry, fingerprint: str, *, force: bool) -> Entry:  # noqa: ARG002  nothing refuses here
         """Make the next version."""
         with self._folder.failing():
-            last = self._folder.last(Path("schemas"))
-            if last:
-                self._index(last)  # a crash may have come between the schema and what finds it
-            id = self._id_of(_guid(new)) or self._add(last + 1, new, fingerprint)
+            id = self._id_of(_guid(new)) or self._add(new, fingerprint)
             version = self._folder.last(_place(subject)) + 1
             self._folder.append(Path("uses", f"{id}.jsonl"), {"subject": subject, "version": version})
             self._folder.make(_place(subject))
@@ -146,22 +143,14 @@ class FileRegistry:
     def close(self) -> None:
         """Nothing is held."""
 
-    def _add(self, id: int, new: Entry, fingerprint: str) -> int:
-        raw = {"id": id, "guid": str(_guid(new)), "fingerprint": fingerprint}
-        content = {"schema": new.text, "references": as_json(new.references)}
-        self._folder.write(Path("schemas", f"{id}.json"), raw | content)
-        self._index(id)
+    def _add(self, new: Entry, fingerprint: str) -> int:
+        id, guid = self._folder.last(Path("schemas")) + 1, str(_guid(new))
+        raw = {"id": id, "guid": guid, "schema": new.text, "references": as_json(new.references)}
+        self._folder.write(Path("schemas", f"{id}.json"), raw)
+        self._folder.write(Path("fingerprints", f"{fingerprint}.json"), {"ids": [*self._ids_with(fingerprint), id]})
+        # Last, so that a schema is found by its content only if it is found in each way.
+        self._folder.write(Path("guids", f"{guid}.json"), {"id": id})
         return id
-
-    def _index(self, id: int) -> None:
-        raw = self._folder.read(Path("schemas", f"{id}.json")) or {}
-        guid, fingerprint = raw.get("guid"), str(raw.get("fingerprint"))
-        place = Path("guids", f"{guid}.json")
-        if self._folder.read(place) is None:
-            ids = self._ids_with(fingerprint)
-            if id not in ids:
-                self._folder.write(Path("fingerprints", f"{fingerprint}.json"), {"ids": [*ids, id]})
-            self._folder.write(place, {"id": id})
 
     def _entry(self, id: int, *, subject: str | None = None, version: int | None = None) -> Entry:
         place = Path("schemas", f"{id}.json")
@@ -221,8 +210,6 @@ def _use(line: bytes) -> tuple[str, int] | None:
 def _place(subject: str) -> Path:
     """Name the folder of a subject, one to one."""
     name = quote(subject, safe=" -_:@,+=()").replace("~", "%7E")
-    if name.startswith("."):
-        name = "%2E" + name[1:]
     if len(name) > _LONGEST:
         name = f"~{hashlib.sha256(subject.encode()).hexdigest()}"
     return Path("subjects", name)
