@@ -74,6 +74,7 @@ def test_real_messages_and_their_changes_go_through_instances_unchanged(format, 
             assert change_class.from_json(instance.to_json()) == instance
 
 
+@pytest.mark.slow
 def test_rows_of_tables_go_through_instances_unchanged():
     """Envelope and key of every version of the shop's tables."""
     tables, classes, versions = cdcavro.Tables(), {}, set()
@@ -146,6 +147,7 @@ def test_aliases_change_the_module():
     assert plain != other
 
 
+@pytest.mark.slow
 def test_the_same_schema_gives_the_same_bytes():
     """Of each kind, whatever the order of Python's hashes."""
     code = (
@@ -201,6 +203,15 @@ def test_any_name_is_a_field_and_keeps_its_name_in_avro_and_json(kind):
     instance = cls.from_json(json.dumps(values))
     assert json.loads(instance.to_json()) == values
     assert cls.from_avro(instance.to_avro()) == instance
+
+
+@pytest.mark.parametrize("kind", RECORD_KINDS)
+def test_a_name_for_a_type_is_never_that_of_a_field(kind):
+    """It would be hidden by the field, in the body of the class."""
+    branches = ["null", "int", "string", "bytes", "boolean", "double"]
+    declared = record(field("RA", default=1), field("_RA2", default=2), field("a", branches), field("b", branches))
+    cls = root(module(declared, kind))
+    assert cls.from_avro(cls(a="x", b=None).to_avro()) == cls(RA=1, RA2=2, a="x", b=None)
 
 
 def test_names_that_are_right_stay():
@@ -326,6 +337,7 @@ def test_fastavro_writes_the_same_payload():
     assert made.to_avro() == out.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dataclass", "spark"])
 def test_absurd_schemas_take_bounded_time(kind):
     """Ten thousand fields; 128 levels; long names."""
