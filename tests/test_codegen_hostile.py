@@ -32,6 +32,7 @@ PAYLOADS = [
     "\\",
     '"',
     '""""',
+    '"quoted" first',
     "\\N{BULLET} \\u0022 \\x22 \\\n",
     "\ud800 \u202e \u2066 \x00 \x1a \ufeff",
     "# -*- coding: utf-7 -*-",
