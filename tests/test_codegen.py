@@ -292,6 +292,21 @@ def test_versions_of_a_schema_stand_in_one_module():
     assert [made.V1_SCHEMA, made.V2_SCHEMA] != [None, None]
 
 
+def test_what_spark_makes_of_a_schema_is_said_without_spark():
+    """A struct for each record, in the order of use, and the DDL of the columns."""
+    declared = record(
+        field("id", "long"),
+        field("u", ["null", "int", "string"]),
+        field("rows", array(record(field("d", {"type": "int", "logicalType": "date"}), name="Row"))),
+    )
+    made = generate([NamedSchema("t", parse_schema(json.dumps(declared)))], "spark")
+    assert made.partition("DDL: Final = ")[2] == (
+        '"id BIGINT NOT NULL,u STRUCT<member0: INT, member1: STRING>,rows ARRAY<STRUCT<d: DATE NOT NULL>> NOT NULL"\n'
+    )
+    assert 'Row: Final = StructType(\n    [\n        StructField("d", DateType(), nullable=False),\n    ],\n)' in made
+    assert made.index("Row: Final") < made.index("R: Final")
+
+
 def test_a_schema_that_is_no_record_is_refused():
     """There is nothing that could have methods."""
     with pytest.raises(SchemaError) as error:

@@ -138,7 +138,7 @@ def test_texts_never_run_in_what_is_for_spark(tmp_path, monkeypatch, text):
     monkeypatch.chdir(tmp_path)
     source = generate([NamedSchema(text, parse_schema(json.dumps(hostile(text))))], "spark")
     assert_harmless(source)
-    compile(source, "spark.py", "exec")
+    compile(source, "spark.py", "exec", dont_inherit=True)
     assert list(Path().iterdir()) == []
 
 
