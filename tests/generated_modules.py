@@ -32,7 +32,8 @@ def load(source: str) -> types.ModuleType:
     made = types.ModuleType(f"generated_{next(_NUMBERS)}")
     # Dataclasses and pydantic look for the module of a class.
     sys.modules[made.__name__] = made
-    exec(compile(source, f"{made.__name__}.py", "exec"), vars(made))
+    # Not with this file's own `from __future__ import annotations`.
+    exec(compile(source, f"{made.__name__}.py", "exec", dont_inherit=True), vars(made))
     return made
 
 

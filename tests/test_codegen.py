@@ -74,6 +74,7 @@ def test_real_messages_and_their_changes_go_through_instances_unchanged(format, 
             assert change_class.from_json(instance.to_json()) == instance
 
 
+@pytest.mark.slow
 def test_rows_of_tables_go_through_instances_unchanged():
     """Envelope and key of every version of the shop's tables."""
     tables, classes, versions = cdcavro.Tables(), {}, set()
@@ -146,6 +147,7 @@ def test_aliases_change_the_module():
     assert plain != other
 
 
+@pytest.mark.slow
 def test_the_same_schema_gives_the_same_bytes():
     """Of each kind, whatever the order of Python's hashes."""
     code = (
@@ -201,6 +203,15 @@ def test_any_name_is_a_field_and_keeps_its_name_in_avro_and_json(kind):
     instance = cls.from_json(json.dumps(values))
     assert json.loads(instance.to_json()) == values
     assert cls.from_avro(instance.to_avro()) == instance
+
+
+@pytest.mark.parametrize("kind", RECORD_KINDS)
+def test_a_name_for_a_type_is_never_that_of_a_field(kind):
+    """It would be hidden by the field, in the body of the class."""
+    branches = ["null", "int", "string", "bytes", "boolean", "double"]
+    declared = record(field("RA", default=1), field("_RA2", default=2), field("a", branches), field("b", branches))
+    cls = root(module(declared, kind))
+    assert cls.from_avro(cls(a="x", b=None).to_avro()) == cls(RA=1, RA2=2, a="x", b=None)
 
 
 def test_names_that_are_right_stay():
@@ -281,6 +292,21 @@ def test_versions_of_a_schema_stand_in_one_module():
     assert [made.V1_SCHEMA, made.V2_SCHEMA] != [None, None]
 
 
+def test_what_spark_makes_of_a_schema_is_said_without_spark():
+    """A struct for each record, in the order of use, and the DDL of the columns."""
+    declared = record(
+        field("id", "long"),
+        field("u", ["null", "int", "string"]),
+        field("rows", array(record(field("d", {"type": "int", "logicalType": "date"}), name="Row"))),
+    )
+    made = generate([NamedSchema("t", parse_schema(json.dumps(declared)))], "spark")
+    assert made.partition("DDL: Final = ")[2] == (
+        '"id BIGINT NOT NULL,u STRUCT<member0: INT, member1: STRING>,rows ARRAY<STRUCT<d: DATE NOT NULL>> NOT NULL"\n'
+    )
+    assert 'Row: Final = StructType(\n    [\n        StructField("d", DateType(), nullable=False),\n    ],\n)' in made
+    assert made.index("Row: Final") < made.index("R: Final")
+
+
 def test_a_schema_that_is_no_record_is_refused():
     """There is nothing that could have methods."""
     with pytest.raises(SchemaError) as error:
@@ -326,6 +352,7 @@ def test_fastavro_writes_the_same_payload():
     assert made.to_avro() == out.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dataclass", "spark"])
 def test_absurd_schemas_take_bounded_time(kind):
     """Ten thousand fields; 128 levels; long names."""

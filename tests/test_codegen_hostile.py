@@ -32,6 +32,7 @@ PAYLOADS = [
     "\\",
     '"',
     '""""',
+    '"quoted" first',
     "\\N{BULLET} \\u0022 \\x22 \\\n",
     "\ud800 \u202e \u2066 \x00 \x1a \ufeff",
     "# -*- coding: utf-7 -*-",
@@ -137,7 +138,7 @@ def test_texts_never_run_in_what_is_for_spark(tmp_path, monkeypatch, text):
     monkeypatch.chdir(tmp_path)
     source = generate([NamedSchema(text, parse_schema(json.dumps(hostile(text))))], "spark")
     assert_harmless(source)
-    compile(source, "spark.py", "exec")
+    compile(source, "spark.py", "exec", dont_inherit=True)
     assert list(Path().iterdir()) == []
 
 

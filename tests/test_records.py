@@ -282,6 +282,56 @@ def test_data_of_an_older_schema_are_read_with_aliases_and_defaults():
         made.from_avro(payload, writer=parsed(record(field("other"), name="Old")))
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "payload", "value"),
+    [
+        ("int", "long", b"\x0e", 7),
+        ("int", "float", b"\x82\x80\x80\x10", 2.0**24),
+        ("long", "double", b"\x0e", 7.0),
+        ("float", "double", struct.pack("<f", 0.1), struct.unpack("<f", struct.pack("<f", 0.1))[0]),
+        ("string", "bytes", b"\x04\xc3\xa9", b"\xc3\xa9"),
+        ("bytes", "string", b"\x04\xc3\xa9", "é"),
+        ("long", ["null", "double"], b"\x0e", 7.0),
+        (["null", "int"], "long", b"\x02\x0e", 7),
+    ],
+)
+def test_what_the_specification_promotes_is_read(was, now, payload, value):
+    """As the Python type of the reader's."""
+    made = one(now).from_avro(payload, writer=parsed(record(field("a", was))))
+    assert (made.a, type(made.a)) == (value, type(value))
+
+
+def test_what_a_writer_has_and_the_reader_has_not_is_an_error_of_its_payload():
+    """A branch, a symbol, bytes that are no text."""
+    for was, now, payload, reason in (
+        (["null", "int"], "int", b"\0", "expected a branch that the reader's schema has, got 'int cannot read null'"),
+        (enum("A", "B"), enum("A"), b"\2", "expected a symbol of E, got another before byte 1"),
+        ("bytes", "string", b"\2\xff", "expected UTF-8, got byte 0xff"),
+    ):
+        with pytest.raises(PayloadError) as error:
+            one(now).from_avro(payload, writer=parsed(record(field("a", was))))
+        assert str(error.value) == f"t: $.a: {reason}"
+
+
+def test_a_fixed_goes_into_the_branch_of_its_name_before_one_that_has_it_as_an_alias():
+    """As schema resolution says."""
+    other = FIXED | {"name": "Sha", "aliases": ["Md5", "Older"]}
+    cls = one([other, FIXED])
+    for name, wanted in (("Md5", "Md5"), ("Older", "Sha")):
+        made = cls.from_avro(b"ab", writer=parsed(record(field("a", FIXED | {"name": name}))))
+        assert type(made.a).__name__ == wanted
+
+
+def test_a_decimal_of_more_than_1000_digits_stays_bytes():
+    """Whatever its precision, which may be absurd."""
+    for precision in (1001, 10**18):
+        cls = one({"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": 2})
+        assert_there_and_back(cls, b"\x78", '{"a":"eA=="}')
+    most = one({"type": "bytes", "logicalType": "decimal", "precision": 1000, "scale": 1000})
+    value = Decimal("-0." + "9" * 1000)
+    assert_there_and_back(most, value, f'{{"a":"{value}"}}')
+
+
 @pytest.mark.parametrize("kind", RECORD_KINDS)
 def test_defaults_are_those_of_the_schema_and_never_shared(kind):
     """In the class, in JSON that lacks the member, and in data of an older schema."""

@@ -11,7 +11,16 @@ from cdcavro.codegen.annotations import Annotations
 from cdcavro.codegen.classes import ClassWriter
 from cdcavro.codegen.dialects import DIALECTS
 from cdcavro.codegen.literals import docstring, schema_text, string
-from cdcavro.codegen.names import BUILTINS, KEYWORDS, LONGEST_CLASS, METHODS, class_names, label_of, unique_labels
+from cdcavro.codegen.names import (
+    BUILTINS,
+    KEYWORDS,
+    LONGEST_CLASS,
+    METHODS,
+    class_names,
+    label_of,
+    plain,
+    unique_labels,
+)
 from cdcavro.codegen.spark_types import spark_module
 from cdcavro.errors import SchemaError, shown
 from cdcavro.records.shapes import definitions
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
     from cdcavro.codegen.dialects import Dialect
     from cdcavro.records.shapes import Definition
     from cdcavro.schema import Schema
+    from cdcavro.types import Field
 
 SPARK: Final = "spark"
 KINDS: Final = (*DIALECTS, SPARK)
@@ -99,7 +109,9 @@ class _Module:
         names = iter(class_names(named, self._taken))
         self._names = [[next(names) for _ in found] for found in self._found]
         self._taken |= {name for names in self._names for name in names}
-        self._annotations = Annotations(dialect, self._taken)
+        # In the body of a class the name of a field would hide that of a type.
+        fields = {plain(one.name) for found in self._found for definition in found for one in _fields(definition)}
+        self._annotations = Annotations(dialect, self._taken | fields)
 
     def source(self, head: str) -> str:
         """Give the whole module."""
@@ -138,6 +150,10 @@ def _base_name(definition: Definition) -> str:
     if isinstance(definition.key, str):
         return definition.key
     return definition.key[0] + "_branch"
+
+
+def _fields(definition: Definition) -> tuple[Field, ...]:
+    return definition.type.fields if isinstance(definition.type, Record) else ()
 
 
 def _words(text: str) -> set[str]:

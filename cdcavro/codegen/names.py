@@ -56,12 +56,12 @@ def attribute_names(names: Sequence[str], reserved: Collection[str]) -> list[str
     ['id', 'from__', 'from_', 'init__', 'f_1']
     """
     own = set(names)
-    taken = {name for name in names if _plain(name) == name and name not in reserved}
+    taken = {name for name in names if plain(name) == name and name not in reserved}
     made = []
     for name in names:
         found = name
         if name not in taken:
-            found = _plain(name)
+            found = plain(name)
             while found in reserved or found in taken or found in own:
                 found += "_"
             taken.add(found)
@@ -126,8 +126,8 @@ def _apart(short: str, group: Sequence[tuple[str, str]]) -> list[str]:
 
 def label_of(text: str) -> str:
     """Give a schema's label, such as the name of its file, as a part of names."""
-    plain = "".join(char if char.isascii() and char.isalnum() else "_" for char in text)
-    return _bounded(plain.strip("_") or "schema", LONGEST_CLASS, "_")
+    words = "".join(char if char.isascii() and char.isalnum() else "_" for char in text)
+    return _bounded(words.strip("_") or "schema", LONGEST_CLASS, "_")
 
 
 def unique_labels(labels: Iterable[str]) -> list[str]:
@@ -144,10 +144,10 @@ def unique_labels(labels: Iterable[str]) -> list[str]:
     return made
 
 
-def _plain(name: str) -> str:
-    plain = name.lstrip("_")
-    plain = plain if plain[:1].isalpha() else f"f_{plain}"
-    return _bounded(plain, LONGEST, "_")
+def plain(name: str) -> str:
+    """Give a name without leading underscores, beginning with a letter, and cut if it is long."""
+    bare = name.lstrip("_")
+    return _bounded(bare if bare[:1].isalpha() else f"f_{bare}", LONGEST, "_")
 
 
 def _bounded(name: str, most: int, joint: str) -> str:

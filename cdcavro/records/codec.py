@@ -12,7 +12,7 @@ from cdcavro.records.classes import field_names
 from cdcavro.records.defaults import default_value
 from cdcavro.records.json_values import FromJson, ToJson
 from cdcavro.records.reading import Readers
-from cdcavro.records.shapes import Key, definitions
+from cdcavro.records.shapes import Definition, Key, definitions
 from cdcavro.records.writing import Writers
 from cdcavro.schema import Schema, parse_schema
 from cdcavro.source import Source
@@ -131,15 +131,19 @@ class Codec:
 
     def default(self, record: int, field: int) -> Any:
         """Give the default of a field, by the number of its record among the classes and its own."""
-        declared = definitions(self.schema.root)[record].type
+        declared = self._definitions[record].type
         if not isinstance(declared, Record):
             raise SchemaError(self.name, f"class {record} is no record")
         one = declared.fields[field]
         return default_value(one.type, one.default, self._classes)
 
     @cached_property
+    def _definitions(self) -> list[Definition]:
+        return definitions(self.schema.root)
+
+    @cached_property
     def _classes(self) -> Mapping[Key, type]:
-        found = definitions(self.schema.root)
+        found = self._definitions
         if len(found) != len(self._listed):
             raise SchemaError(self.name, f"needs {len(found)} classes, got {len(self._listed)}")
         for one, cls in zip(found, self._listed, strict=True):
@@ -149,7 +153,7 @@ class Codec:
 
     @cached_property
     def _records(self) -> Mapping[type, Record]:
-        found = definitions(self.schema.root)
+        found = self._definitions
         by_class = {self._classes[one.key]: one.type for one in found}
         return {cls: declared for cls, declared in by_class.items() if isinstance(declared, Record)}
 

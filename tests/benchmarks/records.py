@@ -39,7 +39,8 @@ def classes(schema: Schema, name: str) -> Iterator[tuple[str, Any]]:
         if kind == "dataclass" or find_spec(kind) is not None:
             module = types.ModuleType(f"{name}_{kind}")
             sys.modules[module.__name__] = module
-            exec(generate([NamedSchema(name, schema)], kind), vars(module))
+            source = compile(generate([NamedSchema(name, schema)], kind), name, "exec", dont_inherit=True)
+            exec(source, vars(module))
             yield kind, module.CODEC._listed[-1]
 
 
