@@ -11,12 +11,12 @@ from cdcavro.errors import StructureError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-OF_A_ROW: Final = frozenset({"before", "after", "changed", "row", "members"})
+_OF_A_ROW: Final = frozenset({"before", "after", "changed", "row", "members"})
 _FREE: Final = 4 * 1024 * 1024
 _PROPORTION: Final = 64
 # What formats write beside a text.
 _BESIDE: Final = 8
-_OF_THE_MESSAGE: Final = attrgetter(*(name for name in Change.__struct_fields__ if name not in OF_A_ROW))
+_OF_THE_MESSAGE: Final = attrgetter(*(name for name in Change.__struct_fields__ if name not in _OF_A_ROW))
 
 
 def batches(changes: Iterable[Change]) -> list[list[Change]]:

@@ -79,6 +79,7 @@ class Change(Struct, frozen=True, kw_only=True):
     transaction: str | None = None
     ddl: str | None = None
     ddl_meta: str | None = None
+    snapshot: bool | None = None
     members: dict[str, str] | None = None
 
     def to_avro(self) -> bytes:

@@ -7,7 +7,8 @@ is left to the exact way, which names the fault.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import orjson
@@ -18,6 +19,9 @@ from cdcavro.text import fraction
 
 if TYPE_CHECKING:
     from cdcavro.writers import MessageWriter
+
+# Of a number beyond 64 bits msgspec makes an int, and of one with more digits than Python takes an error.
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
 
 
 class Encoder:
@@ -37,3 +41,13 @@ class Encoder:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MessageError, orjson.JSONEncodeError):
             return None
         return out.taken() if has_members(raw, members) else None
+
+    def parse(self, raw: bytes) -> Any:
+        """Turn UTF-8 JSON text into the value that it is, checked; None where the fast way is not exact."""
+        out = Buffer()
+        try:
+            value = self._decode(raw)
+            members = self._writer.write_into(out, value)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MessageError, orjson.JSONEncodeError):
+            return None
+        return value if has_members(raw, members) and not _LONG_NUMBER.search(raw) else None

@@ -109,7 +109,7 @@ def _source(change: Change) -> dict[str, Any]:
     known = {
         "connector": source.db_type,
         **_times(change.event_time),
-        "snapshot": "true" if change.op == "SNAPSHOT" else "false",
+        "snapshot": "true" if change.op == "SNAPSHOT" or change.snapshot else "false",
         "db": source.database,
         "schema": source.schema,
         "table": source.table,

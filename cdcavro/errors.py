@@ -12,6 +12,9 @@ CdcAvroError
 ├── OrderError            (ValueError)    a change whose order cannot be known
 ├── DdlError              (ValueError)    a DDL statement that is not understood
 ├── FileError             (ValueError)    a file that is not what the command needs
+├── RegistryError         (OSError)       a schema registry that does not do what was asked of it
+├── UnknownSchemaError    (LookupError)   an id, a subject, a version that the registry has not
+├── IncompatibleError     (ValueError)    a schema that its subject's compatibility level refuses
 ├── JobError              (RuntimeError)  a Spark job that failed
 └── SetupError            (RuntimeError)  the machine lacks something: Java, a jar
 
@@ -25,7 +28,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,6 +37,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _SHOWN = 80
 _STEPS = 128
 _BOUND = 1000
+_REASONS = 20
 
 
 class CdcAvroError(Exception):
@@ -125,19 +129,23 @@ class PayloadError(MessageError):
 
 
 class OrderError(CdcAvroError, ValueError):
-    """A change without a number of the source's order and without a place of arrival.
+    """A change without a number of the source's order and without a place, or changes some of which have numbers.
 
-    Attributes: `format` and `table` (str or None).
+    Attributes: `format` and `table` (str or None), `got` (str).
     """
 
-    def __init__(self, format: str | None, table: str | None) -> None:
+    def __init__(self, format: str | None, table: str | None, got: str = "none") -> None:
         self.format = format
         self.table = table
-        super().__init__(format, table)
+        self.got = got
+        super().__init__(format, table, got)
 
     def __str__(self) -> str:
         table = "" if self.table is None else f" of {shown(self.table)}"
-        return f"{self.format or 'change'}: expected a position or a place to order the change{table} by, got none"
+        expected = f"a position or a place to order the change{table} by"
+        if self.got != "none":
+            expected = f"the same kind of position in all changes{table}"
+        return f"{self.format or 'change'}: expected {expected}, got {self.got}"
 
 
 class DdlError(CdcAvroError, ValueError):
@@ -173,6 +181,65 @@ class FileError(CdcAvroError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.file}: expected {self.expected}, got {self.got}"
+
+
+class RegistryError(CdcAvroError, OSError):
+    """A schema registry that cannot be reached, refuses what was asked, or answers what is no answer.
+
+    Attributes: `url` (str), without credentials; `reason` (str); `status` (int or None), that of
+    HTTP; `subject` (str or None).
+    """
+
+    def __init__(self, url: str, reason: str, *, status: int | None = None, subject: str | None = None) -> None:
+        self.url = url
+        self.reason = reason
+        self.status = status
+        self.subject = subject
+        super().__init__(url, reason)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel whole: OSError would leave out what stands beside its arguments."""
+        return type(self), (self.url, self.reason), {"status": self.status, "subject": self.subject}
+
+    def __str__(self) -> str:
+        about = "" if self.subject is None else f"subject {shown(self.subject)}: "
+        status = "" if self.status is None else f"{self.status}: "
+        return f"registry {_bounded(self.url)}: {about}{status}{_bounded(self.reason)}"
+
+
+class UnknownSchemaError(CdcAvroError, LookupError):
+    """An id, a GUID, a fingerprint, a subject or a version that the registry has not.
+
+    Attributes: `url` (str), the registry's, without credentials; `what` (str), such as `id 7`.
+    """
+
+    def __init__(self, url: str, what: str) -> None:
+        self.url = url
+        self.what = what
+        super().__init__(url, what)
+
+    def __str__(self) -> str:
+        return f"registry {_bounded(self.url)}: there is no {_bounded(self.what)}"
+
+
+class IncompatibleError(CdcAvroError, ValueError):
+    """A schema that its subject's compatibility level refuses.
+
+    Attributes: `subject` and `compatibility` (str), the level; `reasons` (tuple of str), each with
+    the version that is concerned.
+    """
+
+    def __init__(self, subject: str, compatibility: str, reasons: Iterable[str]) -> None:
+        self.subject = subject
+        self.compatibility = compatibility
+        self.reasons = tuple(reasons)
+        super().__init__(subject, compatibility, self.reasons)
+
+    def __str__(self) -> str:
+        listed = "".join(f"\n  {_bounded(one)}" for one in self.reasons[:_REASONS])
+        more = len(self.reasons) - _REASONS
+        rest = f"\n  ... and {more:,} more" if more > 0 else ""
+        return f"subject {shown(self.subject)} is {self.compatibility}, and the schema is not:{listed}{rest}"
 
 
 class JobError(CdcAvroError, RuntimeError):

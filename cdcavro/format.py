@@ -82,8 +82,16 @@ class Format:
             raise
 
     def parse(self, message: bytes | str) -> Any:
-        """Parse text into a record. Raises `TextError`, `StructureError`."""
-        return self.read(self.encode(message))
+        """Parse text into a record: the JSON value that it is, checked. Raises `TextError`, `StructureError`."""
+        try:
+            raw = text.to_bytes(message)
+            value = self._encoder.parse(raw)
+            if value is not None:
+                return value
+        except MessageError as error:
+            error.format = self.name
+            raise
+        return self.read(self.encode(raw))
 
     def read(self, payload: bytes, writer: Schema | None = None) -> dict[str, Any]:
         """Read a payload into a record. Raises `PayloadError`, `ResolutionError`."""
@@ -129,8 +137,12 @@ class Format:
         return self._writer.write(value)
 
     @cached_property
+    def _encoder(self) -> Encoder:
+        return Encoder(self._writer)
+
+    @cached_property
     def _encode_fast(self) -> Callable[[bytes], bytes | None]:
-        return Encoder(self._writer).encode
+        return self._encoder.encode
 
     @cached_property
     def _reader(self) -> MessageReader:

@@ -10,7 +10,7 @@ from cdcavro.changes import records, to_changes
 from cdcavro.comparison import ABSENT, differences
 from cdcavro.envelopes import with_sent_values
 from cdcavro.errors import json_path
-from cdcavro.formats import datahub_tuple, debezium
+from cdcavro.formats import datahub_blob, datahub_tuple, debezium
 from cdcavro.halves import Halves
 from cdcavro.kafka_record import in_shape, shape_of
 from cdcavro.text import parse, render
@@ -66,9 +66,10 @@ def find_losses(
     came = [parse(text) for _, text in messages]
     read = list(_read_back(texts, way))
     natural = records(read, way.source, way.zone)
-    like = _Like(came, changes, len(natural), way)
-    back = like.messages(read)
-    sent = like.messages(_as_sent(read, changes)) if way.source == debezium.FORMAT.name else back
+    back = sent = _like(came, read, natural, way)
+    if way.source == debezium.FORMAT.name:
+        as_sent = _as_sent(read, changes)
+        sent = _like(came, as_sent, records(as_sent, way.source, way.zone), way)
     for i, (number, _) in enumerate(messages):
         if i >= len(back):
             yield Loss("$", render(came[i]).decode(), f"{way.target} {_lack(changes, way.target)}", number)
@@ -79,29 +80,34 @@ def find_losses(
         yield Loss("$", "", f"through {way.target} {form}", messages[-1][0])
 
 
-class _Like:
-    """Makes messages of changes that were read back, in the shape of those that came."""
+def _like(came: Sequence[Any], read: Sequence[Change], natural: Sequence[Any], way: Way) -> Sequence[Any]:
+    """Give the messages of changes that were read back in the form of those that came."""
+    if len(natural) == len(came):
+        made = natural
+    elif len(read) == 1 and len(came) == _HALVES:
+        made = records(_halves(read[0]), way.source, way.zone)
+    elif len(read) == 1:
+        made = records([_whole(read[0], way.source)], way.source, way.zone)
+    else:
+        made = records(_rows(read), way.source, way.zone)
+    if way.source != debezium.FORMAT.name:
+        return made
+    return [in_shape(one, shape_of(other)) for one, other in zip(made, came, strict=False)]
 
-    def __init__(self, came: Sequence[Any], changes: Sequence[Change], count: int, way: Way) -> None:
-        self._came, self._changes, self._count, self._way = came, changes, count, way
 
-    def messages(self, read: Sequence[Change]) -> list[Any]:
-        made = records(self._regrouped(read), self._way.source, self._way.zone)
-        if self._way.source != debezium.FORMAT.name:
-            return made
-        return [in_shape(one, shape_of(other)) for one, other in zip(made, self._came, strict=False)]
+def _rows(read: Sequence[Change]) -> list[Change]:
+    """Give rows as rows of one message: what belongs to the message is that of the first."""
+    images = ((one.before, one.after, one.changed) for one in read)
+    return [
+        replace(read[0], before=before, after=after, changed=changed, row=row, rows=len(read))
+        for row, (before, after, changed) in enumerate(images)
+    ]
 
-    def _regrouped(self, read: Sequence[Change]) -> Sequence[Change]:
-        if len(self._came) == _HALVES != self._count and len(read) == 1:
-            return _halves(read[0])
-        if len(self._changes) == 1 or not read:
-            return read
-        # What belongs to the message is that of its first row.
-        rows = ((one.before, one.after, one.changed) for one in read)
-        return [
-            replace(read[0], before=before, after=after, changed=changed, row=row, rows=len(read))
-            for row, (before, after, changed) in enumerate(rows)
-        ]
+
+def _whole(change: Change, source: str) -> Change:
+    """Give an update as it is when Blob sends both images in one message."""
+    own = replace(change.source, format=source)
+    return replace(change, source=own, operation=datahub_blob.HALF_SPELLINGS["AFTER"])
 
 
 def _halves(change: Change) -> list[Change]:
@@ -141,7 +147,8 @@ def _form(
     if len(came) == _HALVES != len(natural):
         return "both halves are one message"
     if len(natural) > len(came):
-        return f"its {len(read)} rows are {len(texts)} messages"
+        rows = f"its {len(read)} rows are" if len(read) > 1 else "both images in one message are"
+        return f"{rows} {len(texts)} messages"
     if way.source == debezium.FORMAT.name and natural and shape_of(natural[0]) != shape_of(came[0]):
         return f"it is {shape_of(natural[0])}"
     return None

@@ -16,14 +16,19 @@ if TYPE_CHECKING:
     from cdcavro.format import Format
 
 NONE: Final = "(none)"
+TOMBSTONE: Final = "TOMBSTONE"
+# Where a message that is null says that nothing more is to come of a key.
+_TOMBSTONES: Final = {"debezium": (("value",), ("value", "payload"), ("payload",))}
 _KEPT: Final = 64
 
 
 def operation(record: dict[str, Any], format: Format) -> str:
-    """Give the operation of a record as it is spelled there; `(none)` where the record has none.
+    """Give the operation of a record as it is spelled there; `TOMBSTONE` for one, `(none)` where the record has none.
 
     >>> operation({"payload": {"op": "UPDATE_BEFOR"}}, get_format("oms_dataworks"))
     'UPDATE_BEFOR'
+    >>> operation({"key": {"id": 1}, "value": None}, get_format("debezium"))
+    'TOMBSTONE'
     """
     for names in _members(format):
         found: Any = record
@@ -31,7 +36,16 @@ def operation(record: dict[str, Any], format: Format) -> str:
             found = found.get(name) if isinstance(found, dict) else None
         if found is not None:
             return NONE if isinstance(found, (dict, list)) else plain_text(found)
-    return NONE
+    return TOMBSTONE if any(_is_null(record, way) for way in _TOMBSTONES.get(format.name, ())) else NONE
+
+
+def tombstone_pointers(format: str) -> list[str]:
+    """Give the pointers at which `extras` of a tombstone says null.
+
+    >>> tombstone_pointers("debezium"), tombstone_pointers("oms_canal")
+    (['/value', '/value/payload', '/payload'], [])
+    """
+    return [f"/{'/'.join(way)}" for way in _TOMBSTONES.get(format, ())]
 
 
 def operation_paths(format: str) -> list[tuple[str, ...]]:
@@ -43,6 +57,14 @@ def operation_paths(format: str) -> list[tuple[str, ...]]:
     [('payload', 'op')]
     """
     return [tuple(one.name for one in way) for way in _ways(get_format(format).envelope)]
+
+
+def _is_null(record: Any, way: tuple[str, ...]) -> bool:
+    for name in way:
+        if not isinstance(record, dict) or name not in record:
+            return False
+        record = record[name]
+    return record is None
 
 
 @lru_cache(maxsize=_KEPT)

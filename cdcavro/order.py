@@ -6,7 +6,7 @@ import random
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import Change, Place, replace
+from cdcavro.change import Change, Place, Source, replace
 from cdcavro.errors import OrderError, shown
 from cdcavro.scalars import plain_text
 from cdcavro.text import render, same
@@ -14,23 +14,78 @@ from cdcavro.text import render, same
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Key = tuple[int, tuple[int, ...], tuple[Any, ...], int]
 _RANDOM_SHARDS: Final = frozenset({"datahub_tuple"})
+_BATCHED: Final = frozenset({"canal", "oms_canal"})
+_NONE: Final = "no numbers"
+_ALL: Final = "numbers"
+_BATCH: Final = "the number of a batch without its time"
+
+
+class Numbers(tuple[int, ...]):  # noqa: SLOT001  slots of a tuple hold nothing
+    """The numbers of a change's own order, most significant first, none if it has none.
+
+    Comparing those of changes that have them with those of changes that do not raises `OrderError`:
+    which comes first is not guessed. Attributes: `kind` (str), and `source` of the change.
+    """
+
+    kind: str
+    source: Source
+
+    @classmethod
+    def of(cls, change: Change) -> Numbers:
+        """Give the numbers of a change."""
+        numbers = cls(change.position or ())
+        numbers.kind, numbers.source = _kind(change), change.source
+        return numbers
+
+    def __lt__(self, other: tuple[int, ...]) -> bool:
+        """Tell whether the numbers come before others of their kind."""
+        return super().__lt__(self._checked(other))
+
+    def __gt__(self, other: tuple[int, ...]) -> bool:
+        """Tell whether the numbers come after others of their kind."""
+        return super().__gt__(self._checked(other))
+
+    def __le__(self, other: tuple[int, ...]) -> bool:
+        """Tell whether the numbers do not come after others of their kind."""
+        return super().__le__(self._checked(other))
+
+    def __ge__(self, other: tuple[int, ...]) -> bool:
+        """Tell whether the numbers do not come before others of their kind."""
+        return super().__ge__(self._checked(other))
+
+    def _checked(self, other: tuple[int, ...]) -> tuple[int, ...]:
+        if isinstance(other, Numbers) and other.kind != self.kind:
+            found = " and some with ".join(sorted((self.kind, other.kind), reverse=True))
+            raise OrderError(self.source.format, self.source.table, f"some with {found}")
+        return other
+
+
+Key = tuple[int, tuple[int, ...], tuple[Any, ...], int]
 
 
 def order_key(change: Change) -> Key:
     """Give the key that sorts the changes of one table.
 
-    A row of a full load comes before any change; then the format's own numbers, the place of
-    arrival, and the row in the message. A place is topic, partition and offset, the offset alone where
-    all comes from one unnamed topic, or file and line. Raises `OrderError` for a change that has neither
-    numbers nor a place, as tombstones and heartbeats of most formats: its order is not guessed.
+    First -1 for a statement read in a snapshot, which made the table, 0 for a row of a full load, 1
+    for any other change; then the format's own numbers, the place of arrival, and the row in the
+    message. A place is topic, partition and offset, the offset alone where all comes from one
+    unnamed topic, or file and line; files are ordered by name, `part-10` before `part-9`. Raises
+    `OrderError` for a change that has neither numbers nor a place, as tombstones and heartbeats of
+    most formats. Comparing the keys of a change with numbers and of one without raises it too: such
+    changes can be ordered by place only, all with `position=None`.
     """
     if change.position is None and not _is_place(change.place):
         raise OrderError(change.source.format, change.source.table)
-    is_change = int(change.op != "SNAPSHOT")
-    position = change.position if is_change and change.position is not None else ()
-    return is_change, position, _arrival(change), change.row
+    if change.op == "SNAPSHOT":
+        return 0, (), _arrival(change), change.row
+    return -1 if change.snapshot else 1, Numbers.of(change), _arrival(change), change.row
+
+
+def _kind(change: Change) -> str:
+    if change.position is None:
+        return _NONE
+    return _BATCH if change.source.format in _BATCHED and change.event_time is None else _ALL
 
 
 def _is_place(place: Place | None) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import fastavro.schema
 
+from cdcavro.canonical import canonical_form
 from cdcavro.defaults import check_default
 from cdcavro.errors import SchemaError, shown
 from cdcavro.types import (
@@ -61,7 +62,7 @@ class Schema:
     @cached_property
     def canonical(self) -> str:
         """The Parsing Canonical Form (Avro 1.8.2, "Transforming into Parsing Canonical Form")."""
-        return str(fastavro.schema.to_parsing_canonical_form(json.loads(self.json)))
+        return canonical_form(self.root)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -6,8 +6,9 @@ source's format, and every difference from what came in is a loss (see `losses`)
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cdcavro.catalog import PRECISE, Catalog
 from cdcavro.change import Change, replace
@@ -19,13 +20,15 @@ from cdcavro.instants import check_zone
 from cdcavro.joining import Joined, Joiner
 from cdcavro.losses import Loss, Way, find_losses
 from cdcavro.text import parse, render
-from cdcavro.zones import unzoned
+from cdcavro.zones import unzoned_places
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
     from cdcavro.joining import Message
+
+_PLACES: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ class Transcoder:
     learned from its schema changes as they pass, and `decimals` is how its connector sends decimals,
     "precise" or "string" (see `Catalog`). Raises `UnknownFormatError`, `ValueError` for other `decimals`,
     `TypeError` for a `zone` that is none.
-    Attributes: `unzoned` (int), times that came without a zone and stayed text on the way to another format.
+    Attributes: `unzoned` (int), times that came without a zone and stayed text on the way to another
+    format; `unzoned_places` (Counter), how many of them in which column, the first 1,000 by name.
     """
 
     def __init__(self, source: str, target: str, *, zone: tzinfo | None = None, decimals: str = PRECISE) -> None:
@@ -75,6 +79,7 @@ class Transcoder:
         self._joiner = Joiner(passes_stated=target in HALVED)
         self._count = 0
         self.unzoned = 0
+        self.unzoned_places: Counter[str] = Counter()
 
     def add(self, message: bytes | str, number: int | None = None) -> list[Outcome]:
         """Give what is complete with this message, and the halves that are refused; a half may wait for the other.
@@ -88,7 +93,7 @@ class Transcoder:
         changes = list(map(self._catalog.add, to_changes(message, self._source, zone=self._zone)))
         if self._source == self._target:
             return [Outcome(((number, message),), Transcoded([render(parse(message))], []))]
-        self.unzoned += unzoned(changes)
+        self._count_unzoned(changes)
         if self._target == datahub_tuple.FORMAT.name and self._source not in HALVED:
             changes = [_numbered(change, self._count) for change in changes]
         return list(map(self._outcome, self._joiner.add(changes, number, message)))
@@ -96,6 +101,12 @@ class Transcoder:
     def finish(self) -> list[Outcome]:
         """Give an outcome for each half that waits: what it is alone, or its error."""
         return list(map(self._outcome, self._joiner.finish()))
+
+    def _count_unzoned(self, changes: Sequence[Change]) -> None:
+        for place in unzoned_places(changes):
+            self.unzoned += 1
+            if place in self.unzoned_places or len(self.unzoned_places) < _PLACES:
+                self.unzoned_places[place] += 1
 
     def _outcome(self, joined: Joined) -> Outcome:
         if joined.error is not None:

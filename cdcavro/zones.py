@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.declared import declared_type
+from cdcavro.errors import json_path
 from cdcavro.formats import oms_shareplex
 from cdcavro.instants import is_local
 from cdcavro.text import parse
@@ -28,18 +29,26 @@ def unzoned(changes: Iterable[Change]) -> int:
     >>> unzoned(to_changes('{"meta":{"op":"ins","time":"2020-11-25T00:01:02"},"data":{"id":1}}', "oms_shareplex"))
     1
     """
-    return sum(1 for change in changes for _ in _local_texts(change))
+    return sum(1 for _ in unzoned_places(changes))
 
 
-def _local_texts(change: Change) -> Iterator[str]:
+def unzoned_places(changes: Iterable[Change]) -> Iterator[str]:
+    """Give the place of each time that `unzoned` counts: `table.column`, or the path of a member of the message."""
+    for change in changes:
+        yield from _members(change)
+        table = change.source.table or ""
+        for name in [one.name for one in change.columns or () if one.type and declared_type(one.type).name == _TYPE]:
+            images = (change.before, change.after)
+            yield from (f"{table}.{name}" for image in images if is_local(_value(image, name)))
+
+
+def _members(change: Change) -> Iterator[str]:
     members = change.members or {}
-    for pointer in _LOCAL_TIMES.get(change.source.format or "", ()):
+    for pointer, field in _LOCAL_TIMES.get(change.source.format or "", {}).items():
         sent = members.get(pointer)
-        if sent and is_local(parse(sent)):
-            yield pointer
-    columns = [one.name for one in change.columns or () if one.type and declared_type(one.type).name == _TYPE]
-    for name in columns:
-        yield from (str(name) for image in (change.before, change.after) if is_local(_value(image, name)))
+        # One with a fraction is a member too, to come back, though it is known as an instant.
+        if sent and getattr(change, field) is None and is_local(parse(sent)):
+            yield json_path(pointer)
 
 
 def _value(image: dict[str, Any] | None, name: str | None) -> Any:

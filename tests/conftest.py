@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# The tests that several files share fail with as many words as others.
+pytest.register_assert_rewrite("registry_suite", "registry_writers")
+
 _EXAMPLES = os.environ.get("CDCAVRO_EXAMPLES", "")
 
 # The same examples each time, unless somebody asks for more: those are new ones.

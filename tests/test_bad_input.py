@@ -429,6 +429,7 @@ def _long_names(size):
     ],
     ids=["parse", "encode", "decode"],
 )
+@pytest.mark.slow
 def test_time_grows_as_the_text_does(make):
     """Ten times the length, of names and of arrays, costs about ten times the time, not a hundred."""
     small, large = (make(_long_names(size)) for size in (10_000, 100_000))

@@ -7,7 +7,8 @@ import json
 import pytest
 from roundtrip import error_of, exact
 
-from cdcavro.change import Change, Place, replace
+from cdcavro.batches import batches
+from cdcavro.change import Change, Column, Place, Source, replace
 from cdcavro.changes import from_changes, to_changes
 
 
@@ -50,6 +51,37 @@ def test_rows_that_arrived_in_different_places_are_not_put_together():
     ]
     assert len(from_changes([placed[0][0], placed[1][1]], "oms_canal")) == 2
     assert len(from_changes(placed[0], "oms_canal")) == 1
+
+
+FACTS = {
+    "op": "DELETE",
+    "half": "AFTER",
+    "operation": "X",
+    "source": Source(schema="x"),
+    "key": ("x",),
+    "columns": (Column(name="x"),),
+    "position": (2,),
+    "place": Place(topic="x"),
+    "rows": 4,
+    "event_time": 2,
+    "system_time": 2,
+    "checkpoint_time": 2,
+    "transaction": "x",
+    "ddl": "x",
+    "ddl_meta": "x",
+    "snapshot": True,
+}
+
+
+@pytest.mark.parametrize(
+    "fact", sorted(set(Change.__struct_fields__) - {"before", "after", "changed", "row", "members"})
+)
+def test_every_fact_of_a_message_tells_its_rows_from_others(fact):
+    """One that differs is enough."""
+    first, second = (Change(op="INSERT", row=i, rows=3, after={"a": i}) for i in (0, 1))
+    assert batches([first, second]) == [[first, second]]
+    other = replace(second, **{fact: FACTS[fact]})
+    assert batches([first, other]) == [[first], [other]]
 
 
 def test_rows_read_from_payloads_are_one_message_again():
@@ -124,6 +156,7 @@ def test_rows_that_would_repeat_far_more_than_came_are_refused(format, facts):
         (1, {"a": "1"}, {f"c{i}": "int" for i in range(20_000)}),
     ],
 )
+@pytest.mark.slow
 def test_rows_of_real_tables_are_taken(count, row, types):
     """The widest table there may be, an ENUM of all countries in as many rows as fit an event, a large batch."""
     text = json.dumps({"type": "INSERT", "mysqlType": types, "data": [row] * count})

@@ -9,7 +9,7 @@ from messages import goldens, shop_canal
 from roundtrip import error_of, exact
 
 import cdcavro
-from cdcavro.change import Change, Column, Place, Source
+from cdcavro.change import Change, Column, Place, Source, replace
 from cdcavro.changes import from_changes, to_changes
 from cdcavro.text import ExactNumber
 from cdcavro.zones import unzoned
@@ -303,3 +303,71 @@ def test_a_place_is_carried_by_a_change():
     """Topic, partition and offset, or file and line."""
     one = Change(op="INSERT", place=Place(topic="t", partition=3, offset=2**40))
     assert Change.from_avro(one.to_avro()).place == one.place
+
+
+@pytest.mark.parametrize(
+    ("facts", "position"),
+    [
+        ('"scn":"123456789","idx":"2/10","seq":7', (123_456_789, 2, 7)),
+        ('"scn":"160934467100012","idx":"2/10","seq":"7"', (1_609_344_671, 12, 2, 7)),
+        ('"scn":"160934467100012","seq":"7"', (1_609_344_671, 12, 0, 7)),
+        ('"scn":160934467100012,"idx":"2/10"', (1_609_344_671, 12, 2)),
+        ('"seq":7,"idx":"2/10"', (7, 2)),
+        ('"seq":7', (7,)),
+        ('"idx":"2/10"', None),
+    ],
+)
+def test_a_shareplex_change_is_ordered_by_scn_idx_and_seq(facts, position):
+    """Each breaks the ties of those before it."""
+    assert change(f'{{"data":{{}},"meta":{{"op":"ins",{facts}}}}}', "oms_shareplex").position == position
+
+
+UNKNOWN = {
+    "oms_default": '{"recordType":"REPLACE","prevStruct":null,"postStruct":{"a":1}}',
+    "oms_default_extend_column_type": '{"recordType":"REPLACE","prevStruct":{"a":1},"postStruct":{"a":1}}',
+    "oms_canal": '{"type":"REPLACE","data":[{"a":1}]}',
+    "canal": '{"type":"REPLACE","gtid":"","data":[{"a":"1"}]}',
+    "oms_dataworks": '{"version":"2.0","payload":{"op":"REPLACE","after":{"data":{"a":1}}}}',
+    "oms_shareplex": '{"meta":{"op":"REPLACE"},"data":{"a":1}}',
+    "datahub_blob": '{"payload":{"op":"REPLACE","after":{"dataColumn":{"a":1}}}}',
+    "datahub_tuple": '{"_operation_type_":"REPLACE","_before_image_":"N","_after_image_":"Y","a":1}',
+    "debezium": '{"op":"REPLACE","before":null,"after":{"a":1}}',
+}
+
+
+@pytest.mark.parametrize("format", cdcavro.FORMATS)
+def test_an_unknown_operation_is_kept_as_it_is_spelled(format):
+    """It is told by `OTHER`, and written again in its format without the help of `members`; other formats have no word."""
+    found = change(UNKNOWN[format], format)
+    assert (found.op, found.operation) == ("OTHER", "REPLACE")
+    (text,) = from_changes([replace(Change.from_avro(found.to_avro()), members=None)], format)
+    assert change(text, format).operation == "REPLACE"
+    for other in cdcavro.FORMATS:
+        assert other == format or from_changes([found], other) == []
+
+
+@pytest.mark.parametrize(
+    "image", ['{"ddl":"DROP TABLE t","x":1}', '{"x":1,"ddl":"DROP TABLE t"}', '{"ddl ":"DROP TABLE t"}']
+)
+def test_an_oms_ddl_with_other_columns_is_no_statement(image):
+    """The document: records that "contain only keys with the column name of ddl"."""
+    found = change(default(postStruct=image, recordType='"DDL"'), "oms_default")
+    assert (found.ddl, found.after, found.op) == (None, exact_row(image), "QUERY")
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("oms_dataworks", '{"version":"2.0","payload":{"op":"REPLACE","ddl":{"text":"x"}}}'),
+        ("datahub_blob", '{"payload":{"op":"REPLACE","ddl":{"text":"x"}}}'),
+    ],
+)
+def test_a_statement_of_an_unknown_operation_is_written_again(format, text):
+    """Without the help of `members`."""
+    (back,) = from_changes([replace(change(text, format), members=None)], format)
+    assert change(back, format).ddl == "x"
+
+
+def exact_row(text: str) -> dict[str, object]:
+    """Parse an object of strings and integers."""
+    return {name: value if type(value) is str else int(value.text) for name, value in exact(text).items()}

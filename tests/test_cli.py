@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -489,10 +490,23 @@ def test_decode_reads_what_an_older_schema_wrote():
 def test_the_operation_of_every_format_is_found(format):
     """It is the member that the schema marks, as it is spelled in the message; Debezium's statements have none."""
     own = get_format(format)
-    found = {operation(own.parse(message), own) for message in goldens(format)} - {"(none)"}
+    found = {operation(own.parse(message), own) for message in goldens(format)} - {"(none)", "TOMBSTONE"}
     spelled = b"".join(goldens(format))
     assert all(f'"{one}"'.encode() in spelled for one in found)
     assert operation({}, own) == "(none)"
+
+
+def test_tombstones_are_counted_as_such():
+    """With an embedded schema and without; a line that is null says nothing of a key, and is a fault."""
+    lines = [b'{"topic":"t","key":{"id":1},"value":null}', b'{"key":{"id":1},"value":{"schema":null,"payload":null}}']
+    result = run("validate", "--format", "debezium", input=b"\n".join([*lines, b'{"ts_ms":1}', b"null"]))
+    assert [row.split() for row in result.stdout.splitlines()[1:]] == [
+        ["debezium", "(none)", "1"],
+        ["debezium", "TOMBSTONE", "2"],
+        ["debezium", "(rejected)", "1"],
+        ["read", "4", "=", "valid", "3", "+", "rejected", "1"],
+    ]
+    assert result.stderr == "-:4: debezium: $: expected object, got null\n"
 
 
 def test_an_unknown_operation_is_counted_as_it_is_spelled():
@@ -561,10 +575,19 @@ def test_an_interrupt_ends_with_130_and_leaves_no_file(tmp_path):
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while not list(tmp_path.iterdir()):
             assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        assert process.stderr.read() == b""
+        assert stopped(process) == b""
     assert process.returncode == 130
     assert list(tmp_path.iterdir()) == []
+
+
+def stopped(process):
+    """Interrupt a process, again where the signal came just before it went to wait; give what it said."""
+    for _ in range(10):
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=5)
+            break
+    return process.stderr.read()
 
 
 def test_the_commands_import_no_spark_and_no_rich():

@@ -308,7 +308,7 @@ def test_times_without_a_zone_are_lost_without_one():
     assert {"es", "ts"}.isdisjoint(json.loads(result.stdout))
     stderr = (
         "read 1 = transcoded 1 + without a counterpart 0 + rejected 0; wrote 1 messages\n"
-        "2 times came without a zone and stay text; --zone gives the source's\n"
+        "2 times came without a zone and stay text (most in '$.meta.time', '$.meta.posttime'); --zone gives the source's\n"
         "lost 1 times: $.meta.posttime: oms_canal has no place for it\n"
         "lost 1 times: $.meta.time: oms_canal has no place for it\n"
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from messages import lines
-from roundtrip import assert_fast, assert_golden, assert_round_trip, avro, error_of, golden_cases
+from roundtrip import assert_fast, assert_golden, assert_round_trip, avro, error_of, exact, golden_cases
 
 import cdcavro
+from cdcavro.change import Change, Source
+from cdcavro.changes import from_changes, to_changes
 
 
 def _payload(members: str) -> str:
@@ -151,3 +153,15 @@ def test_version_alone_does_not_matter():
 def test_structure_is_not_bent(sent, sentence):
     """What is not shaped like a Blob message is refused with its place."""
     assert error_of(cdcavro.encode, sent, "datahub_blob") == sentence
+
+
+@pytest.mark.parametrize("format", [None, "oms_default", "debezium", "datahub_blob", "datahub_tuple"])
+@pytest.mark.parametrize("position", [None, (5,)])
+def test_a_row_of_a_full_load_is_written_with_sequence_id_minus_one(format, position):
+    """Whatever number it came with, and from whatever format."""
+    load = Change(op="SNAPSHOT", source=Source(format=format), position=position, after={"id": 1})
+    (text,) = from_changes([load], "datahub_blob")
+    payload = exact(text)["payload"]
+    assert (payload["op"], payload["sequenceId"]) == ("INSERT", "-1")
+    (back,) = to_changes(text, "datahub_blob")
+    assert (back.op, back.position) == ("SNAPSHOT", None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from roundtrip import assert_fast, assert_golden, avro, error_of, golden_cases
+from roundtrip import assert_fast, assert_golden, avro, error_of, exact, golden_cases
 
 import cdcavro
 
@@ -113,3 +113,21 @@ def test_columns_hold_any_value():
 def test_structure_is_not_bent(sent, sentence):
     """What does not fit a metadata column is refused with its place."""
     assert error_of(cdcavro.encode, sent, "datahub_tuple") == sentence
+
+
+@pytest.mark.parametrize("operation", ['"_operation_type_":"I",', ""])
+def test_a_row_with_the_number_of_a_full_load_is_one(operation):
+    """As in Blob: nothing orders it, and it does not wait for another half."""
+    text = f'{{"_sequence_id_":"-1",{operation}"_before_image_":"N","_after_image_":"Y","_excute_time_":-1,"id":1}}'
+    (change,) = cdcavro.to_changes(text, "datahub_tuple")
+    assert (change.op, change.half, change.position, change.event_time) == ("SNAPSHOT", None, None, None)
+    assert [exact(one) for one in cdcavro.from_changes([change], "datahub_tuple")] == [exact(text)]
+    (row,) = cdcavro.transcode(text, "datahub_tuple", "oms_default").texts
+    assert exact(row)["recordType"] == "ROW"
+
+
+def test_a_row_of_a_full_load_has_its_number_from_any_format():
+    """And comes back as one."""
+    (text,) = cdcavro.transcode('{"recordType":"ROW","postStruct":{"id":1}}', "oms_default", "datahub_tuple").texts
+    assert exact(text)["_sequence_id_"] == "-1"
+    assert cdcavro.to_changes(text, "datahub_tuple")[0].op == "SNAPSHOT"

@@ -636,6 +636,7 @@ def test_dialect_that_is_not_known_is_an_error():
     ],
     ids=lambda value: value[:12],
 )
+@pytest.mark.slow
 def test_bombs_end_soon_in_a_short_sentence(text, sentence):
     """Text, tokens, brackets and words have bounds, and what lies within them takes linear time."""
     start = time.process_time()
@@ -643,6 +644,7 @@ def test_bombs_end_soon_in_a_short_sentence(text, sentence):
     assert time.process_time() - start < 2
 
 
+@pytest.mark.slow
 def test_large_statements_are_read():
     """As many columns as InnoDB allows, and thousands of labels."""
     columns = ", ".join(f"`c {i}` decimal(10,2) unsigned not null default {i}.50 comment 'x'" for i in range(1017))

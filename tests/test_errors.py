@@ -33,12 +33,33 @@ _ERRORS = [
         cdcavro.OrderError("oms_canal", "t"),
         "oms_canal: expected a position or a place to order the change of 't' by, got none",
     ),
+    (
+        cdcavro.OrderError("oms_canal", "t", "some with numbers and some with no numbers"),
+        (
+            "oms_canal: expected the same kind of position in all changes of 't',"
+            " got some with numbers and some with no numbers"
+        ),
+    ),
     (cdcavro.OrderError(None, None), "change: expected a position or a place to order the change by, got none"),
     (
         cdcavro.DdlError("MySQL", "a name", "','", 2, 7),
         "MySQL DDL: line 2, column 7: expected a name, got ','",
     ),
     (cdcavro.FileError("a.avro", "Avro", "JSON"), "a.avro: expected Avro, got JSON"),
+    (
+        cdcavro.RegistryError("https://h/x", "the user may not do that", status=403, subject="s"),
+        "registry https://h/x: subject 's': 403: the user may not do that",
+    ),
+    (cdcavro.RegistryError("file:s", "it is damaged"), "registry file:s: it is damaged"),
+    (cdcavro.UnknownSchemaError("file:s", "id 7"), "registry file:s: there is no id 7"),
+    (
+        cdcavro.IncompatibleError("s", "FULL", ["version 1: a", "version 2: b"]),
+        "subject 's' is FULL, and the schema is not:\n  version 1: a\n  version 2: b",
+    ),
+    (
+        cdcavro.IncompatibleError("s", "FULL", map(str, range(1021))),
+        "subject 's' is FULL, and the schema is not:\n  " + "\n  ".join(map(str, range(20))) + "\n  ... and 1,001 more",
+    ),
     (cdcavro.JobError("the Spark job failed: no space"), "the Spark job failed: no space"),
     (cdcavro.SetupError("Java is missing"), "Java is missing"),
     (cdcavro.JobError("the Spark job failed"), "the Spark job failed"),
@@ -73,6 +94,9 @@ def test_one_root_catches_all(error):
         (cdcavro.OrderError, ValueError),
         (cdcavro.DdlError, ValueError),
         (cdcavro.FileError, ValueError),
+        (cdcavro.RegistryError, OSError),
+        (cdcavro.UnknownSchemaError, LookupError),
+        (cdcavro.IncompatibleError, ValueError),
         (cdcavro.JobError, RuntimeError),
         (cdcavro.SetupError, RuntimeError),
     ],

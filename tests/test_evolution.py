@@ -138,6 +138,7 @@ def test_branch_of_the_very_type_is_the_one():
     assert _refusal(millis, ["null", "double", micros]) == sentence
 
 
+@pytest.mark.slow
 def test_nesting_by_reference_has_a_bound():
     """Types that use one another deeper than 128 levels are an error of ours, not Python's."""
     chain = [field(f"f{k}", record(field("x", f"R{k - 1}" if k else "int"), name=f"R{k}")) for k in range(300)]

@@ -28,6 +28,7 @@ README = (TESTS.parent / "README.md").read_text(encoding="utf-8")
 LAYERS = (
     "errors",
     "types",
+    "canonical",
     "defaults",
     "schema",
     "logical",
@@ -50,10 +51,12 @@ LAYERS = (
     "readers",
     "reading",
     "renaming",
+    "checking",
     "format",
     "members",
     "sequence_ids",
     "base64_text",
+    "records",
     "geometry",
     "declared",
     "instants",
@@ -91,6 +94,8 @@ LAYERS = (
     "rejects",
     "container",
     "tables",
+    "registry",
+    "codegen",
     "cdcavro",
     "spark",
     "cli",
@@ -103,7 +108,12 @@ HOMES = {
     "click": "cli/",
     "rich": "cli/progress.py",
     "sqlglot": "ddl/tokens.py",
+    "confluent_kafka": "registry/",
+    "httpx2": "registry/",
+    "httpx": "nowhere",
+    "requests": "nowhere",
     "pandas": "nowhere",
+    "pydantic": "nowhere",
 }
 
 
@@ -214,7 +224,11 @@ def test_library_is_imported_only_in_its_home(source):
 
 @pytest.mark.parametrize(
     ("module", "libraries"),
-    [("cdcavro", set(HOMES)), ("cdcavro.cli", {"pyspark", "py4j", "pyarrow", "pandas", "rich"})],
+    [
+        ("cdcavro", set(HOMES)),
+        ("cdcavro.cli", {"pyspark", "py4j", "pyarrow", "pandas", "rich", "confluent_kafka", "httpx2"}),
+        ("cdcavro.registry", {"click", "confluent_kafka", "httpx2"}),
+    ],
 )
 def test_import_is_light(module, libraries):
     """`import cdcavro` needs neither Spark nor the command line, and a command's help no Spark."""
@@ -240,7 +254,9 @@ def _rank(name: str) -> tuple[int, str]:
     return (0 if name.isupper() else 1 if name[0].isupper() else 2), name
 
 
-@pytest.mark.parametrize(("source", "most"), [("__init__.py", 40), ("spark/__init__.py", 15)])
+@pytest.mark.parametrize(
+    ("source", "most"), [("__init__.py", 40), ("registry/__init__.py", 15), ("spark/__init__.py", 15)]
+)
 def test_all_is_literal_sorted_and_small(source, most):
     """`__all__` can be read without running anything."""
     names = _literal_all(source)
@@ -259,22 +275,26 @@ def test_all_is_exactly_what_is_importable():
     assert public | set(cdcavro._LATER) == set(cdcavro.__all__) == set(_literal_all("__init__.py"))
 
 
-def test_all_of_spark_is_exactly_what_it_imports():
-    """The same for `cdcavro.spark`, without importing pyspark."""
+@pytest.mark.parametrize("source", ["registry/__init__.py", "spark/__init__.py"])
+def test_all_of_a_package_is_exactly_what_it_imports(source):
+    """The same for `cdcavro.registry`, and for `cdcavro.spark` without importing pyspark."""
     imported = {
         alias.asname or alias.name
-        for node in SOURCES["spark/__init__.py"].body
+        for node in SOURCES[source].body
         if isinstance(node, ast.ImportFrom) and node.module != "__future__"
         for alias in node.names
     }
-    defined = {node.name for node in SOURCES["spark/__init__.py"].body if isinstance(node, ast.FunctionDef)}
-    assert {name for name in imported | defined if not name.startswith("_")} == set(_literal_all("spark/__init__.py"))
+    defined = {node.name for node in SOURCES[source].body if isinstance(node, ast.FunctionDef)}
+    assert {name for name in imported | defined if not name.startswith("_")} == set(_literal_all(source))
 
 
 # 4. What there is is in README and has help.
 
 
-@pytest.mark.parametrize("name", [*cdcavro.__all__, *_literal_all("spark/__init__.py"), *cdcavro.FORMATS])
+@pytest.mark.parametrize(
+    "name",
+    [*cdcavro.__all__, *_literal_all("registry/__init__.py"), *_literal_all("spark/__init__.py"), *cdcavro.FORMATS],
+)
 def test_name_is_in_readme(name):
     """Every public name and every format is mentioned, as code."""
     assert re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", README)

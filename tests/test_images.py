@@ -33,7 +33,14 @@ WITHOUT = {
     "oms_default": OMS,
     "oms_default_extend_column_type": OMS,
     "oms_dataworks": {"INSERT": BEFORE, "DELETE": AFTER, "HEARTBEAT": BOTH, "TRUNCATE": BOTH} | MARKS,
-    "datahub_blob": {"INSERT": BEFORE, "DELETE": AFTER, "MHEARTBEAT": BOTH, "UPDATE_BEFOR": AFTER, "TRUNCATE": BOTH}
+    "datahub_blob": {
+        "INSERT": BEFORE,
+        "DELETE": AFTER,
+        "MHEARTBEAT": BOTH,
+        "UPDATE_BEFOR": AFTER,
+        "UPDATE_AFTER": BEFORE,
+        "TRUNCATE": BOTH,
+    }
     | MARKS,
     "debezium": {"c": BEFORE, "r": BEFORE, "d": AFTER, "t": BOTH},
     "oms_canal": {"INSERT": BEFORE, "MHEARTBEAT": BOTH, "GTID": BOTH},

@@ -8,6 +8,7 @@ from roundtrip import assert_fast, assert_golden, assert_round_trip, avro, error
 import cdcavro
 from cdcavro.change import Change, Source
 from cdcavro.changes import from_changes, to_changes
+from cdcavro.text import ExactNumber
 
 _NUMBERS = ["1.20", "-0", "-0.0", "1E400", "1e-999", "10223372036854775806", "9" * 700, f"0.{'3' * 700}"]
 
@@ -174,3 +175,23 @@ def test_a_tenant_without_a_database_has_no_place():
     """`db` is a database, with its tenant before it."""
     (text,) = from_changes([Change(op="INSERT", source=Source(tenant="x"), after={"a": 1})], "oms_default")
     assert exact(text)["allMetaData"]["db"] is None
+
+
+@pytest.mark.parametrize(
+    ("given", "names", "values"),
+    [
+        ({"key": ("a", "b"), "after": {"b": "x", "c": 3, "a": 1}}, "a\x01b", "1\x01x"),
+        ({"key": ("a",), "before": {"a": 1}, "after": {"a": 2}}, "a", "1"),
+        ({"key": ("a",), "before": {"a": ExactNumber("1.20")}}, "a", "1.20"),
+        ({"key": ("a", "b"), "after": {"a": 1}}, "a\x01b", None),
+        ({"key": ("a", "b"), "after": {"a": 1, "b": None}}, "a\x01b", None),
+        ({"key": ("a",)}, "a", None),
+        ({"key": (), "after": {"a": 1}}, "", None),
+        ({"after": {"a": 1}}, None, None),
+    ],
+)
+def test_key_values_are_written_from_the_row(given, names, values):
+    """Of the row before the change, if there is one; not at all if one is missing."""
+    (text,) = from_changes([Change(op="UPDATE", **given)], "oms_default")
+    meta = exact(text)["allMetaData"]
+    assert (meta["record_primary_key"], meta["record_primary_value"]) == (names, values)

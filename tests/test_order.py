@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import operator
+import pickle
 import random
+import zlib
+from functools import partial
 
 import pytest
+from roundtrip import error_of, exact
 
 import cdcavro
 from cdcavro.change import Change, Place, Row, Source, replace
@@ -64,6 +69,82 @@ def test_a_place_beside_a_number_breaks_ties_as_far_as_it_goes():
     keys = [order_key(Change(op="INSERT", position=(1,), place=place)) for place in places]
     assert sorted(keys) == keys
     assert len(set(keys)) == 4
+
+
+CANAL = Source(format="oms_canal", table="t")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "got"),
+    [
+        (
+            Change(op="INSERT", source=CANAL, position=(5,), event_time=5000, place=line(1)),
+            Change(op="DELETE", source=CANAL, place=line(2)),
+            "some with numbers and some with no numbers",
+        ),
+        (
+            Change(op="INSERT", source=CANAL, position=(5, 9), event_time=5000, place=line(1)),
+            Change(op="DELETE", source=CANAL, position=(10,), place=line(2)),
+            "some with the number of a batch without its time and some with numbers",
+        ),
+    ],
+)
+def test_changes_with_numbers_and_changes_without_are_not_put_in_order(one, other, got):
+    """Neither by numbers that one lacks nor by the place, which may contradict those of the others."""
+    expected = f"oms_canal: expected the same kind of position in all changes of 't', got {got}"
+    for changes in ([one, other], [other, one], [one, one, other]):
+        assert error_of(partial(sorted, changes, key=order_key)) == expected
+        assert error_of(partial(max, changes, key=order_key)) == expected
+    for compare in (operator.le, operator.ge):
+        assert error_of(compare, order_key(one), order_key(other)) == expected
+    bare = [replace(change, position=None) for change in (other, one)]
+    assert [change.op for change in sorted(bare, key=order_key)] == ["INSERT", "DELETE"]
+
+
+def test_a_full_load_may_be_without_numbers_among_changes_with_them():
+    """It comes first anyway."""
+    changes = [Change(op="INSERT", position=(1,), place=line(2)), Change(op="SNAPSHOT", place=line(1))]
+    assert [change.op for change in sorted(changes, key=order_key)] == ["SNAPSHOT", "INSERT"]
+
+
+def test_a_key_is_a_value():
+    """It can be copied, sent to another process, looked up and printed."""
+    key = order_key(Change(op="INSERT", position=(1, 2), place=line(2)))
+    again = pickle.loads(pickle.dumps(key))
+    assert (again, hash(again), repr(again)) == (key, hash(key), "(1, (1, 2), ('', 0, 0, 'a.jsonl', 2), 0)")
+    assert not again < key
+
+
+def test_statements_of_a_snapshot_come_before_its_rows_and_rows_before_changes():
+    """Debezium's snapshot drops and creates its tables, all at one position of the binlog."""
+    source = '"source":{"connector":"mysql","snapshot":"%s","db":"d","table":"t","file":"b.000003","pos":5,"row":0}'
+    texts = [
+        '{"databaseName":"d","ddl":"DROP TABLE t","tableChanges":[],' + source % "first" + "}",
+        '{"databaseName":"d","ddl":"CREATE TABLE t (id int)","tableChanges":[],' + source % "true" + "}",
+        '{"op":"r","before":null,"after":{"id":1},' + source % "last" + "}",
+        '{"op":"u","before":{"id":1},"after":{"id":2},' + source % "false" + "}",
+        '{"databaseName":"d","ddl":"ALTER TABLE t ADD x int","tableChanges":[],' + source % "false" + "}",
+    ]
+    changes = [replace(to_changes(text, "debezium")[0], place=line(i)) for i, text in enumerate(texts)]
+    assert [change.snapshot for change in changes] == [True, True, None, None, None]
+    for seed in range(20):
+        assert sorted(random.Random(seed).sample(changes, 5), key=order_key) == changes
+    for text, change in zip(texts, changes, strict=True):
+        assert [exact(one) for one in from_changes([change], "debezium")] == [exact(text)]
+
+
+def test_a_batch_without_a_time_orders_by_its_number():
+    """Canal's `id` alone; it comes back."""
+    text = '{"type":"INSERT","id":%d,"gtid":"","table":"t","data":[{"a":"1"}]}'
+    changes = [to_changes(text % number, "canal")[0] for number in (9, 10)]
+    assert [change.position for change in sorted(changes, key=order_key)] == [(9,), (10,)]
+    assert [exact(one) for one in from_changes(changes, "canal")] == [exact(text % 9), exact(text % 10)]
+
+
+def test_files_are_ordered_by_name():
+    """As text: `part-10` before `part-9`, so that parts need leading zeros."""
+    changes = [Change(op="INSERT", place=Place(file=f"part-{part}.jsonl", line=1)) for part in (10, 9)]
+    assert sorted(changes, key=order_key) == changes
 
 
 @pytest.mark.parametrize(
@@ -173,3 +254,33 @@ def test_a_number_of_shards_is_a_whole_number_from_1(count, said):
     for change in (Change(op="INSERT", source=BLOB, key=("id",), after={"id": 1}), Change(op="INSERT")):
         with pytest.raises(ValueError, match=f"^a number of shards from 1, not {said}$"):
             shard(change, count)
+
+
+@pytest.mark.parametrize(
+    ("source", "key", "text"),
+    [
+        (BLOB, "7", b'["d",null,"t","7"]'),
+        (BLOB, None, b'["d",null,"t"]'),
+        (replace(BLOB, database=None, schema="s"), "7", b'[null,"s","t","7"]'),
+        (replace(BLOB, table="u"), "7", b'["d",null,"u","7"]'),
+    ],
+)
+def test_a_shard_is_the_same_in_every_process(source, key, text):
+    """By the CRC-32 of the table's names and the values of the key, as JSON: Python's own hash differs from run to run."""
+    one = Change(op="INSERT", source=source, key=key and ("id",), after={"id": key, "x": 1})
+    assert shard(one, 1_000_000) == zlib.crc32(text) % 1_000_000
+    assert shard(Change(op="INSERT", source=BLOB, key=("id",), after={"id": 7}), 1000) == 866
+
+
+def test_an_update_goes_to_the_shard_of_the_row_before_it():
+    """So that it follows the changes of that row; a delete has no other."""
+    update = Change(op="UPDATE", source=BLOB, key=("id",), before={"id": 1}, after={"id": 2})
+    found = shard(update, 1_000_000)
+    assert found == shard(replace(update, op="DELETE", after=None), 1_000_000)
+    assert found != shard(replace(update, op="INSERT", before=None), 1_000_000)
+
+
+def test_rows_of_different_tables_with_one_key_are_spread():
+    """Otherwise the first row of every table would go to one shard."""
+    tables = [replace(BLOB, table=f"t{i}") for i in range(50)]
+    assert len({shard(Change(op="INSERT", source=one, key=("id",), after={"id": 1}), 8) for one in tables}) == 8

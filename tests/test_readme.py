@@ -16,14 +16,15 @@ from cdcavro.cli import main
 ROOT = README.parent
 
 
-def test_the_examples_without_spark_run_and_print_what_they_say(capsys):
-    """All of them, one behind another, in one namespace."""
+def test_the_examples_without_spark_run_and_print_what_they_say(capsys, monkeypatch, tmp_path):
+    """All of them, one behind another, in one namespace and an empty folder."""
+    monkeypatch.chdir(tmp_path)
     code = [block for block in blocks("python") if not is_spark(block)]
     names: dict = {}
     for block in code:
         exec(compile(block, "README.md", "exec"), names)
     said = re.findall(r"^ *print\(.*?\) +# (.*)$", "".join(code), re.MULTILINE)
-    assert len(said) == 15
+    assert len(said) == 19
     assert capsys.readouterr().out.splitlines() == said
 
 

@@ -7,7 +7,9 @@ import time
 
 import fastavro.schema
 import pytest
+from hypothesis import given
 from roundtrip import error_of
+from schema_pairs import pairs
 
 import cdcavro
 from cdcavro import parse_schema
@@ -74,6 +76,27 @@ def test_canonical_form_and_fingerprint_are_fastavros(format):
     assert schema.canonical == form
     assert schema.fingerprint == fastavro.schema.fingerprint(form, "CRC-64-AVRO")
     assert parse_schema(form).canonical == form
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ('{"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 8}', '"bytes"'),
+        (
+            '{"type": "enum", "name": "E", "symbols": ["A"], "default": "B"}',
+            '{"type": "enum", "name": "E", "symbols": ["A"]}',
+        ),
+    ],
+)
+def test_what_is_to_be_ignored_does_not_hinder_a_fingerprint(text, plain):
+    """Where fastavro refuses the schema: an invalid decimal, an enum's default that is no symbol."""
+    assert parse_schema(text).fingerprint == parse_schema(plain).fingerprint
+
+
+@given(pairs())
+def test_canonical_forms_of_random_schemas_are_fastavros(pair):
+    """Namespaces, references to named types, nested ones."""
+    assert parse_schema(pair.reader).canonical == fastavro.schema.to_parsing_canonical_form(json.loads(pair.reader))
 
 
 def _crc_64_avro(canonical: str) -> str:

@@ -301,6 +301,7 @@ def test_many_problems_are_listed_up_to_a_bound():
     assert lines[-1] == "$: more than 1,000 of the kind; the rest is not listed"
 
 
+@pytest.mark.slow
 def test_hostile_schemas_take_linear_time():
     """Many branches, symbols and aliases, used in many places."""
     branches = [[fixed(name=f"{kind}{i}") for i in range(5_000)] for kind in "ab"]
@@ -314,6 +315,7 @@ def test_hostile_schemas_take_linear_time():
     assert time.process_time() - started < 5
 
 
+@pytest.mark.slow
 def test_nesting_by_reference_has_a_bound():
     """Types that use one another 200 deep end in a problem, not in Python's limit."""
     deep = [field(f"f{k}", record(field("x", ["null", f"R{k - 1}"] if k else "int"), name=f"R{k}")) for k in range(200)]

@@ -1,6 +1,6 @@
 """The command line. `main` is the group of all commands; each noun has its module.
 
-Exit codes: 0 done, 1 messages rejected, 2 wrong usage or a file that cannot be used, 130 after
+Exit codes: 0 done, 1 messages or a schema rejected or a file stale, 2 wrong usage or a file that cannot be used, 130 after
 Ctrl-C and 141 after the reader of a pipe went away, as shells give them for these signals.
 """
 
@@ -27,7 +27,12 @@ COMMANDS: Final = {
     "tables": "cdcavro.cli.typed",
     "evolve": "cdcavro.cli.typed",
     "diff": "cdcavro.cli.compatibility",
+    "generate": "cdcavro.cli.generate",
     "schema": "cdcavro.cli.schemas",
+    "publish": "cdcavro.cli.registry",
+    "check": "cdcavro.cli.registry",
+    "subjects": "cdcavro.cli.registry",
+    "fetch": "cdcavro.cli.registry",
 }
 _BUILD: Final = "compiled" if COMPILED else "pure Python: not compiled when it was installed"
 

@@ -58,7 +58,7 @@ def diff(ctx: click.Context, *, old: str, new: str, require: str) -> None:
     """
     if old == new == STANDARD:
         raise click.UsageError("only one of OLD and NEW can be standard input")
-    was, now = _schema(old), _schema(new)
+    was, now = read_schema(old), read_schema(new)
     found = schema_diff(was, now)
     rows = [(one.path, one.what, *map(_plain, (one.old, one.new))) for one in found]
     click.echo(table(("path", "what", "old", "new"), rows) if rows else "the schemas are identical")
@@ -70,7 +70,8 @@ def diff(ctx: click.Context, *, old: str, new: str, require: str) -> None:
     ctx.exit(0 if met[require] else NOT_MET)
 
 
-def _schema(source: str) -> Schema:
+def read_schema(source: str) -> Schema:
+    """Read the schema of a format's name, an .avsc file or an Avro container file. Raises `FileError`."""
     if source in (*FORMATS, CHANGE) and not Path(source).exists():
         return load_schema(source)
     file = click.format_filename(source)

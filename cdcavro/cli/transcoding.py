@@ -25,7 +25,7 @@ from cdcavro.cli.options import (
     zone_option,
 )
 from cdcavro.cli.progress import Progress
-from cdcavro.errors import MessageError
+from cdcavro.errors import MessageError, shown
 from cdcavro.files import STANDARD, input_size, open_output
 from cdcavro.lines import Line, read_lines, tell_format
 from cdcavro.sniff import AUTO
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cdcavro.rejects import MaxRejects
 
 _REASONS: Final = 10
+_PLACES: Final = 5
 _KINDS: Final = 10_000
 _OTHERS: Final = "(others)"
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
@@ -128,12 +129,18 @@ class _Job:
             f" + rejected {self.rejected:,}; wrote {self._written:,} messages"
         )
         if self._transcoder.unzoned:
-            note(f"{self._transcoder.unzoned:,} times came without a zone and stay text; --zone gives the source's")
+            note(
+                f"{self._transcoder.unzoned:,} times came without a zone and stay text"
+                f" (most in {self._unzoned_places()}); --zone gives the source's"
+            )
         kinds = sorted(self._reasons.items(), key=lambda kind: (kind[0] not in self._of_values, -kind[1]))
         for reason, count in kinds[:_REASONS]:
             note(f"lost {count:,} times: {reason}")
         if len(self._reasons) > _REASONS:
             note(f"... and {len(self._reasons) - _REASONS:,} other kinds of losses")
+
+    def _unzoned_places(self) -> str:
+        return ", ".join(shown(place) for place, _ in self._transcoder.unzoned_places.most_common(_PLACES))
 
     def _take(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes:

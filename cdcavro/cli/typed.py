@@ -176,7 +176,7 @@ class _Job:
             place = Place(file=name, line=line.number)
             try:
                 message = line.message()
-                changes = to_changes(message, self._format, zone=zone)
+                changes = to_changes(message, self._format, zone=zone, members=False)
                 joined = joiner.add([replace(one, place=place) for one in changes], line.number, message)
             except MessageError as error:
                 self._reject(error, line)

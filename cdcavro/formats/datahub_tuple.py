@@ -5,6 +5,8 @@ Source: DataHub message formats, "Tuple data format", English and Chinese.
 * As text, a record is one JSON object: metadata columns, their names in underscores, beside the table's own.
 * `_excute_time_` is spelled so; `_operation_type_` is in the samples and in no list of columns, so it may be absent.
 * No DDL and no heartbeats. A column named like one of the metadata has no place here.
+* A row of a full load has the id -1, as Blob's. The documents say that of neither; real Blob messages show it, made
+  by the same product. No number orders such a row, and without `_operation_type_` it has no other half.
 * A change of another format has an id made from its position (see `sequence_ids`).
 """
 
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change import Change, Row, Source, spelled
 from cdcavro.errors import StructureError
 from cdcavro.format import Format
+from cdcavro.formats.datahub_blob import FULL_LOAD
 from cdcavro.formats.oms_canal import BATCHED
 from cdcavro.instants import MILLISECOND, from_count, to_count
 from cdcavro.members import given, string_at
@@ -54,6 +57,9 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
     if side is None:
         raise StructureError("Y and N, or N and Y, as _before_image_ and _after_image_", f"{images[0]} and {images[1]}")
     op = OPERATIONS.get(operation, "OTHER") if operation is not None else "UPDATE"
+    number = string_at(record, "_sequence_id_")
+    if number == FULL_LOAD and side == "AFTER" and operation in (None, SPELLINGS["INSERT"]):
+        op = "SNAPSHOT"
     if (op, side) in (("INSERT", "BEFORE"), ("DELETE", "AFTER")):
         raise StructureError(f"the other image for {operation}", f"the row {side.lower()} the change")
     row = {name: value for name, value in record.items() if name not in METADATA}
@@ -64,7 +70,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
         source=Source(format=FORMAT.name, table=string_at(record, "_source_table_")),
         before=row if side == "BEFORE" else None,
         after=row if side == "AFTER" else None,
-        position=position_of(string_at(record, "_sequence_id_")),
+        position=position_of(number),
         event_time=from_count(record.get("_excute_time_"), MILLISECOND),
     )
     return [change]
@@ -105,6 +111,8 @@ def _has_records(change: Change) -> bool:
 
 def _sequence(change: Change) -> str | None:
     """Give the id of a change: its position, and behind it its row where a message holds several."""
+    if change.op == "SNAPSHOT":
+        return FULL_LOAD
     position = change.position
     if position is not None and (change.rows > 1 or change.source.format in BATCHED):
         position = (*position, change.row)

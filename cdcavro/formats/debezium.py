@@ -37,6 +37,7 @@ MARKS: Final = {"BEGIN": "TRANSACTION_BEGIN", "END": "TRANSACTION_END"}
 VALUE_ALONE: Final = "/value"
 KEY_SCHEMA: Final = "/key/schema"
 _TIMES: Final = frozenset({"ts_ms", "ts_us", "ts_ns"})
+_NO_SNAPSHOT: Final = frozenset({None, "", "false", "incremental"})
 _STATEMENT: Final = ("ddl", "databaseName", "tableChanges")
 
 
@@ -153,7 +154,15 @@ def _statement(line: _Line) -> Change:
         schema=string_at(line.envelope, "schemaName") or whole.source.schema,
         table=whole.source.table if table is None else table[-1],
     )
-    return replace(whole, source=source, key=table_key(only), columns=table_columns(only), ddl=ddl)
+    return replace(
+        whole, source=source, key=table_key(only), columns=table_columns(only), ddl=ddl, snapshot=_in_snapshot(line)
+    )
+
+
+def _in_snapshot(line: _Line) -> bool | None:
+    """Tell whether a statement was read in a snapshot: `source.snapshot` is then "true", "first", "last" and the like."""
+    said = string_at(line.envelope, "source", "snapshot")
+    return None if said in _NO_SNAPSHOT else True
 
 
 def _mark(line: _Line) -> Change:

@@ -10,6 +10,7 @@ Source: OMS data formats, "Canal-compatible JSON message format"; the event type
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +24,7 @@ from cdcavro.members import at, given, names_at, string_at
 from cdcavro.text import same
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import tzinfo
 
 FORMAT = Format("oms_canal")
@@ -31,6 +32,7 @@ OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "GTID
     "MHEARTBEAT": "HEARTBEAT",
 }
 SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "INSERT"}
+_MANY: Final = 10_000
 BATCHED: Final = frozenset({"canal", "oms_canal"})
 # The members of a message that hold its rows.
 ROWS: Final = "data"
@@ -49,8 +51,12 @@ def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[
     return records_of(changes, FORMAT.name)
 
 
-def changes_of(record: dict[str, Any], format: str) -> list[Change]:
-    """Give the changes of a message of the Canal family, column values as they came."""
+def changes_of(
+    record: dict[str, Any],
+    format: str,
+    turner: Callable[[tuple[Column, ...] | None], Callable[[Row], Row]] | None = None,
+) -> list[Change]:
+    """Give the changes of a message of the Canal family, column values as they came or as `turner` turns them."""
     operation = string_at(record, "type") or ""
     event, batch = from_count(record.get("es"), MILLISECOND), record.get("id")
     whole = Change(
@@ -59,7 +65,7 @@ def changes_of(record: dict[str, Any], format: str) -> list[Change]:
         source=Source(format=format, database=string_at(record, "database"), table=string_at(record, "table")),
         key=names_at(record, "pkNames"),
         columns=_columns(record),
-        position=None if event is None else (event // MILLISECOND, *([batch] if type(batch) is int else [])),
+        position=_position(event, batch),
         event_time=event,
         system_time=from_count(record.get("ts"), MILLISECOND),
         transaction=string_at(record, "gtid"),
@@ -71,8 +77,18 @@ def changes_of(record: dict[str, Any], format: str) -> list[Change]:
         raise StructureError(f"at most {len(rows)} rows in old, as in data", f"{len(olds)}", pointer="/old")
     if not rows:
         return [whole]
+    if turner is not None:
+        turn = turner(whole.columns)
+        rows, olds = ([row and turn(row) for row in listed] for listed in (rows, olds))
     pairs = zip_longest(rows, olds)
     return [_row(whole, row, old, i, len(rows)) for i, (row, old) in enumerate(pairs)]
+
+
+def _position(event: int | None, batch: Any) -> tuple[int, ...] | None:
+    """Give the time and the number of the batch, as far as they are there."""
+    numbers = [] if event is None else [event // MILLISECOND]
+    numbers += [batch] if type(batch) is int else []
+    return tuple(numbers) or None
 
 
 def _row(whole: Change, row: Row | None, old: Row | None, index: int, count: int) -> Change:
@@ -99,9 +115,9 @@ def _message(rows: list[Change], format: str) -> dict[str, Any]:
     has_rows = any(image is not None for image in images)
     olds = [_old(change) for change in rows] if first.op in ("UPDATE", "OTHER") else []
     columns = first.columns
-    position = first.position or ()
+    position, before = first.position or (), int(first.event_time is not None)
     scalars = {
-        "id": position[1] if source.format in BATCHED and len(position) > 1 else None,
+        "id": position[before] if source.format in BATCHED and len(position) > before else None,
         "database": source.database,
         "table": source.table,
         "isDdl": first.op in DDL,
@@ -130,11 +146,23 @@ def _old(change: Change) -> Row | None:
 
 
 def _columns(record: dict[str, Any]) -> tuple[Column, ...] | None:
+    """Give the columns of a message: the same object for the same ones, which most messages of a table have."""
     types, codes = at(record, "mysqlType"), at(record, "sqlType")
     if types is None and codes is None:
         return None
-    names = dict.fromkeys([*(types or {}), *(codes or {})])
-    return tuple(Column(name=name, type=string_at(types, name), code=_code(codes, name)) for name in names)
+    types, codes = types or {}, codes or {}
+    listed = _listed if len(types) + len(codes) <= _MANY else _listed.__wrapped__
+    # 4 and 4.0 are one key, and two codes.
+    return listed(tuple(types.items()), tuple(codes.items()), tuple(map(type, codes.values())))
+
+
+@lru_cache(maxsize=512)
+def _listed(
+    types: tuple[tuple[str, Any], ...], codes: tuple[tuple[str, Any], ...], _: tuple[type, ...]
+) -> tuple[Column, ...]:
+    typed, coded = dict(types), dict(codes)
+    names = dict.fromkeys([*typed, *coded])
+    return tuple(Column(name=name, type=string_at(typed, name), code=_code(coded, name)) for name in names)
 
 
 def _code(codes: Any, name: str) -> int | None:

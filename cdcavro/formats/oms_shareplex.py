@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 FORMAT = Format("oms_shareplex")
 OPERATIONS: Final = {"ins": "INSERT", "upd": "UPDATE", "del": "DELETE"}
 SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "ins"}
-LOCAL_TIMES: Final = ("/meta/time", "/meta/posttime")
+# The times, and the fields of a change that have them as instants.
+LOCAL_TIMES: Final = {"/meta/time": "event_time", "/meta/posttime": "system_time"}
 _PLACE: Final = re.compile(r"([0-9]{1,18})/[0-9]{1,18}", re.ASCII)
 
 
@@ -99,6 +100,11 @@ def _changed(change: Change) -> Row | None:
 
 
 def _position(meta: dict[str, Any]) -> tuple[int, ...] | None:
-    first = sequence(at(meta, "scn")) or whole_number(string_at(meta, "scn")) or whole_number(string_at(meta, "seq"))
-    place = _PLACE.fullmatch(string_at(meta, "idx") or "")
-    return first if first is None or place is None else (*first, int(place[1]))
+    """Give the numbers of the order: `scn`, the first number of `idx`, which breaks its ties, and `seq`, which breaks theirs."""
+    scn, seq = string_at(meta, "scn"), whole_number(string_at(meta, "seq"))
+    first = sequence(scn) or whole_number(scn)
+    found = _PLACE.fullmatch(string_at(meta, "idx") or "")
+    place = () if found is None else (int(found[1]),)
+    if first is None:
+        return None if seq is None else (*seq, *place)
+    return (*first, *place) if seq is None else (*first, *(place or (0,)), *seq)

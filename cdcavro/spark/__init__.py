@@ -18,6 +18,7 @@ except ModuleNotFoundError as error:
 
 from cdcavro.spark.changes import order_key, shard, to_changes
 from cdcavro.spark.columns import decode, encode
+from cdcavro.spark.registry import from_registry, to_registry
 from cdcavro.spark.rows import cdc_text
 from cdcavro.spark.session import session
 from cdcavro.spark.sql import register
@@ -28,11 +29,13 @@ __all__ = [
     "cdc_text",
     "decode",
     "encode",
+    "from_registry",
     "order_key",
     "read_versions",
     "register",
     "session",
     "shard",
     "to_changes",
+    "to_registry",
     "to_tables",
 ]

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 RESULT: Final = "changes array<binary>, unzoned int, error struct<format: string, path: string, message: string>"
-KEY: Final = "is_change int, position array<bigint>, topic string, partition bigint, offset bigint, file string, line bigint, row int"
+KEY: Final = "phase int, position array<bigint>, topic string, partition bigint, offset bigint, file string, line bigint, row int"
 _CHANGES: Final = pa.list_(pa.binary())
-_NAMES: Final = ("is_change", "position", "topic", "partition", "offset", "file", "line", "row")
+_NAMES: Final = ("phase", "position", "topic", "partition", "offset", "file", "line", "row")
 _NOWHERE: Final = ("", 0, 0, "", 0)
 _TYPES: Final = (
     *(pa.int32(), pa.list_(pa.int64()), pa.string(), pa.int64(), pa.int64(), pa.string(), pa.int64(), pa.int32()),
@@ -60,8 +60,10 @@ def to_changes(
 def order_key(col: Column | str) -> Column:
     """Give what sorts the changes of one table, of a column of payloads of `change.avsc`: a struct to order by.
 
-    As `cdcavro.order_key`. A change without numbers and without a place fails the job: its order is
-    not guessed. SQL null gives null.
+    As `cdcavro.order_key`, its first part called `phase`. A change without numbers and without a
+    place fails the job: its order is not guessed. A comparison within Spark cannot fail, so that it
+    is for you to see where some changes of a table have numbers and others do not: the `position` of
+    these is null. SQL null gives null.
     """
 
     def keys(payloads: pa.Array) -> pa.Array:
@@ -107,8 +109,9 @@ def changes_batch(texts: pa.Array, format: str, zone: tzinfo | None, places: pa.
 
 def key_fields(change: Change) -> dict[str, Any]:
     """Give the fields of a change's order key. Raises `OrderError`."""
-    is_change, position, arrival, row = order.order_key(change)
-    return dict(zip(_NAMES, (is_change, list(position), *(arrival or _NOWHERE), row), strict=True))
+    phase, position, arrival, row = order.order_key(change)
+    numbers = None if phase and change.position is None else list(position)
+    return dict(zip(_NAMES, (phase, numbers, *(arrival or _NOWHERE), row), strict=True))
 
 
 def _turned(

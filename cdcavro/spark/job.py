@@ -20,7 +20,7 @@ from pyspark.sql.avro.functions import from_avro
 from cdcavro.errors import FileError, JobError
 from cdcavro.formats import REGISTRY, get_format
 from cdcavro.lines import HEAD_BYTES, tell_format
-from cdcavro.operation import NONE, operation_paths
+from cdcavro.operation import NONE, TOMBSTONE, operation_paths, tombstone_pointers
 from cdcavro.sniff import AUTO, MIXED
 from cdcavro.spark.conversion import COLUMNS, converter
 from cdcavro.spark.files import first_line, glob_free, hidden_files, plain_path, read_head, read_lines
@@ -131,6 +131,7 @@ def _write_payloads(spark: SparkSession, converted: DataFrame, name: str, folder
     # Deflate is in the standard library of every reader; Spark's own default, snappy, is not.
     records.write.format("avro").option("avroSchema", schema).option("compression", "deflate").save(folder)
     ways = [sf.col(".".join(way)) for way in operation_paths(name)]
+    ways += [sf.when(sf.col("extras")[one] == "null", TOMBSTONE) for one in tombstone_pointers(name)]
     operation = sf.coalesce(*ways, sf.lit(NONE))
     counts = spark.read.format("avro").load(glob_free(folder)).groupBy(operation.alias("operation")).count().collect()
     return {(name, row["operation"]): row["count"] for row in counts}

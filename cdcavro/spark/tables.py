@@ -205,7 +205,14 @@ def _outline(change: Change) -> dict[str, Any] | None:
         names = {} if change.columns is not None else _names(change)
         blank = Change(op=change.op, source=change.source, key=change.key, columns=change.columns, after=names)
     digest = hashlib.sha256(blank.to_avro()).digest()
-    kept = replace(blank, position=change.position, place=change.place, row=change.row)
+    kept = replace(
+        blank,
+        position=change.position,
+        event_time=change.event_time,
+        snapshot=change.snapshot,
+        place=change.place,
+        row=change.row,
+    )
     return {"digest": digest, "at": at, "outline": kept.to_avro()}
 
 

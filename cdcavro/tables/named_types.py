@@ -26,7 +26,7 @@ def definitions(declared: Any) -> Definitions:
     found: Definitions = {}
     _collect(declared, "", found)
     if isinstance(declared, dict) and declared.get("type") in _NAMED:
-        found.pop(_full(declared["name"], declared.get("namespace", "")), None)
+        found.pop(full_name(declared["name"], declared.get("namespace", "")), None)
     return found
 
 
@@ -35,13 +35,37 @@ def settled(declared: Any, known: Mapping[str, dict[str, Any]]) -> Any:
     return _placed(declared, "", known, set())
 
 
+def pin(record: dict[str, Any]) -> None:
+    """Write out the full names of all types that a record's fields define and name, so that its own may change."""
+    space = full_name(record["name"], record.get("namespace", "")).rpartition(".")[0]
+    for one in record.get("fields", []):
+        one["type"] = _pinned(one["type"], space)
+
+
+def _pinned(declared: Any, space: str) -> Any:
+    if isinstance(declared, list):
+        return [_pinned(one, space) for one in declared]
+    if isinstance(declared, str):
+        return declared if declared in PRIMITIVES else full_name(declared, space)
+    made = dict(declared)
+    if declared.get("type") in _NAMED:
+        space = full_name(declared["name"], declared.get("namespace", space)).rpartition(".")[0]
+        made["namespace"] = space
+    for key in ("items", "values"):
+        if key in declared:
+            made[key] = _pinned(declared[key], space)
+    if declared.get("type") == "record":
+        made["fields"] = [one | {"type": _pinned(one["type"], space)} for one in declared.get("fields", [])]
+    return made
+
+
 def _collect(declared: Any, space: str, found: Definitions) -> None:
     if isinstance(declared, list):
         for one in declared:
             _collect(one, space, found)
     elif isinstance(declared, dict):
         if declared.get("type") in _NAMED:
-            full = _full(declared["name"], declared.get("namespace", space))
+            full = full_name(declared["name"], declared.get("namespace", space))
             found.setdefault(full, declared)
             space = full.rpartition(".")[0]
         for one in _inner(declared):
@@ -58,7 +82,7 @@ def _placed(declared: Any, space: str, known: Mapping[str, dict[str, Any]], done
     if isinstance(declared, list):
         return [_placed(one, space, known, done) for one in declared]
     if isinstance(declared, str):
-        full = _full(declared, space)
+        full = full_name(declared, space)
         if declared in PRIMITIVES or full not in known or full in done:
             return declared
         above, _, _ = full.rpartition(".")
@@ -66,7 +90,7 @@ def _placed(declared: Any, space: str, known: Mapping[str, dict[str, Any]], done
     if not isinstance(declared, dict):
         return declared
     if declared.get("type") in _NAMED:
-        full = _full(declared["name"], declared.get("namespace", space))
+        full = full_name(declared["name"], declared.get("namespace", space))
         if full in done:
             return full
         done.add(full)
@@ -86,5 +110,6 @@ def _with_inner(declared: dict[str, Any], space: str, known: Mapping[str, dict[s
     return made
 
 
-def _full(name: str, space: str) -> str:
+def full_name(name: str, space: str) -> str:
+    """Give the full name of a type that is named where a namespace holds (Avro 1.8.2, "Names")."""
     return name if "." in name or not space else f"{space}.{name}"

@@ -13,6 +13,7 @@ cannot say is said by the attribute `cdc`, which Avro readers ignore:
 | | `gone` | field names of columns that were dropped; they are not given again |
 | field | `column` | the true name of the column |
 | | `type`, `code` | its declared type as spelled, its java.sql.Types code |
+| | `given` | the type that the user gives for it |
 | | `since`, `until` | the first version that has it, and the last that writes it, where a new field took over |
 | | `note` | what its type does not say |
 | | `default` | what new rows get, as declared; Avro's own default is what rows older than the column have |
@@ -30,24 +31,29 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.ddl_steps import TableName
 from cdcavro.errors import SchemaError
 from cdcavro.schema import Schema, parse_schema
-from cdcavro.tables.mangling import mangle
-from cdcavro.types import ABSENT, Record
+from cdcavro.tables.fields import ATTRIBUTE as ATTRIBUTE  # noqa: PLC0414  others take it from here
+from cdcavro.tables.fields import (
+    MISSING_FIELD,
+    UNPARSED_FIELD,
+    avro_of,
+    column_fields,
+    column_name,
+    said_of,
+)
+from cdcavro.tables.named_types import definitions, full_name, pin, settled
+from cdcavro.tables.names import ROW, names_of, namespace_of, taken_apart
+from cdcavro.types import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
-    from cdcavro.change import Source
-
-ATTRIBUTE: Final = "cdc"
-UNPARSED: Final = "unparsed"
-MISSING: Final = "absent"
-ROW: Final = "Value"
 KEY: Final = "Key"
 ENVELOPE: Final = "Envelope"
+_IMAGE: Final = "before"
 SOURCE_FIELDS: Final[tuple[tuple[str, Any, str], ...]] = (
     ("format", "string", "The format that the change came in."),
     ("connector", "string", "The database type, as the source spelled it."),
-    ("version", "string", "The database version."),
+    ("db_version", "string", "The database version."),
     ("snapshot", "string", "true for a row of a full load, else false."),
     ("tenant", "string", "The tenant, on OceanBase."),
     ("db", "string", "Name of the database."),
@@ -68,9 +74,9 @@ SOURCE_FIELDS: Final[tuple[tuple[str, Any, str], ...]] = (
     ("topic", "string", "Where the message arrived: the topic,"),
     ("partition", "int", "its partition,"),
     ("offset", "long", "the offset in it;"),
-    ("file", "string", "or the file,"),
-    ("line", "long", "and its line, from 1."),
-    ("row", "int", "Which row of its message this is, from 0."),
+    ("message_file", "string", "or the file,"),
+    ("message_line", "long", "and its line, from 1."),
+    ("message_row", "int", "Which row of its message this is, from 0."),
 )
 
 
@@ -81,7 +87,7 @@ class TableColumn:
     Attributes: `name` (str), the true name; `field` (str), that of the Avro field; `avro`, the Avro
     type as a JSON value, without null; `type` (str or None) and `code` (int or None), as declared;
     `since` (int), the version it began in; `until` (int or None), the last version that writes it;
-    `note` (str or None).
+    `note` (str or None); `given` (str or None), the type that the user gives for it.
     """
 
     name: str
@@ -92,6 +98,7 @@ class TableColumn:
     since: int = 1
     until: int | None = None
     note: str | None = None
+    given: str | None = None
 
 
 @dataclass(frozen=True)
@@ -114,11 +121,10 @@ class TableSchema:
         said = said_of(self.record).get("table")
         if isinstance(said, dict):
             return TableName(said.get("database"), said.get("schema"), str(said.get("table")))
-        name = self.row.root.name if isinstance(self.row.root, Record) else ""
-        *above, last = name.split(".")
-        return TableName(above[-1] if above else None, None, last)
+        _, container, name, _ = taken_apart(self.row.root.name if isinstance(self.row.root, Record) else "")
+        return TableName(container, None, name)
 
-    @property
+    @cached_property
     def version(self) -> int:
         """The number of the version, from 1."""
         return int(said_of(self.record).get("version", 1))
@@ -146,7 +152,7 @@ class TableSchema:
             return None
         by_field = {one["name"]: one for one in self.record["fields"]}
         listed = [by_field[fields[name]] for name in self.key_names]
-        return self._schema(KEY, [*listed, _UNPARSED], "The key of a row.")
+        return self._schema(KEY, [*listed, UNPARSED_FIELD], "The key of a row.")
 
     @cached_property
     def envelope(self) -> Schema:
@@ -182,11 +188,16 @@ class TableSchema:
             "name": name,
             "namespace": self.record.get("namespace", ""),
             "doc": doc,
-            "aliases": [f"{alias.rpartition('.')[0]}.{name}" for alias in self.record.get("aliases", [])],
+            "aliases": [f"{space}.{name}" for space in self._spaces()],
             ATTRIBUTE: {key: said[key] for key in ("table", "version") if key in said},
             "fields": fields,
         }
         return as_schema({key: value for key, value in record.items() if value not in ([], "", {})})
+
+    def _spaces(self) -> list[str]:
+        """Give the namespaces that the table's records had before."""
+        spaces = [alias.rpartition(".")[0] for alias in self.record.get("aliases", [])]
+        return [one for one in dict.fromkeys(spaces) if one not in ("", self.record.get("namespace", ""))]
 
 
 def table_schema(table: TableName, fields: Sequence[dict[str, Any]], key: Sequence[str]) -> TableSchema:
@@ -197,7 +208,7 @@ def table_schema(table: TableName, fields: Sequence[dict[str, Any]], key: Sequen
         "namespace": namespace_of(table),
         "doc": "A row.",
         ATTRIBUTE: {"table": names_of(table), "version": 1, "key": list(key)},
-        "fields": [*fields, _UNPARSED, _MISSING],
+        "fields": [*fields, UNPARSED_FIELD, MISSING_FIELD],
     }
     return TableSchema(as_schema(record))
 
@@ -205,14 +216,32 @@ def table_schema(table: TableName, fields: Sequence[dict[str, Any]], key: Sequen
 def from_schema(schema: Schema) -> TableSchema:
     """Give the table whose row, or whose envelope, a schema is. Raises `SchemaError`."""
     declared = json.loads(schema.json)
-    if isinstance(schema.root, Record):
-        before = next((one for one in declared["fields"] if one["name"] == "before"), None)
-        if declared["name"] != ENVELOPE or before is None:
-            return TableSchema(schema)
-        rows = [one for one in before["type"] if isinstance(one, dict)] if isinstance(before["type"], list) else []
-        if len(rows) == 1 and rows[0].get("type") == "record":
-            return TableSchema(as_schema({"namespace": declared.get("namespace", "")} | rows[0]))
-    raise SchemaError("$", "expected a record, or an envelope whose before is one")
+    if not isinstance(schema.root, Record):
+        raise SchemaError("$", "expected a record, or an envelope whose before is one")
+    if not is_envelope(declared):
+        return TableSchema(schema)
+    row = row_of(declared)
+    if row is None:
+        raise SchemaError("$.before", "expected a record")
+    pin(declared)
+    return TableSchema(as_schema(settled(row_of(declared), definitions(declared))))
+
+
+def is_envelope(declared: dict[str, Any]) -> bool:
+    """Tell whether a record is an envelope around rows."""
+    names = {one["name"] for one in declared["fields"]}
+    return declared["name"].rpartition(".")[2] == ENVELOPE and _IMAGE in names
+
+
+def row_of(envelope: dict[str, Any]) -> dict[str, Any] | None:
+    """Give the record of the row, with its namespace, where an envelope defines it."""
+    declared = next(one["type"] for one in envelope["fields"] if one["name"] == _IMAGE)
+    branches = declared if isinstance(declared, list) else [declared]
+    rows = [one for one in branches if isinstance(one, dict) and one.get("type") == "record"]
+    if len(rows) != 1:
+        return None
+    space = full_name(envelope["name"], envelope.get("namespace", "")).rpartition(".")[0]
+    return {"namespace": space} | rows[0] if space and "namespace" not in rows[0] else rows[0]
 
 
 def as_schema(declared: dict[str, Any]) -> Schema:
@@ -229,70 +258,10 @@ def schema_text(declared: Any, *, indent: int | None = None) -> str:
     return json.dumps(declared, indent=indent).replace("'", "\\u0027")
 
 
-def column_field(
-    name: str, taken: Collection[str], avro: Any, *, since: int, fill: Any = ABSENT, said: dict[str, Any]
-) -> dict[str, Any]:
-    """Make the field of a column; `fill` is what rows have that are older than the column, null by default."""
-    attribute = {"column": name} | said | ({"since": since} if since > 1 else {})
-    return filled({"name": mangle(name, taken), ATTRIBUTE: attribute}, avro, None if fill is ABSENT else fill)
-
-
-def filled(field: dict[str, Any], avro: Any, fill: Any) -> dict[str, Any]:
-    """Give a column's field with a type, and with what rows have that are older than it."""
-    declared = ["null", avro] if fill is None else [avro, "null"]
-    return {"name": field["name"], "type": declared, "default": fill} | {
-        key: value for key, value in field.items() if key not in ("type", "default")
-    }
-
-
-def column_fields(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Give the fields of a row's record that are columns."""
-    return [one for one in record["fields"] if ATTRIBUTE in one or one["name"] not in (UNPARSED, MISSING)]
-
-
-def said_of(declared: dict[str, Any]) -> dict[str, Any]:
-    """Give what the attribute says of a record or a field."""
-    found = declared.get(ATTRIBUTE)
-    return found if isinstance(found, dict) else {}
-
-
-def avro_of(field: dict[str, Any]) -> Any:
-    """Give the Avro type of a column's field, without null."""
-    declared = field["type"]
-    if isinstance(declared, list):
-        others = [one for one in declared if one != "null"]
-        return others[0] if len(others) == 1 else others
-    return declared
-
-
-def namespace_of(table: TableName) -> str:
-    """Give the namespace of a table's records, one for each table: how many names it has tells which are missing."""
-    parts = [table.table]
-    if table.schema is not None:
-        parts = [table.database or "", table.schema, *parts]
-    elif table.database is not None:
-        parts = [table.database, *parts]
-    return ".".join(map(mangle, parts))
-
-
-def names_of(table: TableName) -> dict[str, str]:
-    """Give the true names of a table that there are."""
-    named = {"database": table.database, "schema": table.schema, "table": table.table}
-    return {name: value for name, value in named.items() if value is not None}
-
-
-def table_of(source: Source) -> TableName | None:
-    """Give the name of the table that a change is about; on OceanBase a tenant stands before the database."""
-    if source.table is None:
-        return None
-    database = source.database if source.tenant is None else f"{source.tenant}.{source.database or ''}"
-    return TableName(database, source.schema, source.table)
-
-
 def _column(field: dict[str, Any]) -> TableColumn:
     said = said_of(field)
     return TableColumn(
-        name=str(said.get("column", field["name"])),
+        name=column_name(field),
         field=field["name"],
         avro=avro_of(field),
         type=said.get("type"),
@@ -300,6 +269,7 @@ def _column(field: dict[str, Any]) -> TableColumn:
         since=said.get("since", 1),
         until=said.get("until"),
         note=said.get("note"),
+        given=said.get("given"),
     )
 
 
@@ -307,18 +277,6 @@ def _nullable(name: str, declared: Any, doc: str) -> dict[str, Any]:
     return {"name": name, "type": ["null", declared], "doc": doc, "default": None}
 
 
-_UNPARSED: Final = {
-    "name": UNPARSED,
-    "type": {"type": "map", "values": "string"},
-    "doc": "Column name to text, of values that their column's type cannot carry; the column is null then.",
-    "default": {},
-}
-_MISSING: Final = {
-    "name": MISSING,
-    "type": {"type": "array", "items": "string"},
-    "doc": "Names of the columns that the message did not have; they are null here.",
-    "default": [],
-}
 _SOURCE: Final = {
     "type": "record",
     "name": "Source",

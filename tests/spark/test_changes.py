@@ -12,8 +12,9 @@ from pyspark.sql.avro.functions import from_avro, to_avro
 
 import cdcavro
 from cdcavro import spark as cdc
-from cdcavro.change import Change, replace
+from cdcavro.change import Change, Place, replace
 from cdcavro.changes import to_changes
+from cdcavro.spark.changes import key_fields
 
 SCHEMA = cdcavro.load_schema("change").json
 
@@ -84,6 +85,22 @@ def test_a_change_that_cannot_be_ordered_fails_the_job(spark):
     frame = changes_of(spark, "oms_canal", [b'{"type":"INSERT","table":"t","data":[{"id":1}]}'])
     with pytest.raises(PythonException, match="expected a position or a place to order the change of 't' by, got none"):
         frame.select(cdc.order_key("change")).collect()
+
+
+@pytest.mark.parametrize(
+    ("change", "phase", "position"),
+    [
+        (Change(op="INSERT", position=(5, 1)), 1, [5, 1]),
+        (Change(op="INSERT", place=Place(file="a", line=3)), 1, None),
+        (Change(op="CREATE", position=(5,), snapshot=True), -1, [5]),
+        (Change(op="SNAPSHOT", place=Place(file="a", line=3)), 0, []),
+        (Change(op="SNAPSHOT", position=(5,)), 0, []),
+    ],
+)
+def test_the_key_of_a_change_without_numbers_has_none(change, phase, position):
+    """Null, not empty: who merges can see that some have numbers and some have not. No number orders a full load."""
+    fields = key_fields(change)
+    assert (fields["phase"], fields["position"]) == (phase, position)
 
 
 def test_a_number_of_shards_below_one_is_refused_at_once(spark):

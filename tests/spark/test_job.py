@@ -53,6 +53,8 @@ def test_every_shipped_message_is_written(shipped):
     assert written == count
     assert report.written["canal", "UPDATE"] == 70
     assert report.written["datahub_blob", "UPDATE_BEFOR"] == 2
+    # 27 of the shop, and the goldens with and without a schema.
+    assert report.written["debezium", "TOMBSTONE"] == 29
 
 
 @pytest.mark.parametrize("format", cdcavro.FORMATS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ from readme import blocks, is_spark
 
 
 @pytest.fixture(scope="module")
-def names(spark) -> dict:
+def names(spark, tmp_path_factory) -> dict:
     """The names that README's Python blocks define, run one behind another on the session of the tests."""
     names: dict = {}
-    for block in blocks("python"):
-        exec(compile(block, "README.md", "exec"), names)
+    with chdir(tmp_path_factory.mktemp("readme")):
+        for block in blocks("python"):
+            exec(compile(block, "README.md", "exec"), names)
     return names
 
 
@@ -31,7 +33,7 @@ def test_tables_are_shown_as_the_comments_say(names, capsys):
     """Each `show()` prints the row in the comment beside it."""
     code = "".join(block for block in blocks("python") if is_spark(block))
     said = re.findall(r"show\(.*?\) +# (\|.*\|)$", code, re.MULTILINE)
-    assert len(said) == 4
+    assert len(said) == 5
     for block in blocks("python"):
         if ".show(" in block:
             exec(compile(block, "README.md", "exec"), names)

@@ -1,0 +1,298 @@
+"""Values of primitive and fixed types: from Python to Avro and back, and as JSON.
+
+A value that its type cannot hold exactly is refused. Its JSON is: a number for int, long, float and
+double, except the texts NaN, Infinity and -Infinity; base64 for bytes; the digits of a decimal as
+text, with its scale; ISO 8601 text for dates and times, `Z` behind an instant.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+import struct
+from base64 import b64encode
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cdcavro.base64_text import bytes_of
+from cdcavro.errors import PayloadError, SchemaError, StructureError, shown
+from cdcavro.records.shapes import MAX_DIGITS, meaning
+from cdcavro.text import ExactNumber, kind
+from cdcavro.types import Fixed, Primitive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdcavro.logical import Logical
+
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_LOCAL_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  a local time has no zone
+_EPOCH_DAY: Final = _EPOCH.toordinal()
+_MICROSECOND: Final = dt.timedelta(microseconds=1)
+_DAY: Final = 86_400_000_000
+_DIGITS: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
+_SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_LONGEST_DOUBLE: Final = 1100
+_EXACT: Final = Context(prec=2 * MAX_DIGITS, traps=[Inexact, InvalidOperation])
+_SINGLE: Final = struct.Struct("<f")
+_UNITS: Final = {"millis": 1000, "micros": 1}
+
+
+class Scalar(NamedTuple):
+    """How values of a type are treated.
+
+    Attributes: `lower`, from a value to the Avro datum, of a string its UTF-8 (`StructureError`); `lift`, from a datum to
+    the value (`PayloadError`); `show`, from a value that `lower` takes to JSON; `parse`, from JSON to a
+    value (`StructureError`); None where nothing is to be done.
+    """
+
+    lower: Callable[[Any], Any]
+    lift: Callable[[Any], Any] | None = None
+    show: Callable[[Any], Any] | None = None
+    parse: Callable[[Any], Any] | None = None
+
+
+def scalar(declared: Primitive | Fixed) -> Scalar:
+    """Give the treatment of a type's values; that of a fixed without a logical type is not here."""
+    found = meaning(declared)
+    if found is None and isinstance(declared, Primitive):
+        return _PLAIN[declared.name]
+    if found is None:
+        raise SchemaError(declared.name, "a fixed has a class of its own")
+    if found.name == "decimal":
+        return _decimal(found, declared.size if isinstance(declared, Fixed) else None)
+    return _TIMES[found.name]
+
+
+def refused(expected: str, value: Any) -> StructureError:
+    """Make the error of a value of another Python type."""
+    return StructureError(expected, "None" if value is None else type(value).__name__)
+
+
+def _instance(wanted: type, expected: str) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if type(value) is not wanted:
+            raise refused(expected, value)
+        return value
+
+    return check
+
+
+def _integer(bits: int) -> Callable[[Any], Any]:
+    least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+    def check(value: Any) -> Any:
+        if type(value) is not int:
+            raise refused(f"an integer of at most {bits} bits", value)
+        if not least <= value <= most:
+            raise StructureError(f"an integer of at most {bits} bits", f"one of {value.bit_length() + 1}")
+        return value
+
+    return check
+
+
+def encoded(value: Any) -> bytes:
+    """Give a string as UTF-8. Raises `StructureError`."""
+    if type(value) is not str:
+        raise refused("a string", value)
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise StructureError("Unicode text", f"a lone surrogate at character {error.start}") from error
+
+
+def _single(value: Any) -> Any:
+    if type(value) is not float:
+        raise refused("a float of 32 bits", value)
+    if math.isfinite(value) and not _is_single(value):
+        raise StructureError("a float of 32 bits", f"{value!r}, which needs 64")
+    return value
+
+
+def _is_single(value: float) -> bool:
+    try:
+        return bool(_SINGLE.unpack(_SINGLE.pack(value))[0] == value)
+    except OverflowError:
+        return False
+
+
+def _show_float(value: float) -> Any:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _parse_float(value: Any) -> float:
+    """Read a number that a double holds: its shortest text, or its exact expansion, in any notation."""
+    if type(value) is float:
+        return value
+    if type(value) is str and value in _SPECIAL:
+        return _SPECIAL[value]
+    digits = value.text if type(value) is ExactNumber else str(value) if type(value) is int else ""
+    if not digits:
+        raise StructureError("number", kind(value))
+    made = float(digits) if len(digits) <= _LONGEST_DOUBLE else math.inf
+    if not math.isfinite(made) or Decimal(digits) not in (Decimal(repr(made)), Decimal(made)):
+        raise StructureError("a number that a double holds", shown(digits))
+    return made
+
+
+def _json(wanted: type, name: str) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if type(value) is not wanted:
+            raise StructureError(name, kind(value))
+        return value
+
+    return check
+
+
+_parse_text: Final = _json(str, "string")
+
+
+def show_base64(value: bytes) -> str:
+    """Give the JSON of bytes."""
+    return b64encode(value).decode()
+
+
+def parse_base64(value: Any) -> bytes:
+    """Read the JSON of bytes. Raises `StructureError`."""
+    made = bytes_of(_parse_text(value))
+    if made is None:
+        raise StructureError("base64", shown(value))
+    return made
+
+
+def _decimal(declared: Logical, size: int | None) -> Scalar:
+    least = 10**declared.precision
+    scale = declared.scale
+
+    def lower(value: Any) -> bytes:
+        if type(value) is not Decimal:
+            raise refused(str(declared), value)
+        unscaled = _unscaled(value, scale)
+        if unscaled is None or not -least < unscaled < least:
+            raise StructureError(str(declared), shown(value))
+        width = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
+        return unscaled.to_bytes(width if size is None else size, "big", signed=True)
+
+    def lift(raw: bytes) -> Decimal:
+        unscaled = int.from_bytes(raw, "big", signed=True)
+        if not raw or not -least < unscaled < least:
+            raise PayloadError(str(declared), f"{len(raw)} bytes that are none")
+        return Decimal(unscaled).scaleb(-scale, _EXACT)
+
+    def parse(value: Any) -> Decimal:
+        digits = _parse_text(value)
+        if len(digits) > MAX_DIGITS + 3 or not _DIGITS.fullmatch(digits):
+            raise StructureError(f"the digits of a {declared}", shown(digits))
+        return Decimal(digits)
+
+    return Scalar(lower, lift, lambda value: format(lift(lower(value)), "f"), parse)
+
+
+def _unscaled(value: Decimal, scale: int) -> int | None:
+    """Give the integer that a decimal is, times ten to the scale; None if it is none, or absurd."""
+    if not value.is_finite() or value.adjusted() > MAX_DIGITS:
+        return None
+    try:
+        shifted = value.scaleb(scale, _EXACT)
+    except (Inexact, InvalidOperation):
+        return None
+    whole = int(shifted)
+    return whole if whole == shifted else None
+
+
+def _lower_date(value: Any) -> int:
+    if type(value) is not dt.date:
+        raise refused("a date", value)
+    return value.toordinal() - _EPOCH_DAY
+
+
+def _lift_date(days: int) -> dt.date:
+    try:
+        return dt.date.fromordinal(days + _EPOCH_DAY)
+    except (ValueError, OverflowError) as error:
+        raise PayloadError("a date of the years 1 to 9999", f"day {days} of 1970") from error
+
+
+def _parse_iso(made: Callable[[str], Any], name: str, *, is_instant: bool = False) -> Callable[[Any], Any]:
+    """Read ISO text in the one form in which it is written, so that a text and its value are one to one."""
+    end = "Z" if is_instant else ""
+
+    def parse(value: Any) -> Any:
+        text = _parse_text(value)
+        try:
+            found = made(text.removesuffix(end) + ("+00:00" if is_instant else ""))
+        except ValueError:
+            found = None
+        if found is None or _iso(found) != text:
+            raise StructureError(name, shown(text))
+        return found
+
+    return parse
+
+
+def _iso(value: Any) -> str:
+    text: str = value.isoformat()
+    return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
+
+
+def _count(micros: int, unit: int, value: Any) -> int:
+    if micros % unit:
+        raise StructureError("whole milliseconds", str(value))
+    return micros // unit
+
+
+def _time(unit: int) -> Scalar:
+    def lower(value: Any) -> int:
+        if type(value) is not dt.time or value.tzinfo is not None:
+            raise refused("a time without a zone", value)
+        seconds = value.hour * 3600 + value.minute * 60 + value.second
+        return _count(seconds * 1_000_000 + value.microsecond, unit, value)
+
+    def lift(count: int) -> dt.time:
+        if not 0 <= count * unit < _DAY:
+            raise PayloadError("a time of a day", f"{count}")
+        return (_LOCAL_EPOCH + count * unit * _MICROSECOND).time()
+
+    return Scalar(lower, lift, dt.time.isoformat, _parse_iso(dt.time.fromisoformat, "a time"))
+
+
+def _timestamp(unit: int, *, is_instant: bool) -> Scalar:
+    epoch = _EPOCH if is_instant else _LOCAL_EPOCH
+    expected = "a datetime with a zone" if is_instant else "a datetime without a zone"
+
+    def lower(value: Any) -> int:
+        if type(value) is not dt.datetime or (value.utcoffset() is not None) is not is_instant:
+            raise refused(expected, value) if type(value) is not dt.datetime else StructureError(expected, str(value))
+        # A tzinfo may say that there is no offset.
+        own = value if is_instant else value.replace(tzinfo=None)
+        return _count((own - epoch) // _MICROSECOND, unit, value)
+
+    def lift(count: int) -> dt.datetime:
+        try:
+            return epoch + dt.timedelta(microseconds=count * unit)
+        except OverflowError as error:
+            raise PayloadError("an instant of the years 1 to 9999", f"{count}") from error
+
+    parse = _parse_iso(dt.datetime.fromisoformat, expected, is_instant=is_instant)
+    return Scalar(lower, lift, lambda value: _iso(lift(lower(value))), parse)
+
+
+_PLAIN: Final[dict[str, Scalar]] = {
+    "null": Scalar(_instance(type(None), "None"), parse=_json(type(None), "null")),
+    "boolean": Scalar(_instance(bool, "a bool"), parse=_json(bool, "boolean")),
+    "int": Scalar(_integer(32), parse=_json(int, "integer")),
+    "long": Scalar(_integer(64), parse=_json(int, "integer")),
+    "float": Scalar(_single, show=_show_float, parse=_parse_float),
+    "double": Scalar(_instance(float, "a float"), show=_show_float, parse=_parse_float),
+    "bytes": Scalar(_instance(bytes, "bytes"), show=show_base64, parse=parse_base64),
+    "string": Scalar(encoded, parse=_parse_text),
+}
+_TIMES: Final[dict[str, Scalar]] = (
+    {"date": Scalar(_lower_date, _lift_date, dt.date.isoformat, _parse_iso(dt.date.fromisoformat, "a date"))}
+    | {f"time-{name}": _time(unit) for name, unit in _UNITS.items()}
+    | {f"timestamp-{name}": _timestamp(unit, is_instant=True) for name, unit in _UNITS.items()}
+    | {f"local-timestamp-{name}": _timestamp(unit, is_instant=False) for name, unit in _UNITS.items()}
+)

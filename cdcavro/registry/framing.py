@@ -1,0 +1,127 @@
+"""What stands before a payload and says which schema wrote it.
+
+* Confluent's wire format: a byte 0 and the schema's id, 4 bytes, big-endian.
+* Its newer form: a byte 1 and the schema's GUID, 16 bytes. It stands in the record's header
+  `__value_schema_id` or `__key_schema_id`, and the payload is then without a prefix.
+* Avro's single-object encoding: the bytes C3 01 and the CRC-64-AVRO of the schema, 8 bytes,
+  little-endian.
+
+Source: Confluent's documentation, "Wire format"; confluent-kafka's `header_schema_id_serializer`;
+the Avro specification, "Single-object encoding".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from cdcavro.errors import PayloadError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+VALUE_HEADER: Final = "__value_schema_id"
+KEY_HEADER: Final = "__key_schema_id"
+_ID: Final = b"\x00"
+_GUID: Final = b"\x01"
+_SINGLE_OBJECT: Final = b"\xc3\x01"
+_FINGERPRINT: Final = re.compile(r"[0-9a-f]{16}\Z")
+_UNSIGNED: Final = 2**32
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaId:
+    """A schema's id in a registry, from 0 to 4294967295."""
+
+    number: int
+
+    def __post_init__(self) -> None:
+        if type(self.number) is not int or not 0 <= self.number < _UNSIGNED:
+            raise ValueError(f"an id is an integer from 0 to {_UNSIGNED - 1}")
+
+    def __str__(self) -> str:
+        return f"id {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """The CRC-64-AVRO of a schema, as `Schema.fingerprint` has it: 16 hex digits."""
+
+    hex: str
+
+    def __post_init__(self) -> None:
+        if not _FINGERPRINT.match(self.hex):
+            raise ValueError("a fingerprint is 16 hex digits in small letters")
+
+    def __str__(self) -> str:
+        return f"fingerprint {self.hex}"
+
+
+@dataclass(frozen=True, slots=True)
+class Guid:
+    """A schema's GUID, which is the same in every registry of one make."""
+
+    uuid: UUID
+
+    def __str__(self) -> str:
+        return f"GUID {self.uuid}"
+
+
+Frame = SchemaId | Fingerprint | Guid
+
+
+def frame(payload: bytes, id: Frame | int) -> bytes:
+    r"""Put what says its schema before a payload; a number is an id.
+
+    With an empty payload it makes the value of Kafka's header.
+
+    >>> frame(b"\x02", 7)
+    b'\x00\x00\x00\x00\x07\x02'
+    >>> frame(b"", Guid(UUID(int=255)))
+    b'\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff'
+    """
+    match SchemaId(id) if isinstance(id, int) else id:
+        case SchemaId(number):
+            return _ID + number.to_bytes(4, "big") + payload
+        case Guid(uuid):
+            return _GUID + uuid.bytes + payload
+        case Fingerprint(digits):
+            return _SINGLE_OBJECT + bytes.fromhex(digits) + payload
+    raise TypeError(f"a payload is framed by an id, a Guid or a Fingerprint, not by {type(id).__name__}")
+
+
+def unframe(value: bytes, *, header: bytes | None = None) -> tuple[Frame, bytes]:
+    r"""Tell what stands before a payload from the payload.
+
+    `header` is the value of Kafka's header if the record has it: then all of `value` is payload.
+    Raises `PayloadError` for bytes that start otherwise, are too few, or are too many in a header.
+
+    >>> unframe(b"\x00\x00\x00\x00\x07\x02")
+    (SchemaId(number=7), b'\x02')
+    """
+    if header is None:
+        return _told(value)
+    found, rest = _told(header)
+    if rest:
+        raise PayloadError(f"a header of {len(header) - len(rest)} bytes", f"{len(header)}")
+    return found, value
+
+
+def _told(value: bytes) -> tuple[Frame, bytes]:
+    for magic, (size, made) in _KINDS.items():
+        if value.startswith(magic):
+            end = len(magic) + size
+            if len(value) < end:
+                raise PayloadError(f"{end} bytes that tell the schema", f"{len(value)}")
+            return made(value[len(magic) : end]), value[end:]
+    start = value[: len(_SINGLE_OBJECT)].hex(" ")
+    raise PayloadError("bytes that start with 00, 01 or c3 01", start or "none")
+
+
+_KINDS: Final[dict[bytes, tuple[int, Callable[[bytes], Frame]]]] = {
+    _ID: (4, lambda raw: SchemaId(int.from_bytes(raw, "big"))),
+    _GUID: (16, lambda raw: Guid(UUID(bytes=raw))),
+    _SINGLE_OBJECT: (8, lambda raw: Fingerprint(raw.hex())),
+}

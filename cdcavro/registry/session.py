@@ -1,0 +1,127 @@
+"""HTTP within bounds: answers of a bounded size in a bounded time, a few more attempts, no redirects.
+
+confluent-kafka's client speaks through it instead of through an httpx client of its own.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx2
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+MAX_ANSWER: Final = 32 << 20
+MAX_WAIT: Final = 30.0
+ATTEMPTS: Final = 4
+_FIRST_WAIT: Final = 0.2
+_RETRIED: Final = frozenset({429, 500, 502, 503, 504})
+_REDIRECTS: Final = range(300, 400)
+
+
+class Fault(Exception):  # noqa: N818  it never leaves the package
+    """Why there is no answer, in words that hold nothing of what came."""
+
+    def __init__(self, reason: str, status: int | None = None) -> None:
+        self.reason = reason
+        self.status = status
+        super().__init__(reason, status)
+
+
+class Session:
+    """What confluent-kafka's client needs of httpx: `request` and `close`.
+
+    Made from a TLS context, user and password or None, and the seconds that one attempt may take;
+    `wait` is how it sleeps.
+    """
+
+    def __init__(
+        self,
+        verify: ssl.SSLContext,
+        auth: tuple[str, str] | None,
+        timeout: float,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._timeout, self._wait = timeout, wait
+        headers = {"Accept-Encoding": "identity"}
+        self._client = httpx2.Client(verify=verify, auth=auth, timeout=timeout, headers=headers, follow_redirects=False)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def request(self, method: str, url: str, *, headers: Any, content: Any, params: Any) -> httpx2.Response:
+        """Send a request, again where that helps, and give the whole answer. Raises `Fault`."""
+        for attempt in range(1, ATTEMPTS + 1):
+            # The request is made anew: a connection that broke may have read of it.
+            request = self._client.build_request(method, url, headers=headers, content=content, params=params)
+            fault, answer = self._attempt(request)
+            is_last = attempt == ATTEMPTS
+            if answer is not None and (answer.status_code not in _RETRIED or is_last):
+                return answer
+            if fault is not None and (is_last or not fault[1]):
+                raise Fault(fault[0])
+            seconds = _pause(attempt, answer)
+            if seconds > MAX_WAIT and answer is not None:
+                return answer
+            self._wait(seconds)
+        raise AssertionError("the last attempt ends the loop")
+
+    def _attempt(self, request: httpx2.Request) -> tuple[tuple[str, bool] | None, httpx2.Response | None]:
+        """Give the answer, or why there is none and whether another attempt may help."""
+        until = time.monotonic() + self._timeout
+        late = f"no whole answer within {self._timeout:g} seconds", False
+        try:
+            return None, self._whole(request, until)
+        except httpx2.TimeoutException:
+            return late, None
+        except httpx2.ConnectError as error:
+            return (f"it cannot be reached: {_brief(error)}", True), None
+        except httpx2.TransportError:
+            return ("the connection broke, or the answer is not whole", True), None
+        except httpx2.InvalidURL:
+            return ("the address is none", False), None
+
+    def _whole(self, request: httpx2.Request, until: float) -> httpx2.Response:
+        answer = self._client.send(request, stream=True)
+        try:
+            if answer.status_code in _REDIRECTS:
+                raise Fault("the server points elsewhere; redirects are not followed", answer.status_code)
+            if answer.headers.get("Content-Encoding", "identity") != "identity":
+                raise Fault("the answer is compressed, which was not asked for", answer.status_code)
+            return httpx2.Response(answer.status_code, headers=answer.headers, content=self._body(answer, until))
+        finally:
+            answer.close()
+
+    def _body(self, answer: httpx2.Response, until: float) -> bytes:
+        parts, size = [], 0
+        for part in answer.iter_raw():
+            size += len(part)
+            if size > MAX_ANSWER:
+                raise Fault(f"the answer has more than {MAX_ANSWER >> 20} MiB", answer.status_code)
+            if time.monotonic() > until:
+                raise Fault(f"no whole answer within {self._timeout:g} seconds")
+            parts.append(part)
+        return b"".join(parts)
+
+
+def _pause(attempt: int, answer: httpx2.Response | None) -> float:
+    """Give the seconds before the next attempt: those that the server asks for, or else more each time."""
+    asked = "" if answer is None else answer.headers.get("Retry-After", "")
+    if asked.isascii() and asked.isdigit():
+        return float(asked[:9])
+    return float(_FIRST_WAIT * 2 ** (attempt - 1) * random.uniform(0.5, 1))  # noqa: S311  no secret
+
+
+def _brief(error: Exception) -> str:
+    """Name the system's reason, which holds neither the address nor a header."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return "no connection"

@@ -1,0 +1,93 @@
+"""How long generated records take: microseconds per message for each kind and method.
+
+    python tests/benchmarks/records.py
+
+A message of OMS Canal, and a row change of a table with 18 columns beside its envelope; the best of
+several rounds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from importlib.util import find_spec
+from timeit import repeat
+from typing import TYPE_CHECKING, Any
+
+import cdcavro
+from cdcavro.codegen import KINDS, NamedSchema, generate
+from cdcavro.formats import get_format
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cdcavro.schema import Schema
+
+MESSAGE = (
+    b'{"database":"shop","table":"orders","pkNames":["id"],"isDdl":false,"type":"UPDATE","es":1669600000000,'
+    b'"ts":1669600000123,"sql":"","sqlType":{"id":-5,"amount":3,"note":12,"created":93},"mysqlType":{"id":"bigint",'
+    b'"amount":"decimal(10,2)","note":"varchar(100)","created":"datetime"},"data":[{"id":1234567,"amount":1.20,'
+    b'"note":"some text in it","created":"2024-02-29 12:00:00"}],"old":[{"amount":0.99}]}'
+)
+ROUNDS, TIMES = 5, 2000
+
+
+def classes(schema: Schema, name: str) -> Iterator[tuple[str, Any]]:
+    """Give the class of the outermost record, of each kind whose library is there."""
+    for kind in KINDS[:-1]:
+        if kind == "dataclass" or find_spec(kind) is not None:
+            module = types.ModuleType(f"{name}_{kind}")
+            sys.modules[module.__name__] = module
+            exec(generate([NamedSchema(name, schema)], kind), vars(module))
+            yield kind, module.CODEC._listed[-1]
+
+
+def best(call: Callable[[], Any]) -> float:
+    """Give the microseconds of a call."""
+    return min(repeat(call, number=TIMES, repeat=ROUNDS)) / TIMES * 1e6
+
+
+def typed() -> tuple[Schema, bytes]:
+    """Give the envelope of a table and the payload of a change of its rows."""
+    tables = cdcavro.Tables()
+    columns = {
+        f"c{i}": kind for i, kind in enumerate(["bigint", "decimal(10,2)", "varchar(20)", "datetime", "date"] * 3)
+    }
+    values = dict(zip(columns, ["5", "1.20", "text", "2024-02-29 12:00:00", "2024-02-29"] * 3, strict=True))
+    message = {
+        "type": "INSERT",
+        "database": "s",
+        "table": "t",
+        "id": 1,
+        "es": 1,
+        "mysqlType": columns,
+        "data": [values],
+    }
+    (change,) = cdcavro.to_changes(json.dumps(message), "canal")
+    (made,) = tables.add(change)
+    return made.schema.envelope, made.payload
+
+
+def main() -> None:
+    """Print a table."""
+    print(f"{'':32}{'from_avro':>10}{'to_avro':>10}{'from_json':>10}{'to_json':>10}")
+    schema, payload = typed()
+    for label, one, raw in (
+        ("oms_canal", cdcavro.load_schema("oms_canal"), cdcavro.encode(MESSAGE, "oms_canal")),
+        ("table", schema, payload),
+    ):
+        for kind, cls in classes(one, label):
+            made = cls.from_avro(raw)
+            assert made.to_avro() == raw
+            text = made.to_json()
+            calls = (lambda: cls.from_avro(raw), made.to_avro, lambda: cls.from_json(text), made.to_json)  # noqa: B023
+            print(f"{f'{label}, {len(raw)} bytes, {kind}':32}" + "".join(f"{best(call):10.1f}" for call in calls))
+    own = get_format("oms_canal")
+    raw = own.encode(MESSAGE)
+    print(f"{'cdcavro read, encode, decode':32}{best(lambda: own.read(raw)):10.1f}{'':10}", end="")
+    print(f"{best(lambda: own.encode(MESSAGE)):10.1f}{best(lambda: own.decode(raw)):10.1f}")
+
+
+if __name__ == "__main__":
+    main()

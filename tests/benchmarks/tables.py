@@ -1,0 +1,211 @@
+"""How long typed changes and typed payloads take, as a ratio to the same written by hand with json + fastavro.
+
+    python tests/benchmarks/tables.py
+
+The baseline is what one would write for one known table: `json.loads`, the values turned column by
+column into what fastavro takes (Decimal, datetime), and `fastavro.schemaless_writer` with the same
+envelope. It checks nothing. Each figure is the median of rounds in which the two sides take turns.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import statistics
+import time
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+
+import cdcavro
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROUNDS = 15
+# Columns: the declared type, and the text of a value, in which {i} is the number of the message.
+COLUMNS = {
+    "id": ("bigint", "10000{i}"),
+    "customer": ("int", "{i}"),
+    "quantity": ("smallint", "{i}"),
+    "amount": ("decimal(12,2)", "{i}.10"),
+    "tax": ("decimal(12,4)", "{i}.1234"),
+    "price": ("double", "{i}.5"),
+    "status": ("varchar(20)", "paid"),
+    "remark": ("text", "a remark of some length, as they are"),
+    "city": ("varchar(50)", "北京"),
+    "street": ("varchar(100)", "Example Street {i}"),
+    "born": ("date", "1990-01-{i}"),
+    "made": ("datetime", "2024-02-29 12:00:{i}"),
+    "sent": ("datetime(3)", "2024-02-29 12:00:{i}.123"),
+    "paid": ("timestamp", "2024-02-29 12:00:{i}"),
+    "flag": ("tinyint(1)", "1"),
+    "nothing": ("varchar(20)", None),
+}
+TYPES = {name: type for name, (type, _) in COLUMNS.items()}
+
+
+def messages(count: int, columns: int) -> list[bytes]:
+    """Give updates as Canal sends them, with so many columns."""
+    found = []
+    names = [(f"{name}_{k}" if k else name, name) for k in range(columns // len(COLUMNS) + 1) for name in COLUMNS]
+    names = names[:columns]
+    for i in range(count):
+        row = {name: text and text.format(i=10 + i % 18) for name, text in ((n, COLUMNS[kind][1]) for n, kind in names)}
+        message = {
+            "data": [row],
+            "database": "shop",
+            "es": 1700000000000 + i,
+            "gtid": "",
+            "id": i,
+            "isDdl": False,
+            "mysqlType": {name: TYPES[kind] for name, kind in names},
+            "old": [{"quantity": "1"}],
+            "pkNames": ["id"],
+            "sql": "",
+            "sqlType": {name: 12 for name, _ in names},
+            "table": "orders",
+            "ts": 1700000001000 + i,
+            "type": "UPDATE",
+        }
+        found.append(json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode())
+    return found
+
+
+class ByHand:
+    """json + fastavro for this one table."""
+
+    def __init__(self, schema: Any, columns: dict[str, str]) -> None:
+        self._schema = fastavro.parse_schema(json.loads(schema.json))
+        self._change = fastavro.parse_schema(json.loads(cdcavro.load_schema("change").json))
+        self._turn = {name: _TURN[type.split("(")[0]] for name, type in columns.items()}
+
+    def change(self, text: bytes) -> dict[str, Any]:
+        """Turn text into a dict of typed values."""
+        message = json.loads(text)
+        (row,), (old,) = message["data"], message["old"]
+        after = {name: None if value is None else self._turn[name](value) for name, value in row.items()}
+        before = after | {name: None if value is None else self._turn[name](value) for name, value in old.items()}
+        return {
+            "before": before,
+            "after": after,
+            "source": {"db": message["database"], "table": message["table"], "ts_ms": message["es"]},
+            "op": "u",
+            "ts_ms": message["ts"],
+        }
+
+    def change_payload(self, text: bytes) -> bytes:
+        """Turn text into a payload of `change.avsc`, with values as numbers and texts."""
+        message = json.loads(text)
+        (row,), (old,) = message["data"], message["old"]
+        types = message["mysqlType"]
+        after = {name: _NUMBERS.get(types[name], str)(value) if value else value for name, value in row.items()}
+        change = {
+            "op": message["type"],
+            "operation": message["type"],
+            "source": {"format": "canal", "database": message["database"], "table": message["table"]},
+            "key": message["pkNames"],
+            "columns": [{"name": name, "type": type, "code": message["sqlType"][name]} for name, type in types.items()],
+            "before": after | old,
+            "after": after,
+            "changed": list(old),
+            "position": [message["es"], message["id"]],
+            "row": 0,
+            "rows": 1,
+            "event_time": message["es"] * 1000,
+            "system_time": message["ts"] * 1000,
+            "extras": {},
+        }
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, self._change, change)
+        return out.getvalue()
+
+    def payload(self, text: bytes) -> bytes:
+        """Turn text into a payload of the envelope."""
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, self._schema, self.change(text))
+        return out.getvalue()
+
+
+_TURN: dict[str, Callable[[str], Any]] = {
+    "bigint": int,
+    "int": int,
+    "smallint": int,
+    "tinyint": int,
+    "decimal": Decimal,
+    "double": float,
+    "varchar": str,
+    "text": str,
+    "date": date.fromisoformat,
+    "datetime": datetime.fromisoformat,
+    "timestamp": lambda text: datetime.fromisoformat(text).replace(tzinfo=UTC),
+}
+
+_NUMBERS: dict[str, Callable[[str], Any]] = {
+    "bigint": int,
+    "int": int,
+    "smallint": int,
+    "tinyint(1)": int,
+    "double": float,
+}
+
+
+def timed(function: Callable[[bytes], Any], given: list[bytes]) -> float:
+    """Give the microseconds per call."""
+    start = time.perf_counter()
+    for one in given:
+        function(one)
+    return (time.perf_counter() - start) / len(given) * 1e6
+
+
+def paired(ours: Callable[[], float], theirs: Callable[[], float]) -> tuple[float, float]:
+    """Let two measurements take turns and give the median of each."""
+    rounds = [(ours(), theirs()) for _ in range(ROUNDS)]
+    return statistics.median(one for one, _ in rounds), statistics.median(other for _, other in rounds)
+
+
+class Ours:
+    """cdcavro, from text to changes and to payloads of their table."""
+
+    def __init__(self) -> None:
+        self.tables = cdcavro.Tables(zone=UTC)
+
+    def change(self, text: bytes) -> list[bytes]:
+        """Turn text into payloads of `change.avsc`."""
+        return [one.to_avro() for one in cdcavro.to_changes(text, "canal", zone=UTC)]
+
+    def payload(self, text: bytes) -> list[bytes]:
+        """Turn text into payloads of the envelope."""
+        changes = cdcavro.to_changes(text, "canal", zone=UTC, members=False)
+        return [one.payload for change in changes for one in self.tables.add(change)]
+
+
+def rows(columns: int) -> list[str]:
+    """Measure messages of so many columns and give their rows of the table."""
+    texts, ours = messages(100, columns), Ours()
+    ours.payload(texts[0])
+    schema = ours.tables.tables[0].schema
+    hand = ByHand(schema.envelope, {one.name: one.type or "" for one in schema.columns})
+    size = sum(map(len, texts)) // len(texts)
+    found = []
+    for step, mine, theirs in (
+        ("text to changes", ours.change, hand.change_payload),
+        ("text to payloads", ours.payload, hand.payload),
+    ):
+        one, other = paired(partial(timed, mine, texts), partial(timed, theirs, texts))
+        found.append(f"{columns:>7}{size:>7}  {step:20}{one:>8.1f}{other:>9.1f}{other / one:>7.2f}")
+    return found
+
+
+def main() -> None:
+    """Print the table."""
+    print(f"{'columns':>7}{'bytes':>7}  {'step':20}{'µs':>8}{'by hand':>9}{'ratio':>7}")
+    for columns in (8, 16, 64):
+        print("\n".join(rows(columns)))
+
+
+if __name__ == "__main__":
+    main()
