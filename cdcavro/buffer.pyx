@@ -109,22 +109,34 @@ cdef extern from *:
         return out;
     }
 
+    /* The end of a row of digits; eight at once while there are eight before the end. */
+    static const unsigned char *cdcavro_skip_digits(const unsigned char *at, const unsigned char *end) {
+        uint64_t eight;
+        for (; end - at >= 8; at += 8) {
+            memcpy(&eight, at, 8);
+            if ((eight & CDCAVRO_ALL(0xF0)) != CDCAVRO_ALL('0')) break;
+            if (((eight + CDCAVRO_ALL(6)) & CDCAVRO_ALL(0xF0)) != CDCAVRO_ALL('0')) break;
+        }
+        while (*at >= '0' && *at <= '9') at++;
+        return at;
+    }
+
     /* RFC 8259, section 6; a 0 stands behind the text. */
     static int cdcavro_is_number(const unsigned char *at, ptrdiff_t size) {
         const unsigned char *end = at + size;
         at += *at == '-';
         if (*at == '0') at++;
-        else if (*at >= '1' && *at <= '9') while (*at >= '0' && *at <= '9') at++;
+        else if (*at >= '1' && *at <= '9') at = cdcavro_skip_digits(at, end);
         else return 0;
         if (*at == '.') {
             if (*++at < '0' || *at > '9') return 0;
-            while (*at >= '0' && *at <= '9') at++;
+            at = cdcavro_skip_digits(at, end);
         }
         if ((*at | 32) == 'e') {
             at++;
             at += *at == '-' || *at == '+';
             if (*at < '0' || *at > '9') return 0;
-            while (*at >= '0' && *at <= '9') at++;
+            at = cdcavro_skip_digits(at, end);
         }
         return at == end;
     }

@@ -45,7 +45,7 @@ def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str
         _check_place(pointer, value, known)
     for pointer, value in extras.items():
         parent, token = _parent(record, pointer)
-        if isinstance(parent, list):
+        if type(parent) is list:
             parent[_index(parent, token, pointer)] = _parsed(value, pointer)
         elif value == "":
             parent.pop(unescape(token), None)
@@ -54,7 +54,7 @@ def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str
 
 
 def _check(pointer: str, extras: Mapping[str, str]) -> None:
-    if not pointer.startswith("/"):
+    if pointer[:1] != "/":
         raise PayloadError("a JSON pointer in extras", shown(pointer))
     if pointer.count("/") > text.MAX_DEPTH:
         raise PayloadError(f"at most {text.MAX_DEPTH} levels in extras", "more", pointer=pointer)
@@ -73,7 +73,7 @@ def _check_place(pointer: str, value: str, places: Mapping[str, Place]) -> None:
     place = places.get(pointer)
     if place is None:
         return
-    bare = value.strip(" \t\r\n")
+    bare = value.strip(" \t\r\n") if value not in ("", "null") else value
     if value == "" or bare == "null":
         if place.is_required:
             raise PayloadError("a required member", bare or "none", pointer=pointer)
@@ -85,17 +85,18 @@ def _check_place(pointer: str, value: str, places: Mapping[str, Place]) -> None:
 
 def _parent(record: dict[str, Any], pointer: str) -> tuple[Any, str]:
     place: Any = record
-    _, *tokens = pointer.split("/")
-    for token in tokens[:-1]:
-        if isinstance(place, list):
+    tokens = pointer.split("/")
+    last = tokens.pop()
+    for token in tokens[1:]:
+        if type(place) is dict:
+            place = place.get(unescape(token) if "~" in token else token)
+        elif type(place) is list:
             place = place[_index(place, token, pointer)]
-        elif isinstance(place, dict):
-            place = place.get(unescape(token))
         else:
             break
-    if not isinstance(place, (dict, list)):
+    if type(place) is not dict and type(place) is not list:
         raise PayloadError("a parent in the record for a pointer in extras", "none", pointer=pointer)
-    return place, tokens[-1]
+    return place, last
 
 
 def _index(items: list[Any], token: str, pointer: str) -> int:

@@ -4,7 +4,9 @@ from cdcavro.buffer cimport Buffer
 from cdcavro.source cimport Source
 
 cdef object UNSET
+cdef bint COMPILED
 cdef double _MAX_DOUBLE
+cdef int _STREAK
 cdef int _ARRAY
 cdef int _ARRAY_END
 cdef int _OBJECT
@@ -136,7 +138,7 @@ cdef class RecordReader(Reader):
 cdef class MessageReader:
     cdef RecordReader _record
     cdef object _members
-    cdef bint _had_extras
+    cdef int _extras
 
     @cython.locals(record=dict)
     cpdef dict read(self, Payload payload)

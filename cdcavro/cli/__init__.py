@@ -11,42 +11,35 @@ from typing import Final
 import click
 
 from cdcavro.buffer import COMPILED
-from cdcavro.cli.compatibility import diff
-from cdcavro.cli.containers import decode, encode
-from cdcavro.cli.generate import generate
-from cdcavro.cli.group import Commands, example
-from cdcavro.cli.job import run
-from cdcavro.cli.messages import sniff, validate
-from cdcavro.cli.registry import check, fetch, publish, subjects
-from cdcavro.cli.schemas import formats, schema
-from cdcavro.cli.transcoding import transcode
-from cdcavro.cli.typed import evolve, tables
+from cdcavro.cli.group import Commands, Homes, example
 
 __all__ = ["main"]
 
-COMMANDS: Final = (
-    run,
-    formats,
-    sniff,
-    validate,
-    encode,
-    decode,
-    transcode,
-    tables,
-    evolve,
-    diff,
-    generate,
-    schema,
-    publish,
-    check,
-    subjects,
-    fetch,
-)
+# Where each command is defined, under its own name; it is imported when it is run or asked for.
+COMMANDS: Final = {
+    "run": "cdcavro.cli.job",
+    "formats": "cdcavro.cli.schemas",
+    "sniff": "cdcavro.cli.messages",
+    "validate": "cdcavro.cli.messages",
+    "encode": "cdcavro.cli.containers",
+    "decode": "cdcavro.cli.containers",
+    "transcode": "cdcavro.cli.transcoding",
+    "tables": "cdcavro.cli.typed",
+    "evolve": "cdcavro.cli.typed",
+    "diff": "cdcavro.cli.compatibility",
+    "generate": "cdcavro.cli.generate",
+    "schema": "cdcavro.cli.schemas",
+    "publish": "cdcavro.cli.registry",
+    "check": "cdcavro.cli.registry",
+    "subjects": "cdcavro.cli.registry",
+    "fetch": "cdcavro.cli.registry",
+}
 _BUILD: Final = "compiled" if COMPILED else "pure Python: not compiled when it was installed"
 
 
 @click.group(
     cls=Commands,
+    commands=Homes(COMMANDS),
     epilog=example("cdcavro encode changes.jsonl --out changes.avro"),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -56,7 +49,3 @@ def main() -> None:
 
     Messages are JSON lines, plain or gzip; `-` is standard input or output.
     """
-
-
-for _command in COMMANDS:
-    main.add_command(_command)

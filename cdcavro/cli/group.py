@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import UserDict
+from importlib import import_module
 from typing import Any, Final
 
 import click
@@ -25,6 +27,17 @@ class Fault(click.ClickException):
     """A file or set-up that cannot be used."""
 
     exit_code = UNUSABLE
+
+
+class Homes(UserDict[str, Any]):
+    """Commands by their names, each imported from its module when it is first asked for."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        home = self.data[name]
+        if isinstance(home, str):
+            home = self.data[name] = getattr(import_module(home), name)
+        command: click.Command = home
+        return command
 
 
 class Commands(click.Group):

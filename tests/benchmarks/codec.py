@@ -6,6 +6,8 @@ The baseline is what one would write by hand: `orjson.loads` + `fastavro.schemal
 `fastavro.schemaless_reader` + `orjson.dumps`, with the same schema. It is not exact (it rounds
 numbers and drops members), so that it does less work. Each figure is the median of rounds in which
 the two sides take turns; the ratio is that of the two medians, above 1 where cdcavro is faster.
+
+A second table shows how cost grows: what ten times as much takes, in times of what one takes.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import json
 import statistics
 import time
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +26,7 @@ import orjson
 
 import cdcavro
 from cdcavro.attributes import field_rule
+from cdcavro.buffer import COMPILED
 from cdcavro.formats import get_format
 from cdcavro.types import Record, Type, Union
 
@@ -85,14 +89,14 @@ def _rests(declared: Type, place: tuple[str, ...]) -> Any:
             yield from _rests(one.type, (*place, one.name))
 
 
-def timed(function: Callable[[bytes], Any], given: list[bytes]) -> float:
+def timed(function: Callable[[bytes], Any], given: list[bytes], calls: int = MESSAGES * 5) -> float:
     """Give the microseconds per call."""
-    repeats = max(1, MESSAGES * 5 // len(given))
-    start = time.perf_counter()
+    repeats = max(1, calls // len(given))
+    start = time.process_time()
     for _ in range(repeats):
         for one in given:
             function(one)
-    return (time.perf_counter() - start) / repeats / len(given) * 1e6
+    return (time.process_time() - start) / repeats / len(given) * 1e6
 
 
 def paired(ours: Callable[[], float], theirs: Callable[[], float]) -> tuple[float, float]:
@@ -111,11 +115,48 @@ def row(name: str) -> str:
     return f"{name:32}{size:>7}{up:>11.1f}{up_base / up:>7.1f}{down:>11.1f}{down_base / down:>7.1f}"
 
 
+def growth(name: str, made: Callable[[int], bytes]) -> str:
+    """Measure messages ten, a hundred and a thousand times as large as one and give their row of the table."""
+    format = get_format("oms_canal")
+    cells = []
+    for verb in ("encode", "decode"):
+        texts = [made(size) for size in (50, 500, 5_000, 50_000)]
+        given = [[text if verb == "encode" else format.encode(text)] for text in texts]
+        function = getattr(format, verb)
+        rounds = [[timed(function, one, 5) for one in given] for _ in range(ROUNDS)]
+        times = [statistics.median(column) for column in zip(*rounds, strict=True)]
+        cells += [f"{times[-1]:>13.0f}", *(f"{after / before:>7.1f}" for before, after in pairwise(times))]
+    return f"{name:20}{''.join(cells)}"
+
+
+def _columns(count: int) -> bytes:
+    return b'{"type":"INSERT","data":[{%s}]}' % b",".join(b'"c%d":%d' % (i, i) for i in range(count))
+
+
+def _rows(count: int) -> bytes:
+    return b'{"type":"INSERT","data":[%s]}' % b",".join([b'{"c":"x"}'] * count)
+
+
+GROWTH = {
+    "columns": _columns,
+    "rows": _rows,
+    "characters": lambda count: b'{"type":"INSERT","data":[{"c":"%s"}]}' % (b"x" * count),
+    "digits": lambda count: b'{"type":"INSERT","data":[{"c":%s}]}' % (b"7" * count),
+    "digits of a fraction": lambda count: b'{"type":"INSERT","data":[{"c":0.%s}]}' % (b"7" * count),
+    "escaped characters": lambda count: b'{"type":"INSERT","data":[{"c":"%s"}]}' % (b"\\n" * count),
+    "unknown members": lambda count: b'{"type":"INSERT",%s}' % b",".join(b'"x%d":1' % i for i in range(count)),
+}
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
+    print(f"cdcavro, {'compiled' if COMPILED else 'pure Python'}")
     print(f"{'format':32}{'bytes':>7}{'encode µs':>11}{'ratio':>7}{'decode µs':>11}{'ratio':>7}")
     for name in cdcavro.FORMATS:
         print(row(name))
+    print(f"\n{'50,000 of':20}{'encode µs':>13}{'for ten times as many':>22}{'decode µs':>13}{'':22}")
+    for name, made in GROWTH.items():
+        print(growth(name, made))
 
 
 if __name__ == "__main__":
