@@ -21,6 +21,8 @@ import cdcavro
 from cdcavro import binary, buffer, text
 from cdcavro.formats import REGISTRY
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(cdcavro.__file__).parent
 DECLARED = sorted(path.stem for path in (Path(__file__).parents[1] / "cdcavro").glob("*.pxd"))
 compiled = pytest.mark.skipif(not buffer.COMPILED, reason="the sources run as they are")

@@ -566,6 +566,7 @@ def test_a_version_that_nothing_was_written_in_takes_the_columns_as_they_are_sta
     assert steps[-1] == "column 'd' is date; what it is in older rows is not known"
 
 
+@pytest.mark.slow
 def test_thousands_of_columns_evolve_in_a_time_that_grows_with_them():
     """One new, one gone, one moved: no list is looked through for each."""
     listed = [Column(name=f"c{i}", type="int") for i in range(2_000)]

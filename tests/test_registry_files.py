@@ -21,6 +21,7 @@ from cdcavro.registry.files import FileRegistry
 from cdcavro.registry.registry import Registry
 
 
+@pytest.mark.slow
 def test_two_programs_publish_at_once_and_nothing_is_lost(tmp_path):
     """Each id and each version is given once; more of them in tests/services."""
     publish_at_once(tmp_path / "s", 20)
@@ -257,6 +258,7 @@ def test_what_cannot_be_written_is_an_error_of_the_registry(tmp_path):
         registry.connect(f"file:{tmp_path / 's'}").publish('"int"', "s")
 
 
+@pytest.mark.slow
 def test_many_versions_cost_no_more_than_a_few(tmp_path, monkeypatch):
     """To fetch and to publish, a few files are opened, however many there are."""
     many(tmp_path, 1_000)

@@ -88,6 +88,7 @@ def test_references_that_lead_back_are_refused():
     assert error_of(whole, a, entries(a=a, b=b)) == "schema references: 'b' leads back to itself"
 
 
+@pytest.mark.slow
 def test_references_are_bounded():
     """In a row, in number, and in what they make of a short text."""
 

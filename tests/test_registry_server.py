@@ -24,6 +24,8 @@ from roundtrip import error_of
 import cdcavro
 from cdcavro import registry
 
+pytestmark = pytest.mark.slow
+
 CANARY = "c4n@ry pa:ss/wörd"
 AUTH = ("u$er", CANARY)
 _USERINFO = base64.b64encode(":".join(AUTH).encode()).decode()

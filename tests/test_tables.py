@@ -563,6 +563,7 @@ SCRIPT = (
 
 
 @given(st.integers(0, 2**63), st.sampled_from(["stated", "bare", "mixed"]), st.booleans())
+@pytest.mark.slow
 def test_every_change_is_found_again_where_it_was_added(seed, kind, is_placed):
     """In any order, when all was learned, and after a journey to another process."""
     rng = random.Random(seed)

@@ -293,6 +293,7 @@ def test_alias_without_a_namespace_is_of_the_types_own():
 # Bounds
 
 
+@pytest.mark.slow
 def test_many_problems_are_listed_up_to_a_bound():
     """The last line says that there are more."""
     writer, reader = (record(*(field(f"f{i}", kind) for i in range(3000))) for kind in ("long", "int"))
@@ -332,6 +333,7 @@ def test_long_names_are_cut():
 # What fastavro does
 
 
+@pytest.mark.slow
 def test_fastavro_does_what_the_verdict_says():
     """On pairs that differ in up to three places, and with it every difference that is known."""
     known: Counter[str | None] = Counter()
