@@ -13,6 +13,7 @@ import subprocess
 import sys
 from enum import StrEnum
 from importlib.util import find_spec
+from typing import get_args
 
 import fastavro
 import pytest
@@ -212,6 +213,7 @@ def test_a_name_for_a_type_is_never_that_of_a_field(kind):
     declared = record(field("RA", default=1), field("_RA2", default=2), field("a", branches), field("b", branches))
     cls = root(module(declared, kind))
     assert cls.from_avro(cls(a="x", b=None).to_avro()) == cls(RA=1, RA2=2, a="x", b=None)
+    assert str in get_args(cls.__annotations__["a"])
 
 
 def test_names_that_are_right_stay():
