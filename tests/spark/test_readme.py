@@ -33,7 +33,7 @@ def test_tables_are_shown_as_the_comments_say(names, capsys):
     """Each `show()` prints the row in the comment beside it."""
     code = "".join(block for block in blocks("python") if is_spark(block))
     said = re.findall(r"show\(.*?\) +# (\|.*\|)$", code, re.MULTILINE)
-    assert len(said) == 5
+    assert len(said) == 6
     for block in blocks("python"):
         if ".show(" in block:
             exec(compile(block, "README.md", "exec"), names)
