@@ -356,7 +356,7 @@ def test_a_command_says_no_secret_either(serve, tmp_path):
 )  # fmt: skip
 def test_an_address_that_is_none_is_not_shown(url):
     """A secret may stand anywhere in it."""
-    with pytest.raises(cdcavro.RegistryError) as caught:
+    with pytest.raises(cdcavro.RegistryError, match="expected an address") as caught:
         registry.connect(url).subjects()
     assert [one for one in SECRETS if one in "".join(_all_of(caught.value))] == []
 
