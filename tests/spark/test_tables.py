@@ -162,7 +162,7 @@ def test_all_versions_read_in_one_expression_give_the_values_that_fastavro_reads
 
 def _place(one: Moved) -> tuple[int, int, str]:
     """Tell a change from all others: a changed key is a delete and an insert of one message."""
-    return one.source["line"], one.source["row"], one.op
+    return one.source["message_line"], one.source["message_row"], one.op
 
 
 def _moved(row: dict[str, Any], table: Table) -> Moved:
