@@ -43,7 +43,7 @@ from cdcavro.transcoding import Transcoded, transcode
 from cdcavro.verdict import Verdict, verdict
 
 if _TYPE_CHECKING:
-    from cdcavro.tables.evolution import evolve
+    from cdcavro.tables.evolution import evolve, table_schema_of
     from cdcavro.tables.schema import TableSchema
     from cdcavro.tables.stream import Tables
 
@@ -82,6 +82,7 @@ __all__ = [
     "parse_schema",
     "shard",
     "sniff",
+    "table_schema_of",
     "to_changes",
     "transcode",
     "verdict",
@@ -92,6 +93,7 @@ _LATER = {
     "TableSchema": "cdcavro.tables.schema",
     "Tables": "cdcavro.tables.stream",
     "evolve": "cdcavro.tables.evolution",
+    "table_schema_of": "cdcavro.tables.evolution",
 }
 
 

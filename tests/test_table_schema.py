@@ -8,6 +8,7 @@ import pickle
 import pytest
 from typed import table
 
+import cdcavro
 from cdcavro.change import Column, Source
 from cdcavro.columns.given import GivenTypes
 from cdcavro.ddl_steps import TableName
@@ -244,3 +245,19 @@ def test_a_table_of_many_columns_costs_what_they_are():
     schema = created(TableName(None, None, "t"), [Column(name=one, type="int") for one in listed])
     assert isinstance(schema, TableSchema)
     assert len({one["name"].lower() for one in schema.record["fields"]}) == 10_002
+
+
+def test_a_schema_is_made_of_one_change():
+    """Of the columns and the key that it states; of its rows' names where it states none; not of a heartbeat."""
+    text = '{"type":"UPDATE","database":"s","table":"t","pkNames":["id"],"mysqlType":{"id":"int","a":"date"},"data":[{"id":1}]}'
+    made = cdcavro.table_schema_of(cdcavro.to_changes(text, "oms_canal")[0])
+    assert [(one.name, one.avro) for one in made.columns] == [
+        ("id", "int"),
+        ("a", {"type": "int", "logicalType": "date"}),
+    ]
+    assert (made.key_names, made.table.table, made.version) == (("id",), "t", 1)
+    (bare,) = cdcavro.to_changes('{"meta":{"op":"ins","table":"s.t"},"data":{"x":1}}', "oms_shareplex")
+    assert [(one.name, one.avro) for one in cdcavro.table_schema_of(bare).columns] == [("x", "string")]
+    (mark,) = cdcavro.to_changes('{"recordType":"HEARTBEAT"}', "oms_default")
+    with pytest.raises(cdcavro.SchemaError, match="the change is of no table"):
+        cdcavro.table_schema_of(mark)

@@ -23,7 +23,7 @@ from cdcavro.tables.actions import Maker, column_of, said_by, take
 from cdcavro.tables.edits import MAX_COLUMNS, RowEdit
 from cdcavro.tables.fields import MISSING, UNPARSED, column_field
 from cdcavro.tables.mangling import Taken
-from cdcavro.tables.names import completed, is_about, source_of
+from cdcavro.tables.names import completed, is_about, source_of, table_of
 from cdcavro.tables.others import with_row
 from cdcavro.tables.schema import TableSchema, as_schema, from_schema, table_schema
 from cdcavro.verdict import Note, Verdict, verdict
@@ -31,6 +31,7 @@ from cdcavro.verdict import Note, Verdict, verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cdcavro.change import Change
     from cdcavro.ddl_steps import CreateTable, Step
     from cdcavro.schema import Schema
 
@@ -162,6 +163,24 @@ def created(
         held = column_type(column, source, given=own)
         fields.append(column_field(column.name or "", taken, held.avro, since=1, said=said_by(column, held, own)))
     return table_schema(table, fields, key if {one.name for one in columns}.issuperset(key) else ())
+
+
+def table_schema_of(change: Change, *, given: GivenTypes = NONE_GIVEN) -> TableSchema:
+    """Make the first version of a table's schema from one change: of its columns, or of those that its rows have.
+
+    Raises `SchemaError`, also for a change of no table.
+
+    >>> from cdcavro.changes import to_changes
+    >>> text = '{"type":"INSERT","table":"t","pkNames":["id"],"mysqlType":{"id":"int"},"data":[{"id":7}]}'
+    >>> table_schema_of(to_changes(text, "oms_canal")[0]).columns[0].avro
+    'int'
+    """
+    table = table_of(change.source)
+    if table is None:
+        raise SchemaError("$", "the change is of no table")
+    names = dict.fromkeys(name for image in (change.before, change.after) for name in image or ())
+    columns = [Column(name=name) for name in names] if change.columns is None else change.columns
+    return created(table, columns, change.key or (), change.source, given)
 
 
 def columns_of(step: CreateTable, source: Source) -> tuple[Column, ...]:
