@@ -7,6 +7,7 @@ CdcAvroError
 ├── MessageError          (ValueError)    one message at fault: where, what was expected, what came
 │   ├── TextError                         text that is not exactly one JSON value
 │   ├── StructureError                    JSON that is not shaped like its format
+│   │   └── MisfitError                   a value that its column's type cannot carry
 │   ├── UnknownMessageError               JSON that is no known format
 │   └── PayloadError                      bytes that are no datum of the schema
 ├── OrderError            (ValueError)    a change whose order cannot be known
@@ -118,6 +119,10 @@ class TextError(MessageError):
 
 class StructureError(MessageError):
     """JSON that is not shaped like its format, or a value that does not convert exactly."""
+
+
+class MisfitError(StructureError):
+    """A value that its column's type cannot carry exactly."""
 
 
 class UnknownMessageError(MessageError):

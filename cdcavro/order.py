@@ -6,6 +6,7 @@ import random
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.batches import BATCHED
 from cdcavro.change import Change, Place, Source, replace
 from cdcavro.errors import OrderError, shown
 from cdcavro.scalars import plain_text
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _RANDOM_SHARDS: Final = frozenset({"datahub_tuple"})
-_BATCHED: Final = frozenset({"canal", "oms_canal"})
 _NONE: Final = "no numbers"
 _ALL: Final = "numbers"
 _BATCH: Final = "the number of a batch without its time"
@@ -85,7 +85,7 @@ def order_key(change: Change) -> Key:
 def _kind(change: Change) -> str:
     if change.position is None:
         return _NONE
-    return _BATCH if change.source.format in _BATCHED and change.event_time is None else _ALL
+    return _BATCH if change.source.format in BATCHED and change.event_time is None else _ALL
 
 
 def _is_place(place: Place | None) -> bool:

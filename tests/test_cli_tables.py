@@ -238,3 +238,26 @@ def test_a_statement_about_another_table_changes_nothing(tmp_path):
     done = run("evolve", schema, "--ddl", "ALTER TABLE u ADD x INT")
     assert json.loads(done.stdout) == json.loads(schema.read_text())
     assert done.stderr == "nothing changed: the statement is not about a column, a key or the name of this table\n"
+
+
+def test_only_a_misfit_ends_the_command_where_it_is_to_be_an_error(tmp_path):
+    """Text that is no message is a reject all the same."""
+    done = run("tables", write(tmp_path, b"{", *STREAM), "--out", tmp_path / "out", "--on-misfit", "error")
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "read 5 = typed 2 + other 2 + rejected 1")
+
+
+def test_rejects_do_not_replace_the_input(tmp_path):
+    """Not with --force either."""
+    file = write(tmp_path, *STREAM)
+    before = file.read_bytes()
+    done = run("tables", file, "--out", tmp_path / "out", "--rejects", file, "--force")
+    assert (done.exit_code, file.read_bytes()) == (2, before)
+    assert "two of the input and the outputs are the same file" in done.stderr
+
+
+def test_evolve_refuses_a_file_that_is_no_schema(tmp_path):
+    """In one sentence."""
+    (tmp_path / "x.avsc").write_bytes(b"\xff\xfe")
+    done = run("evolve", tmp_path / "x.avsc", "--ddl", "ALTER TABLE t ADD x INT")
+    expected = "expected an Avro schema or container file, got bytes that are not UTF-8"
+    assert (done.exit_code, done.stderr) == (2, f"Error: {tmp_path / 'x.avsc'}: {expected}\n")

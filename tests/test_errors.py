@@ -24,6 +24,10 @@ _ERRORS = [
         cdcavro.StructureError("object", "array", pointer="/d", format="oms_canal"),
         "oms_canal: $.d: expected object, got array",
     ),
+    (
+        cdcavro.MisfitError("date", "string '0'", pointer="/after/d", format="canal"),
+        "canal: $.after.d: expected date, got string '0'",
+    ),
     (cdcavro.UnknownMessageError("a message", "array"), "message: $: expected a message, got array"),
     (
         cdcavro.PayloadError("1 byte", "0", format="oms_default"),
@@ -89,6 +93,7 @@ def test_one_root_catches_all(error):
         (cdcavro.MessageError, ValueError),
         (cdcavro.TextError, cdcavro.MessageError),
         (cdcavro.StructureError, cdcavro.MessageError),
+        (cdcavro.MisfitError, cdcavro.StructureError),
         (cdcavro.UnknownMessageError, cdcavro.MessageError),
         (cdcavro.PayloadError, cdcavro.MessageError),
         (cdcavro.OrderError, ValueError),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +12,7 @@ import click
 
 from cdcavro.catalog import PRECISE, STRING
 from cdcavro.errors import UnknownFormatError, shown
+from cdcavro.files import STANDARD
 from cdcavro.formats import REGISTRY
 from cdcavro.lines import HEAD_LINES
 from cdcavro.rejects import MaxRejects
@@ -60,6 +62,16 @@ def parse_max_rejects(value: str) -> MaxRejects:
     if percent and Fraction(percent[1]) <= _ALL:
         return MaxRejects(Fraction(percent[1]), is_percent=True)
     raise click.BadParameter(f"expected a number such as 5 or a share such as 2%, got {shown(value)}")
+
+
+def check_files(source: str, *outputs: str | None) -> None:
+    """Check that no output is the input or another output. Raises `click.UsageError`."""
+    given = [file for file in outputs if file is not None]
+    named = [STANDARD if file == STANDARD else os.path.realpath(file) for file in given]
+    if source != STANDARD:
+        named.append(os.path.realpath(source))
+    if len(set(named)) != len(named):
+        raise click.UsageError("two of the input and the outputs are the same file")
 
 
 max_rejects_option: Final = click.option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from contextlib import nullcontext
@@ -17,6 +16,7 @@ from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     INPUT,
     OUTPUT,
+    check_files,
     decimals_option,
     force_option,
     format_name,
@@ -75,7 +75,7 @@ def transcode(
     The halves of an update that come as two messages are joined. What the other format cannot hold
     is counted on standard error, and listed in the file of --losses: line, path, value and reason.
     """
-    _check_files(source, out, losses, rejects)
+    check_files(source, out, losses, rejects)
     with (
         Progress("transcoding", input_size(source), is_in_the_way=out == STANDARD) as progress,
         open_output(out, force=force) as stream,
@@ -183,12 +183,3 @@ def _told(source: str, lines: Iterator[Line], otherwise: str) -> tuple[str, Iter
     if not name:
         raise untold(source, lines, "--from")
     return name, lines
-
-
-def _check_files(source: str, *outputs: str | None) -> None:
-    given = [file for file in outputs if file is not None]
-    named = [STANDARD if file == STANDARD else os.path.realpath(file) for file in given]
-    if source != STANDARD:
-        named.append(os.path.realpath(source))
-    if len(set(named)) != len(named):
-        raise click.UsageError("two of the input and the outputs are the same file")

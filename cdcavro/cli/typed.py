@@ -11,11 +11,13 @@ import click
 
 from cdcavro.change import Place, Source, replace
 from cdcavro.changes import to_changes
+from cdcavro.cli.compatibility import read_schema
 from cdcavro.cli.faults import SHOWN, Faults, note, untold
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     INPUT,
     OUTPUT,
+    check_files,
     decimals_option,
     force_option,
     from_option,
@@ -25,11 +27,10 @@ from cdcavro.cli.options import (
 from cdcavro.cli.progress import Progress
 from cdcavro.cli.tables import table
 from cdcavro.columns.given import GivenTypes, read_types
-from cdcavro.errors import DdlError, FileError, MessageError, SchemaError, StructureError
-from cdcavro.files import STANDARD, input_size, open_input, open_output
+from cdcavro.errors import DdlError, FileError, MessageError, MisfitError, SchemaError, StructureError
+from cdcavro.files import STANDARD, input_size, open_output
 from cdcavro.joining import Joined, Joiner
 from cdcavro.lines import Line, read_lines, tell_format
-from cdcavro.schema import parse_schema
 from cdcavro.sniff import AUTO
 from cdcavro.tables.evolution import NONE_GIVEN
 from cdcavro.tables.evolution import evolve as evolved
@@ -102,6 +103,7 @@ def tables(
     in Debezium's layout), v1.key.avsc and v1.avro; DIR/tables.json says what led to each version.
     Statements (DDL) make the next version; one that does not parse is a reject and changes nothing.
     """
+    check_files(source, rejects)
     with (
         Progress("reading", input_size(source), is_in_the_way=False) as progress,
         TablesFolder(out, force=force) as folder,
@@ -139,8 +141,7 @@ def evolve(
     SCHEMA is the schema of a row or of an envelope. What was done, and whether the new schema reads
     what the old one wrote, is said on standard error.
     """
-    with open_input(schema) as text:
-        found = parse_schema(text.read().decode())
+    found = read_schema(schema)
     for statement in statements:
         made = evolved(found, statement, source=Source(db_type=db_type), given=given)
         for step in made.steps:
@@ -210,7 +211,7 @@ class _Job:
             error = StructureError("a statement or columns that the table allows", str(error), format=self._format)
         if error.format is None:
             error.format = self._format
-        if self._is_strict:
+        if self._is_strict and isinstance(error, MisfitError):
             raise FileError(f"{self._file}:{line.number}: {error.format}: {error.path}", error.expected, error.got)
         self.rejected += 1
         self._faults.add(error, line)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change import DDL, Change, Column, Source, replace, spelled, statement
 from cdcavro.format import Format
+from cdcavro.halves import HALVED
 from cdcavro.images import check_images
 from cdcavro.instants import MILLISECOND, from_count, to_count
 from cdcavro.members import at, given, names_at, string_at
@@ -123,10 +124,7 @@ def _message(change: Change) -> dict[str, Any]:
 def _sequence(change: Change) -> str | None:
     if change.op == "SNAPSHOT":
         return FULL_LOAD
-    return sequence_id(change.position) if change.source.format in NUMBERED else None
-
-
-NUMBERED: Final = frozenset({"datahub_blob", "datahub_tuple"})
+    return sequence_id(change.position) if change.source.format in HALVED else None
 
 
 def _schema(change: Change) -> dict[str, Any]:

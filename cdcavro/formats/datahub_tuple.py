@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.batches import BATCHED
 from cdcavro.change import Change, Row, Source, spelled
 from cdcavro.errors import StructureError
 from cdcavro.format import Format
 from cdcavro.formats.datahub_blob import FULL_LOAD
-from cdcavro.formats.oms_canal import BATCHED
 from cdcavro.instants import MILLISECOND, from_count, to_count
 from cdcavro.members import given, string_at
 from cdcavro.sequence_ids import position_of, sequence_id

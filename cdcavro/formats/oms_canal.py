@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.batches import batches
+from cdcavro.batches import BATCHED, batches
 from cdcavro.change import DDL, Change, Column, Row, Source, replace, spelled
 from cdcavro.errors import StructureError
 from cdcavro.format import Format
@@ -33,7 +33,6 @@ OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "GTID
 }
 SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "INSERT"}
 _MANY: Final = 10_000
-BATCHED: Final = frozenset({"canal", "oms_canal"})
 # The members of a message that hold its rows.
 ROWS: Final = "data"
 OLD_ROWS: Final = "old"

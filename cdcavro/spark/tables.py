@@ -15,13 +15,14 @@ from pyspark.sql.types import StructField, StructType
 
 from cdcavro.catalog import PRECISE
 from cdcavro.change import DDL, DML, Change, replace
-from cdcavro.errors import CdcAvroError, SetupError, shown
+from cdcavro.errors import CdcAvroError, MisfitError, SetupError, shown
 from cdcavro.order import order_key
 from cdcavro.spark.arrow import column_function, raw_bytes
 from cdcavro.spark.changes import KEY, KEY_TYPE, key_fields
 from cdcavro.spark.columns import ERROR
 from cdcavro.tables.evolution import NONE_GIVEN
 from cdcavro.tables.schema import TableSchema
+from cdcavro.tables.stream import ERROR as ERROR_POLICY
 from cdcavro.tables.stream import KEEP, Tables
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def to_tables(
     changes say of tables is collected first, in one pass, and learned in order on the driver: its
     size is that of the statements and the different lists of columns. So `changes` is read twice:
     persist it if that costs. The other arguments are those of `cdcavro.Tables`. A change without
-    numbers and place fails the job.
+    numbers and place fails the job, and so does a misfit if `on_misfit` is "error".
     """
     learned = Tables(given=given, zone=zone, on_misfit=on_misfit, decimals=decimals)
     outlines = changes.select(column_function(_outlines, OUTLINE, "cdc_outline")(col).alias("o")).where("o is not null")
@@ -106,7 +107,7 @@ def to_tables(
     faults = _learn(learned, [Change.from_avro(bytes(row.outline)) for row in firsts])
 
     def typed(payloads: pa.Array) -> pa.Array:
-        return _typed_batch(payloads, learned)
+        return _typed_batch(payloads, learned, is_strict=on_misfit == ERROR_POLICY)
 
     function = column_function(typed, TYPED, "cdc_typed").asNondeterministic()
     made = changes.select(sf.col(col).alias("change"), function(col).alias("made"))
@@ -220,21 +221,25 @@ def _names(change: Change) -> dict[str, None]:
     return {name: None for image in (change.before, change.after) if image is not None for name in image}
 
 
-def _typed_batch(payloads: pa.Array, tables: Tables) -> pa.Array:
+def _typed_batch(payloads: pa.Array, tables: Tables, *, is_strict: bool) -> pa.Array:
     typed: list[list[dict[str, Any]] | None] = []
     errors: list[dict[str, str | None] | None] = []
     for raw in raw_bytes(payloads):
-        made, error = (None, None) if raw is None else _typed(Change.from_avro(raw), tables)
+        made, error = (None, None) if raw is None else _typed(Change.from_avro(raw), tables, is_strict=is_strict)
         typed.append(made)
         errors.append(error)
     arrays = [pa.array(typed, _TYPED), pa.array(errors, ERROR)]
     return pa.StructArray.from_arrays(arrays, ["typed", "error"])
 
 
-def _typed(change: Change, tables: Tables) -> tuple[list[dict[str, Any]] | None, dict[str, str | None] | None]:
+def _typed(
+    change: Change, tables: Tables, *, is_strict: bool
+) -> tuple[list[dict[str, Any]] | None, dict[str, str | None] | None]:
     try:
         found = tables.write(change, tables.find(change))
     except CdcAvroError as error:
+        if is_strict and isinstance(error, MisfitError):
+            raise
         return None, {"format": change.source.format, "path": getattr(error, "path", None), "message": str(error)}
     return [
         {

@@ -63,8 +63,8 @@ class Tables:
 
     `given` are types for columns that state none, or another; `zone` is that of the source;
     `on_misfit` says what becomes of a change with a value that its column's type cannot carry:
-    "keep" puts its text into `unparsed`, "error" and "reject" raise for the caller to stop or to set
-    it aside; `decimals` is as in `Catalog`. Attributes: `tables` (list of `Table`), all that there were;
+    "keep" puts its text into `unparsed`, "error" and "reject" raise `MisfitError` for the caller to stop or
+    to set it aside; `decimals` is as in `Catalog`. Attributes: `tables` (list of `Table`), all that there were;
     `misfits`, by the number of a table, how many values of each column are text in `unparsed`.
     """
 

@@ -15,7 +15,7 @@ from cdcavro.buffer import Buffer
 from cdcavro.change import Column, Place
 from cdcavro.columns.types import column_type
 from cdcavro.columns.values import MISFIT
-from cdcavro.errors import SchemaError, StructureError, shown
+from cdcavro.errors import MisfitError, SchemaError, StructureError, shown
 from cdcavro.scalars import plain_text
 from cdcavro.tables.fields import avro_of
 from cdcavro.tables.held import bare, label
@@ -165,10 +165,10 @@ class TableWriter:
         out.append(0)
 
     def _note(self, name: str, declared: str, value: Any, misfits: dict[str, str], pointer: str) -> None:
-        """Note the text of a value that its type cannot carry. Raises `StructureError` if it is to be an error."""
+        """Note the text of a value that its type cannot carry. Raises `MisfitError` if it is to be an error."""
         if self._is_strict:
             got = f"{kind(value)} {shown(_text(value))}"
-            raise self._fault(declared, got, f"{pointer}/{escape(name)}")
+            raise MisfitError(declared, got, pointer=f"{pointer}/{escape(name)}", format=self._format)
         misfits[name] = _text(value)
 
     def _fault(self, expected: str, got: str, pointer: str) -> StructureError:

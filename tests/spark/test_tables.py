@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
@@ -342,3 +342,17 @@ def test_a_change_that_contradicts_its_table_is_a_reject_and_a_bad_statement_a_f
     ((change, error),) = made.faults
     assert (change.ddl, isinstance(error, CdcAvroError)) == (BAD_DDL, True)
     assert str(error) == "MySQL DDL: line 1, column 73: expected ')', got the end"
+
+
+@pytest.mark.parametrize("policy", ["keep", "reject", "error"])
+def test_a_misfit_is_kept_or_rejected_or_fails_the_job(spark, policy):
+    """As the caller chose."""
+    text = '{"type":"INSERT","database":"s","table":"t","id":1,"es":1,"mysqlType":{"d":"date"},"data":[{"d":"0000-00-00"}]}'
+    frame = spark.createDataFrame([(text,)], "value string")
+    changes = frame.select(sf.explode(cdc.to_changes("value", "canal")["changes"]).alias("change"))
+    typed = cdc.to_tables(changes, on_misfit=policy)
+    if policy == "error":
+        with pytest.raises(PythonException, match="expected date, got string '0000-00-00'"):
+            typed.frame.collect()
+    else:
+        assert (typed.frame.count(), typed.rejects.count()) == ((1, 0) if policy == "keep" else (0, 1))
