@@ -255,6 +255,17 @@ def test_rejects_do_not_replace_the_input(tmp_path):
     assert "two of the input and the outputs are the same file" in done.stderr
 
 
+def test_no_file_of_the_user_goes_with_the_folder_that_is_replaced(tmp_path):
+    """An input or rejects within it are refused, and stay."""
+    assert run("tables", write(tmp_path, *STREAM), "--out", tmp_path / "out").exit_code == 0
+    inside = tmp_path / "out" / "mine.jsonl"
+    inside.write_bytes(CREATE + b"\n")
+    for arguments in ([inside], [tmp_path / "in.jsonl", "--rejects", inside]):
+        done = run("tables", *arguments, "--out", tmp_path / "out", "--force")
+        assert (done.exit_code, inside.read_bytes()) == (2, CREATE + b"\n")
+        assert "mine.jsonl lies in the folder that is written" in done.stderr
+
+
 def test_evolve_refuses_a_file_that_is_no_schema(tmp_path):
     """In one sentence."""
     (tmp_path / "x.avsc").write_bytes(b"\xff\xfe")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -104,6 +105,7 @@ def tables(
     Statements (DDL) make the next version; one that does not parse is a reject and changes nothing.
     """
     check_files(source, rejects)
+    _check_apart(out, source, rejects)
     with (
         Progress("reading", input_size(source), is_in_the_way=False) as progress,
         TablesFolder(out, force=force) as folder,
@@ -243,6 +245,14 @@ class _Job:
 
     def _misfits(self, table: Table) -> list[tuple[str, int]]:
         return self._tables.misfits.get(table.number, Counter()).most_common()
+
+
+def _check_apart(out: str, *files: str | None) -> None:
+    """Check that no file lies in the folder that is replaced as a whole. Raises `click.UsageError`."""
+    folder = Path(out).resolve()
+    for file in files:
+        if file not in (None, STANDARD) and Path(str(file)).resolve().is_relative_to(folder):
+            raise click.UsageError(f"{click.format_filename(str(file))} lies in the folder that is written")
 
 
 def _notes(tables: Sequence[Table]) -> list[str]:
