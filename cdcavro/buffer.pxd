@@ -10,6 +10,7 @@ cdef class Buffer:
     cpdef int write_string(self, str value) except -1
     cpdef int write_double(self, double value) except -1
     cpdef int write_raw(self, bytes raw) except -1
+    cpdef int write_again(self, Py_ssize_t start, Py_ssize_t end) except -1
     cdef int _quote(self, const unsigned char *raw, Py_ssize_t size) except -1
     cpdef int write_digits(self, long long value) except -1
     cpdef int cut(self, Py_ssize_t size) except -1
@@ -37,4 +38,5 @@ cdef class Cursor:
 
 
 cpdef bint has_members(bytes raw, Py_ssize_t members) except -1
+cpdef bint has_long_number(bytes raw) except -1
 cpdef bint is_number(str text) except -1

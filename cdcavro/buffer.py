@@ -20,6 +20,7 @@ _DOUBLE: Final = struct.Struct("<d")
 _LONG_BYTES: Final = 10
 _CARRY: Final = 0x80
 _NEGATIVE_ZERO: Final = re.compile(rb"-0[\s,}\]]")
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
 _SPACED_COLON: Final = (b" :", b"\t:", b"\n:", b"\r:")
 
 
@@ -39,6 +40,10 @@ class Buffer(bytearray):
     def write_raw(self, raw: bytes) -> None:
         """Append bytes as they are."""
         self += raw
+
+    def write_again(self, start: int, end: int) -> None:
+        """Append what stands from one place to another."""
+        self += self[start:end]
 
     def write_digits(self, value: int) -> None:
         """Append an integer of at most 64 bits as JSON text."""
@@ -144,3 +149,8 @@ def has_members(raw: bytes, members: int) -> bool:
         return False
     # The quote in \\": is no escaped one.
     return found == members if escaped and b'\\\\"' in raw else found - escaped == members
+
+
+def has_long_number(raw: bytes) -> bool:
+    """Tell whether a text has 19 digits on end, as an integer beyond 64 bits has."""
+    return _LONG_NUMBER.search(raw) is not None

@@ -196,6 +196,7 @@ cdef enum:
     FIRST_ROOM = 4096
     NAMES = 1024
     NAME_BYTES = 64
+    LONG_DIGITS = 19
 
 # Names that came lately, so that a column's name is one object in many messages. A place is taken over by the next
 # name that falls upon it.
@@ -307,6 +308,16 @@ cdef class Buffer:
             self._grow(size)
         memcpy(self._start + self._size, PyBytes_AS_STRING(raw), size)
         self._size += size
+        return 0
+
+    cpdef int write_again(self, Py_ssize_t start, Py_ssize_t end) except -1:
+        """Append what stands from one place to another."""
+        if not 0 <= start <= end <= self._size:
+            raise ValueError(f"from {start} to {end} of {self._size} bytes")
+        if self._room - self._size < end - start:
+            self._grow(end - start)
+        memcpy(self._start + self._size, self._start + start, end - start)
+        self._size += end - start
         return 0
 
     cdef int _quote(self, const unsigned char *raw, Py_ssize_t size) except -1:
@@ -462,10 +473,30 @@ cpdef bint has_members(bytes raw, Py_ssize_t members) except -1:
     return cdcavro_separators(text, size) == members or cdcavro_colons(text, size) == members
 
 
+cpdef bint has_long_number(bytes raw) except -1:
+    """Tell whether a text has 19 digits on end, as an integer beyond 64 bits has."""
+    if raw is None:
+        raise TypeError("a text is bytes, not None")
+    cdef const unsigned char *text = <const unsigned char *>PyBytes_AS_STRING(raw)
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(raw)
+    cdef Py_ssize_t end = LONG_DIGITS - 1
+    cdef Py_ssize_t digits
+    while end < size:
+        digits = 0
+        while digits < LONG_DIGITS and 48 <= text[end - digits] <= 57:
+            digits += 1
+        if digits == LONG_DIGITS:
+            return True
+        end += LONG_DIGITS - digits
+    return False
+
+
 cpdef bint is_number(str text) except -1:
     """Tell whether a text is exactly one JSON number (RFC 8259, section 6)."""
     cdef Py_ssize_t size
     if text is None:
         raise TypeError("a text is str, not None")
+    if not text.isascii():
+        return False
     cdef const char *raw = PyUnicode_AsUTF8AndSize(text, &size)
     return cdcavro_is_number(<const unsigned char *>raw, size)

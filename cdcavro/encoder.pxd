@@ -11,3 +11,5 @@ cdef class Encoder:
 
     @cython.locals(out=Buffer, members=Py_ssize_t)
     cpdef bytes encode(self, bytes raw)
+    @cython.locals(out=Buffer, members=Py_ssize_t)
+    cpdef object parse(self, bytes raw)

@@ -7,21 +7,17 @@ is left to the exact way, which names the fault.
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import orjson
 
-from cdcavro.buffer import Buffer, has_members
+from cdcavro.buffer import Buffer, has_long_number, has_members
 from cdcavro.errors import MessageError
 from cdcavro.text import fraction
 
 if TYPE_CHECKING:
     from cdcavro.writers import MessageWriter
-
-# Of a number beyond 64 bits msgspec makes an int, and of one with more digits than Python takes an error.
-_LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
 
 
 class Encoder:
@@ -50,4 +46,5 @@ class Encoder:
             members = self._writer.write_into(out, value)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MessageError, orjson.JSONEncodeError):
             return None
-        return value if has_members(raw, members) and not _LONG_NUMBER.search(raw) else None
+        # Of a number beyond 64 bits msgspec makes an int.
+        return value if has_members(raw, members) and not has_long_number(raw) else None

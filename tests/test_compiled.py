@@ -24,7 +24,8 @@ from cdcavro.formats import REGISTRY
 pytestmark = pytest.mark.slow
 
 PACKAGE = Path(cdcavro.__file__).parent
-DECLARED = sorted(path.stem for path in (Path(__file__).parents[1] / "cdcavro").glob("*.pxd"))
+ROOT = Path(__file__).parents[1]
+DECLARED = sorted(".".join(path.relative_to(ROOT).with_suffix("").parts) for path in (ROOT / "cdcavro").rglob("*.pxd"))
 compiled = pytest.mark.skipif(not buffer.COMPILED, reason="the sources run as they are")
 
 
@@ -43,7 +44,7 @@ PURE = _pure_buffer()
 @pytest.mark.parametrize("name", DECLARED)
 def test_build_is_the_one_that_the_environment_names(name):
     """Every module that has a `.pxd` is compiled, or none is."""
-    is_compiled = not importlib.import_module(f"cdcavro.{name}").__file__.endswith(".py")
+    is_compiled = not importlib.import_module(name).__file__.endswith(".py")
     assert is_compiled is buffer.COMPILED is (os.environ["CDCAVRO_BUILD"] == "compiled")
 
 
@@ -63,6 +64,7 @@ def _appended(module, value):
     out.append(7)
     out.write_raw(b"raw")
     out.cut(size + 2)
+    out.write_again(size // 2, size + 1)
     return out.taken()
 
 
@@ -131,10 +133,18 @@ def test_strings_are_escaped_as_orjson_does(value):
     assert out.taken() == text.render(value)
 
 
-@given(numbers | strings | st.text("-+.eE0123456789", max_size=8))
+@given(numbers | strings | st.text("-+.eE0123456789", max_size=8) | st.just("1\ud800"))
 def test_number_is_a_number_in_both_builds(value):
     """The grammar of RFC 8259, by hand in C and as an expression in Python."""
     assert buffer.is_number(value) is text.is_number(value)
+
+
+@given(st.text("019a", max_size=60) | st.integers(17, 20).map(lambda count: "x" * 7 + "5" * count + "y" * 9))
+def test_long_numbers_are_found_in_both_builds(value):
+    """Nineteen digits on end, wherever they stand."""
+    raw = value.encode()
+    expected = any(raw[i : i + 19].isdigit() and len(raw) >= i + 19 for i in range(len(raw)))
+    assert buffer.has_long_number(raw) is PURE.has_long_number(raw) is expected
 
 
 @given(st.sampled_from(cdcavro.FORMATS).flatmap(texts))

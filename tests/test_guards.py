@@ -27,6 +27,7 @@ README = (TESTS.parent / "README.md").read_text(encoding="utf-8")
 # A module imports only from its left. `cdcavro` is what stands in __init__.py; a package is one place.
 LAYERS = (
     "errors",
+    "remembered",
     "types",
     "canonical",
     "defaults",
