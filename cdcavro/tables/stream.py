@@ -87,6 +87,10 @@ class Tables:
         self._recent: TableWriter | None = None
         self.misfits: dict[int, Counter[str]] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Give what another process needs: writers are made again there."""
+        return self.__dict__ | {"_writers": {}, "_recent": None}
+
     @property
     def tables(self) -> list[Table]:
         """All tables that there were."""
