@@ -4,9 +4,15 @@ from cdcavro.buffer cimport Buffer
 from cdcavro.writers cimport MessageWriter
 
 
+cdef object _decode
+
+
+@cython.locals(members=Py_ssize_t)
+cpdef parse_quickly(bytes raw, Py_ssize_t above)
+
+
 @cython.final
 cdef class Encoder:
-    cdef object _decode
     cdef MessageWriter _writer
 
     @cython.locals(out=Buffer, members=Py_ssize_t)

@@ -1,11 +1,13 @@
 cimport cython
 
 
-@cython.locals(pointer=str, value=str, token=str)
 cpdef apply(dict record, object extras, object places=*)
+cdef _put(object parent, str name, str pointer, str value)
 @cython.locals(end=Py_ssize_t)
 cdef _check(str pointer, object extras)
+@cython.locals(one=str)
+cdef _check_apart(str pointer, tuple above, object extras)
 @cython.locals(bare=str)
-cdef _check_place(str pointer, str value, object places)
-@cython.locals(tokens=list, token=str)
-cdef tuple _parent(dict record, str pointer)
+cdef _check_place(str pointer, str value, object place)
+@cython.locals(token=str)
+cdef _parent(object record, object tokens, str pointer)

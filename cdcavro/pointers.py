@@ -12,20 +12,38 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro import text
 from cdcavro.errors import PayloadError, TextError, shown
-from cdcavro.text import unescape
+from cdcavro.text import is_number, number, unescape
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-
+_WORDS: Final = {"true": True, "false": False, "null": None}
 _TILDE: Final = re.compile("~(?![01])")
 
 
 class Place(NamedTuple):
-    """A member that the schema names: whether it is a scalar, and whether a message must have it."""
+    """A member that the schema names: whether it is a scalar, and whether a message must have it.
+
+    `above` are the pointers to all that holds it, `parents` their names, `name` its own.
+    """
 
     is_scalar: bool
     is_required: bool
+    above: tuple[str, ...]
+    parents: tuple[str, ...]
+    name: str
+
+
+def place_of(pointer: str, *, is_scalar: bool, is_required: bool) -> Place:
+    """Give the place that a pointer leads to.
+
+    >>> place_of("/a/b~1c", is_scalar=True, is_required=False).above
+    ('/a',)
+    """
+    tokens = pointer.split("/")
+    above = tuple("/".join(tokens[:end]) for end in range(2, len(tokens)))
+    *parents, name = map(unescape, tokens[1:])
+    return Place(is_scalar, is_required, above, tuple(parents), name)
 
 
 def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str, Place] | None = None) -> None:
@@ -41,16 +59,28 @@ def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str
     """
     known = places or {}
     for pointer, value in extras.items():
-        _check(pointer, extras)
-        _check_place(pointer, value, known)
-    for pointer, value in extras.items():
-        parent, token = _parent(record, pointer)
-        if type(parent) is list:
-            parent[_index(parent, token, pointer)] = _parsed(value, pointer)
-        elif value == "":
-            parent.pop(unescape(token), None)
+        place = known.get(pointer)
+        if place is None:
+            _check(pointer, extras)
         else:
-            parent[unescape(token)] = None if value == "null" else _parsed(value, pointer)
+            _check_apart(pointer, place.above, extras)
+            _check_place(pointer, value, place)
+    for pointer, value in extras.items():
+        place = known.get(pointer)
+        if place is None:
+            tokens = [unescape(token) for token in pointer.split("/")]
+            _put(_parent(record, tokens[1:-1], pointer), tokens[-1], pointer, value)
+        else:
+            _put(_parent(record, place.parents, pointer), place.name, pointer, value)
+
+
+def _put(parent: Any, name: str, pointer: str, value: str) -> None:
+    if type(parent) is list:
+        parent[_index(parent, name, pointer)] = _parsed(value, pointer)
+    elif value == "":
+        parent.pop(name, None)
+    else:
+        parent[name] = None if value == "null" else _parsed(value, pointer)
 
 
 def _check(pointer: str, extras: Mapping[str, str]) -> None:
@@ -58,21 +88,21 @@ def _check(pointer: str, extras: Mapping[str, str]) -> None:
         raise PayloadError("a JSON pointer in extras", shown(pointer))
     if pointer.count("/") > text.MAX_DEPTH:
         raise PayloadError(f"at most {text.MAX_DEPTH} levels in extras", "more", pointer=pointer)
-    if len(extras) == 1:
-        return
-    end = pointer.rfind("/")
+    if "~" in pointer and _TILDE.search(pointer):
+        raise PayloadError("~0 and ~1 only in a JSON pointer in extras", shown(pointer))
+    end = pointer.rfind("/") if len(extras) > 1 else 0
     while end > 0:
-        if pointer[:end] in extras:
-            raise PayloadError("extras that lie apart", f"one inside {shown(pointer[:end])}", pointer=pointer)
+        _check_apart(pointer, (pointer[:end],), extras)
         end = pointer.rfind("/", 0, end)
 
 
-def _check_place(pointer: str, value: str, places: Mapping[str, Place]) -> None:
-    if "~" in pointer and _TILDE.search(pointer):
-        raise PayloadError("~0 and ~1 only in a JSON pointer in extras", shown(pointer))
-    place = places.get(pointer)
-    if place is None:
-        return
+def _check_apart(pointer: str, above: tuple[str, ...], extras: Mapping[str, str]) -> None:
+    for one in above:
+        if one in extras:
+            raise PayloadError("extras that lie apart", f"one inside {shown(one)}", pointer=pointer)
+
+
+def _check_place(pointer: str, value: str, place: Place) -> None:
     bare = value.strip(" \t\r\n") if value not in ("", "null") else value
     if value == "" or bare == "null":
         if place.is_required:
@@ -83,20 +113,18 @@ def _check_place(pointer: str, value: str, places: Mapping[str, Place]) -> None:
         raise PayloadError("a scalar in extras in place of a scalar", shown(value), pointer=pointer)
 
 
-def _parent(record: dict[str, Any], pointer: str) -> tuple[Any, str]:
-    place: Any = record
-    tokens = pointer.split("/")
-    last = tokens.pop()
-    for token in tokens[1:]:
+def _parent(record: Any, tokens: Sequence[str], pointer: str) -> Any:
+    place = record
+    for token in tokens:
         if type(place) is dict:
-            place = place.get(unescape(token) if "~" in token else token)
+            place = place.get(token)
         elif type(place) is list:
             place = place[_index(place, token, pointer)]
         else:
             break
     if type(place) is not dict and type(place) is not list:
         raise PayloadError("a parent in the record for a pointer in extras", "none", pointer=pointer)
-    return place, last
+    return place
 
 
 def _index(items: list[Any], token: str, pointer: str) -> int:
@@ -108,6 +136,19 @@ def _index(items: list[Any], token: str, pointer: str) -> int:
 
 
 def _parsed(value: str, pointer: str) -> Any:
+    if value in _WORDS:
+        return _WORDS[value]
+    if is_number(value):
+        return number(value)
+    inner = value[1:-1]
+    if (
+        len(value) > 1
+        and value[0] == value[-1] == '"'
+        and inner.isprintable()
+        and '"' not in inner
+        and "\\" not in inner
+    ):
+        return inner
     try:
         return text.parse(value, above=pointer.count("/"))
     except TextError as error:

@@ -13,6 +13,7 @@ from msgspec import UNSET
 
 from cdcavro import pointers
 from cdcavro.buffer import COMPILED, Buffer, is_number
+from cdcavro.encoder import parse_quickly
 from cdcavro.errors import MessageError, PayloadError, TextError, shown
 from cdcavro.source import Source
 from cdcavro.text import ExactNumber, escape, kind, parse, render
@@ -188,10 +189,15 @@ class TextReader(Reader):
     def read(self, payload: Payload) -> Any:
         """Read the text and parse it."""
         held = payload.read_string()
+        value = parse_quickly(held.encode(), self._above)
+        if value is not None:
+            return self._checked(value)
         try:
-            value = parse(held, self._above)
+            return self._checked(parse(held, self._above))
         except TextError as error:
             raise PayloadError(error.expected, error.got, pointer=self._pointer + error.pointer) from error
+
+    def _checked(self, value: Any) -> Any:
         if type(value) not in (dict, list):
             raise PayloadError("an object or array", kind(value), pointer=self._pointer)
         return value
