@@ -29,6 +29,8 @@ cdef class Cursor:
     cdef const unsigned char *_take(self, long long size) except NULL
     cpdef bytes take(self, long long size)
     cpdef str read_string(self)
+    cpdef bytes slice(self, Py_ssize_t start, Py_ssize_t end)
+    cpdef skip_string(self)
     cpdef str read_name(self)
     cdef int _copy(self, Buffer out, const unsigned char *start, Py_ssize_t size) except -1
     cpdef int copy_string(self, Buffer out) except -1

@@ -113,6 +113,14 @@ class Cursor:
         except UnicodeDecodeError as error:
             raise no_text(raw[error.start], self.position) from error
 
+    def slice(self, start: int, end: int) -> bytes:
+        """Give the bytes from one position to another."""
+        return self._raw[start:end]
+
+    def skip_string(self) -> None:
+        """Pass a length and so many bytes by."""
+        self.take(self.read_long())
+
     def read_name(self) -> str:
         """Read a string that is likely to come again, as the name of a column."""
         return self.read_string()

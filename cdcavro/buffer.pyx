@@ -402,6 +402,14 @@ cdef class Cursor:
         cdef long long size = self.read_long()
         return _text(self._take(size), size, self.position)
 
+    cpdef bytes slice(self, Py_ssize_t start, Py_ssize_t end):
+        """Give the bytes from one position to another."""
+        return self._raw[start:end]
+
+    cpdef skip_string(self):
+        """Pass a length and so many bytes by."""
+        self._take(self.read_long())
+
     cpdef str read_name(self):
         """Read a string that is likely to come again, as the name of a column."""
         cdef long long size = self.read_long()

@@ -2,6 +2,9 @@ cimport cython
 
 
 cpdef apply(dict record, object extras, object places=*)
+@cython.locals(taken=list, parents=tuple, name=str, token=str)
+cpdef bint take(dict record, list taken) except -1
+cdef bint _is_plain(str value) except -1
 cdef _put(object parent, str name, str pointer, str value)
 @cython.locals(end=Py_ssize_t)
 cdef _check(str pointer, object extras)

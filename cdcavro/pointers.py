@@ -11,12 +11,14 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro import text
+from cdcavro.buffer import is_number
 from cdcavro.errors import PayloadError, TextError, shown
-from cdcavro.text import is_number, number, unescape
+from cdcavro.text import number, unescape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+ABSENT: Final = object()
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _TILDE: Final = re.compile("~(?![01])")
 
@@ -58,20 +60,48 @@ def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str
     {'a': 1.0, 'c': []}
     """
     known = places or {}
-    for pointer, value in extras.items():
-        place = known.get(pointer)
-        if place is None:
-            _check(pointer, extras)
+    placed = [(_placed(pointer, value, extras, known), pointer, value) for pointer, value in extras.items()]
+    for place, pointer, value in placed:
+        _put(_parent(record, place.parents, pointer), place.name, pointer, value)
+
+
+Step = tuple[tuple[str, ...], str, Any]
+
+
+def steps(extras: Mapping[str, str], places: Mapping[str, Place]) -> list[Step] | None:
+    """Give what `apply` does, checked, for `take`: the names of parents, the name, and a scalar or `ABSENT`.
+
+    None where what is to be done depends on the record, and where it is an error.
+
+    >>> steps({"/a/b": "1.0"}, {"/a/b": place_of("/a/b", is_scalar=True, is_required=False)})
+    [(('a',), 'b', 1.0)]
+    """
+    found: list[Step] = []
+    try:
+        for pointer, value in extras.items():
+            place = _placed(pointer, value, extras, places)
+            put = ABSENT if value == "" else _parsed(value, pointer)
+            if type(put) is dict or type(put) is list:
+                return None
+            found.append((place.parents, place.name, put))
+    except PayloadError:
+        return None
+    return found
+
+
+def take(record: dict[str, Any], taken: list[Step]) -> bool:
+    """Take steps in a record; tell whether all could be taken."""
+    for parents, name, value in taken:
+        parent: Any = record
+        for token in parents:
+            parent = parent.get(token) if type(parent) is dict else None
+        if type(parent) is not dict:
+            return False
+        if value is ABSENT:
+            parent.pop(name, None)
         else:
-            _check_apart(pointer, place.above, extras)
-            _check_place(pointer, value, place)
-    for pointer, value in extras.items():
-        place = known.get(pointer)
-        if place is None:
-            tokens = [unescape(token) for token in pointer.split("/")]
-            _put(_parent(record, tokens[1:-1], pointer), tokens[-1], pointer, value)
-        else:
-            _put(_parent(record, place.parents, pointer), place.name, pointer, value)
+            parent[name] = value
+    return True
 
 
 def _put(parent: Any, name: str, pointer: str, value: str) -> None:
@@ -81,6 +111,17 @@ def _put(parent: Any, name: str, pointer: str, value: str) -> None:
         parent.pop(name, None)
     else:
         parent[name] = None if value == "null" else _parsed(value, pointer)
+
+
+def _placed(pointer: str, value: str, extras: Mapping[str, str], places: Mapping[str, Place]) -> Place:
+    """Give the place of a pointer, with which its text is checked if the schema names it."""
+    place = places.get(pointer)
+    if place is None:
+        _check(pointer, extras)
+        return place_of(pointer, is_scalar=True, is_required=False)
+    _check_apart(pointer, place.above, extras)
+    _check_place(pointer, value, place)
+    return place
 
 
 def _check(pointer: str, extras: Mapping[str, str]) -> None:
@@ -133,6 +174,13 @@ def _index(items: list[Any], token: str, pointer: str) -> int:
         if index < len(items):
             return index
     raise PayloadError(f"an index below {len(items)} in extras", shown(token), pointer=pointer)
+
+
+def _is_plain(value: str) -> bool:
+    """Tell whether a text is that of a string without anything escaped."""
+    inner = value[1:-1]
+    is_quoted = len(value) > 1 and value[0] == value[-1] == '"'
+    return is_quoted and inner.isprintable() and '"' not in inner and "\\" not in inner
 
 
 def _parsed(value: str, pointer: str) -> Any:

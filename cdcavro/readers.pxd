@@ -18,6 +18,13 @@ cdef int _COLON
 @cython.final
 cdef class Payload(Source):
     cdef public dict extras
+    cdef Py_ssize_t start
+    cdef Py_ssize_t stop
+
+    @cython.locals(count=Py_ssize_t)
+    cpdef skip_texts(self)
+    cpdef Payload back(self)
+    cpdef bytes tail(self)
 
 
 cdef class Reader:
@@ -130,6 +137,7 @@ cdef class RecordReader(Reader):
     cpdef read(self, Payload payload)
     @cython.locals(reader=Reader, members=str, label=bytes, first=bint, size=Py_ssize_t)
     cpdef bint render(self, Payload payload, Buffer out) except -1
+    cdef _pass_extras(self, Payload payload, Reader reader)
     cdef bint _render_rest(self, Payload payload, Buffer out, MapReader rest, bint first) except -1
     cdef _check_rest(self, object names)
 
@@ -139,8 +147,10 @@ cdef class MessageReader:
     cdef RecordReader _record
     cdef object _members
     cdef int _extras
+    cdef dict _kept
 
-    @cython.locals(record=dict)
+    @cython.locals(record=dict, tail=bytes, steps=list)
     cpdef dict read(self, Payload payload)
+    cdef list _steps(self, bytes tail)
     @cython.locals(payload=Payload, out=Buffer)
     cpdef bytes decode(self, bytes raw)

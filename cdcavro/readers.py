@@ -24,15 +24,42 @@ if TYPE_CHECKING:
 
 _ARRAY, _ARRAY_END, _OBJECT, _OBJECT_END, _COMMA, _COLON = b"[]{},:"
 _STREAK: Final = 2
+# An empty map; and the extras whose steps are kept: their bytes at most, and how many of them.
+_NONE: Final = b"\0"
+_TAIL: Final = 2_000
+_TAILS: Final = 512
 _MAX_DOUBLE: Final = sys.float_info.max
 
 
 class Payload(Source):
-    """One payload on its way to a record. `extras` holds what was read of the envelope's `extras`."""
+    """One payload on its way to a record.
 
-    __slots__ = ("extras",)
+    `extras` holds what was read of the envelope's `extras`, where they were read; `start` and `stop` are
+    where they stand.
+    """
+
+    __slots__ = ("extras", "start", "stop")
 
     extras: dict[str, str] | None
+    start: int
+    stop: int
+
+    def skip_texts(self) -> None:
+        """Pass a map of strings by, and note where it stands. Raises `PayloadError`."""
+        self.start = self.position
+        while count := self.read_block():
+            for _ in range(2 * count):
+                self.skip_string()
+        self.stop = self.position
+
+    def back(self) -> Payload:
+        """Go back to where the extras stand."""
+        self.position = self.start
+        return self
+
+    def tail(self) -> bytes:
+        """Give the bytes of the extras."""
+        return self.slice(self.start, self.stop)
 
 
 class Reader:
@@ -418,15 +445,16 @@ class RecordReader(Reader):
         """Read all fields."""
         record: dict[str, Any] = {}
         for members, name, _, reader in self._fields:
-            value = reader.read(payload)
             if not members:
+                value = reader.read(payload)
                 if value is not UNSET:
                     record[name] = value
             elif members == "extras":
-                payload.extras = value
+                self._pass_extras(payload, reader)
             else:
-                self._check_rest(value)
-                record.update(value)
+                rest = reader.read(payload)
+                self._check_rest(rest)
+                record.update(rest)
         return record
 
     def render(self, payload: Payload, out: Buffer) -> bool:
@@ -450,6 +478,13 @@ class RecordReader(Reader):
         out.append(_OBJECT_END)
         return True
 
+    def _pass_extras(self, payload: Payload, reader: Reader) -> None:
+        try:
+            payload.skip_texts()
+        except MessageError:
+            # Reading finds the same fault, and says where it is.
+            payload.extras = reader.read(payload.back())
+
     def _render_rest(self, payload: Payload, out: Buffer, rest: Any, first: bool) -> bool:  # noqa: FBT001  as above
         names = rest.render_entries(payload, out, first)
         self._check_rest(names)
@@ -466,20 +501,38 @@ class MessageReader:
     `members` are those that the schema names, by pointer.
     """
 
-    __slots__ = ("_extras", "_members", "_record")
+    __slots__ = ("_extras", "_kept", "_members", "_record")
 
     def __init__(self, record: RecordReader, members: Mapping[str, pointers.Place]) -> None:
         self._record = record
         self._members = members
         self._extras = 0
+        self._kept: dict[bytes, list[pointers.Step] | None] = {}
 
     def read(self, payload: Payload) -> dict[str, Any]:
         """Read one payload, perhaps of several in a row. Raises `PayloadError`."""
         payload.extras = None
         record: dict[str, Any] = self._record.read(payload)
-        if payload.extras:
-            pointers.apply(record, payload.extras, self._members)
+        tail = payload.tail()
+        if tail != _NONE:
+            steps = self._steps(tail)
+            if steps is None or not pointers.take(record, steps):
+                payload.extras = _EXTRAS.read(payload.back())
+                pointers.apply(record, payload.extras, self._members)
         return record
+
+    def _steps(self, tail: bytes) -> list[pointers.Step] | None:
+        """Give the steps that the bytes of extras stand for; few differ, and what was found is kept."""
+        steps = self._kept.get(tail)
+        if steps is None and len(tail) <= _TAIL and tail not in self._kept:
+            try:
+                steps = pointers.steps(_EXTRAS.read(Payload(tail)), self._members)
+            except MessageError:
+                return None
+            if len(self._kept) >= _TAILS:
+                self._kept.clear()
+            self._kept[tail] = steps
+        return steps
 
     def decode(self, raw: bytes) -> bytes:
         """Turn a payload into compact JSON text. Raises `PayloadError`.
@@ -497,6 +550,9 @@ class MessageReader:
                 return out.taken()
             payload = Payload(raw)
         record = self.read(payload)
-        self._extras = min(self._extras + 1, _STREAK) if payload.extras else 0
+        self._extras = min(self._extras + 1, _STREAK) if payload.stop - payload.start > len(_NONE) else 0
         payload.finish()
         return render(record)
+
+
+_EXTRAS: Final = MapReader(StringReader(""), "")
