@@ -42,6 +42,7 @@ LAYERS = (
     "pointers",
     "binary",
     "buffer",
+    "packing",
     "source",
     "notes",
     "scalars",
