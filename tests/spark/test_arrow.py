@@ -12,7 +12,7 @@ from messages import goldens
 
 import cdcavro
 from cdcavro.spark.arrow import converted
-from cdcavro.spark.columns import decode_batch, encode_batch, error_fields, try_encode_batch
+from cdcavro.spark.columns import ERROR, decode_batch, encode_batch, error_fields, try_encode_batch
 
 FORMAT = "oms_canal"
 BYTES = [pa.binary(), pa.large_binary(), pa.binary_view()]
@@ -28,18 +28,23 @@ def arrays(draw, values, types):
     first = draw(st.integers(0, len(held)))
     count = draw(st.integers(0, len(held) - first))
     made = pa.array(held, pa.binary()).cast(draw(st.sampled_from(types)))
-    return made.slice(first, count), held[first : first + count]
+    return (sent(made) if draw(st.booleans()) else made).slice(first, count), held[first : first + count]
+
+
+def sent(array):
+    """Give an array as the other side of a stream has it."""
+    sink = io.BytesIO()
+    batch = pa.record_batch([array], ["a"])
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return next(iter(pa.ipc.open_stream(sink.getvalue()))).column(0)
 
 
 def assert_holds(array, declared, values):
     """Check an array, buffers and all, also as the other side of a stream sees it."""
     array.validate(full=True)
     assert (array.type, array.to_pylist(), array.null_count) == (declared, values, values.count(None))
-    sink = io.BytesIO()
-    batch = pa.record_batch([array], ["a"])
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    assert pa.ipc.open_stream(sink.getvalue()).read_all().column("a").to_pylist() == values
+    assert sent(array).to_pylist() == values
 
 
 @given(arrays(GOOD, TYPES))
@@ -74,6 +79,7 @@ def test_try_encode_gives_payload_or_error_of_each_text(given):
     array, texts = given
     found = try_encode_batch(array, FORMAT)
     found.validate(full=True)
+    assert found.type == pa.struct([("payload", pa.binary()), ("error", ERROR)])
     assert found.to_pylist() == [tried(text) for text in texts]
 
 
@@ -88,9 +94,26 @@ def test_bytes_that_are_not_utf8_are_the_fault_of_their_row():
 @pytest.mark.parametrize("array", [pa.array([], pa.string()), pa.nulls(9, pa.string()), pa.nulls(9), pa.nulls(0)])
 def test_nothing_and_nulls_give_nothing_and_nulls(function, array):
     """Also where Arrow leaves buffers out."""
-    assert function(array, FORMAT).to_pylist() == [None] * len(array)
+    for one in (array, sent(array)):
+        assert function(one, FORMAT).to_pylist() == [None] * len(array)
     bare = pa.Array.from_buffers(pa.binary(), 0, [None, pa.py_buffer(b""), pa.py_buffer(b"")])
     assert function(bare, FORMAT).to_pylist() == []
+
+
+class Bare(list):
+    """An array of no values without any buffer, as Arrow's format allows and pyarrow does not make."""
+
+    type = pa.binary()
+    offset = 0
+
+    def buffers(self):
+        """Give none."""
+        return [None, None, None]
+
+
+def test_an_array_without_buffers_is_empty():
+    """Nothing is read from nowhere."""
+    assert converted(Bare(), bytes).to_pylist() == []
 
 
 def test_a_text_at_fault_without_rejects_is_raised():
