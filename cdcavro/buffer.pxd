@@ -2,7 +2,9 @@ cdef class Buffer:
     cdef unsigned char *_start
     cdef Py_ssize_t _size
     cdef Py_ssize_t _room
+    cdef Py_ssize_t _views
 
+    cdef int _check_views(self) except -1
     cdef int _grow(self, Py_ssize_t more) except -1
     cpdef int append(self, int byte) except -1
     cpdef int write_long(self, long long value) except -1
@@ -13,6 +15,7 @@ cdef class Buffer:
     cpdef int write_again(self, Py_ssize_t start, Py_ssize_t end) except -1
     cdef int _quote(self, const unsigned char *raw, Py_ssize_t size) except -1
     cpdef int write_digits(self, long long value) except -1
+    cpdef int write_int32(self, int value) except -1
     cpdef int cut(self, Py_ssize_t size) except -1
     cpdef bytes taken(self)
 
@@ -37,6 +40,16 @@ cdef class Cursor:
     cpdef str copy_name(self, Buffer out)
     cdef str _name(self, const unsigned char *start, Py_ssize_t size)
     cpdef double read_double(self) except? -1
+
+
+cdef class Slices:
+    cdef Py_buffer _data
+    cdef Py_buffer _offsets
+    cdef Py_buffer _validity
+    cdef Py_ssize_t _first
+    cdef readonly Py_ssize_t count
+
+    cpdef bytes get(self, Py_ssize_t i)
 
 
 cpdef bint has_members(bytes raw, Py_ssize_t members) except -1

@@ -1,12 +1,13 @@
 """The same as `buffer.py`, over C pointers."""
 
 cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
-from cdcavro.binary import no_text, short, too_wide
+from cdcavro.binary import no_column, no_text, outside, short, too_wide
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
@@ -236,7 +237,22 @@ cdef class Buffer:
         """Give what is there so far."""
         return PyBytes_FromStringAndSize(<char *>self._start, self._size)
 
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self._start, self._size, 1, flags)
+        self._views += 1
+        # Whatever is appended asks for room now, and is refused.
+        self._room = self._size
+
+    def __releasebuffer__(self, Py_buffer *view):
+        self._views -= 1
+
+    cdef int _check_views(self) except -1:
+        if self._views:
+            raise BufferError("Existing exports of data: object cannot be re-sized")
+        return 0
+
     cdef int _grow(self, Py_ssize_t more) except -1:
+        self._check_views()
         cdef Py_ssize_t room = self._size + more + (self._size >> 1)
         cdef void *start = PyMem_Realloc(self._start, room)
         if start is NULL:
@@ -337,9 +353,18 @@ cdef class Buffer:
         self._size = cdcavro_digits(self._start + self._size, value) - self._start
         return 0
 
+    cpdef int write_int32(self, int value) except -1:
+        """Append 4 bytes in the byte order of the machine, as Arrow has them."""
+        if self._room - self._size < 4:
+            self._grow(4)
+        memcpy(self._start + self._size, &value, 4)
+        self._size += 4
+        return 0
+
     cpdef int cut(self, Py_ssize_t size) except -1:
         """Take away what stands behind so many bytes."""
         if 0 <= size < self._size:
+            self._check_views()
             self._size = size
         return 0
 
@@ -470,6 +495,42 @@ cdef str _text(const unsigned char *start, Py_ssize_t size, Py_ssize_t position)
         return PyUnicode_DecodeUTF8(<const char *>start, size, NULL)
     except UnicodeDecodeError as error:
         raise no_text(start[error.start], position) from error
+
+
+@cython.final
+cdef class Slices:
+    """The values of a column as Arrow lays them out: bytes one behind another, where each begins and ends, which are there."""
+
+    def __cinit__(self, data, offsets, validity, Py_ssize_t first, Py_ssize_t count):
+        PyObject_GetBuffer(data, &self._data, PyBUF_SIMPLE)
+        PyObject_GetBuffer(offsets, &self._offsets, PyBUF_SIMPLE)
+        if validity is not None:
+            PyObject_GetBuffer(validity, &self._validity, PyBUF_SIMPLE)
+        if first < 0 or count < 0 or self._offsets.len // 4 - first <= count:
+            raise no_column(first, count)
+        if validity is not None and (first + count + 7) // 8 > self._validity.len:
+            raise no_column(first, count)
+        self._first = first
+        self.count = count
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self._data)
+        PyBuffer_Release(&self._offsets)
+        PyBuffer_Release(&self._validity)
+
+    cpdef bytes get(self, Py_ssize_t i):
+        """Give value i; None for a null. Raises `IndexError` for one that is not within the bytes."""
+        cdef int32_t start, end
+        if not 0 <= i < self.count:
+            raise outside(i)
+        i += self._first
+        if self._validity.buf is not NULL and not (<const unsigned char *>self._validity.buf)[i >> 3] >> (i & 7) & 1:
+            return None
+        memcpy(&start, <const char *>self._offsets.buf + 4 * i, 4)
+        memcpy(&end, <const char *>self._offsets.buf + 4 * i + 4, 4)
+        if not 0 <= start <= end <= self._data.len:
+            raise outside(i - self._first)
+        return PyBytes_FromStringAndSize(<const char *>self._data.buf + start, end - start)
 
 
 cpdef bint has_members(bytes raw, Py_ssize_t members) except -1:

@@ -43,6 +43,7 @@ LAYERS = (
     "binary",
     "buffer",
     "pointers",
+    "packing",
     "source",
     "notes",
     "scalars",
