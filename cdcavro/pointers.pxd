@@ -1,8 +1,11 @@
 cimport cython
 
 
+@cython.locals(pointer=str, value=str, name=str)
 cpdef apply(dict record, object extras, object places=*)
-@cython.locals(taken=list, parents=tuple, name=str, token=str)
+@cython.locals(pointer=str, end=Py_ssize_t)
+cdef tuple _way(str pointer, str value, object extras, object places)
+@cython.locals(taken=list, name=str, token=str)
 cpdef bint take(dict record, list taken) except -1
 cdef bint _is_plain(str value) except -1
 cdef _put(object parent, str name, str pointer, str value)

@@ -18,6 +18,8 @@ from cdcavro.text import number, unescape
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    Step = tuple[Sequence[str], str, Any]
+
 ABSENT: Final = object()
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _TILDE: Final = re.compile("~(?![01])")
@@ -60,12 +62,9 @@ def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str
     {'a': 1.0, 'c': []}
     """
     known = places or {}
-    placed = [(_placed(pointer, value, extras, known), pointer, value) for pointer, value in extras.items()]
-    for place, pointer, value in placed:
-        _put(_parent(record, place.parents, pointer), place.name, pointer, value)
-
-
-Step = tuple[tuple[str, ...], str, Any]
+    ways = [_way(pointer, value, extras, known) for pointer, value in extras.items()]
+    for (parents, name), (pointer, value) in zip(ways, extras.items(), strict=True):
+        _put(_parent(record, parents, pointer), name, pointer, value)
 
 
 def steps(extras: Mapping[str, str], places: Mapping[str, Place]) -> list[Step] | None:
@@ -79,11 +78,11 @@ def steps(extras: Mapping[str, str], places: Mapping[str, Place]) -> list[Step] 
     found: list[Step] = []
     try:
         for pointer, value in extras.items():
-            place = _placed(pointer, value, extras, places)
+            parents, name = _way(pointer, value, extras, places)
             put = ABSENT if value == "" else _parsed(value, pointer)
             if type(put) is dict or type(put) is list:
                 return None
-            found.append((place.parents, place.name, put))
+            found.append((parents, name, put))
     except PayloadError:
         return None
     return found
@@ -113,15 +112,16 @@ def _put(parent: Any, name: str, pointer: str, value: str) -> None:
         parent[name] = None if value == "null" else _parsed(value, pointer)
 
 
-def _placed(pointer: str, value: str, extras: Mapping[str, str], places: Mapping[str, Place]) -> Place:
-    """Give the place of a pointer, with which its text is checked if the schema names it."""
+def _way(pointer: str, value: str, extras: Mapping[str, str], places: Mapping[str, Place]) -> tuple[Sequence[str], str]:
+    """Give the names of the parents that a pointer leads through, and the last; its text is checked if the schema names it."""
     place = places.get(pointer)
-    if place is None:
-        _check(pointer, extras)
-        return place_of(pointer, is_scalar=True, is_required=False)
-    _check_apart(pointer, place.above, extras)
-    _check_place(pointer, value, place)
-    return place
+    if place is not None:
+        _check_apart(pointer, place.above, extras)
+        _check_place(pointer, value, place)
+        return place.parents, place.name
+    _check(pointer, extras)
+    *parents, name = [unescape(token) for token in pointer[1:].split("/")]
+    return parents, name
 
 
 def _check(pointer: str, extras: Mapping[str, str]) -> None:
