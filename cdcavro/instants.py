@@ -38,7 +38,9 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 def check_zone(zone: object) -> None:
     """Raise `TypeError` for what is neither a time zone nor None; the name of one is none."""
-    if zone is not None and not isinstance(zone, tzinfo):
+    if zone is None or type(zone) in REGULAR:
+        return
+    if not isinstance(zone, tzinfo):
         raise TypeError(f"a zone is a zoneinfo.ZoneInfo or another tzinfo, not {shown(repr(zone))[1:-1]}")
     # As it stands a zone of pytz has the mean solar time of its place, 8:06 in Shanghai.
     if hasattr(zone, "localize"):

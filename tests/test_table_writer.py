@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import json
+import weakref
 from collections import Counter
 from decimal import Decimal
 
@@ -307,6 +308,9 @@ def test_functions_are_remembered_by_object():
     remembered = Remembered(lambda first, second: made.append((first, second)) or len(made))
     one, other = (1, 2, len(made)), (1, 2, len(made))
     assert [remembered.of(one), remembered.of(one), remembered.of(other), remembered.of(one, other)] == [1, 1, 2, 3]
-    kept = [remembered.of((i, i)) for i in range(2000)]
-    assert kept == list(range(4, 2004))
-    assert len(remembered._found) <= 512
+    given = [frozenset({i}) for i in range(2000)]
+    alive = weakref.WeakSet(given)
+    assert [remembered.of(one) for one in given] == list(range(4, 2004))
+    made.clear()
+    del given
+    assert len(alive) <= 513

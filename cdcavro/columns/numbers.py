@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 MAX_PRECISION: Final = 38
 _EXPONENT: Final = 6
 _SHORT: Final = 60
-_POWERS: Final = tuple(10**count for count in range(80))
+_POWERS: Final = tuple([10**count for count in range(80)])
+_LEAST: Final = tuple([-power for power in _POWERS])
 # The exact expansion of a double has at most 1,075 digits and as many places.
 _MOST_DIGITS: Final = 2_000
 _SINGLE: Final = struct.Struct("<f")
@@ -61,11 +62,12 @@ def unscaled(text: str, scale: int, precision: int) -> int | None:
     if len(text) > _SHORT or places > scale or precision >= len(_POWERS):
         return _unscaled(text, scale, precision)
     try:
-        size = int(text.replace(".", "")) * _POWERS[scale - places]
+        size = int(text) if point < 0 else int(text.replace(".", ""))
     except ValueError:  # an exponent
         return _unscaled(text, scale, precision)
-    most = _POWERS[precision]
-    return size if -most < size < most and (size or text[0] != "-") else None
+    if places < scale:
+        size *= _POWERS[scale - places]
+    return size if _LEAST[precision] < size < _POWERS[precision] and (size or text[0] != "-") else None
 
 
 def _unscaled(text: str, scale: int, precision: int) -> int | None:

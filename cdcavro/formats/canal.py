@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from cdcavro.change import Change, Column, Row
     from cdcavro.declared import Declared
-    from cdcavro.formats.oms_canal import Turn
 
     Turned = Callable[[Any], Any]
 
@@ -37,50 +36,46 @@ FORMAT = Format("canal")
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
     """Give a change for each row of a flat message, or one for a statement."""
-    return changes_of(record, FORMAT.name, partial(_reader, zone=zone))
+    return changes_of(record, FORMAT.name, partial(_READERS.of, second=zone))
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Give the flat messages of changes; the rows of one message are put together again."""
-    records = records_of(changes, FORMAT.name, partial(_writer, zone=zone))
+    records = records_of(changes, FORMAT.name, partial(_WRITERS.of, second=zone))
     return [{"gtid": ""} | record for record in records]
 
 
-def _reader(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> Turn:
-    """Make the function that gives a row of a change."""
-    readers = _READERS.of(columns, zone)
+class Turner:
+    """Turns the values of rows: made from functions by the names of columns, and one for the columns without."""
 
-    def read(row: Row) -> Row:
+    __slots__ = ("_other", "_turns")
+
+    def __init__(self, turns: dict[str, Turned], other: Turned | None) -> None:
+        self._turns = turns
+        self._other = other
+
+    def __call__(self, row: Row) -> Row:
+        """Give a row with every value turned."""
+        return self._turned(row)
+
+    def _turned(self, row: Row) -> Row:
+        turns, other = self._turns, self._other
         turned = {}
         for name, value in row.items():
-            turn = readers.get(name)
+            turn = turns.get(name, other)
             turned[name] = value if turn is None else turn(value)
         return turned
 
-    return read
 
-
-def _writer(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> Turn:
-    """Make the function that gives a row with every value as Canal sends it."""
-    writers = _WRITERS.of(columns, zone)
-
-    def write(row: Row) -> Row:
-        turned = {}
-        for name, value in row.items():
-            turn = writers.get(name, plain)
-            turned[name] = turn(value)
-        return turned
-
-    return write
-
-
-def _readers(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> dict[str, Turned]:
+def _reader(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> Turner:
+    """Make what gives the values of a change."""
     found = {name: value_reader(declared, zone) for name, declared in _types(columns)}
-    return {name: read for name, read in found.items() if read is not None}
+    return Turner({name: read for name, read in found.items() if read is not None}, None)
 
 
-def _writers(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> dict[str, Turned]:
-    return {name: value_writer(declared, zone) for name, declared in _types(columns)}
+def _writer(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> Turner:
+    """Make what gives values as Canal sends them."""
+    return Turner({name: value_writer(declared, zone) for name, declared in _types(columns)}, plain)
 
 
 def _types(columns: tuple[Column, ...] | None) -> Iterator[tuple[str, Declared]]:
@@ -89,5 +84,5 @@ def _types(columns: tuple[Column, ...] | None) -> Iterator[tuple[str, Declared]]
             yield column.name, declared_type(column.type)
 
 
-_READERS: Final = Remembered(_readers)
-_WRITERS: Final = Remembered(_writers)
+_READERS: Final = Remembered(_reader)
+_WRITERS: Final = Remembered(_writer)

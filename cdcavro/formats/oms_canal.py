@@ -43,14 +43,15 @@ OLD_ROWS: Final = "old"
 
 
 class _Listed(NamedTuple):
-    """The columns of a table as its last message listed them."""
+    """A table and its columns as its last message listed them."""
 
+    source: Source
+    columns: tuple[Column, ...]
     types: tuple[list[str], list[Any]]
     codes: tuple[list[str], list[Any]]
-    columns: tuple[Column, ...]
 
 
-_LAST: Final[dict[tuple[str | None, str | None], _Listed]] = {}
+_LAST: Final[dict[Source, _Listed]] = {}
 
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
@@ -70,13 +71,14 @@ def changes_of(record: dict[str, Any], format: str, turner: Turner | None = None
     operation = scalar_text(record.get("type")) or ""
     database, table = scalar_text(record.get("database")), scalar_text(record.get("table"))
     transaction = scalar_text(record.get("gtid"))
+    source, columns = _table(record, Source(format=format, database=database, table=table))
     event, batch = from_count(record.get("es"), MILLISECOND), record.get("id")
     whole = Change(
         op=OPERATIONS.get(operation, "OTHER"),
         operation=operation,
-        source=Source(format=format, database=database, table=table),
+        source=source,
         key=names_at(record, "pkNames"),
-        columns=_columns(record, (database, table)),
+        columns=columns,
         position=_position(event, batch),
         event_time=event,
         system_time=from_count(record.get("ts"), MILLISECOND),
@@ -165,21 +167,21 @@ def _as_it_is(row: Row) -> Row:
     return row
 
 
-def _columns(record: dict[str, Any], table: tuple[str | None, str | None]) -> tuple[Column, ...] | None:
-    """Give the columns of a message: the same object for the same ones, which most messages of a table have."""
+def _table(record: dict[str, Any], source: Source) -> tuple[Source, tuple[Column, ...] | None]:
+    """Give the source and the columns of a message: the same objects for the same ones, as most messages of a table have."""
     types, codes = record.get("mysqlType"), record.get("sqlType")
     if types is None and codes is None:
-        return None
+        return source, None
     types, codes = types or {}, codes or {}
-    last = _LAST.get(table)
+    last = _LAST.get(source)
     if last is not None and _is_as(types, last.types) and _is_as(codes, last.codes):
-        return last.columns
+        return last.source, last.columns
     columns = _named(types, codes)
     if len(columns) <= _MANY:
         if len(_LAST) >= _REMEMBERED:
             _LAST.clear()
-        _LAST[table] = _Listed(_members(types), _members(codes), columns)
-    return columns
+        _LAST[source] = _Listed(source, columns, _members(types), _members(codes))
+    return source, columns
 
 
 def _members(members: dict[str, Any]) -> tuple[list[str], list[Any]]:

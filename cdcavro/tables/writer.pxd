@@ -6,7 +6,7 @@ from cdcavro.tables.rows cimport Cell, RowWriter
 
 cdef class TableWriter:
     cdef readonly object schema
-    cdef object _source_start
+    cdef tuple _starts
     cdef object _source
     cdef object _columns
     cdef object _format
@@ -14,7 +14,7 @@ cdef class TableWriter:
     cdef RowWriter _rows
     cdef list _key
 
-    @cython.locals(out=Buffer)
+    @cython.locals(out=Buffer, is_snapshot=bint)
     cpdef bytes envelope(self, object change)
     @cython.locals(out=Buffer)
     cpdef bytes row(self, object image)

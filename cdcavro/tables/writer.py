@@ -7,7 +7,6 @@ is then a reader of JSON values and a writer of Avro data.
 from __future__ import annotations
 
 from collections import Counter
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.buffer import Buffer
@@ -51,7 +50,7 @@ class TableWriter:
     ) -> None:
         self.schema = schema
         # Nearly all changes that a writer gets are of one source.
-        self._source_start = lru_cache(maxsize=8)(_source_start)
+        self._starts = tuple(_source_start(source, is_snapshot=is_snapshot) for is_snapshot in (False, True))
         self._source, self._columns = source, columns
         self._format = source.format
         self._is_strict = is_strict
@@ -74,7 +73,7 @@ class TableWriter:
 
     def is_for(self, schema: TableSchema, source: Source, columns: Sequence[Column] | None) -> bool:
         """Tell whether the writer was made from these very objects, or an equal source."""
-        return self.schema is schema and self._columns is columns and self._source == source
+        return self.schema is schema and self._columns is columns and (self._source is source or self._source == source)
 
     def envelope(self, change: Change) -> bytes:
         """Give a change as a payload of the envelope. Raises `StructureError` with the column."""
@@ -90,7 +89,11 @@ class TableWriter:
         else:
             out.append(2)
             self._rows.write(out, change.after, "/after", last)
-        out.write_raw(self._source_start(change.source, is_snapshot=change.op == "SNAPSHOT"))
+        is_snapshot = change.op == "SNAPSHOT"
+        if change.source is self._source or change.source == self._source:
+            out.write_raw(self._starts[is_snapshot])
+        else:
+            out.write_raw(_source_start(change.source, is_snapshot=is_snapshot))
         _write_place(out, change)
         out.write_string(OPERATIONS[change.op])
         _write_times(out, change.system_time)
