@@ -140,7 +140,7 @@ def test_a_block_that_would_unpack_to_too_much_is_an_error_before_memory_is_take
     raw = container([bytes(4 << 20)], codec="deflate")
     assert len(raw) < 10_000
     assert len(blocks_of(raw)) == 1
-    monkeypatch.setattr("cdcavro.container.MAX_BLOCK", (4 << 20) - 1)
+    monkeypatch.setattr("cdcavro.frames.MAX_BLOCK", (4 << 20) - 1)
     at = len(container([], codec="deflate")) + 3
     assert error_of(raw) == f"x.avro: expected a block of at most 4194303 bytes, got more at byte {at}"
 

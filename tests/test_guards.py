@@ -92,6 +92,7 @@ LAYERS = (
     "files",
     "lines",
     "rejects",
+    "frames",
     "container",
     "tables",
     "registry",
