@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro import text
+from cdcavro.buffer import Buffer
 from cdcavro.encoder import Encoder
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
 from cdcavro.evolution import resolve
@@ -24,13 +25,15 @@ from cdcavro.types import Record
 from cdcavro.writing import message_writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from importlib.resources.abc import Traversable
 
     from cdcavro.readers import MessageReader
+    from cdcavro.renaming import Names
     from cdcavro.writers import MessageWriter
 
 _KEPT: Final = 64
+_PIECE: Final = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,10 @@ class Format:
         except MessageError as error:
             error.format = self.name
             raise
+
+    def encode_fast(self, messages: Iterable[bytes]) -> list[bytes | None]:
+        """Turn texts of at most 64 MiB into payloads; None for each that is left to `encode`, the faulty ones among them."""
+        return list(map(self._encode_fast, messages))
 
     def decode(self, payload: bytes, writer: Schema | None = None) -> bytes:
         """Turn a payload into UTF-8 JSON text; `writer` is the schema it was written with, if another.
@@ -109,14 +116,36 @@ class Format:
         read = self.reader(writer)
         payloads = Payload(raw)
         try:
-            if count > len(raw):
-                raise PayloadError("at most one payload to a byte", f"{count} in {len(raw)} bytes")
+            _check_count(raw, count)
             for _ in range(count):
                 yield read(payloads)
             payloads.finish()
         except MessageError as error:
             error.format = self.name
             raise
+
+    def decode_block(self, raw: bytes, count: int, writer: Schema) -> Iterator[tuple[bytes, int]]:
+        """Turn so many payloads that lie one behind another into lines of JSON text.
+
+        Gives some 256 KiB of lines at a time, and how many they are; also those before an error.
+        Raises `PayloadError`, `ResolutionError`.
+        """
+        append = self._appending(writer)
+        out, done, position = Buffer(), 0, 0
+        try:
+            _check_count(raw, count)
+            for _ in range(count):
+                position = append(raw, position, out)
+                done += 1
+                if len(out) >= _PIECE:
+                    yield out.taken(), done
+                    out, done = Buffer(), 0
+            Payload(raw, position).finish()
+        except MessageError as error:
+            error.format = self.name
+            yield out.taken(), done
+            raise
+        yield out.taken(), done
 
     def write(self, record: Any) -> bytes:
         """Write a record as a payload. Raises `StructureError`."""
@@ -128,7 +157,23 @@ class Format:
 
     def reader(self, writer: Schema | None = None) -> Callable[[Payload], dict[str, Any]]:
         """Give the function that reads the payloads of a writer's schema. Raises `ResolutionError`."""
-        return self._reader.read if writer is None or writer is self.schema else _resolved(writer, self.schema)
+        if writer is None or writer is self.schema:
+            return self._reader.read
+        reader, names = _resolved(writer, self.schema)
+        return reader.read if names is None else lambda payload: rename(reader.read(payload), names)
+
+    def _appending(self, writer: Schema) -> Callable[[bytes, int, Buffer], int]:
+        """Give the function that appends the payload at a position as a line, and gives the position behind it."""
+        reader, names = _resolved(writer, self.schema)
+        if names is None:
+            return reader.decode_line
+
+        def append(raw: bytes, position: int, out: Buffer) -> int:
+            payload = Payload(raw, position)
+            out.write_raw(text.render(rename(reader.read(payload), names)) + b"\n")
+            return payload.position
+
+        return append
 
     def _encode_exact(self, raw: bytes) -> bytes:
         value = text.parse(raw)
@@ -167,8 +212,12 @@ def _schemas() -> Traversable:
         return Path(__file__).parents[1] / "avsc"
 
 
+def _check_count(raw: bytes, count: int) -> None:
+    if count > len(raw):
+        raise PayloadError("at most one payload to a byte", f"{count} in {len(raw)} bytes")
+
+
 @lru_cache(maxsize=_KEPT)
-def _resolved(writer: Schema, reader: Schema) -> Callable[[Payload], dict[str, Any]]:
+def _resolved(writer: Schema, reader: Schema) -> tuple[MessageReader, Names | None]:
     names = names_of(resolve(writer.root, reader.root))
-    read = message_reader(writer.root).read
-    return read if names is None else lambda payload: rename(read(payload), names)
+    return message_reader(writer.root), names

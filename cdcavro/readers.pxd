@@ -13,6 +13,7 @@ cdef int _OBJECT
 cdef int _OBJECT_END
 cdef int _COMMA
 cdef int _COLON
+cdef int _NEWLINE
 
 
 @cython.final
@@ -142,5 +143,9 @@ cdef class MessageReader:
 
     @cython.locals(record=dict)
     cpdef dict read(self, Payload payload)
-    @cython.locals(payload=Payload, out=Buffer)
+    @cython.locals(out=Buffer, position=Py_ssize_t)
     cpdef bytes decode(self, bytes raw)
+    @cython.locals(size=Py_ssize_t)
+    cpdef Py_ssize_t decode_line(self, bytes raw, Py_ssize_t position, Buffer out) except -1
+    @cython.locals(payload=Payload, record=dict, size=Py_ssize_t)
+    cdef Py_ssize_t _append(self, bytes raw, Py_ssize_t position, Buffer out) except -1

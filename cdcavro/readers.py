@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
-_ARRAY, _ARRAY_END, _OBJECT, _OBJECT_END, _COMMA, _COLON = b"[]{},:"
+_ARRAY, _ARRAY_END, _OBJECT, _OBJECT_END, _COMMA, _COLON, _NEWLINE = b"[]{},:\n"
 _STREAK: Final = 2
 _MAX_DOUBLE: Final = sys.float_info.max
 
@@ -476,21 +476,43 @@ class MessageReader:
         return record
 
     def decode(self, raw: bytes) -> bytes:
-        """Turn a payload into compact JSON text. Raises `PayloadError`.
+        """Turn a payload into compact JSON text. Raises `PayloadError`."""
+        out = Buffer()
+        position = self._append(raw, 0, out)
+        if position != len(raw):
+            Payload(raw, position).finish()
+        return out.taken()
+
+    def decode_line(self, raw: bytes, position: int, out: Buffer) -> int:
+        """Append the payload at a position as a line of compact JSON text; gives the position behind it.
+
+        Raises `PayloadError`, and then `out` is as it was.
+        """
+        size = len(out)
+        try:
+            position = self._append(raw, position, out)
+        except MessageError:
+            out.cut(size)
+            raise
+        out.append(_NEWLINE)
+        return position
+
+    def _append(self, raw: bytes, position: int, out: Buffer) -> int:
+        """Append a payload as JSON text.
 
         Compiled, it goes straight from payload to text, but for messages with `extras`, for which the
         record is needed: two of them make a third likely.
         """
-        payload = Payload(raw)
+        payload = Payload(raw, position)
         if COMPILED and self._extras < _STREAK:
-            out = Buffer()
+            size = len(out)
             payload.extras = None
             self._record.render(payload, out)
             if not payload.extras:
-                payload.finish()
-                return out.taken()
-            payload = Payload(raw)
+                return payload.position
+            out.cut(size)
+            payload = Payload(raw, position)
         record = self.read(payload)
         self._extras = min(self._extras + 1, _STREAK) if payload.extras else 0
-        payload.finish()
-        return render(record)
+        out.write_raw(render(record))
+        return payload.position
