@@ -1,0 +1,183 @@
+"""Work shared among processes: what they make comes back in the order of the tasks, and only so much of it waits.
+
+Each process is started anew, never forked, has one pipe for its tasks and one for what it makes of
+them, and ends when the pipes do: also if this process is killed. One that is killed itself is an
+error here, never a wait without end.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import threading
+from collections import deque
+from contextlib import contextmanager, suppress
+from itertools import chain, islice
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cdcavro.cli.group import Fault
+from cdcavro.errors import CdcAvroError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
+    from multiprocessing.connection import Connection
+
+    Part = tuple[bytes, Any]
+    Work = Callable[[Any], Iterable[Part]]
+
+# Small inputs end before a process would have started.
+ALONE: Final = 8
+# A task that waits in a process's pipe while the one before it is done must fit in there: this process would wait for
+# that one to read it, and that one for this one to read answers.
+_AHEAD: Final = 2
+_SMALL: Final = 1 << 10
+_WAITING: Final = 8
+_PATIENCE: Final = 5.0
+
+
+def in_order(work: Work, tasks: Iterable[Any], jobs: int) -> Generator[Part]:
+    """Do tasks in so many processes and give what is made of them, bytes and what belongs to them, in the order of the tasks.
+
+    The first few tasks, all of them if `jobs` is 1, are done in this process. An error of a task, and a
+    `CdcAvroError` of `tasks` itself, is raised where it stands in the order. Raises `Fault` if a
+    process ends. Close the iterator when it is not read to its end.
+    """
+    tasks = iter(tasks)
+    for task in islice(tasks, ALONE) if jobs > 1 else tasks:
+        yield from work(task)
+    for first in tasks:
+        yield from _shared(work, chain((first,), tasks), jobs)
+
+
+class _Answer(NamedTuple):
+    """What a process says of a task: what belongs to some bytes, which follow; the error that ended it; or that it is done."""
+
+    about: Any = None
+    error: Exception | None = None
+    is_last: bool = False
+
+
+class _Worker:
+    """A process that does tasks. Attributes: `answers`, received and not yet taken; `connection`, where others come."""
+
+    def __init__(self, work: Work) -> None:
+        context = get_context("spawn")
+        tasks, self._tasks = context.Pipe(duplex=False)
+        self.connection, answers = context.Pipe(duplex=False)
+        self.answers: deque[tuple[bytes, _Answer]] = deque()
+        self._process = context.Process(target=_serve, args=(work, tasks, answers), daemon=True)
+        with _undisturbed():
+            self._process.start()
+        tasks.close()
+        answers.close()
+
+    def give(self, task: bytes) -> None:
+        """Give it a pickled task."""
+        try:
+            self._tasks.send_bytes(task)
+        except OSError as error:
+            raise self._ended() from error
+
+    def receive(self) -> None:
+        """Take in its next answer."""
+        try:
+            answer = self.connection.recv()
+            self.answers.append((b"" if answer.is_last else self.connection.recv_bytes(), answer))
+        except (EOFError, OSError) as error:
+            raise self._ended() from error
+
+    def stop(self) -> None:
+        """End it, whatever it does: it holds nothing that could be lost."""
+        self._process.kill()
+        self._process.join()
+        self._tasks.close()
+        self.connection.close()
+
+    def _ended(self) -> Fault:
+        self._process.join(_PATIENCE)
+        code = self._process.exitcode or 0
+        if code < 0:
+            return Fault(
+                f"a process of --jobs was killed by signal {-code}: perhaps there is not enough memory for all"
+            )
+        return Fault(f"a process of --jobs ended with exit code {code}")
+
+
+def _serve(work: Work, tasks: Connection[Any, Any], answers: Connection[Any, Any]) -> None:
+    """Do tasks until there are no more; this runs in the other process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Without a reader of its answers, or a giver of tasks, it is not needed any more.
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            task = tasks.recv()
+            last = _Answer(is_last=True)
+            try:
+                for raw, about in work(task):
+                    answers.send(_Answer(about))
+                    answers.send_bytes(raw)
+            except Exception as error:  # noqa: BLE001  whatever it is, it is raised where the answer is taken
+                last = _Answer(error=error, is_last=True)
+            answers.send(last)
+
+
+def _shared(work: Work, tasks: Iterator[Any], jobs: int) -> Iterator[Part]:
+    failures: list[CdcAvroError] = []
+
+    def until_failure() -> Iterator[Any]:
+        try:
+            yield from tasks
+        except CdcAvroError as error:
+            failures.append(error)
+
+    workers: list[_Worker] = []
+    # Whose answers come next.
+    turns: deque[_Worker] = deque()
+    try:
+        for number, task in enumerate(until_failure()):
+            if len(workers) < jobs:
+                workers.append(_Worker(work))
+            worker = workers[number % jobs]
+            pickled = pickle.dumps(task)
+            while turns.count(worker) >= (_AHEAD if len(pickled) <= _SMALL else 1):
+                yield from _answers(turns.popleft(), workers)
+            worker.give(pickled)
+            turns.append(worker)
+        while turns:
+            yield from _answers(turns.popleft(), workers)
+    finally:
+        for worker in workers:
+            worker.stop()
+    for failure in failures:
+        raise failure
+
+
+def _answers(worker: _Worker, workers: list[_Worker]) -> Iterator[Part]:
+    """Give the parts of a worker's next task; meanwhile take in what others have made, up to a bound."""
+    while True:
+        while not worker.answers:
+            open_ones = [one for one in workers if len(one.answers) < _WAITING]
+            ready = wait([one.connection for one in open_ones])
+            for one in open_ones:
+                if one.connection in ready:
+                    one.receive()
+        raw, answer = worker.answers.popleft()
+        if answer.error is not None:
+            raise answer.error
+        if answer.is_last:
+            return
+        yield raw, answer.about
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let a process that is started ignore Ctrl-C from its first moment: it ends when this one does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
