@@ -76,7 +76,7 @@ class ChunkEncoder:
                 rejected += len(faults)
                 yield b"", Tally(faults=tuple(faults))
         done = len(texts) - rejected
-        block = Block(b"".join(payload for payload in payloads if payload), done)
+        block = Block(b"".join(filter(None, payloads)), done)
         yield self.framing.pack(block) if done else b"", Tally(done, len(texts))
 
     def _exactly(self, chunk: Chunk, payloads: list[bytes | None]) -> Iterator[list[tuple[MessageError, Line]]]:

@@ -127,25 +127,19 @@ class Format:
     def decode_block(self, raw: bytes, count: int, writer: Schema) -> Iterator[tuple[bytes, int]]:
         """Turn so many payloads that lie one behind another into lines of JSON text.
 
-        Gives some 256 KiB of lines at a time, and how many they are; also those before an error.
-        Raises `PayloadError`, `ResolutionError`.
+        Gives some lines at a time, at most some 256 KiB and one line, and how many they are; also those
+        before an error. Raises `PayloadError`, `ResolutionError`.
         """
-        append = self._appending(writer)
-        out, done, position = Buffer(), 0, 0
+        reader, names = _resolved(writer, self.schema)
+        if names is not None:
+            yield from ((text.render(record) + b"\n", 1) for record in self.read_block(raw, count, writer))
+            return
         try:
             _check_count(raw, count)
-            for _ in range(count):
-                position = append(raw, position, out)
-                done += 1
-                if len(out) >= _PIECE:
-                    yield out.taken(), done
-                    out, done = Buffer(), 0
-            Payload(raw, position).finish()
+            yield from _decoded(reader, raw, count)
         except MessageError as error:
             error.format = self.name
-            yield out.taken(), done
             raise
-        yield out.taken(), done
 
     def write(self, record: Any) -> bytes:
         """Write a record as a payload. Raises `StructureError`."""
@@ -161,19 +155,6 @@ class Format:
             return self._reader.read
         reader, names = _resolved(writer, self.schema)
         return reader.read if names is None else lambda payload: rename(reader.read(payload), names)
-
-    def _appending(self, writer: Schema) -> Callable[[bytes, int, Buffer], int]:
-        """Give the function that appends the payload at a position as a line, and gives the position behind it."""
-        reader, names = _resolved(writer, self.schema)
-        if names is None:
-            return reader.decode_line
-
-        def append(raw: bytes, position: int, out: Buffer) -> int:
-            payload = Payload(raw, position)
-            out.write_raw(text.render(rename(reader.read(payload), names)) + b"\n")
-            return payload.position
-
-        return append
 
     def _encode_exact(self, raw: bytes) -> bytes:
         value = text.parse(raw)
@@ -215,6 +196,18 @@ def _schemas() -> Traversable:
 def _check_count(raw: bytes, count: int) -> None:
     if count > len(raw):
         raise PayloadError("at most one payload to a byte", f"{count} in {len(raw)} bytes")
+
+
+def _decoded(reader: MessageReader, raw: bytes, count: int) -> Iterator[tuple[bytes, int]]:
+    out, position = Buffer(), 0
+    while count:
+        position, done, error = reader.decode_lines(raw, position, count, out, _PIECE)
+        yield out.taken(), done
+        if error is not None:
+            raise error
+        count -= done
+        out.cut(0)
+    Payload(raw, position).finish()
 
 
 @lru_cache(maxsize=_KEPT)

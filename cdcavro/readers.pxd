@@ -145,7 +145,7 @@ cdef class MessageReader:
     cpdef dict read(self, Payload payload)
     @cython.locals(out=Buffer, position=Py_ssize_t)
     cpdef bytes decode(self, bytes raw)
-    @cython.locals(size=Py_ssize_t)
-    cpdef Py_ssize_t decode_line(self, bytes raw, Py_ssize_t position, Buffer out) except -1
+    @cython.locals(done=Py_ssize_t, size=Py_ssize_t)
+    cpdef tuple decode_lines(self, bytes raw, Py_ssize_t position, Py_ssize_t count, Buffer out, Py_ssize_t most)
     @cython.locals(payload=Payload, record=dict, size=Py_ssize_t)
     cdef Py_ssize_t _append(self, bytes raw, Py_ssize_t position, Buffer out) except -1

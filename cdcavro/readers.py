@@ -483,19 +483,25 @@ class MessageReader:
             Payload(raw, position).finish()
         return out.taken()
 
-    def decode_line(self, raw: bytes, position: int, out: Buffer) -> int:
-        """Append the payload at a position as a line of compact JSON text; gives the position behind it.
+    def decode_lines(
+        self, raw: bytes, position: int, count: int, out: Buffer, most: int
+    ) -> tuple[int, int, MessageError | None]:
+        """Append payloads from a position on as lines of compact JSON text: `count` of them, or until `out` has `most` bytes.
 
-        Raises `PayloadError`, and then `out` is as it was.
+        Gives the position behind them, how many they are, and what is wrong with the payload there.
         """
+        done = 0
         size = len(out)
         try:
-            position = self._append(raw, position, out)
-        except MessageError:
+            while done < count and size < most:
+                position = self._append(raw, position, out)
+                out.append(_NEWLINE)
+                size = len(out)
+                done += 1
+        except MessageError as error:
             out.cut(size)
-            raise
-        out.append(_NEWLINE)
-        return position
+            return position, done, error
+        return position, done, None
 
     def _append(self, raw: bytes, position: int, out: Buffer) -> int:
         """Append a payload as JSON text.
