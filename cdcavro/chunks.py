@@ -55,9 +55,13 @@ class Chunk:
     def lines(self) -> Iterator[Line]:
         """Give the lines, numbered from 1."""
         found = self.texts()
-        for number, raw in enumerate(found, 1):
-            length = len(raw) + (self.missing if number == len(found) else 0)
-            yield Line(number, raw if length <= text.MAX_LENGTH else raw[:KEPT], length)
+        for i, raw in enumerate(found):
+            yield self.line(i, raw, is_last=i + 1 == len(found))
+
+    def line(self, index: int, raw: bytes, *, is_last: bool) -> Line:
+        """Give a line with its number and its length, by its index and what `texts` gave of it."""
+        length = len(raw) + (self.missing if is_last else 0)
+        return Line(index + 1, raw if length <= text.MAX_LENGTH else raw[:KEPT], length)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from cdcavro.buffer import Buffer
 from cdcavro.errors import CdcAvroError, MessageError
 from cdcavro.formats import get_format
 from cdcavro.frames import MARKER_BYTES, Block, Frame, Framing, read_frames
@@ -66,36 +67,30 @@ class ChunkEncoder:
     def __call__(self, task: Chunk | Range) -> Iterator[tuple[bytes, Tally]]:
         """Convert a chunk: give some faults at a time, then the block as it lies in the file. Raises `FileError`."""
         chunk = task.read()
-        texts = chunk.texts()
-        payloads: list[bytes | None] = [None] * len(texts)
-        if not chunk.is_long:
-            payloads = get_format(self.format).encode_fast(texts)
+        lines = chunk.texts()
+        out = Buffer()
         rejected = 0
-        if not all(payloads):
-            for faults in self._exactly(chunk, payloads):
-                rejected += len(faults)
-                yield b"", Tally(faults=tuple(faults))
-        done = len(texts) - rejected
-        block = Block(b"".join(filter(None, payloads)), done)
-        yield self.framing.pack(block) if done else b"", Tally(done, len(texts))
+        for faults in _gathered(self._faults(chunk, lines, out), lambda _: 1, MOST_FAULTS):
+            rejected += len(faults)
+            yield b"", Tally(faults=tuple(faults))
+        done = len(lines) - rejected
+        yield self.framing.pack(Block(out.taken(), done)) if done else b"", Tally(done, len(lines))
 
-    def _exactly(self, chunk: Chunk, payloads: list[bytes | None]) -> Iterator[list[tuple[MessageError, Line]]]:
-        """Convert the lines that have no payload yet, and give some of the faults at a time."""
+    def _faults(self, chunk: Chunk, lines: list[bytes], out: Buffer) -> Iterator[tuple[MessageError, Line]]:
+        """Append the payloads of all lines, and give the faults of those that have none."""
         format = get_format(self.format)
-        faults: list[tuple[MessageError, Line]] = []
-        for i, line in enumerate(chunk.lines()):
-            if payloads[i] is not None:
-                continue
-            try:
-                payloads[i] = format.encode(line.message())
-            except MessageError as error:
-                error.format = format.name
-                faults.append((error, line))
-            if len(faults) == MOST_FAULTS:
-                yield faults
-                faults = []
-        if faults:
-            yield faults
+        at = 0
+        while at < len(lines):
+            if not chunk.is_long:
+                at = format.encode_lines(lines, at, out)
+            if at < len(lines):
+                line = chunk.line(at, lines[at], is_last=at + 1 == len(lines))
+                try:
+                    out.write_raw(format.encode(line.message()))
+                except MessageError as error:
+                    error.format = format.name
+                    yield error, line
+                at += 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from cdcavro.types import Record
 from cdcavro.writing import message_writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from importlib.resources.abc import Traversable
 
     from cdcavro.readers import MessageReader
@@ -71,9 +71,12 @@ class Format:
             error.format = self.name
             raise
 
-    def encode_fast(self, messages: Iterable[bytes]) -> list[bytes | None]:
-        """Turn texts of at most 64 MiB into payloads; None for each that is left to `encode`, the faulty ones among them."""
-        return list(map(self._encode_fast, messages))
+    def encode_lines(self, lines: list[bytes], first: int, out: Buffer) -> int:
+        """Append the payloads of lines, of at most 64 MiB, from `first` on.
+
+        Gives their number, or the first that is left to `encode`, as faulty ones are.
+        """
+        return self._encoder.encode_lines(lines, first, out)
 
     def decode(self, payload: bytes, writer: Schema | None = None) -> bytes:
         """Turn a payload into UTF-8 JSON text; `writer` is the schema it was written with, if another.
