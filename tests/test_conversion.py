@@ -13,11 +13,12 @@ from strategies import texts
 import cdcavro
 from cdcavro import text
 from cdcavro.chunks import Chunk
-from cdcavro.conversion import MOST_FAULTS, BlockDecoder, ChunkEncoder, Frames, marker, runs
+from cdcavro.conversion import MOST_FAULTS, BlockDecoder, ChunkEncoder, Frames, Run, marker, runs
 from cdcavro.errors import FileError, MessageError, PayloadError
+from cdcavro.files import place_of
 from cdcavro.format import Format
 from cdcavro.formats import get_format
-from cdcavro.frames import Block, Frame, Framing
+from cdcavro.frames import Block, Frame, Framing, read_frames
 
 CANAL = get_format("canal")
 PLAIN = Framing("null", b"\xff" * 16)
@@ -72,6 +73,16 @@ def test_faults_come_in_parts_of_bounded_size():
     parts = list(ChunkEncoder("canal", PLAIN)(Chunk(b"\n" * (MOST_FAULTS * 2 + 5))))
     assert [len(tally.faults) for _, tally in parts] == [MOST_FAULTS, MOST_FAULTS, 5, 0]
     assert parts[2][1].faults[-1][1].number == parts[-1][1].lines == MOST_FAULTS * 2 + 5
+
+
+def test_the_beginning_of_a_line_that_is_too_long_is_no_message(monkeypatch):
+    """Though it would be one by itself: white space is what follows."""
+    monkeypatch.setattr(text, "MAX_LENGTH", 100_000)
+    chunk = Chunk(GOOD[0] + b"\n" + GOOD[1] + b" " * 70_000, b" " * 10, 40_000)
+    some, (_, tally) = ChunkEncoder("canal", PLAIN)(chunk)
+    ((error, line),) = some[1].faults
+    assert (tally.done, tally.lines, line.number) == (1, 2, 2)
+    assert error.reason == f"expected at most 100000 bytes, got {len(GOOD[1]) + 110_010}"
 
 
 @given(st.lists(st.sampled_from([*shop_canal()[:20], *goldens("canal")]), max_size=12))
@@ -151,6 +162,21 @@ def test_runs_hold_every_block_once_and_end_before_an_error():
     assert [[frame.place for frame in held] for held in found] == [[0, 1], [2, 3, 4, 5], [6]]
     small = runs((Frame(1, 0, 0, 100 << 10, b"") for _ in range(4)), Framing("deflate", b""), None)
     assert [len(run.held) for run in small] == [2, 2]
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate"])
+def test_a_run_in_a_file_holds_its_blocks_and_no_other(tmp_path, codec):
+    """Whoever is given the place of some blocks reads just these."""
+    framing = Framing(codec, PLAIN.marker)
+    blocks = [Block(bytes([number]) * 20_000, 1 + number) for number in range(30)]
+    path = tmp_path / "x"
+    path.write_bytes(b"".join(map(framing.pack, blocks)))
+    place = place_of(str(path))
+    with place.open(0) as stream:
+        frames = list(read_frames(stream, 0, framing, "x", skip=True))
+    for first, last in ((0, 0), (0, 29), (3, 9), (29, 29)):
+        run = Run(place, framing, frames[first].place, frames[last].end)
+        assert [framing.unpack(frame, "x") for frame in run.frames()] == blocks[first : last + 1]
 
 
 def test_the_marker_depends_on_schema_codec_and_text():

@@ -72,6 +72,7 @@ def encode(
 
     What cannot be converted is rejected: told on standard error, and kept in the file of --rejects
     with its raw bytes in base64. The exit code is then 1, unless --max-rejects allows it.
+    The same input gives the same file, whatever --jobs says.
     """
     _check_outputs(source, out, rejects)
     with (
@@ -116,9 +117,8 @@ def decode(*, source: str, out: str, format: str | None, jobs: int, force: bool)
         container = ContainerReader(stream, click.format_filename(source))
         own = get_format(format) if format else _named(container, source)
         tasks = runs(_frames(container, place, progress.advance), container.framing, place)
-        with closing(
-            in_order(BlockDecoder(own.name, container.schema, container.framing, container.file), tasks, jobs)
-        ) as parts:
+        decoder = BlockDecoder(own.name, container.schema, container.framing, container.file)
+        with closing(in_order(decoder, tasks, jobs)) as parts:
             _write_lines(parts, source, messages)
 
 

@@ -29,7 +29,7 @@ from cdcavro.formats import get_format
 SHOP = (Path(str(resources.files("cdcavro") / "samples")) / "canal" / "shop.jsonl").read_bytes()
 COMMAND = Path(sys.executable).with_name("cdcavro")
 CANAL = get_format("canal")
-ROUNDS = 5
+ROUNDS = 3
 STEP = 0.02
 
 
@@ -104,7 +104,7 @@ def row(name: str, jobs: int, messages: int, rounds: list) -> str:
 
 def main() -> None:
     """Print the table."""
-    megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 400
+    megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     print(f"cdcavro, {'compiled' if COMPILED else 'pure Python'}; a file of {megabytes} MB, {os.cpu_count()} cores")
     print(f"{'command':16}{'jobs':>6}{'alone, messages/s':>18}{'messages/s':>14}{'share':>8}{'MiB':>10}")
     with tempfile.TemporaryDirectory() as folder:
