@@ -22,14 +22,19 @@ import time
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cdcavro.buffer import COMPILED
 from cdcavro.formats import get_format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SHOP = (Path(str(resources.files("cdcavro") / "samples")) / "canal" / "shop.jsonl").read_bytes()
 COMMAND = Path(sys.executable).with_name("cdcavro")
 CANAL = get_format("canal")
 ROUNDS = 3
+REPEATS = 1000
 STEP = 0.02
 
 
@@ -40,10 +45,10 @@ def alone(verb: str) -> float:
         given = [CANAL.encode(line) for line in given]
     function = getattr(CANAL, verb)
     start = time.process_time()
-    for _ in range(100):
+    for _ in range(REPEATS):
         for one in given:
             function(one)
-    return 100 * len(given) / (time.process_time() - start)
+    return REPEATS * len(given) / (time.process_time() - start)
 
 
 def run(*arguments: object) -> tuple[float, float, int]:
@@ -71,13 +76,12 @@ def children(parent: int) -> list[int]:
     return [int(number) for number in listed.split()]
 
 
-def rows(folder: Path, times: int) -> list[str]:
+def rows(folder: Path, times: int) -> Iterator[str]:
     """Measure both commands with each codec and number of jobs."""
     path = folder / "in.jsonl"
     with path.open("wb") as stream:
         for _ in range(times):
             stream.write(SHOP)
-    found = []
     for verb, codec in (("encode", "null"), ("encode", "deflate"), ("decode", "null"), ("decode", "deflate")):
         packed, lines = folder / f"{codec}.avro", folder / "out.jsonl"
         given = (
@@ -85,21 +89,20 @@ def rows(folder: Path, times: int) -> list[str]:
             if verb == "encode"
             else ["decode", packed, "--out", lines]
         )
-        rounds = [
-            (alone(verb), *(run(*given, "--format", "canal", "--force", "--jobs", jobs) for jobs in (1, 2)))
-            for _ in range(ROUNDS)
-        ]
-        found += [row(f"{verb} {codec}", jobs, times * SHOP.count(b"\n"), rounds) for jobs in (1, 2)]
-    return found
+        for jobs in (1, 2):
+            options = ("--format", "canal", "--force", "--jobs", jobs)
+            rounds = [(alone(verb), run(*given, *options), alone(verb)) for _ in range(ROUNDS)]
+            yield row(f"{verb} {codec}", jobs, times * SHOP.count(b"\n"), rounds)
 
 
 def row(name: str, jobs: int, messages: int, rounds: list) -> str:
-    """Give a row of the table: the medians."""
-    rate = statistics.median(messages / one[jobs][0] for one in rounds)
-    share = statistics.median(messages / one[jobs][1] / one[0] for one in rounds)
-    by_itself = statistics.median(one[0] for one in rounds)
-    memory = max(one[jobs][2] for one in rounds)
-    return f"{name:16}{jobs:>6}{by_itself:>18,.0f}{rate:>14,.0f}{share:>8.0%}{memory:>10}"
+    """Give a row of the table: the medians. What the converter does is measured on both sides of each command."""
+    by_itself = [(before + after) / 2 for before, _, after in rounds]
+    done = [one for _, one, _ in rounds]
+    rate = statistics.median(messages / seconds for seconds, _, _ in done)
+    share = statistics.median(messages / used / most for (_, used, _), most in zip(done, by_itself, strict=True))
+    memory = max(memory for _, _, memory in done)
+    return f"{name:16}{jobs:>6}{statistics.median(by_itself):>18,.0f}{rate:>14,.0f}{share:>8.0%}{memory:>10}"
 
 
 def main() -> None:
@@ -109,7 +112,7 @@ def main() -> None:
     print(f"{'command':16}{'jobs':>6}{'alone, messages/s':>18}{'messages/s':>14}{'share':>8}{'MiB':>10}")
     with tempfile.TemporaryDirectory() as folder:
         for one in rows(Path(folder), max(1, megabytes * 1_000_000 // len(SHOP))):
-            print(one)
+            print(one, flush=True)
 
 
 if __name__ == "__main__":
