@@ -46,11 +46,23 @@ class Encoder:
     def encode(self, raw: bytes) -> bytes | None:
         """Turn UTF-8 JSON text into a payload; None where the fast way is not exact."""
         out = Buffer()
+        return out.taken() if self._append(raw, out) else None
+
+    def encode_lines(self, lines: list[bytes], first: int, out: Buffer) -> int:
+        """Append the payloads of lines from `first` on; gives the first line for which the fast way is not exact, or their number."""
+        for i in range(first, len(lines)):
+            size = len(out)
+            if not self._append(lines[i], out):
+                out.cut(size)
+                return i
+        return len(lines)
+
+    def _append(self, raw: bytes, out: Buffer) -> bool:
         try:
             members = self._writer.write_into(out, _decode(raw))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MessageError, orjson.JSONEncodeError):
-            return None
-        return out.taken() if has_members(raw, members) else None
+            return False
+        return has_members(raw, members)
 
     def parse(self, raw: bytes) -> Any:
         """Turn UTF-8 JSON text into the value that it is, checked; None where the fast way is not exact."""

@@ -10,6 +10,7 @@ import os
 import secrets
 import sys
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 
@@ -37,6 +38,47 @@ def open_input(path: str, advance: Advance = unwatched) -> Iterator[io.BufferedR
     """
     with _opened(path) as raw, io.BufferedReader(_Watched(raw, path, advance), CHUNK) as stream:
         yield stream
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a regular file lies, so that other processes read the very same one.
+
+    Attributes: `path` (str); `device` and `number` (int), by which the system knows it; `size` (int), in bytes.
+    """
+
+    path: str
+    device: int
+    number: int
+    size: int
+
+    @contextmanager
+    def open(self, position: int) -> Iterator[io.BufferedReader[Any]]:
+        """Open the file at a byte. Raises `FileError`, also if there is another file now, or the file became shorter."""
+        try:
+            with io.BufferedReader(io.FileIO(self.path), CHUNK) as stream:
+                self._check(os.fstat(stream.fileno()))
+                stream.seek(position)
+                yield stream
+        except OSError as error:
+            raise FileError(self.path, "a file that can be read", _fault(error)) from error
+
+    def changed(self) -> FileError:
+        """Make the error for a file that is not what it was."""
+        return FileError(self.path, "the file that was there at the start", "another or a shorter one")
+
+    def _check(self, found: os.stat_result) -> None:
+        if (found.st_dev, found.st_ino) != (self.device, self.number) or found.st_size < self.size:
+            raise self.changed()
+
+
+def place_of(path: str) -> Place | None:
+    """Give the place of a regular file that holds something; None for all else, which can only be read from its start."""
+    if path == STANDARD or not Path(path).is_file():
+        return None
+    found = Path(path).stat()
+    # A file of the system may say that it is empty, and is not.
+    return Place(path, found.st_dev, found.st_ino, found.st_size) if found.st_size else None
 
 
 def input_size(path: str) -> int | None:

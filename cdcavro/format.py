@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro import text
+from cdcavro.buffer import Buffer
 from cdcavro.encoder import Encoder
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
 from cdcavro.evolution import resolve
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from cdcavro.readers import MessageReader
+    from cdcavro.renaming import Names
     from cdcavro.writers import MessageWriter
 
 _KEPT: Final = 64
+_PIECE: Final = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,13 @@ class Format:
         except MessageError as error:
             error.format = self.name
             raise
+
+    def encode_lines(self, lines: list[bytes], first: int, out: Buffer) -> int:
+        """Append the payloads of lines, of at most 64 MiB, from `first` on.
+
+        Gives their number, or the first that is left to `encode`, as faulty ones are.
+        """
+        return self._encoder.encode_lines(lines, first, out)
 
     def decode(self, payload: bytes, writer: Schema | None = None) -> bytes:
         """Turn a payload into UTF-8 JSON text; `writer` is the schema it was written with, if another.
@@ -109,11 +119,27 @@ class Format:
         read = self.reader(writer)
         payloads = Payload(raw)
         try:
-            if count > len(raw):
-                raise PayloadError("at most one payload to a byte", f"{count} in {len(raw)} bytes")
+            _check_count(raw, count)
             for _ in range(count):
                 yield read(payloads)
             payloads.finish()
+        except MessageError as error:
+            error.format = self.name
+            raise
+
+    def decode_block(self, raw: bytes, count: int, writer: Schema) -> Iterator[tuple[bytes, int]]:
+        """Turn so many payloads that lie one behind another into lines of JSON text.
+
+        Gives some lines at a time, at most some 256 KiB and one line, and how many they are; also those
+        before an error. Raises `PayloadError`, `ResolutionError`.
+        """
+        reader, names = _resolved(writer, self.schema)
+        if names is not None:
+            yield from ((text.render(record) + b"\n", 1) for record in self.read_block(raw, count, writer))
+            return
+        try:
+            _check_count(raw, count)
+            yield from _decoded(reader, raw, count)
         except MessageError as error:
             error.format = self.name
             raise
@@ -128,7 +154,10 @@ class Format:
 
     def reader(self, writer: Schema | None = None) -> Callable[[Payload], dict[str, Any]]:
         """Give the function that reads the payloads of a writer's schema. Raises `ResolutionError`."""
-        return self._reader.read if writer is None or writer is self.schema else _resolved(writer, self.schema)
+        if writer is None or writer is self.schema:
+            return self._reader.read
+        reader, names = _resolved(writer, self.schema)
+        return reader.read if names is None else lambda payload: rename(reader.read(payload), names)
 
     def _encode_exact(self, raw: bytes) -> bytes:
         value = text.parse(raw)
@@ -167,8 +196,24 @@ def _schemas() -> Traversable:
         return Path(__file__).parents[1] / "avsc"
 
 
+def _check_count(raw: bytes, count: int) -> None:
+    if count > len(raw):
+        raise PayloadError("at most one payload to a byte", f"{count} in {len(raw)} bytes")
+
+
+def _decoded(reader: MessageReader, raw: bytes, count: int) -> Iterator[tuple[bytes, int]]:
+    out, position = Buffer(), 0
+    while count:
+        position, done, error = reader.decode_lines(raw, position, count, out, _PIECE)
+        yield out.taken(), done
+        if error is not None:
+            raise error
+        count -= done
+        out.cut(0)
+    Payload(raw, position).finish()
+
+
 @lru_cache(maxsize=_KEPT)
-def _resolved(writer: Schema, reader: Schema) -> Callable[[Payload], dict[str, Any]]:
+def _resolved(writer: Schema, reader: Schema) -> tuple[MessageReader, Names | None]:
     names = names_of(resolve(writer.root, reader.root))
-    read = message_reader(writer.root).read
-    return read if names is None else lambda payload: rename(read(payload), names)
+    return message_reader(writer.root), names

@@ -9,8 +9,9 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
+from contextlib import contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro import text
 from cdcavro.errors import FileError, MessageError, TextError
@@ -57,16 +58,28 @@ def read_lines(path: str, advance: Advance = unwatched) -> Iterator[Line]:
     `advance` is told how many bytes, compressed where they are, each read took. Raises `FileError`:
     the file cannot be read, or is gzip that ends too early or is damaged.
     """
+    with open_text(path, advance) as stream:
+        yield from _split(stream)
+
+
+@contextmanager
+def open_text(path: str, advance: Advance = unwatched) -> Iterator[io.BufferedReader[Any]]:
+    """Open a file, a gzip file or standard input for reading text, unpacked; see `read_lines`."""
     with open_input(path, advance) as stream:
-        if not path.endswith(".gz") and stream.peek(len(_GZIP))[: len(_GZIP)] != _GZIP:
-            yield from _split(stream)
+        if not is_packed(path, stream):
+            yield stream
             return
         try:
-            yield from _split(io.BufferedReader(gzip.GzipFile(fileobj=stream), CHUNK))
+            yield io.BufferedReader(gzip.GzipFile(fileobj=stream), CHUNK)
         except EOFError as error:
             raise FileError(path, "a whole gzip file", "one that ends too early") from error
         except (gzip.BadGzipFile, zlib.error) as error:
             raise FileError(path, "a gzip file", "one that is damaged or none") from error
+
+
+def is_packed(path: str, stream: io.BufferedReader[Any]) -> bool:
+    """Tell gzip by the file's name or its first bytes."""
+    return path.endswith(".gz") or stream.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
 
 
 def tell_format(lines: Iterator[Line]) -> tuple[str, Iterator[Line]]:
@@ -100,10 +113,11 @@ def _split(stream: io.BufferedReader) -> Iterator[Line]:
         elif len(raw) <= text.MAX_LENGTH:
             yield Line(number, raw, len(raw))
         else:
-            yield Line(number, raw[:KEPT], len(raw) + _skip(stream))
+            yield Line(number, raw[:KEPT], len(raw) + skip_line(stream))
 
 
-def _skip(stream: io.BufferedReader) -> int:
+def skip_line(stream: io.BufferedReader[Any]) -> int:
+    r"""Read what is left of a line and give its length without the `\n`."""
     skipped = 0
     while raw := stream.readline(CHUNK):
         skipped += len(raw)

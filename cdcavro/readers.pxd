@@ -13,6 +13,7 @@ cdef int _OBJECT
 cdef int _OBJECT_END
 cdef int _COMMA
 cdef int _COLON
+cdef int _NEWLINE
 
 
 @cython.final
@@ -152,5 +153,9 @@ cdef class MessageReader:
     @cython.locals(record=dict, tail=bytes, steps=list)
     cpdef dict read(self, Payload payload)
     cdef list _steps(self, bytes tail)
-    @cython.locals(payload=Payload, out=Buffer)
+    @cython.locals(out=Buffer, position=Py_ssize_t)
     cpdef bytes decode(self, bytes raw)
+    @cython.locals(done=Py_ssize_t, size=Py_ssize_t)
+    cpdef tuple decode_lines(self, bytes raw, Py_ssize_t position, Py_ssize_t count, Buffer out, Py_ssize_t most)
+    @cython.locals(payload=Payload, record=dict, size=Py_ssize_t)
+    cdef Py_ssize_t _append(self, bytes raw, Py_ssize_t position, Buffer out) except -1

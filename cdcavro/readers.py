@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
-_ARRAY, _ARRAY_END, _OBJECT, _OBJECT_END, _COMMA, _COLON = b"[]{},:"
+_ARRAY, _ARRAY_END, _OBJECT, _OBJECT_END, _COMMA, _COLON, _NEWLINE = b"[]{},:\n"
 _STREAK: Final = 2
 # An empty map; and the extras whose steps are kept: their bytes at most, and how many of them.
 _NONE: Final = b"\0"
@@ -535,24 +535,52 @@ class MessageReader:
         return steps
 
     def decode(self, raw: bytes) -> bytes:
-        """Turn a payload into compact JSON text. Raises `PayloadError`.
+        """Turn a payload into compact JSON text. Raises `PayloadError`."""
+        out = Buffer()
+        position = self._append(raw, 0, out)
+        if position != len(raw):
+            Payload(raw, position).finish()
+        return out.taken()
+
+    def decode_lines(
+        self, raw: bytes, position: int, count: int, out: Buffer, most: int
+    ) -> tuple[int, int, MessageError | None]:
+        """Append payloads from a position on as lines of compact JSON text: `count` of them, or until `out` has `most` bytes.
+
+        Gives the position behind them, how many they are, and what is wrong with the payload there.
+        """
+        done = 0
+        size = len(out)
+        try:
+            while done < count and size < most:
+                position = self._append(raw, position, out)
+                out.append(_NEWLINE)
+                size = len(out)
+                done += 1
+        except MessageError as error:
+            out.cut(size)
+            return position, done, error
+        return position, done, None
+
+    def _append(self, raw: bytes, position: int, out: Buffer) -> int:
+        """Append a payload as JSON text.
 
         Compiled, it goes straight from payload to text, but for messages with `extras`, for which the
         record is needed: two of them make a third likely.
         """
-        payload = Payload(raw)
+        payload = Payload(raw, position)
         if COMPILED and self._extras < _STREAK:
-            out = Buffer()
+            size = len(out)
             payload.extras = None
             self._record.render(payload, out)
             if not payload.extras:
-                payload.finish()
-                return out.taken()
-            payload = Payload(raw)
+                return payload.position
+            out.cut(size)
+            payload = Payload(raw, position)
         record = self.read(payload)
         self._extras = min(self._extras + 1, _STREAK) if payload.stop - payload.start > len(_NONE) else 0
-        payload.finish()
-        return render(record)
+        out.write_raw(render(record))
+        return payload.position
 
 
 _EXTRAS: Final = MapReader(StringReader(""), "")

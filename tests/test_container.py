@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import fastavro
 import pytest
 from messages import goldens, shop_canal
 
 from cdcavro import FORMATS, parse_schema
-from cdcavro.container import BLOCK_BYTES, BLOCK_COUNT, CODECS, ContainerReader, ContainerWriter, format_of
+from cdcavro.container import BLOCK_BYTES, BLOCK_COUNT, ContainerReader, ContainerWriter, format_of
 from cdcavro.errors import FileError
 from cdcavro.formats import get_format
+from cdcavro.frames import CODECS, read_frames
 
 CANAL = get_format("oms_canal")
 PAYLOADS = [CANAL.encode(message) for message in shop_canal()]
@@ -109,6 +111,48 @@ def test_a_file_cut_anywhere_but_between_blocks_is_an_error():
     assert len(blocks_of(whole[:empty])) == 0
 
 
+def test_a_file_cut_within_a_count_of_two_bytes_is_an_error():
+    """It does not end between blocks."""
+    raw = container([b"\x00"] * 100)
+    empty = len(container([]))
+    for end in (empty + 1, empty + 2, empty + 3, len(raw) - 1):
+        assert error_of(raw[:end]) == "x.avro: expected a whole Avro container file, got one that ends too early"
+
+
+def test_a_count_that_does_not_end_is_an_error():
+    """Ten bytes are the most that a number has."""
+    assert error_of(container([]) + b"\xff" * 30) == (
+        "x.avro: expected an Avro container file that can be read, got 'a number of more than 10 bytes'"
+    )
+
+
+def test_payloads_that_are_no_deflate_are_an_error():
+    """The block is damaged, though its length is right."""
+    raw = container(codec="deflate")
+    at = next(ContainerReader(io.BufferedReader(io.BytesIO(raw)), "x.avro").frames()).start
+    assert error_of(raw[:at] + b"\xff" * 8 + raw[at + 8 :]) == (
+        "x.avro: expected an Avro container file that can be read, "
+        "got 'Error -3 while decompressing data: invalid block type'"
+    )
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_blocks_may_be_passed_over(codec):
+    """Whoever only wants to know where they lie reads no payload."""
+    raw = container([bytes(30_000)] * 10, codec=codec)
+    reader = ContainerReader(io.BufferedReader(io.BytesIO(raw)), "x.avro")
+    passed = io.BufferedReader(io.BytesIO(raw))
+    passed.seek(reader.position)
+    found = list(read_frames(passed, reader.position, reader.framing, "x.avro", skip=True))
+    assert [replace(frame, packed=b"") for frame in reader.frames()] == found
+    assert [frame.end for frame in found] == [*[frame.place for frame in found[1:]], len(raw)]
+    passed = io.BufferedReader(io.BytesIO(raw[:-20]))
+    passed.seek(reader.position)
+    with pytest.raises(FileError) as caught:
+        list(read_frames(passed, reader.position, reader.framing, "x.avro", skip=True))
+    assert str(caught.value) == "x.avro: expected a whole Avro container file, got one that ends too early"
+
+
 def test_what_is_no_container_file_is_an_error():
     """The first bytes tell."""
     expected = "x.avro: expected an Avro container file, got "
@@ -140,7 +184,7 @@ def test_a_block_that_would_unpack_to_too_much_is_an_error_before_memory_is_take
     raw = container([bytes(4 << 20)], codec="deflate")
     assert len(raw) < 10_000
     assert len(blocks_of(raw)) == 1
-    monkeypatch.setattr("cdcavro.container.MAX_BLOCK", (4 << 20) - 1)
+    monkeypatch.setattr("cdcavro.frames.MAX_BLOCK", (4 << 20) - 1)
     at = len(container([], codec="deflate")) + 3
     assert error_of(raw) == f"x.avro: expected a block of at most 4194303 bytes, got more at byte {at}"
 

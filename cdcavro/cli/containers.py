@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
+from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from cdcavro import text
+from cdcavro.chunks import read_chunks
 from cdcavro.cli.faults import SHOWN, Faults, note, untold
 from cdcavro.cli.group import REJECTED, Fault, example
-from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, max_rejects_option
+from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, jobs_option, max_rejects_option
 from cdcavro.cli.progress import Progress
 from cdcavro.cli.tables import Counts
-from cdcavro.container import CODECS, ContainerReader, ContainerWriter, format_of
-from cdcavro.errors import FileError, MessageError, PayloadError, ResolutionError
-from cdcavro.files import STANDARD, input_size, open_input, open_output
+from cdcavro.cli.workers import in_order
+from cdcavro.container import ContainerReader, format_of, header
+from cdcavro.conversion import BlockDecoder, ChunkEncoder, marker, runs
+from cdcavro.errors import FileError, PayloadError, ResolutionError
+from cdcavro.files import STANDARD, input_size, open_input, open_output, place_of, unwatched
 from cdcavro.formats import REGISTRY, get_format
-from cdcavro.lines import HEAD_LINES, read_lines, tell_format
+from cdcavro.frames import CODECS, Framing, read_frames
+from cdcavro.lines import HEAD_LINES, tell_format
 from cdcavro.sniff import AUTO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from cdcavro.files import Advance
+    from cdcavro.chunks import Chunk, Range
+    from cdcavro.conversion import Tally
+    from cdcavro.files import Advance, Place
     from cdcavro.format import Format
+    from cdcavro.frames import Frame
     from cdcavro.lines import Line
     from cdcavro.rejects import MaxRejects
+
+    Task = Chunk | Range
 
 
 @click.command(epilog=example("cdcavro encode changes.jsonl --out changes.avro --rejects rejects.jsonl"))
@@ -44,6 +53,7 @@ if TYPE_CHECKING:
 @click.option("--codec", type=click.Choice(CODECS), default="deflate", help="Compression. Default: deflate.")
 @click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages here, as JSON lines.")
 @max_rejects_option
+@jobs_option
 @force_option
 @click.pass_context
 def encode(
@@ -55,12 +65,14 @@ def encode(
     codec: str,
     rejects: str | None,
     max_rejects: MaxRejects,
+    jobs: int,
     force: bool,
 ) -> None:
     """Write the messages of one format into an Avro container file.
 
     What cannot be converted is rejected: told on standard error, and kept in the file of --rejects
     with its raw bytes in base64. The exit code is then 1, unless --max-rejects allows it.
+    The same input gives the same file, whatever --jobs says.
     """
     _check_outputs(source, out, rejects)
     with (
@@ -68,9 +80,11 @@ def encode(
         open_output(out, force=force) as stream,
         open_output(rejects, force=force) if rejects else nullcontext() as dead,
     ):
-        told, lines = _told(source, format, progress.advance)
-        container = ContainerWriter(stream, told.schema, codec=codec)
-        counts = _encode_lines(lines, told, container, Faults(source, dead, shown=SHOWN))
+        told, chunks = _told(source, format, read_chunks(source, progress.advance))
+        framing, chunks = _framed(told, codec, chunks)
+        stream.write(header(told.schema, framing))
+        with closing(in_order(ChunkEncoder(told.name, framing), chunks, jobs)) as parts:
+            counts = _write_blocks(parts, stream, Faults(source, dead, shown=SHOWN))
     note(counts.balance("written"))
     ctx.exit(0 if max_rejects.allows(counts.rejected, counts.read) else REJECTED)
 
@@ -84,8 +98,9 @@ def encode(
     callback=format_name(),
     help="Default: told by the name of the schema in the file's header.",
 )
+@jobs_option
 @force_option
-def decode(*, source: str, out: str, format: str | None, force: bool) -> None:
+def decode(*, source: str, out: str, format: str | None, jobs: int, force: bool) -> None:
     """Write the messages of an Avro container file as JSON lines.
 
     The file may have been written with another version of the wire schema: aliases and defaults of
@@ -93,14 +108,18 @@ def decode(*, source: str, out: str, format: str | None, force: bool) -> None:
     """
     if source != STANDARD and os.path.realpath(out) == os.path.realpath(source):
         raise click.UsageError("--out names the input")
+    place = place_of(source)
     with (
         Progress("decoding", input_size(source), is_in_the_way=out == STANDARD) as progress,
-        open_input(source, progress.advance) as stream,
+        open_input(source, progress.advance if place is None else unwatched) as stream,
         open_output(out, force=force) as messages,
     ):
         container = ContainerReader(stream, click.format_filename(source))
         own = get_format(format) if format else _named(container, source)
-        _decode_blocks(container, own, source, messages)
+        tasks = runs(_frames(container, place, progress.advance), container.framing, place)
+        decoder = BlockDecoder(own.name, container.schema, container.framing, container.file)
+        with closing(in_order(decoder, tasks, jobs)) as parts:
+            _write_lines(parts, source, messages)
 
 
 def _check_outputs(source: str, out: str, rejects: str | None) -> None:
@@ -113,27 +132,40 @@ def _check_outputs(source: str, out: str, rejects: str | None) -> None:
         raise click.UsageError("--out and --rejects name the same file")
 
 
-def _told(source: str, format: str, advance: Advance) -> tuple[Format, Iterator[Line]]:
-    lines = read_lines(source, advance)
+def _told(source: str, format: str, chunks: Iterator[Task]) -> tuple[Format, Iterator[Task]]:
+    """Tell the format of a file by its first chunks, and give all chunks again."""
     if format != AUTO:
-        return get_format(format), lines
-    name, lines = tell_format(lines)
+        return get_format(format), chunks
+    held: list[Task] = []
+
+    def lines() -> Iterator[Line]:
+        for chunk in chunks:
+            held.append(chunk)
+            yield from chunk.read().lines()
+
+    name, found = tell_format(lines())
     if not name:
-        raise untold(source, lines, "--format")
-    return get_format(name), lines
+        raise untold(source, found, "--format")
+    return get_format(name), chain(held, chunks)
 
 
-def _encode_lines(lines: Iterator[Line], format: Format, container: ContainerWriter, faults: Faults) -> Counts:
+def _framed(format: Format, codec: str, chunks: Iterator[Task]) -> tuple[Framing, Iterator[Task]]:
+    """Make what the blocks have in common of what the file starts with, and give all chunks again."""
+    first = list(islice(chunks, 1))
+    head = first[0].read().raw if first else b""
+    return Framing(codec, marker(format.schema, codec, head)), chain(first, chunks)
+
+
+def _write_blocks(parts: Iterable[tuple[bytes, Tally]], out: BinaryIO, faults: Faults) -> Counts:
     counts = Counts()
-    for line in lines:
-        try:
-            container.write(format.encode(line.message()))
-            counts.done += 1
-        except MessageError as error:
-            error.format = format.name
-            faults.add(error, line)
-            counts.rejected += 1
-    container.flush()
+    before = 0
+    for frame, tally in parts:
+        out.write(frame)
+        counts.done += tally.done
+        counts.rejected += len(tally.faults)
+        for error, line in tally.faults:
+            faults.add(error, line._replace(number=before + line.number))
+        before += tally.lines
     faults.finish()
     return counts
 
@@ -146,13 +178,25 @@ def _named(container: ContainerReader, source: str) -> Format:
     return found
 
 
-def _decode_blocks(container: ContainerReader, format: Format, source: str, out: BinaryIO) -> None:
+def _frames(container: ContainerReader, place: Place | None, advance: Advance) -> Iterator[Frame]:
+    """Give the blocks; of a file that others can read as well, only where they lie."""
+    if place is None:
+        yield from container.frames()
+        return
+    at = 0
+    with place.open(container.position) as stream:
+        for frame in read_frames(stream, container.position, container.framing, container.file, skip=True):
+            yield frame
+            advance(frame.end - at)
+            at = frame.end
+
+
+def _write_lines(parts: Iterable[tuple[bytes, int]], source: str, out: BinaryIO) -> None:
     count = 0
     try:
-        for block in container:
-            for record in format.read_block(block.payloads, block.count, container.schema):
-                count += 1
-                out.write(text.render(record) + b"\n")
+        for lines, found in parts:
+            out.write(lines)
+            count += found
     except PayloadError as error:
         raise Fault(f"{click.format_filename(source)}: message {count + 1}: {error}") from error
     except ResolutionError as error:

@@ -50,6 +50,11 @@ def parse_zone(_ctx: click.Context, _param: click.Parameter, value: str | None) 
         raise click.BadParameter(f"no time zone is called {shown(value)}") from error
 
 
+def _jobs(_ctx: click.Context, _param: click.Parameter, value: int) -> int:
+    """Give how many processes are wanted; 0 is as many as there are cores that this one may use."""
+    return value or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
 def parse_max_rejects(value: str) -> MaxRejects:
     """Parse how many rejects are allowed: a number, or a share in percent. Raises `click.BadParameter`.
 
@@ -82,6 +87,14 @@ max_rejects_option: Final = click.option(
     help="End with 0 if not more than so many messages, or such a share of them, are rejected. Default: 0.",
 )
 force_option: Final = click.option("--force", is_flag=True, help="Replace files that exist.")
+jobs_option: Final = click.option(
+    "--jobs",
+    type=click.IntRange(0, 256),
+    default=1,
+    metavar="N",
+    callback=_jobs,
+    help="Use N processes for a large input, 0 for one per core. The output is the same. Default: 1.",
+)
 from_option: Final = click.option(
     "--from",
     "own",

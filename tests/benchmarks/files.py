@@ -1,0 +1,119 @@
+"""How long `cdcavro encode` and `decode` take on a file, beside the converter alone, and how much memory.
+
+    python tests/benchmarks/files.py [MEGABYTES]
+
+The file is the real messages of `canal`, again and again. The converter alone is `Format.encode` or
+`Format.decode` called in a loop on messages in memory. In each round it and the commands take turns.
+A command's share is its messages for each second of processor time, of all its processes from their
+start to their end, as a share of what the converter alone does in one second of one core; the rate is
+that of the clock. Compression is not ours: the share of `deflate` is shown, that of `null` is judged.
+Memory is the most that each process took, all processes together.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cdcavro.buffer import COMPILED
+from cdcavro.formats import get_format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SHOP = (Path(str(resources.files("cdcavro") / "samples")) / "canal" / "shop.jsonl").read_bytes()
+COMMAND = Path(sys.executable).with_name("cdcavro")
+CANAL = get_format("canal")
+ROUNDS = 3
+REPEATS = 1000
+STEP = 0.02
+
+
+def alone(verb: str) -> float:
+    """Give the messages that the converter does in a second of processor time."""
+    given = [line for line in SHOP.split(b"\n") if line]
+    if verb == "decode":
+        given = [CANAL.encode(line) for line in given]
+    function = getattr(CANAL, verb)
+    start = time.process_time()
+    for _ in range(REPEATS):
+        for one in given:
+            function(one)
+    return REPEATS * len(given) / (time.process_time() - start)
+
+
+def run(*arguments: object) -> tuple[float, float, int]:
+    """Run a command: seconds of the clock, seconds of processor time, and memory in MiB."""
+    most: dict[int, int] = {}
+    before, start = os.times(), time.perf_counter()
+    with subprocess.Popen([COMMAND, *map(str, arguments)], stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            for number in [process.pid, *children(process.pid)]:
+                with suppress(OSError):
+                    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{number}/status").read_text(encoding="utf-8"))
+                    most[number] = max(most.get(number, 0), int(found[1]) if found else 0)
+            time.sleep(STEP)
+    seconds, after = time.perf_counter() - start, os.times()
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    return seconds, used, sum(most.values()) >> 10
+
+
+def children(parent: int) -> list[int]:
+    """Give the processes that a process has started."""
+    try:
+        listed = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="utf-8")
+    except OSError:
+        return []
+    return [int(number) for number in listed.split()]
+
+
+def rows(folder: Path, times: int) -> Iterator[str]:
+    """Measure both commands with each codec and number of jobs."""
+    path = folder / "in.jsonl"
+    with path.open("wb") as stream:
+        for _ in range(times):
+            stream.write(SHOP)
+    for verb, codec in (("encode", "null"), ("encode", "deflate"), ("decode", "null"), ("decode", "deflate")):
+        packed, lines = folder / f"{codec}.avro", folder / "out.jsonl"
+        given = (
+            ["encode", path, "--out", packed, "--codec", codec]
+            if verb == "encode"
+            else ["decode", packed, "--out", lines]
+        )
+        for jobs in (1, 2):
+            options = ("--format", "canal", "--force", "--jobs", jobs)
+            rounds = [(alone(verb), run(*given, *options), alone(verb)) for _ in range(ROUNDS)]
+            yield row(f"{verb} {codec}", jobs, times * SHOP.count(b"\n"), rounds)
+
+
+def row(name: str, jobs: int, messages: int, rounds: list) -> str:
+    """Give a row of the table: the medians. What the converter does is measured on both sides of each command."""
+    by_itself = [(before + after) / 2 for before, _, after in rounds]
+    done = [one for _, one, _ in rounds]
+    rate = statistics.median(messages / seconds for seconds, _, _ in done)
+    share = statistics.median(messages / used / most for (_, used, _), most in zip(done, by_itself, strict=True))
+    memory = max(memory for _, _, memory in done)
+    return f"{name:16}{jobs:>6}{statistics.median(by_itself):>18,.0f}{rate:>14,.0f}{share:>8.0%}{memory:>10}"
+
+
+def main() -> None:
+    """Print the table."""
+    megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    print(f"cdcavro, {'compiled' if COMPILED else 'pure Python'}; a file of {megabytes} MB, {os.cpu_count()} cores")
+    print(f"{'command':16}{'jobs':>6}{'alone, messages/s':>18}{'messages/s':>14}{'share':>8}{'MiB':>10}")
+    with tempfile.TemporaryDirectory() as folder:
+        for one in rows(Path(folder), max(1, megabytes * 1_000_000 // len(SHOP))):
+            print(one, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""Tasks for processes of their own, which import this module by its name."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from cdcavro.errors import FileError
+
+
+def named(task):
+    """Give the task back, and the process that did it."""
+    yield b"%d" % task, os.getpid()
+
+
+def uneven(task):
+    """Take longer for even tasks, and give as many parts as the task says."""
+    time.sleep(0.02 if task % 2 == 0 else 0)
+    for part in range(task % 4):
+        yield b"%d.%d" % (task, part), task
+
+
+def failing(task):
+    """Fail at task 12, after a part."""
+    yield b"%d" % task, None
+    if task == 12:
+        raise FileError("a", "b", "c")
+
+
+def surprising(task):
+    """Fail as a bug would."""
+    yield b"%d" % task, None
+    if task == 12:
+        raise ZeroDivisionError("by task 12")
+
+
+def killed(task):
+    """End without a word at task 12."""
+    if task == 12:
+        os.kill(os.getpid(), signal.SIGKILL)
+    yield b"%d" % task, None
+
+
+def exiting(task):
+    """End with a code at task 12."""
+    if task == 12:
+        os._exit(3)
+    yield b"%d" % task, None
+
+
+def large(task):
+    """Give more than any pipe holds, of a task that none holds either."""
+    for _ in range(12):
+        yield task[:1] * 300_000, len(task)

@@ -1,0 +1,135 @@
+"""Files cut into chunks: every line once, in order, in the same chunk whoever reads it."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdcavro import text
+from cdcavro.chunks import CHUNK_BYTES, Chunk, Range, read_chunks
+from cdcavro.errors import FileError
+from cdcavro.lines import KEPT, read_lines
+
+CONTENTS = st.lists(st.sampled_from([b"\n", b"\n", b"a", b"\r\n", b"bcd", b"x" * 20]), max_size=40).map(b"".join)
+
+
+def put_together(chunks):
+    """Give the lines of chunks, numbered through the file."""
+    found = []
+    for chunk in chunks:
+        first = len(found)
+        found += [line._replace(number=first + line.number) for line in chunk.lines()]
+    return found
+
+
+def non_empty(chunks):
+    """Give the lines of each chunk that has some."""
+    return [chunk.texts() for chunk in chunks if chunk.texts()]
+
+
+@given(CONTENTS, st.integers(1, 30))
+def test_chunks_hold_every_line_once_wherever_the_bytes_come_from(tmp_path_factory, content, size):
+    """A file is read in ranges, gzip and standard input in a row: the chunks are the same, and their lines those of the file."""
+    folder = tmp_path_factory.mktemp("chunks")
+    plain, packed = folder / "a.jsonl", folder / "a.jsonl.gz"
+    plain.write_bytes(content)
+    packed.write_bytes(gzip.compress(content))
+    ranges = list(read_chunks(str(plain), size=size))
+    assert all(type(one) is Range for one in ranges)
+    chunks = [one.read() for one in ranges]
+    assert put_together(chunks) == list(read_lines(str(plain)))
+    assert non_empty(read_chunks(str(packed), size=size)) == non_empty(chunks)
+
+
+@given(CONTENTS, st.integers(1, 30))
+def test_a_chunk_holds_the_lines_that_start_in_it(tmp_path_factory, content, size):
+    """No line is divided, none is moved: what depends on a chunk depends on the text alone."""
+    path = tmp_path_factory.mktemp("chunks") / "a.jsonl"
+    path.write_bytes(content)
+    expected = {}
+    for line in re.finditer(rb"([^\n]*)\n|[^\n]+", content):
+        expected.setdefault(line.start() // size, []).append(line[0].removesuffix(b"\n"))
+    assert non_empty(chunk.read() for chunk in read_chunks(str(path), size=size)) == list(expected.values())
+
+
+@pytest.mark.parametrize("ending", [b"", b"\n", b"\n1\n2", b"\n" * 3])
+@pytest.mark.parametrize("before", [b"", b"1\n", b"1\n" * 300])
+@pytest.mark.parametrize("length", [99_999, 100_000, 100_001, 300_000])
+def test_a_line_that_is_too_long_is_cut_as_everywhere(tmp_path, monkeypatch, before, length, ending):
+    """It lies across many chunks; whoever reads the one where it starts tells its whole length."""
+    monkeypatch.setattr(text, "MAX_LENGTH", 100_000)
+    content = before + b"x" * length + ending
+    plain, packed = tmp_path / "a", tmp_path / "a.gz"
+    plain.write_bytes(content)
+    packed.write_bytes(gzip.compress(content))
+    expected = list(read_lines(str(plain)))
+    for size in (1000, 99_999, 1 << 20):
+        chunks = [one.read() for one in read_chunks(str(plain), size=size)]
+        assert put_together(chunks) == expected
+        assert put_together(read_chunks(str(packed), size=size)) == expected
+        assert any(chunk.is_long for chunk in chunks) or length <= 100_000
+    assert {len(line.raw) for line in expected if line.length > 100_000} <= {KEPT}
+
+
+def test_standard_input_and_files_without_a_size_are_read_in_a_row(tmp_path, monkeypatch):
+    """What cannot be read from the middle is read from the start."""
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"1\n2\n3")))
+    assert list(read_chunks("-", size=2)) == [Chunk(b"1\n"), Chunk(b"2\n"), Chunk(b"3")]
+    path = tmp_path / "empty"
+    path.write_bytes(b"")
+    assert list(read_chunks(str(path))) == []
+
+
+@pytest.mark.parametrize("content", [b"1\n" * CHUNK_BYTES, gzip.compress(b"1\n" * CHUNK_BYTES)])
+def test_progress_counts_the_bytes_of_the_file(tmp_path, content):
+    """They add up to its size."""
+    path = tmp_path / "a"
+    path.write_bytes(content)
+    sizes = []
+    assert sum(len(chunk.read().texts()) for chunk in read_chunks(str(path), sizes.append)) == CHUNK_BYTES
+    assert sum(sizes) == len(content)
+
+
+def test_a_file_that_is_replaced_or_cut_meanwhile_is_an_error(tmp_path):
+    """Half of one file and half of another would be neither."""
+    path = tmp_path / "a"
+    path.write_bytes(b"1\n2\n3\n")
+    sentence = f"{path}: expected the file that was there at the start, got another or a shorter one"
+    _, second, _ = read_chunks(str(path), size=2)
+    path.write_bytes(b"1\n")
+    with pytest.raises(FileError) as caught:
+        second.read()
+    assert str(caught.value) == sentence
+    other = tmp_path / "b"
+    other.write_bytes(b"4\n5\n6\n")
+    other.replace(path)
+    with pytest.raises(FileError) as caught:
+        second.read()
+    assert str(caught.value) == sentence
+
+
+def test_a_file_that_grows_meanwhile_is_read_as_far_as_it_was_at_the_start(tmp_path):
+    """Its last line may have become whole."""
+    path = tmp_path / "a"
+    path.write_bytes(b"1\n2")
+    chunks = list(read_chunks(str(path), size=2))
+    with path.open("ab") as stream:
+        stream.write(b"2\n3\n")
+    assert [chunk.read().texts() for chunk in chunks] == [[b"1"], [b"22"]]
+
+
+def test_a_file_that_is_gone_meanwhile_is_an_error(tmp_path):
+    """The sentence names it."""
+    path = tmp_path / "a"
+    path.write_bytes(b"1\n")
+    (chunk,) = read_chunks(str(path))
+    path.unlink()
+    with pytest.raises(FileError) as caught:
+        chunk.read()
+    assert str(caught.value) == f"{path}: expected a file that can be read, got 'No such file or directory'"
