@@ -8,20 +8,17 @@ from msgspec import UNSET
 
 from cdcavro.attributes import field_rule, holds
 from cdcavro.errors import SchemaError
+from cdcavro.message_readers import ArrayReader, MapReader, MessageReader, RecordReader
 from cdcavro.pointers import place_of
 from cdcavro.readers import (
-    ArrayReader,
     BooleanReader,
     DoubleReader,
     EnumReader,
     IntReader,
     LongReader,
-    MapReader,
-    MessageReader,
     NumberReader,
     OptionalReader,
     Reader,
-    RecordReader,
     ScalarReader,
     StringReader,
     TextReader,

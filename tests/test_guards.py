@@ -51,6 +51,7 @@ LAYERS = (
     "writing",
     "encoder",
     "readers",
+    "message_readers",
     "reading",
     "renaming",
     "checking",
