@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 import signal
+import sys
 import threading
 from collections import deque
 from contextlib import contextmanager, suppress
@@ -19,6 +20,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.cli.group import Fault
 from cdcavro.errors import CdcAvroError
+
+if sys.platform == "linux":
+    import fcntl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -36,6 +40,7 @@ _SMALL: Final = 1 << 10
 _WAITING: Final = 8
 _PATIENCE: Final = 5.0
 _KEPT: Final = 8 << 20
+_ROOM: Final = 1 << 20
 
 
 def in_order(work: Work, tasks: Iterable[Any], jobs: int) -> Generator[Part]:
@@ -54,9 +59,9 @@ def in_order(work: Work, tasks: Iterable[Any], jobs: int) -> Generator[Part]:
 
 
 class _Answer(NamedTuple):
-    """What a process says of a task: what belongs to some bytes, which follow; the error that ended it; or that it is done."""
+    """What a process says of a task: a part of what it made of it, the error that ended it, and whether it is done with it."""
 
-    about: Any = None
+    part: Part | None = None
     error: Exception | None = None
     is_last: bool = False
 
@@ -68,7 +73,8 @@ class _Worker:
         context = get_context("spawn")
         tasks, self._tasks = context.Pipe(duplex=False)
         self.connection, answers = context.Pipe(duplex=False)
-        self.answers: deque[tuple[bytes, _Answer]] = deque()
+        self.answers: deque[_Answer] = deque()
+        _widen(answers)
         self._process = context.Process(target=_serve, args=(work, tasks, answers), daemon=True)
         with _undisturbed():
             self._process.start()
@@ -85,8 +91,7 @@ class _Worker:
     def receive(self) -> None:
         """Take in its next answer."""
         try:
-            answer = self.connection.recv()
-            self.answers.append((b"" if answer.is_last else self.connection.recv_bytes(), answer))
+            self.answers.append(self.connection.recv())
         except (EOFError, OSError) as error:
             raise self._ended() from error
 
@@ -115,14 +120,15 @@ def _serve(work: Work, tasks: Connection[Any, Any], answers: Connection[Any, Any
     with suppress(EOFError, BrokenPipeError):
         while True:
             task = tasks.recv()
-            last = _Answer(is_last=True)
+            last = _Answer()
             try:
-                for raw, about in work(task):
-                    answers.send(_Answer(about))
-                    answers.send_bytes(raw)
+                for part in work(task):
+                    if last.part is not None:
+                        answers.send(last)
+                    last = _Answer(part)
             except Exception as error:  # noqa: BLE001  whatever it is, it is raised where the answer is taken
-                last = _Answer(error=error, is_last=True)
-            answers.send(last)
+                last = last._replace(error=error)
+            answers.send(last._replace(is_last=True))
 
 
 def _shared(work: Work, tasks: Iterator[Any], jobs: int) -> Iterator[Part]:
@@ -165,12 +171,13 @@ def _answers(worker: _Worker, workers: list[_Worker]) -> Iterator[Part]:
             for one in open_ones:
                 if one.connection in ready:
                     one.receive()
-        raw, answer = worker.answers.popleft()
+        answer = worker.answers.popleft()
+        if answer.part is not None:
+            yield answer.part
         if answer.error is not None:
             raise answer.error
         if answer.is_last:
             return
-        yield raw, answer.about
 
 
 @contextmanager
@@ -184,6 +191,13 @@ def _undisturbed() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _widen(connection: Connection[Any, Any]) -> None:
+    """Let a pipe hold a whole answer, where the system has it so: whoever writes need not wait for who reads."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            fcntl.fcntl(connection.fileno(), fcntl.F_SETPIPE_SZ, _ROOM)
 
 
 def _keep_memory() -> None:
