@@ -26,7 +26,9 @@ def extensions() -> list[Extension]:
         flags = [] if sys.platform == "win32" else ["-O3", "-g0"]
         found.append(Extension(".".join(declared.with_suffix("").parts), [str(source)], extra_compile_args=flags))
     directives = {"language_level": 3, "annotation_typing": False, "embedsignature": False}
-    return cythonize(found, build_dir="build/c", compiler_directives=directives)
+    # Elsewhere new processes would run this file again.
+    processes = (os.cpu_count() or 1) if sys.platform == "linux" else 0
+    return cythonize(found, build_dir="build/c", compiler_directives=directives, nthreads=processes)
 
 
 class AllOrNone(build_ext):
@@ -43,4 +45,8 @@ class AllOrNone(build_ext):
             self.extensions = []
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": AllOrNone})
+setup(
+    ext_modules=extensions(),
+    cmdclass={"build_ext": AllOrNone},
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
+)
