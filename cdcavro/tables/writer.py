@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.buffer import Buffer
-from cdcavro.change import Column, Place
+from cdcavro.change import Column
 from cdcavro.columns.types import column_type
 from cdcavro.errors import SchemaError, StructureError, shown
 from cdcavro.tables.fields import avro_of
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 OPERATIONS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
 _MILLISECOND: Final = 1_000
-_NOWHERE: Final = Place()
+# A place that is not known.
+_NOWHERE: Final = bytes(5)
 
 
 class TableWriter:
@@ -159,15 +160,18 @@ def _source_start(source: Source, *, is_snapshot: bool) -> bytes:
 
 def _write_place(out: Buffer, change: Change) -> None:
     """Write the other fields of the source: when and where its change was made, and where it arrived."""
-    place = change.place or _NOWHERE
+    place = change.place
     _write_times(out, change.event_time)
     _write_position(out, change.position)
     _write_text(out, change.transaction)
-    _write_text(out, place.topic)
-    _write_long(out, place.partition)
-    _write_long(out, place.offset)
-    _write_text(out, place.file)
-    _write_long(out, place.line)
+    if place is None:
+        out.write_raw(_NOWHERE)
+    else:
+        _write_text(out, place.topic)
+        _write_long(out, place.partition)
+        _write_long(out, place.offset)
+        _write_text(out, place.file)
+        _write_long(out, place.line)
     _write_long(out, change.row)
 
 
