@@ -27,7 +27,7 @@ MOST_FAULTS: Final = 1000
 _NEVER_IN_TEXT: Final = bytes((0xC0, 0xC1, *range(0xF5, 0x100)))
 # As many bytes of the file as make about a mebibyte of text.
 _RUN_BYTES: Final = {"null": 512 << 10, "deflate": 128 << 10}
-_TEXT_BYTES: Final = 256 << 10
+_TEXT_BYTES: Final = 512 << 10
 
 
 def marker(schema: Schema, codec: str, head: bytes) -> bytes:

@@ -3,11 +3,11 @@
     python tests/benchmarks/files.py [MEGABYTES]
 
 The file is the real messages of `canal`, again and again. The converter alone is `Format.encode` or
-`Format.decode` called in a loop on messages in memory. In each round it and the commands take turns.
-A command's share is its messages for each second of processor time, of all its processes from their
-start to their end, as a share of what the converter alone does in one second of one core; the rate is
-that of the clock. Compression is not ours: the share of `deflate` is shown, that of `null` is judged.
-Memory is the most that each process took, all processes together.
+`Format.decode` called in a loop on messages in memory, by as many processes at once as the command
+has jobs; it is measured before and after each command. A command's share is its messages for each
+second of processor time, of all its processes from their start to their end, as a share of what the
+converter alone does; the rate is that of the clock. Compression is not ours: the share of `deflate`
+is shown, that of `null` is judged. Memory is the most that each process took, all together.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from importlib import resources
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
 SHOP = (Path(str(resources.files("cdcavro") / "samples")) / "canal" / "shop.jsonl").read_bytes()
 COMMAND = Path(sys.executable).with_name("cdcavro")
 CANAL = get_format("canal")
-ROUNDS = 3
-REPEATS = 1000
+ROUNDS = 5
+REPEATS = 500
 STEP = 0.02
 
 
@@ -49,6 +51,12 @@ def alone(verb: str) -> float:
         for one in given:
             function(one)
     return REPEATS * len(given) / (time.process_time() - start)
+
+
+def alone_at_once(verb: str, jobs: int) -> float:
+    """Give the same for each of so many processes that do it at the same time."""
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as processes:
+        return statistics.mean(processes.map(alone, [verb] * jobs))
 
 
 def run(*arguments: object) -> tuple[float, float, int]:
@@ -91,7 +99,9 @@ def rows(folder: Path, times: int) -> Iterator[str]:
         )
         for jobs in (1, 2):
             options = ("--format", "canal", "--force", "--jobs", jobs)
-            rounds = [(alone(verb), run(*given, *options), alone(verb)) for _ in range(ROUNDS)]
+            rounds = [
+                (alone_at_once(verb, jobs), run(*given, *options), alone_at_once(verb, jobs)) for _ in range(ROUNDS)
+            ]
             yield row(f"{verb} {codec}", jobs, times * SHOP.count(b"\n"), rounds)
 
 
