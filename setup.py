@@ -21,12 +21,14 @@ def extensions() -> list[Extension]:
 
     os.chdir(FOLDER)
     found = []
-    for declared in sorted(Path("cdcavro").glob("*.pxd")):
+    for declared in sorted(Path("cdcavro").rglob("*.pxd")):
         source = next(path for path in (declared.with_suffix(".pyx"), declared.with_suffix(".py")) if path.exists())
-        flags = [] if sys.platform == "win32" else ["-O3"]
-        found.append(Extension(f"cdcavro.{declared.stem}", [str(source)], extra_compile_args=flags))
+        flags = [] if sys.platform == "win32" else ["-O3", "-g0"]
+        found.append(Extension(".".join(declared.with_suffix("").parts), [str(source)], extra_compile_args=flags))
     directives = {"language_level": 3, "annotation_typing": False, "embedsignature": False}
-    return cythonize(found, build_dir="build/c", compiler_directives=directives)
+    # Elsewhere new processes would run this file again.
+    processes = (os.cpu_count() or 1) if sys.platform == "linux" else 0
+    return cythonize(found, build_dir="build/c", compiler_directives=directives, nthreads=processes)
 
 
 class AllOrNone(build_ext):
@@ -43,4 +45,8 @@ class AllOrNone(build_ext):
             self.extensions = []
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": AllOrNone})
+setup(
+    ext_modules=extensions(),
+    cmdclass={"build_ext": AllOrNone},
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
+)

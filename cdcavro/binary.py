@@ -65,3 +65,13 @@ def too_wide(position: int) -> PayloadError:
 def no_text(byte: int, position: int) -> PayloadError:
     """Make the error for a string that is not UTF-8."""
     return PayloadError("UTF-8", f"byte 0x{byte:02x} before byte {position}")
+
+
+def no_column(first: int, count: int) -> IndexError:
+    """Make the error for a column that is shorter than it is said to be."""
+    return IndexError(f"a column has no {count} values behind {first}")
+
+
+def outside(place: int) -> IndexError:
+    """Make the error for a value that is not within the bytes of its column."""
+    return IndexError(f"value {place} is not within the bytes of its column")

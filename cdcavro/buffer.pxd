@@ -2,7 +2,9 @@ cdef class Buffer:
     cdef unsigned char *_start
     cdef Py_ssize_t _size
     cdef Py_ssize_t _room
+    cdef Py_ssize_t _views
 
+    cdef int _check_views(self) except -1
     cdef int _grow(self, Py_ssize_t more) except -1
     cpdef int append(self, int byte) except -1
     cpdef int write_long(self, long long value) except -1
@@ -10,8 +12,10 @@ cdef class Buffer:
     cpdef int write_string(self, str value) except -1
     cpdef int write_double(self, double value) except -1
     cpdef int write_raw(self, bytes raw) except -1
+    cpdef int write_again(self, Py_ssize_t start, Py_ssize_t end) except -1
     cdef int _quote(self, const unsigned char *raw, Py_ssize_t size) except -1
     cpdef int write_digits(self, long long value) except -1
+    cpdef int write_int32(self, int value) except -1
     cpdef int cut(self, Py_ssize_t size) except -1
     cpdef bytes taken(self)
 
@@ -28,6 +32,8 @@ cdef class Cursor:
     cdef const unsigned char *_take(self, long long size) except NULL
     cpdef bytes take(self, long long size)
     cpdef str read_string(self)
+    cpdef bytes slice(self, Py_ssize_t start, Py_ssize_t end)
+    cpdef skip_string(self)
     cpdef str read_name(self)
     cdef int _copy(self, Buffer out, const unsigned char *start, Py_ssize_t size) except -1
     cpdef int copy_string(self, Buffer out) except -1
@@ -36,5 +42,16 @@ cdef class Cursor:
     cpdef double read_double(self) except? -1
 
 
+cdef class Slices:
+    cdef Py_buffer _data
+    cdef Py_buffer _offsets
+    cdef Py_buffer _validity
+    cdef Py_ssize_t _first
+    cdef readonly Py_ssize_t count
+
+    cpdef bytes get(self, Py_ssize_t i)
+
+
 cpdef bint has_members(bytes raw, Py_ssize_t members) except -1
+cpdef bint has_long_number(bytes raw) except -1
 cpdef bint is_number(str text) except -1

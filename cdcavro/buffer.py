@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import re
 import struct
+import sys
 from typing import Final
 
 import orjson
 
 from cdcavro import text
-from cdcavro.binary import no_text, short, too_wide, write_double, write_long, write_string
+from cdcavro.binary import no_column, no_text, outside, short, too_wide, write_double, write_long, write_string
 
 COMPILED: Final = False
 _DOUBLE: Final = struct.Struct("<d")
 _LONG_BYTES: Final = 10
 _CARRY: Final = 0x80
 _NEGATIVE_ZERO: Final = re.compile(rb"-0[\s,}\]]")
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
 _SPACED_COLON: Final = (b" :", b"\t:", b"\n:", b"\r:")
 
 
@@ -40,9 +42,17 @@ class Buffer(bytearray):
         """Append bytes as they are."""
         self += raw
 
+    def write_again(self, start: int, end: int) -> None:
+        """Append what stands from one place to another."""
+        self += self[start:end]
+
     def write_digits(self, value: int) -> None:
         """Append an integer of at most 64 bits as JSON text."""
         self += b"%d" % value
+
+    def write_int32(self, value: int) -> None:
+        """Append 4 bytes in the byte order of the machine, as Arrow has them."""
+        self += value.to_bytes(4, sys.byteorder, signed=True)
 
     def cut(self, size: int) -> None:
         """Take away what stands behind so many bytes."""
@@ -108,6 +118,14 @@ class Cursor:
         except UnicodeDecodeError as error:
             raise no_text(raw[error.start], self.position) from error
 
+    def slice(self, start: int, end: int) -> bytes:
+        """Give the bytes from one position to another."""
+        return self._raw[start:end]
+
+    def skip_string(self) -> None:
+        """Pass a length and so many bytes by."""
+        self.take(self.read_long())
+
     def read_name(self) -> str:
         """Read a string that is likely to come again, as the name of a column."""
         return self.read_string()
@@ -128,6 +146,43 @@ class Cursor:
         return float(_DOUBLE.unpack(self.take(8))[0])
 
 
+class Slices:
+    """The values of a column as Arrow lays them out: bytes one behind another, where each begins and ends, which are there.
+
+    All three are bytes, or what shows its memory as bytes: `offsets` as integers of 32 bits in the byte
+    order of the machine, one more than there are values; `validity` with a bit for each value, the
+    lowest first, or None. The column's own begin behind `first` of both. `count` (int) is how many
+    values there are. Raises `IndexError` where there are fewer. Source: Arrow Columnar Format,
+    "Variable-size Binary Layout".
+    """
+
+    __slots__ = ("_data", "_first", "_offsets", "_validity", "count")
+
+    def __init__(self, data: bytes, offsets: bytes, validity: bytes | None, first: int, count: int) -> None:
+        places = memoryview(offsets).cast("B")
+        self._data = memoryview(data).cast("B")
+        self._offsets = places[: len(places) // 4 * 4].cast("i")
+        self._validity = None if validity is None else memoryview(validity).cast("B")
+        self._first = first
+        self.count = count
+        if first < 0 or count < 0 or len(self._offsets) - first <= count:
+            raise no_column(first, count)
+        if self._validity is not None and (first + count + 7) // 8 > len(self._validity):
+            raise no_column(first, count)
+
+    def get(self, i: int) -> bytes | None:
+        """Give value i; None for a null. Raises `IndexError` for one that is not within the bytes."""
+        if not 0 <= i < self.count:
+            raise outside(i)
+        at = self._first + i
+        if self._validity is not None and not self._validity[at >> 3] >> (at & 7) & 1:
+            return None
+        start, end = self._offsets[at], self._offsets[at + 1]
+        if not 0 <= start <= end <= len(self._data):
+            raise outside(i)
+        return bytes(self._data[start:end])
+
+
 is_number = text.is_number
 
 
@@ -144,3 +199,8 @@ def has_members(raw: bytes, members: int) -> bool:
         return False
     # The quote in \\": is no escaped one.
     return found == members if escaped and b'\\\\"' in raw else found - escaped == members
+
+
+def has_long_number(raw: bytes) -> bool:
+    """Tell whether a text has 19 digits on end, as an integer beyond 64 bits has."""
+    return _LONG_NUMBER.search(raw) is not None

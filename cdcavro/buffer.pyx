@@ -1,12 +1,13 @@
 """The same as `buffer.py`, over C pointers."""
 
 cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
-from cdcavro.binary import no_text, short, too_wide
+from cdcavro.binary import no_column, no_text, outside, short, too_wide
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
@@ -196,6 +197,7 @@ cdef enum:
     FIRST_ROOM = 4096
     NAMES = 1024
     NAME_BYTES = 64
+    LONG_DIGITS = 19
 
 # Names that came lately, so that a column's name is one object in many messages. A place is taken over by the next
 # name that falls upon it.
@@ -235,7 +237,22 @@ cdef class Buffer:
         """Give what is there so far."""
         return PyBytes_FromStringAndSize(<char *>self._start, self._size)
 
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self._start, self._size, 1, flags)
+        self._views += 1
+        # Whatever is appended asks for room now, and is refused.
+        self._room = self._size
+
+    def __releasebuffer__(self, Py_buffer *view):
+        self._views -= 1
+
+    cdef int _check_views(self) except -1:
+        if self._views:
+            raise BufferError("Existing exports of data: object cannot be re-sized")
+        return 0
+
     cdef int _grow(self, Py_ssize_t more) except -1:
+        self._check_views()
         cdef Py_ssize_t room = self._size + more + (self._size >> 1)
         cdef void *start = PyMem_Realloc(self._start, room)
         if start is NULL:
@@ -309,6 +326,16 @@ cdef class Buffer:
         self._size += size
         return 0
 
+    cpdef int write_again(self, Py_ssize_t start, Py_ssize_t end) except -1:
+        """Append what stands from one place to another."""
+        if not 0 <= start <= end <= self._size:
+            raise ValueError(f"from {start} to {end} of {self._size} bytes")
+        if self._room - self._size < end - start:
+            self._grow(end - start)
+        memcpy(self._start + self._size, self._start + start, end - start)
+        self._size += end - start
+        return 0
+
     cdef int _quote(self, const unsigned char *raw, Py_ssize_t size) except -1:
         cdef Py_ssize_t most = size + cdcavro_escaped(raw, size) * 5 + 2
         if self._room - self._size < most:
@@ -326,9 +353,18 @@ cdef class Buffer:
         self._size = cdcavro_digits(self._start + self._size, value) - self._start
         return 0
 
+    cpdef int write_int32(self, int value) except -1:
+        """Append 4 bytes in the byte order of the machine, as Arrow has them."""
+        if self._room - self._size < 4:
+            self._grow(4)
+        memcpy(self._start + self._size, &value, 4)
+        self._size += 4
+        return 0
+
     cpdef int cut(self, Py_ssize_t size) except -1:
         """Take away what stands behind so many bytes."""
         if 0 <= size < self._size:
+            self._check_views()
             self._size = size
         return 0
 
@@ -390,6 +426,14 @@ cdef class Cursor:
         """Read a length and UTF-8 bytes."""
         cdef long long size = self.read_long()
         return _text(self._take(size), size, self.position)
+
+    cpdef bytes slice(self, Py_ssize_t start, Py_ssize_t end):
+        """Give the bytes from one position to another."""
+        return self._raw[start:end]
+
+    cpdef skip_string(self):
+        """Pass a length and so many bytes by."""
+        self._take(self.read_long())
 
     cpdef str read_name(self):
         """Read a string that is likely to come again, as the name of a column."""
@@ -453,6 +497,42 @@ cdef str _text(const unsigned char *start, Py_ssize_t size, Py_ssize_t position)
         raise no_text(start[error.start], position) from error
 
 
+@cython.final
+cdef class Slices:
+    """The values of a column as Arrow lays them out: bytes one behind another, where each begins and ends, which are there."""
+
+    def __cinit__(self, data, offsets, validity, Py_ssize_t first, Py_ssize_t count):
+        PyObject_GetBuffer(data, &self._data, PyBUF_SIMPLE)
+        PyObject_GetBuffer(offsets, &self._offsets, PyBUF_SIMPLE)
+        if validity is not None:
+            PyObject_GetBuffer(validity, &self._validity, PyBUF_SIMPLE)
+        if first < 0 or count < 0 or self._offsets.len // 4 - first <= count:
+            raise no_column(first, count)
+        if validity is not None and (first + count + 7) // 8 > self._validity.len:
+            raise no_column(first, count)
+        self._first = first
+        self.count = count
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self._data)
+        PyBuffer_Release(&self._offsets)
+        PyBuffer_Release(&self._validity)
+
+    cpdef bytes get(self, Py_ssize_t i):
+        """Give value i; None for a null. Raises `IndexError` for one that is not within the bytes."""
+        cdef int32_t start, end
+        if not 0 <= i < self.count:
+            raise outside(i)
+        i += self._first
+        if self._validity.buf is not NULL and not (<const unsigned char *>self._validity.buf)[i >> 3] >> (i & 7) & 1:
+            return None
+        memcpy(&start, <const char *>self._offsets.buf + 4 * i, 4)
+        memcpy(&end, <const char *>self._offsets.buf + 4 * i + 4, 4)
+        if not 0 <= start <= end <= self._data.len:
+            raise outside(i - self._first)
+        return PyBytes_FromStringAndSize(<const char *>self._data.buf + start, end - start)
+
+
 cpdef bint has_members(bytes raw, Py_ssize_t members) except -1:
     """Tell whether a JSON text has so many members, however often each, and does not hold the number `-0`."""
     if raw is None:
@@ -462,10 +542,30 @@ cpdef bint has_members(bytes raw, Py_ssize_t members) except -1:
     return cdcavro_separators(text, size) == members or cdcavro_colons(text, size) == members
 
 
+cpdef bint has_long_number(bytes raw) except -1:
+    """Tell whether a text has 19 digits on end, as an integer beyond 64 bits has."""
+    if raw is None:
+        raise TypeError("a text is bytes, not None")
+    cdef const unsigned char *text = <const unsigned char *>PyBytes_AS_STRING(raw)
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(raw)
+    cdef Py_ssize_t end = LONG_DIGITS - 1
+    cdef Py_ssize_t digits
+    while end < size:
+        digits = 0
+        while digits < LONG_DIGITS and 48 <= text[end - digits] <= 57:
+            digits += 1
+        if digits == LONG_DIGITS:
+            return True
+        end += LONG_DIGITS - digits
+    return False
+
+
 cpdef bint is_number(str text) except -1:
     """Tell whether a text is exactly one JSON number (RFC 8259, section 6)."""
     cdef Py_ssize_t size
     if text is None:
         raise TypeError("a text is str, not None")
+    if not text.isascii():
+        return False
     cdef const char *raw = PyUnicode_AsUTF8AndSize(text, &size)
     return cdcavro_is_number(<const unsigned char *>raw, size)

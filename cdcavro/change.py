@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 
 from cdcavro.errors import PayloadError
 from cdcavro.format import Format
+from cdcavro.remembered import Remembered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,8 +103,11 @@ def to_record(change: Change) -> dict[str, Any]:
     """Give a change as the JSON value that `change.avsc` describes, without what is None."""
     record = _filled(change)
     record["source"] = _filled(change.source)
+    for name in ("key", "changed", "position"):
+        if name in record:
+            record[name] = list(record[name])
     if change.columns is not None:
-        record["columns"] = [_filled(column) for column in change.columns]
+        record["columns"] = list(_COLUMNS.of(change.columns))
     if change.place is not None:
         record["place"] = _filled(change.place)
     return record
@@ -130,10 +134,14 @@ def from_record(record: dict[str, Any]) -> Change:
 
 
 def _filled(value: Struct) -> dict[str, Any]:
-    found = ((name, getattr(value, name)) for name in value.__struct_fields__)
-    return {name: list(item) if type(item) is tuple else item for name, item in found if item is not None}
+    return {name: item for name, item in structs.asdict(value).items() if item is not None}
 
 
+def _filled_columns(columns: tuple[Column, ...], _: object) -> list[dict[str, Any]]:
+    return [_filled(column) for column in columns]
+
+
+_COLUMNS: Final = Remembered(_filled_columns)
 replace = structs.replace
 
 

@@ -18,7 +18,7 @@ from cdcavro.formats import MODULES, get_format
 from cdcavro.formats.oms_canal import OLD_ROWS, ROWS
 from cdcavro.halves import HALVED
 from cdcavro.instants import check_zone
-from cdcavro.text import render
+from cdcavro.text import render, same
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -110,7 +110,7 @@ def _tells_of_rows(pointer: str) -> bool:
 def _members(bare: list[Any], record: Any) -> dict[str, str]:
     if len(bare) != 1:
         return {WHOLE: render(record).decode()}
-    if render(bare[0], is_sorted=True) == render(record, is_sorted=True):
+    if same(bare[0], record):
         return {}
     return {
         pointer: "" if came is ABSENT else render(came).decode() for pointer, _, came in differences(bare[0], record)

@@ -4,13 +4,21 @@ from cdcavro.buffer cimport Buffer
 from cdcavro.writers cimport MessageWriter
 
 
+cdef object _decode
+
+
+@cython.locals(members=Py_ssize_t)
+cpdef parse_quickly(bytes raw, Py_ssize_t above)
+
+
 @cython.final
 cdef class Encoder:
-    cdef object _decode
     cdef MessageWriter _writer
 
     @cython.locals(out=Buffer)
     cpdef bytes encode(self, bytes raw)
+    @cython.locals(out=Buffer, members=Py_ssize_t)
+    cpdef object parse(self, bytes raw)
     @cython.locals(i=Py_ssize_t, size=Py_ssize_t)
     cpdef Py_ssize_t encode_lines(self, list lines, Py_ssize_t first, Buffer out) except -1
     @cython.locals(members=Py_ssize_t)

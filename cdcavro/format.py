@@ -17,10 +17,10 @@ from cdcavro.buffer import Buffer
 from cdcavro.encoder import Encoder
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
 from cdcavro.evolution import resolve
-from cdcavro.readers import Payload
 from cdcavro.reading import message_reader
 from cdcavro.renaming import names_of, rename
 from cdcavro.schema import Schema, parse_schema
+from cdcavro.source import Payload
 from cdcavro.types import Record
 from cdcavro.writing import message_writer
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from importlib.resources.abc import Traversable
 
-    from cdcavro.readers import MessageReader
+    from cdcavro.message_readers import MessageReader
     from cdcavro.renaming import Names
     from cdcavro.writers import MessageWriter
 

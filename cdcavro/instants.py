@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from cdcavro.errors import shown
 from cdcavro.text import MAX_LONG, MIN_LONG
@@ -21,13 +23,24 @@ _LOCAL: Final = re.compile(
 )
 _ZONED: Final = re.compile(r"(.{19,26})(?:Z|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))", re.ASCII)
 _MILLISECONDS: Final = re.compile(r"([0-9]{10})([0-9]{3})\.([0-9]{6})([0-9]{3})", re.ASCII)
+# Zones that change their clocks at most once in an hour.
+REGULAR: Final = frozenset({ZoneInfo, timezone})
+_HOUR_SHOWN: Final = len("YYYY-MM-DDTHH")
+_SIXTY: Final = 60
+_PAIRS: Final = tuple(f"{count:02}" for count in range(_SIXTY))
+_SPELLED: Final = {f":{text}": count for count, text in enumerate(_PAIRS)}
+_PART_SHOWN: Final = len(".ffffff")
+_HOUR: Final = 3_600 * SECOND
+_DAY_SECONDS: Final = 86_400
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def check_zone(zone: object) -> None:
     """Raise `TypeError` for what is neither a time zone nor None; the name of one is none."""
-    if zone is not None and not isinstance(zone, tzinfo):
+    if zone is None or type(zone) in REGULAR:
+        return
+    if not isinstance(zone, tzinfo):
         raise TypeError(f"a zone is a zoneinfo.ZoneInfo or another tzinfo, not {shown(repr(zone))[1:-1]}")
     # As it stands a zone of pytz has the mean solar time of its place, 8:06 in Shanghai.
     if hasattr(zone, "localize"):
@@ -73,14 +86,26 @@ def from_local(value: Any, zone: tzinfo | None) -> int | None:
     None without a zone, for anything else, and where the zone has that time twice or never
     (summer time): nothing is guessed. Raises `TypeError` for a zone of pytz.
     """
-    check_zone(zone)
-    naive = _naive(value) if zone is not None and type(value) is str else None
-    if naive is None:
+    if type(zone) not in REGULAR:
+        check_zone(zone)
+    if zone is None or type(value) is not str:
         return None
-    local = naive.replace(tzinfo=zone)
-    if local.utcoffset() != local.replace(fold=1).utcoffset():
+    start = _start_of(value[:_HOUR_SHOWN], zone) if type(zone) in REGULAR else None
+    within = None if start is None else _within_hour(value)
+    return _instant(value, zone) if start is None or within is None else start + within
+
+
+def _within_hour(text: str) -> int | None:
+    """Give the microseconds behind the hour of a local time; None if that is not how they are spelled."""
+    minute, second, part = _SPELLED.get(text[13:16]), _SPELLED.get(text[16:19]), text[19:]
+    if minute is None or second is None:
         return None
-    return (local - _EPOCH) // _MICROSECOND
+    count = (minute * _SIXTY + second) * SECOND
+    if not part:
+        return count
+    if part[0] != "." or len(part) > _PART_SHOWN or not part.isascii() or not part[1:].isdigit():
+        return None
+    return count + int(part[1:].ljust(_PART_SHOWN - 1, "0"))
 
 
 def from_text(value: Any, zone: tzinfo | None) -> int | None:
@@ -117,16 +142,63 @@ def to_local(instant: int | None, zone: tzinfo | None) -> str | None:
 
     None where `from_local` would not read it.
     """
-    check_zone(zone)
+    if type(zone) not in REGULAR:
+        check_zone(zone)
     if instant is None or zone is None:
         return None
+    ahead = _ahead(instant // _HOUR, zone) if type(zone) in REGULAR else None
+    if ahead is None:
+        return _local(instant, zone)
+    days, seconds = divmod(instant // SECOND + ahead, _DAY_SECONDS)
+    minutes, second = divmod(seconds, _SIXTY)
+    hour, minute = divmod(minutes, _SIXTY)
+    return f"{_day_text(days)}T{_PAIRS[hour]}:{_PAIRS[minute]}:{_PAIRS[second]}"
+
+
+@lru_cache(maxsize=4096)
+def _start_of(hour: str, zone: tzinfo) -> int | None:
+    """Give the instant at which an hour `YYYY-MM-DDTHH` of a zone begins; None if its clocks are changed within it."""
+    first, last = _instant(f"{hour}:00:00", zone), _instant(f"{hour}:59:59", zone)
+    return first if first is not None and last == first + _HOUR - SECOND else None
+
+
+@lru_cache(maxsize=4096)
+def _ahead(hour: int, zone: tzinfo) -> int | None:
+    """Give how many seconds a zone is ahead of UTC in an hour since the epoch; None if its clocks are changed near it."""
+    found = set()
+    for instant in (hour * _HOUR, (hour + 1) * _HOUR - SECOND):
+        text = _local(instant, zone)
+        if text is None:
+            return None
+        found.add((datetime.fromisoformat(text).replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND - instant)
+    return found.pop() // SECOND if len(found) == 1 else None
+
+
+@lru_cache(maxsize=4096)
+def _day_text(days: int) -> str:
+    return (_EPOCH + timedelta(days=days)).strftime("%Y-%m-%d").rjust(10, "0")
+
+
+def _instant(text: str, zone: tzinfo | None) -> int | None:
+    """Give the instant of a local time in a zone that has it once."""
+    naive = _naive(text)
+    if naive is None:
+        return None
+    local = naive.replace(tzinfo=zone)
+    if local.utcoffset() != local.replace(fold=1).utcoffset():
+        return None
+    return (local - _EPOCH) // _MICROSECOND
+
+
+def _local(instant: int, zone: tzinfo) -> str | None:
+    """Give the local time of an instant in a zone that has it once."""
     instant -= instant % SECOND
     try:
         local = (_EPOCH + timedelta(microseconds=instant)).astimezone(zone)
     except OverflowError:
         return None
     text = local.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
-    return text if from_local(text, zone) == instant else None
+    return text if _instant(text, zone) == instant else None
 
 
 def _naive(text: str) -> datetime | None:

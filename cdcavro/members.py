@@ -27,14 +27,20 @@ def string_at(record: Any, *names: str) -> str | None:
     >>> string_at({"id": 7}, "id")
     '7'
     """
-    value = at(record, *names)
-    return None if value is None or type(value) in (dict, list) else plain_text(value)
+    return scalar_text(at(record, *names))
+
+
+def scalar_text(value: Any) -> str | None:
+    """Give a scalar as text; None for null, an object, an array."""
+    if value is None or type(value) is str:
+        return value
+    return None if type(value) is dict or type(value) is list else plain_text(value)
 
 
 def names_at(record: Any, *names: str) -> tuple[str, ...] | None:
     """Give a member that is an array of names; None where there is none."""
     value = at(record, *names)
-    return tuple(item for item in value if type(item) is str) if type(value) is list else None
+    return tuple([item for item in value if type(item) is str]) if type(value) is list else None
 
 
 def whole_number(text: str | None) -> tuple[int, ...] | None:

@@ -1,11 +1,19 @@
 cimport cython
 
 
-@cython.locals(pointer=str, value=str, token=str)
+@cython.locals(pointer=str, value=str, name=str)
 cpdef apply(dict record, object extras, object places=*)
+@cython.locals(pointer=str, end=Py_ssize_t)
+cdef tuple _way(str pointer, str value, object extras, object places)
+@cython.locals(taken=list, name=str, token=str)
+cpdef bint take(dict record, list taken) except -1
+cdef bint _is_plain(str value) except -1
+cdef _put(object parent, str name, str pointer, str value)
 @cython.locals(end=Py_ssize_t)
 cdef _check(str pointer, object extras)
+@cython.locals(one=str)
+cdef _check_apart(str pointer, tuple above, object extras)
 @cython.locals(bare=str)
-cdef _check_place(str pointer, str value, object places)
-@cython.locals(tokens=list, token=str)
-cdef tuple _parent(dict record, str pointer)
+cdef _check_place(str pointer, str value, object place)
+@cython.locals(token=str)
+cdef _parent(object record, object tokens, str pointer)

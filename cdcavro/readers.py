@@ -1,7 +1,7 @@
-"""The small readers that a plan for payloads is made of.
+"""The small readers that a plan for payloads is made of: those of single values.
 
 A reader gives JSON values shaped by the reader's schema, as `writers` take them. `UNSET` stands
-for a member that is left out. `extras` is put aside in the `Payload`, to be applied at the end.
+for a member that is left out.
 """
 
 from __future__ import annotations
@@ -11,27 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
-from cdcavro import pointers
-from cdcavro.buffer import COMPILED, Buffer, is_number
+from cdcavro.buffer import Buffer, is_number
+from cdcavro.encoder import parse_quickly
 from cdcavro.errors import MessageError, PayloadError, TextError, shown
-from cdcavro.source import Source
-from cdcavro.text import ExactNumber, escape, kind, parse, render
+from cdcavro.text import ExactNumber, kind, parse, render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from cdcavro.source import Payload
 
-
-_ARRAY, _ARRAY_END, _OBJECT, _OBJECT_END, _COMMA, _COLON, _NEWLINE = b"[]{},:\n"
-_STREAK: Final = 2
 _MAX_DOUBLE: Final = sys.float_info.max
-
-
-class Payload(Source):
-    """One payload on its way to a record. `extras` holds what was read of the envelope's `extras`."""
-
-    __slots__ = ("extras",)
-
-    extras: dict[str, str] | None
 
 
 class Reader:
@@ -188,10 +176,15 @@ class TextReader(Reader):
     def read(self, payload: Payload) -> Any:
         """Read the text and parse it."""
         held = payload.read_string()
+        value = parse_quickly(held.encode(), self._above)
+        if value is not None:
+            return self._checked(value)
         try:
-            value = parse(held, self._above)
+            return self._checked(parse(held, self._above))
         except TextError as error:
             raise PayloadError(error.expected, error.got, pointer=self._pointer + error.pointer) from error
+
+    def _checked(self, value: Any) -> Any:
         if type(value) not in (dict, list):
             raise PayloadError("an object or array", kind(value), pointer=self._pointer)
         return value
@@ -286,239 +279,3 @@ class UnionReader(Reader):
         except PayloadError as error:
             error.below(self._pointer)
             raise
-
-
-class ArrayReader(Reader):
-    """An array's blocks."""
-
-    __slots__ = ("_items", "_pointer")
-
-    def __init__(self, items: Reader, pointer: str) -> None:
-        self._items = items
-        self._pointer = pointer
-
-    def read(self, payload: Payload) -> Any:
-        """Read all items."""
-        items: list[Any] = []
-        reader = self._items
-        in_item = False
-        try:
-            while count := payload.read_block():
-                in_item = True
-                for _ in range(count):
-                    items.append(reader.read(payload))  # noqa: PERF401  what was read so far tells the place
-                in_item = False
-        except MessageError as error:
-            error.below(f"{self._pointer}/{len(items)}" if in_item else self._pointer)
-            raise
-        return items
-
-    def render(self, payload: Payload, out: Buffer) -> bool:
-        """Read all items and append them as JSON text."""
-        reader = self._items
-        found = 0
-        in_item = False
-        out.append(_ARRAY)
-        try:
-            while count := payload.read_block():
-                in_item = True
-                for _ in range(count):
-                    if found:
-                        out.append(_COMMA)
-                    reader.render(payload, out)
-                    found += 1
-                in_item = False
-        except MessageError as error:
-            error.below(f"{self._pointer}/{found}" if in_item else self._pointer)
-            raise
-        out.append(_ARRAY_END)
-        return True
-
-
-class MapReader(Reader):
-    """A map's blocks; a name given twice is refused, since one of two values would be lost."""
-
-    __slots__ = ("_pointer", "_values")
-
-    def __init__(self, values: Reader, pointer: str) -> None:
-        self._values = values
-        self._pointer = pointer
-
-    def read(self, payload: Payload) -> Any:
-        """Read all entries."""
-        entries: dict[str, Any] = {}
-        reader = self._values
-        name = ""
-        in_value = False
-        try:
-            while count := payload.read_block():
-                for _ in range(count):
-                    name = payload.read_name()
-                    if name in entries:
-                        raise PayloadError("each name once", f"{shown(name)} twice")
-                    in_value = True
-                    entries[name] = reader.read(payload)
-                    in_value = False
-        except MessageError as error:
-            error.below(f"{self._pointer}/{escape(name)}" if in_value else self._pointer)
-            raise
-        return entries
-
-    def render(self, payload: Payload, out: Buffer) -> bool:
-        """Read all entries and append them as JSON text."""
-        out.append(_OBJECT)
-        self.render_entries(payload, out, first=True)
-        out.append(_OBJECT_END)
-        return True
-
-    def render_entries(self, payload: Payload, out: Buffer, first: bool) -> set[str]:  # noqa: FBT001  compiled code takes no keywords
-        """Read all entries and append them as members of an object; gives their names."""
-        names: set[str] = set()
-        found = 0
-        reader = self._values
-        name = ""
-        in_value = False
-        try:
-            while count := payload.read_block():
-                for _ in range(count):
-                    if not first:
-                        out.append(_COMMA)
-                    first = False
-                    name = payload.copy_name(out)
-                    names.add(name)
-                    if len(names) == found:
-                        raise PayloadError("each name once", f"{shown(name)} twice")
-                    found += 1
-                    in_value = True
-                    reader.render(payload, out)
-                    in_value = False
-        except MessageError as error:
-            error.below(f"{self._pointer}/{escape(name)}" if in_value else self._pointer)
-            raise
-        return names
-
-
-class RecordReader(Reader):
-    """A record: members by name, a rest map's entries beside them, `extras` put aside."""
-
-    __slots__ = ("_fields", "_named", "_pointer")
-
-    def __init__(self, fields: Sequence[tuple[str, str, Reader]], pointer: str) -> None:
-        self._fields = tuple((members, name, render(name) + b":", reader) for members, name, reader in fields)
-        self._named = frozenset(name for members, name, _ in fields if not members)
-        self._pointer = pointer
-
-    def read(self, payload: Payload) -> Any:
-        """Read all fields."""
-        record: dict[str, Any] = {}
-        for members, name, _, reader in self._fields:
-            value = reader.read(payload)
-            if not members:
-                if value is not UNSET:
-                    record[name] = value
-            elif members == "extras":
-                payload.extras = value
-            else:
-                self._check_rest(value)
-                record.update(value)
-        return record
-
-    def render(self, payload: Payload, out: Buffer) -> bool:
-        """Read all fields and append them as JSON text."""
-        first = True
-        out.append(_OBJECT)
-        for members, _, label, reader in self._fields:
-            if not members:
-                size = len(out)
-                if not first:
-                    out.append(_COMMA)
-                out.write_raw(label)
-                if reader.render(payload, out):
-                    first = False
-                else:
-                    out.cut(size)
-            elif members == "extras":
-                payload.extras = reader.read(payload)
-            else:
-                first = not self._render_rest(payload, out, reader, first) and first
-        out.append(_OBJECT_END)
-        return True
-
-    def _render_rest(self, payload: Payload, out: Buffer, rest: Any, first: bool) -> bool:  # noqa: FBT001  as above
-        names = rest.render_entries(payload, out, first)
-        self._check_rest(names)
-        return bool(names)
-
-    def _check_rest(self, names: Iterable[str]) -> None:
-        for taken in self._named.intersection(names):
-            raise PayloadError("a member that has no field", shown(taken), pointer=self._pointer)
-
-
-class MessageReader:
-    """A whole message: the outermost record with its `extras` applied.
-
-    `members` are those that the schema names, by pointer.
-    """
-
-    __slots__ = ("_extras", "_members", "_record")
-
-    def __init__(self, record: RecordReader, members: Mapping[str, pointers.Place]) -> None:
-        self._record = record
-        self._members = members
-        self._extras = 0
-
-    def read(self, payload: Payload) -> dict[str, Any]:
-        """Read one payload, perhaps of several in a row. Raises `PayloadError`."""
-        payload.extras = None
-        record: dict[str, Any] = self._record.read(payload)
-        if payload.extras:
-            pointers.apply(record, payload.extras, self._members)
-        return record
-
-    def decode(self, raw: bytes) -> bytes:
-        """Turn a payload into compact JSON text. Raises `PayloadError`."""
-        out = Buffer()
-        position = self._append(raw, 0, out)
-        if position != len(raw):
-            Payload(raw, position).finish()
-        return out.taken()
-
-    def decode_lines(
-        self, raw: bytes, position: int, count: int, out: Buffer, most: int
-    ) -> tuple[int, int, MessageError | None]:
-        """Append payloads from a position on as lines of compact JSON text: `count` of them, or until `out` has `most` bytes.
-
-        Gives the position behind them, how many they are, and what is wrong with the payload there.
-        """
-        done = 0
-        size = len(out)
-        try:
-            while done < count and size < most:
-                position = self._append(raw, position, out)
-                out.append(_NEWLINE)
-                size = len(out)
-                done += 1
-        except MessageError as error:
-            out.cut(size)
-            return position, done, error
-        return position, done, None
-
-    def _append(self, raw: bytes, position: int, out: Buffer) -> int:
-        """Append a payload as JSON text.
-
-        Compiled, it goes straight from payload to text, but for messages with `extras`, for which the
-        record is needed: two of them make a third likely.
-        """
-        payload = Payload(raw, position)
-        if COMPILED and self._extras < _STREAK:
-            size = len(out)
-            payload.extras = None
-            self._record.render(payload, out)
-            if not payload.extras:
-                return payload.position
-            out.cut(size)
-            payload = Payload(raw, position)
-        record = self.read(payload)
-        self._extras = min(self._extras + 1, _STREAK) if payload.extras else 0
-        out.write_raw(render(record))
-        return payload.position

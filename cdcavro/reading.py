@@ -8,20 +8,17 @@ from msgspec import UNSET
 
 from cdcavro.attributes import field_rule, holds
 from cdcavro.errors import SchemaError
-from cdcavro.pointers import Place as Member
+from cdcavro.message_readers import ArrayReader, MapReader, MessageReader, RecordReader
+from cdcavro.pointers import place_of
 from cdcavro.readers import (
-    ArrayReader,
     BooleanReader,
     DoubleReader,
     EnumReader,
     IntReader,
     LongReader,
-    MapReader,
-    MessageReader,
     NumberReader,
     OptionalReader,
     Reader,
-    RecordReader,
     ScalarReader,
     StringReader,
     TextReader,
@@ -32,6 +29,8 @@ from cdcavro.types import Array, Enum, Map, Primitive, Record, Type, Union, bran
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from cdcavro.pointers import Place as Member
 
 
 def message_reader(declared: Type) -> MessageReader:
@@ -90,7 +89,9 @@ def _record(declared: Record, place: _Place) -> RecordReader:
         rule = field_rule(one)
         own = place if rule.members else place.member(rule.name)
         if place.members is not None and not rule.members:
-            place.members[own.pointer] = Member(_is_scalar(one.type), rule.required)
+            place.members[own.pointer] = place_of(
+                own.pointer, is_scalar=_is_scalar(one.type), is_required=rule.required
+            )
         missing = None if rule.missing == "null" else UNSET
         fields.append((rule.members, rule.name, _reader(one.type, own, missing)))
     return RecordReader(fields, place.pointer)

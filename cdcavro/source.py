@@ -75,3 +75,34 @@ class Source(Cursor):
         if self.position != self.end:
             left = self.end - self.position
             raise PayloadError(f"the end of the payload at byte {self.position}", f"{left} more")
+
+
+class Payload(Source):
+    """One payload on its way to a record.
+
+    `extras` holds what was read of the envelope's `extras`, where they were read; `start` and `stop` are
+    where they stand.
+    """
+
+    __slots__ = ("extras", "start", "stop")
+
+    extras: dict[str, str] | None
+    start: int
+    stop: int
+
+    def skip_texts(self) -> None:
+        """Pass a map of strings by, and note where it stands. Raises `PayloadError`."""
+        self.start = self.position
+        while count := self.read_block():
+            for _ in range(2 * count):
+                self.skip_string()
+        self.stop = self.position
+
+    def back(self) -> Payload:
+        """Go back to where the extras stand."""
+        self.position = self.start
+        return self
+
+    def tail(self) -> bytes:
+        """Give the bytes of the extras."""
+        return self.slice(self.start, self.stop)

@@ -268,10 +268,30 @@ def same(left: Any, right: Any) -> bool:
     >>> same({"a": 1, "b": 2}, {"b": 2, "a": 1}), same(1, 1.0)
     (True, False)
     """
+    if left is right:
+        return True
     if type(left) is not type(right):
         return False
+    if type(left) is str:
+        text: str = left
+        other: str = right
+        return text == other
     if type(left) is dict:
-        return left.keys() == right.keys() and all(same(value, right[name]) for name, value in left.items())
+        return len(left) == len(right) and _has_members(left, right)
     if type(left) is list:
-        return len(left) == len(right) and all(map(same, left, right))
-    return left == right and (type(left) is not float or repr(left) == repr(right))
+        return len(left) == len(right) and _has_items(left, right)
+    return bool(left == right) and (type(left) is not float or repr(left) == repr(right))
+
+
+def _has_members(left: dict[str, Any], right: dict[str, Any]) -> bool:
+    for name, value in left.items():  # noqa: SIM110  compiled, a loop has no closure
+        if name not in right or not same(value, right[name]):
+            return False
+    return True
+
+
+def _has_items(left: list[Any], right: list[Any]) -> bool:
+    for i in range(len(left)):  # noqa: SIM110
+        if not same(left[i], right[i]):
+            return False
+    return True

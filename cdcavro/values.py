@@ -15,9 +15,10 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.base64_text import bytes_of
-from cdcavro.instants import SECOND, from_local, to_local
+from cdcavro.buffer import is_number
+from cdcavro.instants import REGULAR, SECOND, from_local, to_local
 from cdcavro.scalars import plain_text
-from cdcavro.text import ExactNumber, integer, is_number, number, render
+from cdcavro.text import ExactNumber, integer, number, render
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,25 +26,30 @@ if TYPE_CHECKING:
 
     from cdcavro.declared import Declared
 
-_INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)", re.ASCII)
 _COUNT: Final = re.compile(r"0|[1-9][0-9]{0,19}", re.ASCII)
 _YEAR: Final = re.compile(r"[0-9]{4}", re.ASCII)
-_LOCAL: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,6}))?", re.ASCII)
 _SECONDS: Final = re.compile(r"(0|[1-9][0-9]{0,11})(?:\.([0-9]{1,9}))?", re.ASCII)
 _NUMBERS: Final = (int, float, ExactNumber)
+# Fewer fit into 64 bits.
+_DIGITS: Final = 19
 _MAX_YEAR: Final = 9999
 _MAX_BITS: Final = 64
 _MAX_PRECISION: Final = 6
+_SECOND_SHOWN: Final = len("YYYY-MM-DD HH:mm:ss")
 _SRID: Final = 4
 _KIND: Final = 5
 _SRID_FLAG: Final = 0x20
 
 
 class _Way(NamedTuple):
-    """How the values of a type are read and written: both give None for what does not fit it."""
+    """How the values of a type are read and written: both give None for what does not fit it.
+
+    `is_undone` (bool) says that what is read, written again, is always what was sent.
+    """
 
     read: Callable[[str, Declared, tzinfo | None], Any]
     write: Callable[[Any, Declared, tzinfo | None], str | None]
+    is_undone: bool = False
 
 
 def read_value(sent: Any, declared: Declared | None, zone: tzinfo | None = None) -> Any:
@@ -56,11 +62,24 @@ def read_value(sent: Any, declared: Declared | None, zone: tzinfo | None = None)
     >>> read_value("5", declared_type("set('x','y','z')")), read_value("1.20", declared_type("decimal(10,2)"))
     ('x,z', ExactNumber('1.20'))
     """
+    read = value_reader(declared, zone)
+    return sent if read is None else read(sent)
+
+
+def value_reader(declared: Declared | None, zone: tzinfo | None = None) -> Callable[[Any], Any] | None:
+    """Give the function that does what `read_value` does; None for a type whose values stay as they are."""
     way = None if declared is None else _WAYS.get(declared.name)
-    if declared is None or way is None or type(sent) is not str:
-        return sent
-    value = way.read(sent, declared, zone)
-    return sent if value is None or way.write(value, declared, zone) != sent else value
+    if declared is None or way is None:
+        return None
+    read, write, is_undone = way
+
+    def read_sent(sent: Any) -> Any:
+        if type(sent) is not str:
+            return sent
+        value = read(sent, declared, zone)
+        return sent if value is None or not (is_undone or write(value, declared, zone) == sent) else value
+
+    return read_sent
 
 
 def write_value(value: Any, declared: Declared | None, zone: tzinfo | None = None) -> str | None:
@@ -73,28 +92,44 @@ def write_value(value: Any, declared: Declared | None, zone: tzinfo | None = Non
     >>> write_value("/v8=", declared_type("blob")), write_value(True, None)
     ('þÿ', '1')
     """
-    if value is None:
-        return None
+    write = value_writer(declared, zone)
+    return write(value)
+
+
+def value_writer(declared: Declared | None, zone: tzinfo | None = None) -> Callable[[Any], str | None]:
+    """Give the function that does what `write_value` does."""
     way = None if declared is None else _WAYS.get(declared.name)
-    text = None if declared is None or way is None else way.write(value, declared, zone)
-    return _plain(value) if text is None else text
+    if declared is None or way is None:
+        return plain
+    write = way.write
+
+    def write_value(value: Any) -> str | None:
+        text = None if value is None else write(value, declared, zone)
+        return plain(value) if text is None else text
+
+    return write_value
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str | None:
+    """Give what `write_value` gives without a declared type."""
+    if value is None or type(value) is str:
+        return value
     if type(value) in (dict, list):
         return render(value).decode()
     return str(int(value)) if type(value) is bool else plain_text(value)
 
 
-def _read_integer(sent: str, *_: object) -> int | ExactNumber | None:
-    return integer(sent) if _INTEGER.fullmatch(sent) else None
+def _read_integer(sent: str, _: Declared, __: tzinfo | None) -> int | ExactNumber | None:
+    if len(sent) < _DIGITS and sent.isdigit() and sent.isascii() and (sent[0] != "0" or len(sent) == 1):
+        return int(sent)
+    return integer(sent) if is_number(sent) and "." not in sent and "e" not in sent and "E" not in sent else None
 
 
-def _read_number(sent: str, *_: object) -> int | float | ExactNumber | None:
+def _read_number(sent: str, _: Declared, __: tzinfo | None) -> int | float | ExactNumber | None:
     return number(sent) if is_number(sent) else None
 
 
-def _write_number(value: Any, *_: object) -> str | None:
+def _write_number(value: Any, _: Declared, __: tzinfo | None) -> str | None:
     return plain_text(value) if type(value) in _NUMBERS else None
 
 
@@ -198,13 +233,16 @@ def _write_labels(value: Any, declared: Declared, _: object) -> str | None:
     return str(sum(1 << declared.indexes[label] for label in labels)) if labels <= declared.indexes.keys() else None
 
 
-def _read_instant(sent: str, _: object, zone: tzinfo | None) -> str | None:
+def _read_instant(sent: str, declared: Declared, zone: tzinfo | None) -> str | None:
     """Give a TIMESTAMP as OMS does: seconds since the epoch, a fraction without zeros at its end."""
-    found = _LOCAL.fullmatch(sent)
-    instant = from_local(found[1], zone) if found else None
-    if found is None or instant is None or instant < 0:
+    precision = declared.arguments[0] if declared.arguments else 0
+    is_spelled = len(sent) == _SECOND_SHOWN + (precision and precision + 1) and sent[10] == " "
+    instant = from_local(sent, zone) if is_spelled else None
+    if instant is None or instant < 0:
         return None
-    fraction = (found[2] or "").rstrip("0")
+    if type(zone) not in REGULAR and to_local(instant, zone) != sent[:_SECOND_SHOWN].replace(" ", "T"):
+        return None
+    fraction = sent[_SECOND_SHOWN + 1 :].rstrip("0")
     return f"{instant // SECOND}.{fraction}" if fraction else str(instant // SECOND)
 
 
@@ -227,13 +265,13 @@ _BLOBS: Final = ("TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB")
 _SHAPES: Final = ("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON")
 _COLLECTIONS: Final = ("GEOMETRYCOLLECTION", "GEOMCOLLECTION")
 _WAYS: Final[dict[str, _Way]] = {
-    **dict.fromkeys(_INTEGERS, _Way(_read_integer, _write_number)),
-    **dict.fromkeys(_DECIMALS, _Way(_read_number, _write_number)),
+    **dict.fromkeys(_INTEGERS, _Way(_read_integer, _write_number, is_undone=True)),
+    **dict.fromkeys(_DECIMALS, _Way(_read_number, _write_number, is_undone=True)),
     **dict.fromkeys(_BINARIES + _BLOBS, _Way(_read_bytes, _write_bytes)),
     **dict.fromkeys(_SHAPES + _COLLECTIONS, _Way(_read_geometry, _write_geometry)),
     "YEAR": _Way(_read_year, _write_year),
     "BIT": _Way(_read_bits, _write_bits),
     "ENUM": _Way(_read_label, _write_label),
     "SET": _Way(_read_labels, _write_labels),
-    "TIMESTAMP": _Way(_read_instant, _write_instant),
+    "TIMESTAMP": _Way(_read_instant, _write_instant, is_undone=True),
 }

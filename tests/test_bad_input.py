@@ -140,6 +140,7 @@ def test_what_the_fast_way_cannot_tell_goes_the_exact_way(sent):
 
 
 @pytest.mark.parametrize("format", cdcavro.FORMATS)
+@pytest.mark.slow
 def test_payload_cut_short_is_refused_at_every_length(format):
     """No part of a payload is a payload."""
     payload = cdcavro.encode(goldens(format)[-1], format)

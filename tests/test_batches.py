@@ -135,6 +135,7 @@ def test_members_of_a_change_that_has_no_message_any_more_are_not_put_in():
         {"table": "x" * 50_000},
     ],
 )
+@pytest.mark.slow
 def test_rows_that_would_repeat_far_more_than_came_are_refused(format, facts):
     """2,000 rows that each carry 2,000 columns would be a thousand times the message."""
     text = json.dumps({"type": "INSERT", "data": [{"a": "1"}] * 2_000, **facts})

@@ -430,6 +430,7 @@ def test_values_without_declared_types_are_sent_as_their_text():
 
 
 @pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.slow
 def test_real_messages_lose_nothing_through_oms_canal(zone):
     """Every value of every type comes back from the other member of the family."""
     for message in shop_canal():

@@ -61,6 +61,7 @@ def test_a_chunk_holds_the_lines_that_start_in_it(tmp_path_factory, content, siz
 @pytest.mark.parametrize("ending", [b"", b"\n", b"\n1\n2", b"\n" * 3])
 @pytest.mark.parametrize("before", [b"", b"1\n", b"1\n" * 300])
 @pytest.mark.parametrize("length", [99_999, 100_000, 100_001, 300_000])
+@pytest.mark.slow
 def test_a_line_that_is_too_long_is_cut_as_everywhere(tmp_path, monkeypatch, before, length, ending):
     """It lies across many chunks; whoever reads the one where it starts tells its whole length."""
     monkeypatch.setattr(text, "MAX_LENGTH", 100_000)

@@ -55,6 +55,7 @@ def assert_message(cls, message, format):
 
 @pytest.mark.parametrize("kind", RECORD_KINDS)
 @pytest.mark.parametrize("format", cdcavro.FORMATS)
+@pytest.mark.slow
 def test_messages_of_every_format_go_through_instances_unchanged(format, kind):
     """All goldens, by all kinds."""
     cls = root(load(of(format, kind)))
@@ -63,6 +64,7 @@ def test_messages_of_every_format_go_through_instances_unchanged(format, kind):
 
 
 @pytest.mark.parametrize(("format", "messages"), [("canal", shop_canal), ("debezium", shop_debezium)])
+@pytest.mark.slow
 def test_real_messages_and_their_changes_go_through_instances_unchanged(format, messages):
     """The shop's, as messages and as changes; a third of them, one after the other."""
     cls, change_class = root(load(of(format))), root(load(of("change")))

@@ -111,6 +111,7 @@ def attribute_docs(tree: ast.Module, cls: str) -> list[str]:
 
 @pytest.mark.parametrize("kind", RECORD_KINDS)
 @pytest.mark.parametrize("text", PAYLOADS)
+@pytest.mark.slow
 def test_texts_never_run_and_come_back(tmp_path, monkeypatch, text, kind):
     """In docs, defaults, attributes, true names of tables and columns, and the name of the file."""
     monkeypatch.chdir(tmp_path)
@@ -206,6 +207,7 @@ def schemas(draw) -> dict:
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(declared=schemas(), source=st.text(min_size=1, max_size=9))
+@pytest.mark.slow
 def test_random_names_and_texts_give_declarations_only(kind, declared, source):
     """Whatever they are; and what they were can be read in the module."""
     made = generate([NamedSchema(source, parse_schema(json.dumps(declared)))], kind)

@@ -26,6 +26,7 @@ import cdcavro
 from cdcavro.catalog import Catalog
 from cdcavro.change import Column, Source
 from cdcavro.changes import to_changes
+from cdcavro.columns import numbers
 from cdcavro.columns.numbers import minimal_bytes
 from cdcavro.columns.types import column_type
 from cdcavro.columns.values import MISFIT
@@ -674,3 +675,13 @@ def test_every_value_of_the_samples_is_read_or_known_not_to_be():
             assert says(held, datum, value)
     assert misfits == set().union(*KNOWN_MISFITS.values())
     assert count > 4_000
+
+
+@given(
+    st.from_regex(r"-?(0|[1-9][0-9]{0,40})(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
+    st.integers(0, 40),
+    st.integers(0, 90),
+)
+def test_digits_of_short_numbers_are_moved_as_those_of_all(text, scale, precision):
+    """The way without exponents gives what the way for every number gives."""
+    assert numbers.unscaled(text, scale, precision) == numbers._unscaled(text, scale, precision)

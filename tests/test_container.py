@@ -102,6 +102,7 @@ def test_the_header_gives_the_writer_schema():
     assert json.loads(reader.schema.json) == json.loads(older.json)
 
 
+@pytest.mark.slow
 def test_a_file_cut_anywhere_but_between_blocks_is_an_error():
     """Not one byte may be missing."""
     payloads = PAYLOADS[:3]

@@ -203,6 +203,7 @@ def test_pointer_as_a_path(pointer, path):
     ],
 )
 @pytest.mark.parametrize("name", ["n" * _MEGABYTE, "\U0001f600" * (_MEGABYTE // 4), "ab/~ " * (_MEGABYTE // 5)])
+@pytest.mark.slow
 def test_megabyte_name_does_not_blow_up_a_sentence(fault, name):
     """However long the names of a message or schema are, an error is a short sentence of ASCII, soon."""
     start = time.process_time()

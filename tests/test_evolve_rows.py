@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typed import SOURCE, read_row, table, write
@@ -294,6 +295,7 @@ def evolved(form: str, schema: TableSchema, statement: str) -> tuple[TableSchema
 
 @settings(max_examples=2 * settings.default.max_examples)
 @given(st.data(), st.sampled_from(["table", "row", "envelope"]), st.integers(1, 12))
+@pytest.mark.slow
 def test_every_old_row_shows_under_the_last_names_what_a_database_would_show(data, form, count):
     """Whatever happened to its columns, a row reads as what it is, in every version's payload."""
     steps = Steps(data)

@@ -27,6 +27,7 @@ README = (TESTS.parent / "README.md").read_text(encoding="utf-8")
 # A module imports only from its left. `cdcavro` is what stands in __init__.py; a package is one place.
 LAYERS = (
     "errors",
+    "remembered",
     "types",
     "canonical",
     "defaults",
@@ -39,9 +40,10 @@ LAYERS = (
     "verdict",
     "schema_diff",
     "text",
-    "pointers",
     "binary",
     "buffer",
+    "pointers",
+    "packing",
     "source",
     "notes",
     "scalars",
@@ -49,6 +51,7 @@ LAYERS = (
     "writing",
     "encoder",
     "readers",
+    "message_readers",
     "reading",
     "renaming",
     "checking",

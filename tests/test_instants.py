@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import tzinfo
+from datetime import UTC, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
+from cdcavro import instants
 from cdcavro.instants import (
     MILLISECOND,
     SECOND,
@@ -152,3 +153,51 @@ def test_a_text_without_a_zone_is_a_local_time(zone):
 def test_nanoseconds_behind_milliseconds_are_those_of_the_second(text, instant):
     """Where both state milliseconds and disagree, neither is taken."""
     assert from_milliseconds_and_nanoseconds(text) == instant
+
+
+# Clocks set back by an hour, by half of one, by a minute and by 44; set forward over a day; summer time that ends in spring.
+CHANGED = {
+    "Europe/Berlin": "2023-10-29T01:00:00",
+    "Australia/Lord_Howe": "2023-04-01T15:00:00",
+    "America/St_Johns": "1987-10-25T02:30:00",
+    "Africa/Monrovia": "1972-01-07T00:44:30",
+    "Pacific/Apia": "2011-12-30T10:00:00",
+    "Africa/Casablanca": "2023-03-19T02:00:00",
+    "Asia/Kolkata": "1941-10-01T00:00:00",
+    "Asia/Kathmandu": "1986-01-01T00:00:00",
+    "UTC": "1970-01-01T00:00:00",
+}
+_ODD = timezone(timedelta(hours=-3, minutes=-7, seconds=-9))
+_FIRST, _LAST = -62_135_596_800, 253_402_300_799
+
+
+def _assert_remembered(seconds, zone, part=""):
+    """Check that the ways which remember hours give what the zone gives."""
+    local = to_local(seconds * SECOND, zone)
+    assert local == instants._local(seconds * SECOND, zone)
+    text = (local or to_local(seconds * SECOND, UTC) or "9999-12-31T23:59:60") + part
+    for spelled in (text, text.replace("T", " "), text[:-1], text.replace("0", "6")):
+        assert from_local(spelled, zone) == instants._instant(spelled, zone)
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_hours_in_which_clocks_are_changed_are_not_taken_for_others(name):
+    """Both ways, for a day before and after every kind of change, and for the local times that there are twice or never."""
+    changed = from_local(CHANGED[name], UTC) // SECOND
+    for seconds in range(changed - 90_000, changed + 90_000, 449):
+        _assert_remembered(seconds, ZoneInfo(name))
+        for zone in (ZoneInfo(name), ZoneInfo("UTC")):
+            local = to_local(seconds * SECOND, UTC)
+            assert from_local(local, zone) == instants._instant(local, zone)
+
+
+@given(
+    st.integers(_FIRST - 90_000, _FIRST + 90_000)
+    | st.integers(_LAST - 90_000, _LAST + 90_000)
+    | st.integers(_FIRST, _LAST),
+    st.sampled_from([*map(ZoneInfo, CHANGED), _ODD]),
+    st.sampled_from(["", ".5", ".012345", ".0123456", ". 5", ".\u0663", "Z"]),
+)
+def test_hours_that_are_remembered_give_what_the_zone_gives(seconds, zone, part):
+    """In all years, at both ends of the calendar, with a fraction and what is none."""
+    _assert_remembered(seconds, zone, part)

@@ -6,11 +6,15 @@ import itertools
 import time
 
 import pytest
-from roundtrip import error_of
+from hypothesis import given
+from hypothesis import strategies as st
+from roundtrip import error_of, outcome
+from strategies import numbers, quoted
 
+import cdcavro
 from cdcavro import pointers
-from cdcavro.pointers import Place
-from cdcavro.text import ExactNumber
+from cdcavro.pointers import place_of
+from cdcavro.text import ExactNumber, parse, render
 
 
 def _applied(record, extras):
@@ -95,11 +99,11 @@ def test_long_pointer_is_refused_soon():
 
 
 _PLACES = {
-    "/op": Place(is_scalar=True, is_required=True),
-    "/table": Place(is_scalar=True, is_required=False),
-    "/data": Place(is_scalar=False, is_required=False),
-    "/payload": Place(is_scalar=False, is_required=True),
-    "/payload/op": Place(is_scalar=True, is_required=True),
+    "/op": place_of("/op", is_scalar=True, is_required=True),
+    "/table": place_of("/table", is_scalar=True, is_required=False),
+    "/data": place_of("/data", is_scalar=False, is_required=False),
+    "/payload": place_of("/payload", is_scalar=False, is_required=True),
+    "/payload/op": place_of("/payload/op", is_scalar=True, is_required=True),
 }
 
 
@@ -144,3 +148,16 @@ def test_member_that_the_schema_names_stays_of_its_shape():
 def test_extras_that_bend_the_structure_are_refused(extras, sentence):
     """What could not have been encoded does not come out of a payload."""
     assert error_of(_placed, extras) == f"message: {sentence}"
+
+
+@given(
+    quoted()
+    | numbers
+    | st.text('"\\\n\x7f\ud800a\u00e90-1.eE tru', max_size=6)
+    | st.sampled_from(['"', '""', "true", " true", "null", "nul", "-0", "00", "1e5", '"\\u0041"'])
+)
+def test_scalars_are_parsed_as_all_texts_are(spelled):
+    """The ways for words, numbers and plain strings give what the exact way gives."""
+    expected = outcome(cdcavro.TextError, lambda: render(parse(spelled, 1)))
+    made = outcome(cdcavro.PayloadError, lambda: render(pointers._parsed(spelled, "/a")))
+    assert made == expected or (type(made), type(expected)) == (cdcavro.PayloadError, cdcavro.TextError)

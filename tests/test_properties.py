@@ -10,6 +10,7 @@ from strategies import damaged, repeating, strings, texts, values, written
 
 import cdcavro
 from cdcavro import text
+from cdcavro.encoder import parse_quickly
 from cdcavro.formats import REGISTRY
 
 formats = pytest.mark.parametrize("format", cdcavro.FORMATS)
@@ -101,3 +102,23 @@ def test_writing_what_was_parsed_gives_the_payload_of_what_was_sent(format, data
 def test_any_json_value_is_parsed_and_rendered_exactly(value):
     """`text.parse` and `text.render` keep every digit."""
     assert exact(text.render(text.parse(value))) == exact(value)
+
+
+@given(
+    values.map(written) | values.map(lambda value: written(value, " ")) | strings,
+    st.sampled_from(["", "-0", '{"a":1,"\\u0061":2}', '{"a":{"b":1,"b":1}}', "[" * 127 + "]" * 127]),
+    st.sampled_from([0, 1, 127]),
+)
+def test_texts_are_parsed_quickly_or_not_at_all(sent, hostile, above):
+    """What msgspec gives is taken only where it is what the exact way gives."""
+    whole = f"[{sent},{hostile}]" if hostile else sent
+    raw = whole.encode(errors="surrogatepass")
+    quick = parse_quickly(raw, above)
+    if quick is not None:
+        assert text.same(quick, text.parse(raw, above))
+        assert text.render(quick) == text.render(text.parse(raw, above))
+
+
+def test_plain_text_is_parsed_quickly():
+    """The exact way is not asked where it need not be."""
+    assert parse_quickly(b'{"a":[1,1.5,1.50,"x",null,true,{}]}', 0) is not None

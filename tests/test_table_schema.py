@@ -239,6 +239,7 @@ def test_columns_that_no_table_has_are_refused(columns, sentence):
     assert str(caught.value) == sentence
 
 
+@pytest.mark.slow
 def test_a_table_of_many_columns_costs_what_they_are():
     """5,000 columns whose names differ in capitals only from 5,000 others."""
     listed = [f"{word}{i}" for i in range(5_000) for word in ("c", "C")]

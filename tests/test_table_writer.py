@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import json
+import weakref
 from collections import Counter
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typed import SOURCE, read, read_row, table
 
 from cdcavro.change import Change, Column, Place, Source
 from cdcavro.columns.given import GivenTypes
 from cdcavro.ddl_steps import TableName
 from cdcavro.errors import SchemaError, StructureError
+from cdcavro.remembered import Remembered
 from cdcavro.tables.evolution import created, evolve
 from cdcavro.tables.writer import TableWriter
 from cdcavro.text import number
@@ -277,3 +282,35 @@ def test_the_field_of_a_column_is_a_union_of_null_and_its_type():
     with pytest.raises(SchemaError) as caught:
         writer(made)
     assert str(caught.value) == "schema id: the field of a column is a union of null and its type"
+
+
+_VALUES = st.none() | st.sampled_from([1, "x", "2024-02-30 00:00:00", "2024-02-29 01:02:03", {"a": 1}, number("1.50")])
+_ROWS = st.dictionaries(st.sampled_from(["id", "a", "at"]), _VALUES)
+
+
+@given(_ROWS, _ROWS, st.sets(st.sampled_from(["id", "a", "at"])))
+def test_values_that_are_the_same_in_both_rows_are_written_as_if_they_were_not(before, after, shared):
+    """Objects that both rows hold are copied from the first; misfits and absent columns are told in both."""
+    after |= {name: before[name] for name in shared & before.keys()}
+    counts = Counter(), Counter()
+    one = writer(misfits=counts[0]).envelope(change("UPDATE", before=before, after=after))
+    again = {name: copy.deepcopy(value) for name, value in after.items()}
+    again |= {name: value.encode().decode() for name, value in after.items() if type(value) is str and value != "x"}
+    other = writer(misfits=counts[1]).envelope(change("UPDATE", before=before, after=again))
+    assert one == other
+    assert counts[0] == counts[1]
+    assert read(one, SCHEMA.envelope)["after"] == read(writer().row(after), SCHEMA.row)
+
+
+def test_functions_are_remembered_by_object():
+    """An equal object is another one; and no more are kept than 512."""
+    made = []
+    remembered = Remembered(lambda first, second: made.append((first, second)) or len(made))
+    one, other = (1, 2, len(made)), (1, 2, len(made))
+    assert [remembered.of(one), remembered.of(one), remembered.of(other), remembered.of(one, other)] == [1, 1, 2, 3]
+    given = [frozenset({i}) for i in range(2000)]
+    alive = weakref.WeakSet(given)
+    assert [remembered.of(one) for one in given] == list(range(4, 2004))
+    made.clear()
+    del given
+    assert len(alive) <= 513

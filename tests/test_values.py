@@ -46,6 +46,7 @@ anything |= sent | st.just(ExactNumber("1.20")) | st.just([1, {"a": ExactNumber(
 
 @pytest.mark.parametrize("type", TYPES)
 @given(sent=sent, zone=st.sampled_from(ZONES))
+@pytest.mark.slow
 def test_what_is_read_as_another_value_is_written_as_it_was(type, sent, zone):
     """Whatever string came for a column of whatever type, it is kept or comes back exactly."""
     declared = declared_type(type)

@@ -14,6 +14,8 @@ from cdcavro.cli.group import Fault
 from cdcavro.cli.workers import ALONE, in_order
 from cdcavro.errors import CdcAvroError, FileError
 
+pytestmark = pytest.mark.slow
+
 
 def done(work, tasks, jobs):
     """Give all parts, and the error that ended them."""

@@ -16,14 +16,18 @@ from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.buffer import is_number
 from cdcavro.columns.values import MISFIT
-from cdcavro.text import ExactNumber, is_number
+from cdcavro.text import ExactNumber
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_PRECISION: Final = 38
 _EXPONENT: Final = 6
+_SHORT: Final = 60
+_POWERS: Final = tuple([10**count for count in range(80)])
+_LEAST: Final = tuple([-power for power in _POWERS])
 # The exact expansion of a double has at most 1,075 digits and as many places.
 _MOST_DIGITS: Final = 2_000
 _SINGLE: Final = struct.Struct("<f")
@@ -53,6 +57,21 @@ def unscaled(text: str, scale: int, precision: int) -> int | None:
     >>> unscaled("1.200", 2, 10), unscaled("1E5", 0, 6), unscaled("1.234", 2, 10), unscaled("-0", 0, 1)
     (120, 100000, None, None)
     """
+    point = text.find(".")
+    places = 0 if point < 0 else len(text) - point - 1
+    if len(text) > _SHORT or places > scale or precision >= len(_POWERS):
+        return _unscaled(text, scale, precision)
+    try:
+        size = int(text) if point < 0 else int(text.replace(".", ""))
+    except ValueError:  # an exponent
+        return _unscaled(text, scale, precision)
+    if places < scale:
+        size *= _POWERS[scale - places]
+    return size if _LEAST[precision] < size < _POWERS[precision] and (size or text[0] != "-") else None
+
+
+def _unscaled(text: str, scale: int, precision: int) -> int | None:
+    """Do what `unscaled` does, for any exponent and zeros at the end."""
     mantissa, _, exponent = text.replace("E", "e").partition("e")
     whole, _, part = mantissa.lstrip("-").partition(".")
     digits = (whole + part).lstrip("0")

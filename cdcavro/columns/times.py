@@ -11,7 +11,7 @@ DataHub message formats, "Field types"; Debezium reference, "Temporal types".
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
@@ -41,6 +41,8 @@ _ZONED: Final = re.compile(
 _REGION: Final = re.compile(r"(?!posix/|right/)[A-Za-z_]+(?:/[A-Za-z0-9_+-]+){1,2}|UTC|GMT", re.ASCII)
 _SECONDS: Final = re.compile(r"(0|[1-9][0-9]{0,11})(?:\.([0-9]{1,6})0{0,3})?|-[1-9][0-9]{0,11}", re.ASCII)
 _MILLISECONDS: Final = re.compile(r"([0-9]{10})([0-9]{3})(?:\.([0-9]{6})([0-9]{3}))?", re.ASCII)
+_FEW: Final = 12
+_DATE_SHOWN: Final = 10
 _MICROS_SHOWN: Final = 26
 _CLOCK_SHOWN: Final = 15
 _FRACTION: Final = 6
@@ -62,7 +64,11 @@ def seconds_text(value: Any) -> int | None:
     >>> seconds_text("1606233662.012345"), seconds_text("1606233662.0123456"), seconds_text(1606233662)
     (1606233662012345, None, None)
     """
-    found = _SECONDS.fullmatch(value) if type(value) is str else None
+    if type(value) is not str:
+        return None
+    if len(value) <= _FEW and value.isascii() and value.isdigit() and value[0] != "0":
+        return int(value) * SECOND
+    found = _SECONDS.fullmatch(value)
     if found is None:
         return None
     return int(found[1] or found[0]) * SECOND + int((found[2] or "").ljust(_FRACTION, "0"))
@@ -128,8 +134,9 @@ def read_date(zone: tzinfo | None, count: Count = no_count, *, is_days: bool = F
     """Make the reader of dates: days since the epoch. A local time is one at midnight; `is_days` lets numbers be days."""
 
     def read(value: Any) -> Any:
-        if type(value) is str and _DATE.fullmatch(value):
-            return _days(value)
+        days = _days(value) if type(value) is str and len(value) == _DATE_SHOWN else None
+        if days is not None:
+            return days
         if is_days and type(value) is int:
             return value if FIRST <= value * _DAY <= LAST else MISFIT
         found = _to_local_count(value, zone, count)
@@ -160,9 +167,11 @@ def read_local(
     """
 
     def read(value: Any) -> Any:
-        if type(value) is str and (_LOCAL.fullmatch(value) or (is_date and _DATE.fullmatch(value))):
+        # A local time is the instant that it would be at longitude zero.
+        found = from_local(value, UTC)
+        if found is None and type(value) is str and (_LOCAL.fullmatch(value) or (is_date and _DATE.fullmatch(value))):
             found = _local_micros(value)
-        else:
+        elif found is None:
             found = local(value)
             found = _to_local_count(value, zone, count) if found is None else found
         return found if found is not None and FIRST <= found <= LAST else MISFIT
@@ -191,7 +200,10 @@ def read_milliseconds() -> Callable[[Any], Any]:
     return read
 
 
+@lru_cache(maxsize=4096)
 def _days(text: str) -> Any:
+    if not _DATE.fullmatch(text):
+        return None
     try:
         return date.fromisoformat(text).toordinal() - _EPOCH
     except ValueError:

@@ -13,56 +13,76 @@ Source: Canal, class `FlatMessage`; 188 messages that Canal 1.1.7 made of a MySQ
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import Change, Column, Row, replace
 from cdcavro.declared import declared_type
 from cdcavro.format import Format
 from cdcavro.formats.oms_canal import changes_of, records_of
-from cdcavro.values import read_value, write_value
+from cdcavro.remembered import Remembered
+from cdcavro.values import plain, value_reader, value_writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import tzinfo
 
+    from cdcavro.change import Change, Column, Row
     from cdcavro.declared import Declared
+
+    Turned = Callable[[Any], Any]
 
 FORMAT = Format("canal")
 
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
     """Give a change for each row of a flat message, or one for a statement."""
-
-    def turner(columns: tuple[Column, ...] | None) -> Callable[[Row], Row]:
-        types = _types(columns)
-        return lambda row: {name: read_value(value, types.get(name), zone) for name, value in row.items()}
-
-    changes = changes_of(record, FORMAT.name, turner)
-    return [change if change.transaction else replace(change, transaction=None) for change in changes]
+    return changes_of(record, FORMAT.name, partial(_READERS.of, second=zone))
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Give the flat messages of changes; the rows of one message are put together again."""
-    written = []
-    columns, types = None, _types(None)
-    for change in changes:
-        if change.columns is not columns:
-            columns, types = change.columns, _types(change.columns)
-        written.append(_written(change, types, zone))
-    return [{"gtid": ""} | record for record in records_of(written, FORMAT.name)]
+    records = records_of(changes, FORMAT.name, partial(_WRITERS.of, second=zone))
+    return [{"gtid": ""} | record for record in records]
 
 
-@lru_cache(maxsize=512)
-def _types(columns: tuple[Column, ...] | None) -> dict[str, Declared]:
-    named = ((one.name, one.type) for one in columns or ())
-    return {name: declared_type(type) for name, type in named if name is not None and type is not None}
+class Turner:
+    """Turns the values of rows: made from functions by the names of columns, and one for the columns without."""
+
+    __slots__ = ("_other", "_turns")
+
+    def __init__(self, turns: dict[str, Turned], other: Turned | None) -> None:
+        self._turns = turns
+        self._other = other
+
+    def __call__(self, row: Row) -> Row:
+        """Give a row with every value turned."""
+        return self._turned(row)
+
+    def _turned(self, row: Row) -> Row:
+        turns, other = self._turns, self._other
+        turned = {}
+        for name, value in row.items():
+            turn = turns.get(name, other)
+            turned[name] = value if turn is None else turn(value)
+        return turned
 
 
-def _written(change: Change, types: dict[str, Declared], zone: tzinfo | None) -> Change:
-    """Give a change with every column value as Canal sends it."""
-    before, after = (
-        image and {name: write_value(value, types.get(name), zone) for name, value in image.items()}
-        for image in (change.before, change.after)
-    )
-    return replace(change, before=before, after=after)
+def _reader(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> Turner:
+    """Make what gives the values of a change."""
+    found = {name: value_reader(declared, zone) for name, declared in _types(columns)}
+    return Turner({name: read for name, read in found.items() if read is not None}, None)
+
+
+def _writer(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> Turner:
+    """Make what gives values as Canal sends them."""
+    return Turner({name: value_writer(declared, zone) for name, declared in _types(columns)}, plain)
+
+
+def _types(columns: tuple[Column, ...] | None) -> Iterator[tuple[str, Declared]]:
+    for column in columns or ():
+        if column.name is not None and column.type is not None:
+            yield column.name, declared_type(column.type)
+
+
+_READERS: Final = Remembered(_reader)
+_WRITERS: Final = Remembered(_writer)

@@ -10,9 +10,7 @@ Source: OMS data formats, "Canal-compatible JSON message format"; the event type
 
 from __future__ import annotations
 
-from functools import lru_cache
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.batches import BATCHED, batches
 from cdcavro.change import DDL, Change, Column, Row, Source, replace, spelled
@@ -20,12 +18,17 @@ from cdcavro.errors import StructureError
 from cdcavro.format import Format
 from cdcavro.images import check_images
 from cdcavro.instants import MILLISECOND, from_count, to_count
-from cdcavro.members import at, given, names_at, string_at
+from cdcavro.members import at, given, names_at, scalar_text
+from cdcavro.remembered import Remembered
 from cdcavro.text import same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import tzinfo
+
+    # Turns the values of a row; made for the columns of a table.
+    Turn = Callable[[Row], Row]
+    Turner = Callable[[tuple[Column, ...] | None], Turn]
 
 FORMAT = Format("oms_canal")
 OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "GTID", "XACOMMIT", "XAROLLBACK")} | {
@@ -33,9 +36,22 @@ OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "GTID
 }
 SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "INSERT"}
 _MANY: Final = 10_000
+_REMEMBERED: Final = 512
 # The members of a message that hold its rows.
 ROWS: Final = "data"
 OLD_ROWS: Final = "old"
+
+
+class _Listed(NamedTuple):
+    """A table and its columns as its last message listed them."""
+
+    source: Source
+    columns: tuple[Column, ...]
+    types: tuple[list[str], list[Any]]
+    codes: tuple[list[str], list[Any]]
+
+
+_LAST: Final[dict[Source, _Listed]] = {}
 
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
@@ -50,25 +66,24 @@ def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[
     return records_of(changes, FORMAT.name)
 
 
-def changes_of(
-    record: dict[str, Any],
-    format: str,
-    turner: Callable[[tuple[Column, ...] | None], Callable[[Row], Row]] | None = None,
-) -> list[Change]:
+def changes_of(record: dict[str, Any], format: str, turner: Turner | None = None) -> list[Change]:
     """Give the changes of a message of the Canal family, column values as they came or as `turner` turns them."""
-    operation = string_at(record, "type") or ""
+    operation = scalar_text(record.get("type")) or ""
+    database, table = scalar_text(record.get("database")), scalar_text(record.get("table"))
+    transaction = scalar_text(record.get("gtid"))
+    source, columns = _table(record, Source(format=format, database=database, table=table))
     event, batch = from_count(record.get("es"), MILLISECOND), record.get("id")
     whole = Change(
         op=OPERATIONS.get(operation, "OTHER"),
         operation=operation,
-        source=Source(format=format, database=string_at(record, "database"), table=string_at(record, "table")),
+        source=source,
         key=names_at(record, "pkNames"),
-        columns=_columns(record),
+        columns=columns,
         position=_position(event, batch),
         event_time=event,
         system_time=from_count(record.get("ts"), MILLISECOND),
-        transaction=string_at(record, "gtid"),
-        ddl=string_at(record, "sql") or None,
+        transaction=transaction if transaction or format == FORMAT.name else None,
+        ddl=scalar_text(record.get("sql")) or None,
     )
     rows = record.get("data") or []
     olds = record.get("old") or []
@@ -78,9 +93,8 @@ def changes_of(
         return [whole]
     if turner is not None:
         turn = turner(whole.columns)
-        rows, olds = ([row and turn(row) for row in listed] for listed in (rows, olds))
-    pairs = zip_longest(rows, olds)
-    return [_row(whole, row, old, i, len(rows)) for i, (row, old) in enumerate(pairs)]
+        rows, olds = [row and turn(row) for row in rows], [row and turn(row) for row in olds]
+    return [_row(whole, row, olds[i] if i < len(olds) else None, i, len(rows)) for i, row in enumerate(rows)]
 
 
 def _position(event: int | None, batch: Any) -> tuple[int, ...] | None:
@@ -98,23 +112,26 @@ def _row(whole: Change, row: Row | None, old: Row | None, index: int, count: int
     before = None if old is None else (row or {}) | old
     changed = None if old is None else tuple(old)
     change = replace(whole, before=before, after=row, changed=changed, row=index, rows=count)
-    return check_images(change, f"/old/{index}", f"/data/{index}")
+    return check_images(change, "/old", "/data", index)
 
 
-def records_of(changes: Sequence[Change], format: str) -> list[dict[str, Any]]:
-    """Give the messages of the Canal family of changes, column values as they are."""
+def records_of(changes: Sequence[Change], format: str, turner: Turner | None = None) -> list[dict[str, Any]]:
+    """Give the messages of the Canal family of changes, column values as they are or as `turner` turns them."""
     wanted = [change for change in changes if spelled(change, format, SPELLINGS) is not None]
-    return [_message(rows, format) for rows in batches(wanted)]
+    return [_message(rows, format, turner) for rows in batches(wanted)]
 
 
-def _message(rows: list[Change], format: str) -> dict[str, Any]:
+def _message(rows: list[Change], format: str, turner: Turner | None) -> dict[str, Any]:
     first = rows[0]
     source = first.source
     images = [change.before if change.op == "DELETE" else change.after for change in rows]
     has_rows = any(image is not None for image in images)
-    olds = [_old(change) for change in rows] if first.op in ("UPDATE", "OTHER") else []
     columns = first.columns
+    turn = _as_it_is if turner is None else turner(columns)
+    images = [image and turn(image) for image in images]
+    olds = [_old(change, image, turn) for change, image in zip(rows, images, strict=True)]
     position, before = first.position or (), int(first.event_time is not None)
+    types, codes = (None, None) if columns is None else _MEMBERS.of(columns)
     scalars = {
         "id": position[before] if source.format in BATCHED and len(position) > before else None,
         "database": source.database,
@@ -125,43 +142,60 @@ def _message(rows: list[Change], format: str) -> dict[str, Any]:
         "sql": first.ddl or "",
         "gtid": first.transaction,
     }
-    return given(scalars) | {
-        "type": spelled(first, format, SPELLINGS),
-        "pkNames": list(first.key) if first.key is not None else None,
-        "sqlType": None if columns is None else {_name(one): one.code for one in columns if one.code is not None},
-        "mysqlType": None if columns is None else {_name(one): one.type for one in columns if one.type is not None},
-        "data": images if has_rows else None,
-        "old": olds if any(old is not None for old in olds) else None,
-    }
+    record: dict[str, Any] = given(scalars)
+    record["type"] = spelled(first, format, SPELLINGS)
+    record["pkNames"] = None if first.key is None else list(first.key)
+    record["sqlType"] = None if codes is None else dict(codes)
+    record["mysqlType"] = None if types is None else dict(types)
+    record["data"] = images if has_rows else None
+    record["old"] = olds if any(old is not None for old in olds) else None
+    return record
 
 
-def _old(change: Change) -> Row | None:
-    if change.before is None:
+def _old(change: Change, image: Row | None, turn: Turn) -> Row | None:
+    """Give what an update says of the row before; `image` is the row after it as it is sent."""
+    if change.before is None or change.op not in ("UPDATE", "OTHER"):
         return None
-    after = change.after or {}
     if change.changed is not None:
-        return {name: change.before[name] for name in change.changed if name in change.before}
-    return {name: value for name, value in change.before.items() if name not in after or not same(value, after[name])}
+        return turn({name: change.before[name] for name in change.changed if name in change.before})
+    after = image or {}
+    before = turn(change.before)
+    return {name: value for name, value in before.items() if name not in after or not same(value, after[name])}
 
 
-def _columns(record: dict[str, Any]) -> tuple[Column, ...] | None:
-    """Give the columns of a message: the same object for the same ones, which most messages of a table have."""
-    types, codes = at(record, "mysqlType"), at(record, "sqlType")
+def _as_it_is(row: Row) -> Row:
+    return row
+
+
+def _table(record: dict[str, Any], source: Source) -> tuple[Source, tuple[Column, ...] | None]:
+    """Give the source and the columns of a message: the same objects for the same ones, as most messages of a table have."""
+    types, codes = record.get("mysqlType"), record.get("sqlType")
     if types is None and codes is None:
-        return None
+        return source, None
     types, codes = types or {}, codes or {}
-    listed = _listed if len(types) + len(codes) <= _MANY else _listed.__wrapped__
-    # 4 and 4.0 are one key, and two codes.
-    return listed(tuple(types.items()), tuple(codes.items()), tuple(map(type, codes.values())))
+    last = _LAST.get(source)
+    if last is not None and _is_as(types, last.types) and _is_as(codes, last.codes):
+        return last.source, last.columns
+    columns = _named(types, codes)
+    if len(columns) <= _MANY:
+        if len(_LAST) >= _REMEMBERED:
+            _LAST.clear()
+        _LAST[source] = _Listed(source, columns, _members(types), _members(codes))
+    return source, columns
 
 
-@lru_cache(maxsize=512)
-def _listed(
-    types: tuple[tuple[str, Any], ...], codes: tuple[tuple[str, Any], ...], _: tuple[type, ...]
-) -> tuple[Column, ...]:
-    typed, coded = dict(types), dict(codes)
-    names = dict.fromkeys([*typed, *coded])
-    return tuple(Column(name=name, type=string_at(typed, name), code=_code(coded, name)) for name in names)
+def _members(members: dict[str, Any]) -> tuple[list[str], list[Any]]:
+    return list(members), list(members.values())
+
+
+def _is_as(members: dict[str, Any], last: tuple[list[str], list[Any]]) -> bool:
+    """Tell whether an object has the same members in the same order."""
+    return list(members) == last[0] and same(list(members.values()), last[1])
+
+
+def _named(types: dict[str, Any], codes: dict[str, Any]) -> tuple[Column, ...]:
+    names = dict.fromkeys([*types, *codes])
+    return tuple(Column(name=name, type=scalar_text(types.get(name)), code=_code(codes, name)) for name in names)
 
 
 def _code(codes: Any, name: str) -> int | None:
@@ -169,5 +203,11 @@ def _code(codes: Any, name: str) -> int | None:
     return code if type(code) is int and -(2**31) <= code < 2**31 else None
 
 
-def _name(column: Column) -> str:
-    return column.name or ""
+def _stated(columns: tuple[Column, ...], _: object) -> tuple[dict[str, str], dict[str, int]]:
+    """Give the types and the codes of columns by their names."""
+    types = {one.name or "": one.type for one in columns if one.type is not None}
+    codes = {one.name or "": one.code for one in columns if one.code is not None}
+    return types, codes
+
+
+_MEMBERS: Final = Remembered(_stated)

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from cdcavro.errors import MessageError
 from cdcavro.formats import get_format
-from cdcavro.spark.arrow import column_function, raw_bytes
+from cdcavro.spark.arrow import column_function, converted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import Column
+
+    from cdcavro.errors import MessageError
 
     ColumnOrName = Column | str
 
@@ -62,36 +61,26 @@ def decode(col: ColumnOrName, format: str) -> Column:
 
 def encode_batch(texts: pa.Array, format: str) -> pa.Array:
     """Encode an array of texts. Raises `MessageError`."""
-    encoded = get_format(format).encode
-    return pa.array([None if raw is None else encoded(raw) for raw in raw_bytes(texts)], pa.binary())
+    return converted(texts, get_format(format).encode)
 
 
 def decode_batch(payloads: pa.Array, format: str) -> pa.Array:
     """Decode an array of payloads. Raises `PayloadError`."""
-    decoded = get_format(format).decode
-    return pa.array([None if raw is None else decoded(raw) for raw in raw_bytes(payloads)], pa.binary()).cast(
-        pa.string()
-    )
+    return converted(payloads, get_format(format).decode).cast(pa.string())
 
 
 def try_encode_batch(texts: pa.Array, format: str) -> pa.Array:
     """Encode an array of texts into an array of payload and error."""
-    encoded = get_format(format).encode
-    results = [_tried(encoded, raw) for raw in raw_bytes(texts)]
-    payloads = pa.array([payload for payload, _ in results], pa.binary())
-    errors = pa.array([error for _, error in results], ERROR)
+    faults: dict[int, dict[str, str | None]] = {}
+
+    def caught(place: int, error: MessageError) -> None:
+        faults[place] = error_fields(error)
+
+    payloads = converted(texts, get_format(format).encode, caught)
+    errors = pa.array([faults.get(i) for i in range(len(texts))], ERROR) if faults else pa.nulls(len(texts), ERROR)
     return pa.StructArray.from_arrays([payloads, errors], ["payload", "error"], mask=texts.is_null())
 
 
 def error_fields(error: MessageError) -> dict[str, str | None]:
     """Give what the error column holds of an error."""
     return {"format": error.format, "path": error.path, "message": str(error)}
-
-
-def _tried(encoded: Callable[[bytes], bytes], raw: bytes | None) -> tuple[bytes | None, dict[str, str | None] | None]:
-    if raw is None:
-        return None, None
-    try:
-        return encoded(raw), None
-    except MessageError as error:
-        return None, error_fields(error)

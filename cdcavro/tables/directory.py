@@ -43,6 +43,11 @@ class Directory:
         place = bisect_right(entries, key, key=_start) if len(entries) > 1 else 1
         return entries[max(place - 1, 0)][1]
 
+    def only(self, name: TableName) -> Table | None:
+        """Give the table that has a name if no other ever had it."""
+        entries = self._entries.get(name)
+        return entries[0][1] if entries is not None and len(entries) == 1 else None
+
     def when(self, name: TableName, change: Change) -> tuple[Table | None, Key | None]:
         """Give the table of a change, and its time: where times do not compare, the one of now, and None."""
         key = time_of(change)

@@ -110,6 +110,11 @@ class Table:
                 self._ready[facts] = ready
         return self._at(ready, key)
 
+    def ready(self, columns: Sequence[Column], source: Source) -> TableSchema | None:
+        """Give the version of a change, whatever its time is: the only one with its columns, if `state` gave it before."""
+        found = self._ready.get((columns, source)) if self._is_used else None
+        return self.versions[found[0]] if found is not None and len(found) == 1 else None
+
     def extend(self, names: Collection[str], source: Source, given: GivenTypes, key: Key | None) -> TableSchema:
         """Give the version of a change that states no columns but has these.
 

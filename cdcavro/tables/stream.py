@@ -9,8 +9,9 @@ the version of its time.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from cdcavro.catalog import PRECISE, with_columns
 from cdcavro.change import DDL, DML, Change, Column, Source, replace
@@ -39,8 +40,7 @@ ON_MISFIT: Final = (KEEP, ERROR, REJECT)
 _WRITERS: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class TypedChange:
+class TypedChange(Struct, frozen=True):
     """A change of a table's rows in Avro.
 
     Attributes: `table` (`Table`); `schema` (`TableSchema`), the version that wrote it; `key` (bytes or
@@ -84,7 +84,12 @@ class Tables:
         self._follower = Follower(self._directory, given)
         self._names: dict[Source, TableName] = {}
         self._writers: dict[tuple[Any, ...], TableWriter] = {}
+        self._recent: TableWriter | None = None
         self.misfits: dict[int, Counter[str]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Give what another process needs: writers are made again there."""
+        return self.__dict__ | {"_writers": {}, "_recent": None}
 
     @property
     def tables(self) -> list[Table]:
@@ -142,8 +147,12 @@ class Tables:
         return made
 
     def _row(self, change: Change, name: TableName) -> Found:
-        table, key = self._directory.when(name, change)
         columns = change.columns
+        table = self._directory.only(name)
+        ready = None if table is None or columns is None else table.ready(columns, change.source)
+        if table is not None and ready is not None:
+            return table, ready
+        table, key = self._directory.when(name, change)
         if table is None:
             listed = [Column(name=one) for one in _names(change)] if columns is None else columns
             schema = created(name, listed, change.key or (), change.source, self._given)
@@ -183,19 +192,23 @@ class Tables:
         return with_columns(change, columns, decimals=self._decimals)
 
     def _writer(self, table: Table, schema: TableSchema, change: Change) -> TableWriter:
-        facts = (table.number, schema.version, change.source, change.columns)
+        columns, source, recent = change.columns, change.source, self._recent
+        if recent is not None and recent.is_for(schema, source, columns):
+            return recent
+        facts = (table.number, schema.version, source, columns)
         writer = self._writers.get(facts)
         if writer is None or writer.schema is not schema:
             if len(self._writers) >= _WRITERS:
                 self._writers.clear()
             writer = self._writers[facts] = TableWriter(
                 schema,
-                change.source,
-                change.columns,
+                source,
+                columns,
                 zone=self._zone,
                 is_strict=self._is_strict,
                 misfits=self.misfits.setdefault(table.number, Counter()),
             )
+        self._recent = writer
         return writer
 
 

@@ -6,46 +6,28 @@ is then a reader of JSON values and a writer of Avro data.
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.buffer import Buffer
-from cdcavro.change import Column, Place
+from cdcavro.change import Column
 from cdcavro.columns.types import column_type
-from cdcavro.columns.values import MISFIT
-from cdcavro.errors import MisfitError, SchemaError, StructureError, shown
-from cdcavro.scalars import plain_text
+from cdcavro.errors import SchemaError, StructureError, shown
 from cdcavro.tables.fields import avro_of
 from cdcavro.tables.held import bare, label
-from cdcavro.text import escape, kind, render
+from cdcavro.tables.rows import Cell, RowWriter, text_of, write_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from datetime import tzinfo
 
     from cdcavro.change import Change, Row, Source
     from cdcavro.tables.schema import TableColumn, TableSchema
 
 OPERATIONS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
-_ABSENT: Final = object()
 _MILLISECOND: Final = 1_000
-_NOWHERE: Final = Place()
-_FLOAT: Final = struct.Struct("<f")
-write_long: Final = Buffer.write_long
-write_string: Final = Buffer.write_string
-
-
-class _Part(NamedTuple):
-    """A field of a row: how its column's values are read and written; one that newer rows do not have is not read."""
-
-    name: str
-    read: Callable[[Any], Any] | None
-    write: Callable[[Buffer, Any], object]
-    some: int
-    null: int
-    declared: str
+# A place that is not known.
+_NOWHERE: Final = bytes(5)
 
 
 class TableWriter:
@@ -69,43 +51,59 @@ class TableWriter:
     ) -> None:
         self.schema = schema
         # Nearly all changes that a writer gets are of one source.
-        self._source_start = lru_cache(maxsize=8)(_source_start)
-        self._label = f"{schema.table.table} in version {schema.version}"
+        self._starts = tuple(_source_start(source, is_snapshot=is_snapshot) for is_snapshot in (False, True))
+        self._source, self._columns = source, columns
         self._format = source.format
         self._is_strict = is_strict
-        self._misfits: Counter[str] = Counter() if misfits is None else misfits
         stated = {one.name: one for one in columns or ()}
         by_field = {one.field: one for one in schema.all_columns}
-        self._parts: list[_Part] = []
-        for field in schema.record["fields"]:
-            if field["name"] in by_field:
-                column = by_field[field["name"]]
-                self._parts.append(_part(field, column, stated.get(column.name), source, zone))
-        self._columns = frozenset(one.name for one in schema.columns)
-        named = {part.name: part for part in self._parts if part.read is not None}
+        fields = [field for field in schema.record["fields"] if field["name"] in by_field]
+        cells = [
+            _cell(one, by_field[one["name"]], stated.get(by_field[one["name"]].name), source, zone) for one in fields
+        ]
+        self._rows = RowWriter(
+            cells,
+            frozenset(one.name for one in schema.columns),
+            f"{schema.table.table} in version {schema.version}",
+            source.format,
+            Counter() if misfits is None else misfits,
+            is_strict=is_strict,
+        )
+        named = {cell.name: cell for cell in cells if cell.read is not None}
         self._key = [named[name] for name in schema.key_names] if schema.key is not None else None
+
+    def is_for(self, schema: TableSchema, source: Source, columns: Sequence[Column] | None) -> bool:
+        """Tell whether the writer was made from these very objects, or an equal source."""
+        return self.schema is schema and self._columns is columns and (self._source is source or self._source == source)
 
     def envelope(self, change: Change) -> bytes:
         """Give a change as a payload of the envelope. Raises `StructureError` with the column."""
         out = Buffer()
-        for pointer, image in (("/before", change.before), ("/after", change.after)):
-            if image is None:
-                out.append(0)
-            else:
-                out.append(2)
-                self._write_row(out, image, pointer)
-        out.write_raw(self._source_start(change.source, is_snapshot=change.op == "SNAPSHOT"))
+        last = None
+        if change.before is None:
+            out.append(0)
+        else:
+            out.append(2)
+            last = self._rows.write(out, change.before, "/before")
+        if change.after is None:
+            out.append(0)
+        else:
+            out.append(2)
+            self._rows.write(out, change.after, "/after", last)
+        is_snapshot = change.op == "SNAPSHOT"
+        if change.source is self._source or change.source == self._source:
+            out.write_raw(self._starts[is_snapshot])
+        else:
+            out.write_raw(_source_start(change.source, is_snapshot=is_snapshot))
         _write_place(out, change)
-        write_string(out, OPERATIONS[change.op])
-        time = change.system_time
-        _write_nullable(out, None if time is None else time // _MILLISECOND, write_long)
-        _write_nullable(out, time, write_long)
+        out.write_string(OPERATIONS[change.op])
+        _write_times(out, change.system_time)
         return out.taken()
 
     def row(self, image: Row) -> bytes:
         """Give a row as a payload of the row's schema. Raises `StructureError` with the column."""
         out = Buffer()
-        self._write_row(out, image, "")
+        self._rows.write(out, image, "")
         return out.taken()
 
     def key(self, change: Change) -> bytes | None:
@@ -118,170 +116,94 @@ class TableWriter:
             return None
         out = Buffer()
         misfits: dict[str, str] = {}
-        for part in self._key:
-            if part.name not in image:
-                raise self._fault(f"the key column {shown(part.name)}", "none", "/key")
-            value = image[part.name]
-            datum = None if value is None or part.read is None else part.read(value)
-            if datum is MISFIT:
-                self._note(part.name, part.declared, value, misfits, "/key")
-            if datum is None or datum is MISFIT:
-                out.append(part.null)
-            else:
-                out.append(part.some)
-                part.write(out, datum)
-        _write_texts(out, misfits)
+        for cell in self._key:
+            if cell.name not in image:
+                expected = f"the key column {shown(cell.name)}"
+                raise StructureError(expected, "none", pointer="/key", format=self._format)
+            value = image[cell.name]
+            if not cell.write(out, value):
+                if self._is_strict:
+                    raise cell.misfit(value, "/key", self._format)
+                misfits[cell.name] = text_of(value)
+        write_texts(out, misfits)
         return out.taken()
 
-    def _write_row(self, out: Buffer, image: Row, pointer: str) -> None:
-        misfits: dict[str, str] = {}
-        absent = []
-        count = 0
-        for name, read, write, some, null, declared in self._parts:
-            value = None if read is None else image.get(name, _ABSENT)
-            if value is _ABSENT:
-                absent.append(name)
-                out.append(null)
-                continue
-            count += read is not None
-            datum = None if value is None or read is None else read(value)
-            if datum is None or datum is MISFIT:
-                out.append(null)
-            else:
-                out.append(some)
-                write(out, datum)
-            if datum is MISFIT:
-                self._note(name, declared, value, misfits, pointer)
-        if count != len(image):
-            name = next(name for name in image if name not in self._columns)
-            raise self._fault(f"a column of {self._label}", "none", f"{pointer}/{escape(name)}")
-        if misfits:
-            self._misfits.update(misfits.keys())
-        _write_texts(out, misfits)
-        if absent:
-            write_long(out, len(absent))
-            for name in absent:
-                write_string(out, name)
-        out.append(0)
 
-    def _note(self, name: str, declared: str, value: Any, misfits: dict[str, str], pointer: str) -> None:
-        """Note the text of a value that its type cannot carry. Raises `MisfitError` if it is to be an error."""
-        if self._is_strict:
-            got = f"{kind(value)} {shown(_text(value))}"
-            raise MisfitError(declared, got, pointer=f"{pointer}/{escape(name)}", format=self._format)
-        misfits[name] = _text(value)
-
-    def _fault(self, expected: str, got: str, pointer: str) -> StructureError:
-        return StructureError(expected, got, pointer=pointer, format=self._format)
-
-
-def _part(
+def _cell(
     field: dict[str, Any], column: TableColumn, stated: Column | None, source: Source, zone: tzinfo | None
-) -> _Part:
+) -> Cell:
     branches = field["type"] if isinstance(field["type"], list) else [field["type"]]
     avro = avro_of(field)
     if "null" not in branches or len(branches) != 2:  # noqa: PLR2004  null and the type
         raise SchemaError(field["name"], "the field of a column is a union of null and its type")
-    null, some = branches.index("null") * 2, (1 - branches.index("null")) * 2
+    place, primitive = 1 - branches.index("null"), avro if isinstance(avro, str) else avro["type"]
     if column.until is not None:
-        return _Part(column.name, None, write_long, some, null, "")
+        return Cell(column.name, None, primitive, place)
     # What the change does not state is known from a statement: in the database's words, none of the format's.
     own = stated or Column(name=column.name, code=None if column.type else column.code)
     given = column.given or (column.type if stated is None else None)
     held = column_type(own, source, given=given, zone=zone)
     if bare(held.avro) != bare(avro):
         raise SchemaError(field["name"], f"holds {label(avro)}, and the column is {label(held.avro)}")
-    primitive = avro if isinstance(avro, str) else avro["type"]
-    return _Part(column.name, held.read, _WRITERS[primitive], some, null, str(column.type or primitive))
+    return Cell(column.name, held.read, primitive, place, str(column.type or primitive))
 
 
 def _source_start(source: Source, *, is_snapshot: bool) -> bytes:
     """Give the first fields of the source, which are the same in all changes of one."""
     out = Buffer()
-    _write_texts_or_nulls(
-        out,
-        source.format,
-        source.db_type,
-        source.db_version,
-        "true" if is_snapshot else "false",
-        source.tenant,
-        source.database,
-        source.schema,
-        source.table,
-    )
+    for text in (source.format, source.db_type, source.db_version, "true" if is_snapshot else "false"):
+        _write_text(out, text)
+    for text in (source.tenant, source.database, source.schema, source.table):
+        _write_text(out, text)
     return out.taken()
-
-
-def _write_texts_or_nulls(out: Buffer, *texts: str | None) -> None:
-    for text in texts:
-        _write_nullable(out, text, write_string)
 
 
 def _write_place(out: Buffer, change: Change) -> None:
     """Write the other fields of the source: when and where its change was made, and where it arrived."""
-    place, event = change.place or _NOWHERE, change.event_time
-    _write_nullable(out, None if event is None else event // _MILLISECOND, write_long)
-    _write_nullable(out, event, write_long)
-    _write_nullable(out, change.position, _write_longs)
-    _write_texts_or_nulls(out, change.transaction, place.topic)
-    _write_nullable(out, place.partition, write_long)
-    _write_nullable(out, place.offset, write_long)
-    _write_texts_or_nulls(out, place.file)
-    _write_nullable(out, place.line, write_long)
-    _write_nullable(out, change.row, write_long)
+    place = change.place
+    _write_times(out, change.event_time)
+    _write_position(out, change.position)
+    _write_text(out, change.transaction)
+    if place is None:
+        out.write_raw(_NOWHERE)
+    else:
+        _write_text(out, place.topic)
+        _write_long(out, place.partition)
+        _write_long(out, place.offset)
+        _write_text(out, place.file)
+        _write_long(out, place.line)
+    _write_long(out, change.row)
 
 
-def _write_nullable(out: Buffer, value: Any, write: Callable[[Buffer, Any], object]) -> None:
+def _write_times(out: Buffer, instant: int | None) -> None:
+    """Write an instant in milliseconds, and in microseconds."""
+    _write_long(out, None if instant is None else instant // _MILLISECOND)
+    _write_long(out, instant)
+
+
+def _write_long(out: Buffer, value: int | None) -> None:
     if value is None:
         out.append(0)
     else:
         out.append(2)
-        write(out, value)
+        out.write_long(value)
 
 
-def _write_longs(out: Buffer, values: Sequence[int]) -> None:
-    if values:
-        write_long(out, len(values))
-        for value in values:
-            write_long(out, value)
+def _write_text(out: Buffer, value: str | None) -> None:
+    if value is None:
+        out.append(0)
+    else:
+        out.append(2)
+        out.write_string(value)
+
+
+def _write_position(out: Buffer, numbers: Sequence[int] | None) -> None:
+    if numbers is None:
+        out.append(0)
+        return
+    out.append(2)
+    if numbers:
+        out.write_long(len(numbers))
+        for number in numbers:
+            out.write_long(number)
     out.append(0)
-
-
-def _write_texts(out: Buffer, texts: dict[str, str]) -> None:
-    if texts:
-        write_long(out, len(texts))
-        for name, text in texts.items():
-            write_string(out, name)
-            write_string(out, text)
-    out.append(0)
-
-
-def _write_bytes(out: Buffer, value: bytes) -> None:
-    out.write_long(len(value))
-    out.write_raw(value)
-
-
-def _write_float(out: Buffer, value: float) -> None:
-    out.write_raw(_FLOAT.pack(value))
-
-
-def _write_boolean(out: Buffer, value: bool) -> None:  # noqa: FBT001  a datum
-    out.append(value)
-
-
-def _text(value: Any) -> str:
-    """Give the text of a value that a type cannot carry: a string itself, anything else its JSON text."""
-    if type(value) is str:
-        return value
-    return plain_text(value) if type(value) not in (dict, list, bool) else render(value).decode()
-
-
-_WRITERS: Final[dict[str, Callable[[Buffer, Any], object]]] = {
-    "boolean": _write_boolean,
-    "int": write_long,
-    "long": write_long,
-    "float": _write_float,
-    "double": Buffer.write_double,
-    "string": write_string,
-    "bytes": _write_bytes,
-}

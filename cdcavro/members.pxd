@@ -1,0 +1,2 @@
+# The module compiles as it stands.
+cpdef scalar_text(object value)

@@ -1,0 +1,1 @@
+# The module compiles as it stands.

@@ -1,0 +1,133 @@
+"""Columns of bytes as Arrow lays them out: read value by value, turned into others, and nothing outside of them."""
+
+from __future__ import annotations
+
+from array import array
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cdcavro
+from cdcavro.buffer import Buffer, Slices
+from cdcavro.packing import pack
+
+columns = st.lists(st.none() | st.binary(max_size=20), max_size=40)
+
+
+def column(values, before=()) -> Slices:
+    """Lay out values as Arrow does, behind others that are none of the column's."""
+    every = [*before, *values]
+    bits = sum(1 << i for i, value in enumerate(every) if value is not None)
+    places = array("i", accumulate((len(value or b"") for value in every), initial=0))
+    validity = bits.to_bytes(len(every) // 8 + 1, "little")
+    return Slices(b"".join(value or b"" for value in every), places.tobytes(), validity, len(before), len(values))
+
+
+def read(packed) -> list[bytes | None]:
+    """Read a packed column back."""
+    return listed(Slices(packed.data, packed.offsets, packed.validity, 0, len(packed.offsets) // 4 - 1))
+
+
+def listed(values: Slices) -> list[bytes | None]:
+    """Give the values of a column."""
+    return [values.get(i) for i in range(values.count)]
+
+
+def reversed_bytes(raw: bytes) -> bytes:
+    """Stand for a conversion; a value that holds a 0 is at fault."""
+    if b"\0" in raw:
+        raise cdcavro.TextError("no zero", "one")
+    return raw[::-1] * 2
+
+
+@given(columns, columns)
+def test_a_column_gives_its_values_wherever_it_begins(values, before):
+    """Also behind values of other rows, and among nulls."""
+    assert listed(column(values, before)) == values
+
+
+@given(columns, columns)
+def test_each_value_is_converted_and_null_stays_null(values, before):
+    """Faults become nulls, and are handed over with their places."""
+    faults = {}
+    packed = pack(column(values, before), reversed_bytes, faults.__setitem__)
+    wanted = [None if value is None or b"\0" in value else value[::-1] * 2 for value in values]
+    assert read(packed) == wanted
+    assert packed.nulls == wanted.count(None)
+    assert {i: str(error) for i, error in faults.items()} == {
+        i: "message: $: expected no zero, got one" for i, value in enumerate(values) if value and b"\0" in value
+    }
+
+
+def test_a_fault_that_nobody_catches_is_raised():
+    """The first one, as it is."""
+    with pytest.raises(cdcavro.TextError) as caught:
+        pack(column([b"a", b"\0"]), reversed_bytes)
+    assert str(caught.value) == "message: $: expected no zero, got one"
+
+
+def test_errors_of_other_kinds_are_not_caught():
+    """A mistake in a program is no message at fault."""
+    with pytest.raises(ZeroDivisionError):
+        pack(column([b"a"]), lambda raw: len(raw) // 0, {}.__setitem__)
+
+
+def test_a_column_holds_as_much_as_its_offsets_can_say():
+    """Up to the bound, and not a byte more."""
+    assert read(pack(column([b"a", None, b"b"]), reversed_bytes, None, 4)) == [b"aa", None, b"bb"]
+    with pytest.raises(OverflowError) as caught:
+        pack(column([b"a", b"b"]), reversed_bytes, None, 3)
+    assert str(caught.value) == "a column of more than 3 bytes"
+
+
+def test_long_values_and_many_make_the_buffers_grow():
+    """More than any first room."""
+    values = [b"x" * 100_000, *[b"y"] * 10_000, None]
+    assert read(pack(column(values), bytes)) == values
+
+
+@pytest.mark.parametrize(
+    ("offsets", "validity", "first", "count", "sentence"),
+    [
+        ([0, 1], None, 0, 2, "a column has no 2 values behind 0"),
+        ([0, 1], None, 1, 1, "a column has no 1 values behind 1"),
+        ([0, 1], None, -1, 1, "a column has no 1 values behind -1"),
+        ([0, 1], None, 0, -1, "a column has no -1 values behind 0"),
+        ([0, 1], None, 2**62, 2**62, f"a column has no {2**62} values behind {2**62}"),
+        ([], None, 0, 0, "a column has no 0 values behind 0"),
+        ([0] * 10, b"\xff", 0, 9, "a column has no 9 values behind 0"),
+        ([0] * 10, b"\xff", 8, 1, "a column has no 1 values behind 8"),
+    ],
+)
+def test_a_column_that_is_shorter_than_said_is_refused(offsets, validity, first, count, sentence):
+    """Before anything is read."""
+    with pytest.raises(IndexError) as caught:
+        Slices(b"abc", array("i", offsets).tobytes(), validity, first, count)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("offsets", [[-1, 1], [0, 4], [2, 1], [2**31 - 1, 2**31 - 1], [-(2**31), 0], [4, 4]])
+def test_a_value_outside_of_the_bytes_is_refused(offsets):
+    """Whatever the offsets say, nothing else is read."""
+    values = Slices(b"abc", array("i", offsets).tobytes(), None, 0, 1)
+    with pytest.raises(IndexError) as caught:
+        values.get(0)
+    assert str(caught.value) == "value 0 is not within the bytes of its column"
+
+
+@pytest.mark.parametrize("place", [-1, 1, 2**40])
+def test_a_place_that_is_none_is_refused(place):
+    """Places count from 0, and only from there."""
+    with pytest.raises(IndexError) as caught:
+        column([b"a"], [b"b"]).get(place)
+    assert str(caught.value) == f"value {place} is not within the bytes of its column"
+
+
+def test_numbers_of_32_bits_are_those_of_the_machine():
+    """Arrow has them so."""
+    out = Buffer()
+    for value in (0, 1, -1, 2**31 - 1, -(2**31)):
+        out.write_int32(value)
+    assert bytes(out) == array("i", [0, 1, -1, 2**31 - 1, -(2**31)]).tobytes()
