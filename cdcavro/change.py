@@ -85,7 +85,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
     def to_avro(self) -> bytes:
         """Give the change as a payload of `change.avsc`."""
-        return change_format().write(to_record(self))
+        return change_format().write(_shared_record(self))
 
     @classmethod
     def from_avro(cls, payload: bytes) -> Change:
@@ -101,13 +101,21 @@ def change_format() -> Format:
 
 def to_record(change: Change) -> dict[str, Any]:
     """Give a change as the JSON value that `change.avsc` describes, without what is None."""
+    record = _shared_record(change)
+    if "columns" in record:
+        record["columns"] = [dict(one) for one in record["columns"]]
+    return record
+
+
+def _shared_record(change: Change) -> dict[str, Any]:
+    """Give the same; the columns are shared with others, and not to be changed."""
     record = _filled(change)
     record["source"] = _filled(change.source)
     for name in ("key", "changed", "position"):
-        if name in record:
+        if type(record.get(name)) is tuple:
             record[name] = list(record[name])
     if change.columns is not None:
-        record["columns"] = list(_COLUMNS.of(change.columns))
+        record["columns"] = _COLUMNS.of(change.columns)
     if change.place is not None:
         record["place"] = _filled(change.place)
     return record

@@ -33,10 +33,10 @@ _TEXT_BYTES: Final = 512 << 10
 def marker(schema: Schema, codec: str, head: bytes) -> bytes:
     """Make the sync marker of a file from its schema, its codec and the text that it starts with.
 
-    The same input gives the same file, and two files have two markers. The marker is made of bytes
-    that UTF-8 never has, and a payload holds at most ten such bytes in a row, in a number: so no
-    message, whoever sent it, brings the marker into a block that is not compressed. A compressed one
-    has it by chance once in 2 ** 128 places, as with any other marker.
+    The same input gives the same file; so do their markers where two files start with the same chunk.
+    The marker is made of bytes that UTF-8 never has, and a payload holds at most ten such bytes in a
+    row, in a number: so no message, whoever sent it, brings the marker into a block that is not
+    compressed. Blocks are found by their lengths, and the marker behind each is only held against it.
     """
     digest = hashlib.blake2b(
         head, digest_size=MARKER_BYTES, key=hashlib.sha256(f"{codec} {schema.json}".encode()).digest()

@@ -197,7 +197,7 @@ def _schemas() -> Traversable:
 
 
 def _check_count(raw: bytes, count: int) -> None:
-    if count > len(raw):
+    if not 0 <= count <= len(raw):
         raise PayloadError("at most one payload to a byte", f"{count} in {len(raw)} bytes")
 
 

@@ -2,6 +2,7 @@ cimport cython
 
 from cdcavro.buffer cimport Buffer
 from cdcavro.readers cimport Reader
+from cdcavro.remembered cimport Kept
 from cdcavro.source cimport Payload
 
 cdef object UNSET
@@ -55,7 +56,7 @@ cdef class MessageReader:
     cdef RecordReader _record
     cdef object _members
     cdef int _extras
-    cdef dict _kept
+    cdef Kept _kept
 
     @cython.locals(record=dict, tail=bytes, steps=list)
     cpdef dict read(self, Payload payload)

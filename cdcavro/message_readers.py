@@ -13,6 +13,7 @@ from cdcavro import pointers
 from cdcavro.buffer import COMPILED, Buffer
 from cdcavro.errors import MessageError, PayloadError, shown
 from cdcavro.readers import Reader, StringReader
+from cdcavro.remembered import Kept
 from cdcavro.source import Payload
 from cdcavro.text import escape, render
 
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 _ARRAY, _ARRAY_END, _OBJECT, _OBJECT_END, _COMMA, _COLON, _NEWLINE = b"[]{},:\n"
 _STREAK: Final = 2
-# An empty map; and the extras whose steps are kept: their bytes at most, and how many of them.
+# An empty map; and the extras whose steps are kept: the bytes of one at most, and of all of them.
 _NONE: Final = b"\0"
 _TAIL: Final = 2_000
-_TAILS: Final = 512
+_TAILS: Final = 256 << 10
 
 
 class ArrayReader(Reader):
@@ -214,14 +215,16 @@ class MessageReader:
         self._record = record
         self._members = members
         self._extras = 0
-        self._kept: dict[bytes, list[pointers.Step] | None] = {}
+        self._kept = Kept(_TAILS)
 
     def read(self, payload: Payload) -> dict[str, Any]:
         """Read one payload, perhaps of several in a row. Raises `PayloadError`."""
         payload.extras = None
+        # A writer's schema may have no extras.
+        payload.start = payload.stop = 0
         record: dict[str, Any] = self._record.read(payload)
         tail = payload.tail()
-        if tail != _NONE:
+        if tail and tail != _NONE:
             steps = self._steps(tail)
             if steps is None or not pointers.take(record, steps):
                 payload.extras = _EXTRAS.read(payload.back())
@@ -230,16 +233,16 @@ class MessageReader:
 
     def _steps(self, tail: bytes) -> list[pointers.Step] | None:
         """Give the steps that the bytes of extras stand for; few differ, and what was found is kept."""
-        steps = self._kept.get(tail)
-        if steps is None and len(tail) <= _TAIL and tail not in self._kept:
+        found: tuple[list[pointers.Step] | None] | None = self._kept.get(tail)
+        if found is None:
+            if len(tail) > _TAIL:
+                return None
             try:
-                steps = pointers.steps(_EXTRAS.read(Payload(tail)), self._members)
+                found = (pointers.steps(_EXTRAS.read(Payload(tail)), self._members),)
             except MessageError:
                 return None
-            if len(self._kept) >= _TAILS:
-                self._kept.clear()
-            self._kept[tail] = steps
-        return steps
+            self._kept.put(tail, found, len(tail))
+        return found[0]
 
     def decode(self, raw: bytes) -> bytes:
         """Turn a payload into compact JSON text. Raises `PayloadError`."""

@@ -188,15 +188,8 @@ def _parsed(value: str, pointer: str) -> Any:
         return _WORDS[value]
     if is_number(value):
         return number(value)
-    inner = value[1:-1]
-    if (
-        len(value) > 1
-        and value[0] == value[-1] == '"'
-        and inner.isprintable()
-        and '"' not in inner
-        and "\\" not in inner
-    ):
-        return inner
+    if _is_plain(value):
+        return value[1:-1]
     try:
         return text.parse(value, above=pointer.count("/"))
     except TextError as error:

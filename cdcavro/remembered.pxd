@@ -2,8 +2,21 @@ cimport cython
 
 
 @cython.final
+cdef class Kept:
+    cdef Py_ssize_t _left
+    cdef Py_ssize_t _most
+    cdef dict _values
+
+    @cython.locals(found=tuple)
+    cpdef get(self, object key)
+    cpdef put(self, object key, object value, Py_ssize_t weight)
+    @cython.locals(found=tuple)
+    cdef _drop(self, object key)
+
+
+@cython.final
 cdef class Remembered:
-    cdef dict _found
+    cdef Kept _kept
     cdef object _function
     cdef tuple _last
 

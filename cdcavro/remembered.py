@@ -1,4 +1,4 @@
-"""What was made of objects, remembered while the same objects come again."""
+"""What was made of something, remembered while it comes again: bounded by its size, since messages are hostile."""
 
 from __future__ import annotations
 
@@ -7,21 +7,64 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MANY: Final = 512
+# One of many tables of a database has a few dozen columns, and costs about a kilobyte for each.
+MOST_COLUMNS: Final = 50_000
+_SHARE: Final = 8
+_CHARACTERS: Final = 64
+
+
+class Kept:
+    """Values by key, the oldest of which go when all together weigh more than a bound, and which hold nothing that is too heavy."""
+
+    __slots__ = ("_left", "_most", "_values")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._left = most
+        self._values: dict[Any, tuple[Any, int]] = {}
+
+    def get(self, key: Any) -> Any:
+        """Give a value, or None."""
+        found = self._values.get(key)
+        return None if found is None else found[0]
+
+    def put(self, key: Any, value: Any, weight: int) -> None:
+        """Keep a value instead of another of its key, unless it weighs more than an eighth of the bound."""
+        self._drop(key)
+        if weight > self._most // _SHARE:
+            return
+        while self._left < weight:
+            oldest = next(iter(self._values), None)
+            if oldest is None:
+                break
+            self._drop(oldest)
+        self._values[key] = (value, weight)
+        self._left -= weight
+
+    def _drop(self, key: Any) -> None:
+        found = self._values.pop(key, None)
+        if found is not None:
+            self._left += found[1]
+
+
+def weight_of(columns: tuple[Any, ...]) -> int:
+    """Give what columns weigh: one each, and one for every 64 characters of their names and types."""
+    characters = sum([len(one.name or "") + len(one.type or "") for one in columns])
+    return 1 + len(columns) + characters // _CHARACTERS
 
 
 class Remembered:
-    """A function of two immutable objects, called once for each of the last 512 pairs.
+    """A function of the columns of a table, a tuple or None, and another immutable object, called once for each such pair.
 
     Objects are told by what they are, not by what they equal: the columns of a table are one tuple in
     all its changes, and to compare them would take longer than what is made of them saves.
     """
 
-    __slots__ = ("_found", "_function", "_last")
+    __slots__ = ("_function", "_kept", "_last")
 
-    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, function: Callable[[Any, Any], Any], most: int = MOST_COLUMNS) -> None:
         self._function = function
-        self._found: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
+        self._kept = Kept(most)
         self._last: tuple[Any, Any, Any] | None = None
 
     def of(self, first: Any, second: Any = None) -> Any:
@@ -29,12 +72,13 @@ class Remembered:
         last = self._last
         if last is not None and last[0] is first and last[1] is second:
             return last[2]
+        if first is not None and type(first) is not tuple:
+            return self._function(first, second)
         place = id(first), id(second)
-        found = self._found.get(place)
+        found = self._kept.get(place)
         if found is None:
-            if len(self._found) >= _MANY:
-                self._found.clear()
+            found = first, second, self._function(first, second)
             # The objects are kept, so that no others get their numbers.
-            found = self._found[place] = (first, second, self._function(first, second))
+            self._kept.put(place, found, weight_of(first or ()))
         self._last = found
         return found[2]

@@ -13,7 +13,9 @@ cdef class ExactNumber:
 cpdef fraction(str text)
 cdef bint _is_shortest(str text, double value) except -1
 cpdef str escape(str name)
-@cython.locals(text=str, other=str)
 cpdef bint same(object left, object right) except -1
-cdef bint _has_members(dict left, dict right) except -1
-cdef bint _has_items(list left, list right) except -1
+@cython.locals(text=str, other=str)
+cdef bint _same(object left, object right, Py_ssize_t depth) except -1
+cdef bint _has_members(dict left, dict right, Py_ssize_t depth) except -1
+cdef bint _has_items(list left, list right, Py_ssize_t depth) except -1
+cdef _check_bottom(Py_ssize_t depth)

@@ -268,6 +268,10 @@ def same(left: Any, right: Any) -> bool:
     >>> same({"a": 1, "b": 2}, {"b": 2, "a": 1}), same(1, 1.0)
     (True, False)
     """
+    return _same(left, right, 0)
+
+
+def _same(left: Any, right: Any, depth: int) -> bool:
     if left is right:
         return True
     if type(left) is not type(right):
@@ -277,21 +281,29 @@ def same(left: Any, right: Any) -> bool:
         other: str = right
         return text == other
     if type(left) is dict:
-        return len(left) == len(right) and _has_members(left, right)
+        return len(left) == len(right) and _has_members(left, right, depth)
     if type(left) is list:
-        return len(left) == len(right) and _has_items(left, right)
+        return len(left) == len(right) and _has_items(left, right, depth)
     return bool(left == right) and (type(left) is not float or repr(left) == repr(right))
 
 
-def _has_members(left: dict[str, Any], right: dict[str, Any]) -> bool:
+def _has_members(left: dict[str, Any], right: dict[str, Any], depth: int) -> bool:
+    _check_bottom(depth)
     for name, value in left.items():  # noqa: SIM110  compiled, a loop has no closure
-        if name not in right or not same(value, right[name]):
+        if name not in right or not _same(value, right[name], depth + 1):
             return False
     return True
 
 
-def _has_items(left: list[Any], right: list[Any]) -> bool:
+def _has_items(left: list[Any], right: list[Any], depth: int) -> bool:
+    _check_bottom(depth)
     for i in range(len(left)):  # noqa: SIM110
-        if not same(left[i], right[i]):
+        if not _same(left[i], right[i], depth + 1):
             return False
     return True
+
+
+def _check_bottom(depth: int) -> None:
+    # Values that nobody parsed may hold themselves.
+    if depth > MAX_DEPTH:
+        raise RecursionError(f"a value of more than {MAX_DEPTH} levels")

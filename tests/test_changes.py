@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import types
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -9,8 +11,10 @@ from messages import goldens, shop_canal
 from roundtrip import error_of, exact
 
 import cdcavro
-from cdcavro.change import Change, Column, Place, Source, replace
+from cdcavro import text as json_text
+from cdcavro.change import Change, Column, Place, Source, replace, to_record
 from cdcavro.changes import from_changes, to_changes
+from cdcavro.errors import StructureError
 from cdcavro.text import ExactNumber
 from cdcavro.zones import unzoned
 
@@ -371,3 +375,46 @@ def test_a_statement_of_an_unknown_operation_is_written_again(format, text):
 def exact_row(text: str) -> dict[str, object]:
     """Parse an object of strings and integers."""
     return {name: value if type(value) is str else int(value.text) for name, value in exact(text).items()}
+
+
+def test_a_record_of_a_change_is_the_callers_own():
+    """What is done to it changes no other change of these columns."""
+    one = Change(op="INSERT", columns=(Column(name="id", type="int"),), after={"id": 1})
+    before = one.to_avro()
+    to_record(one)["columns"][0]["type"] = "other"
+    assert one.to_avro() == before
+
+
+def test_a_text_is_no_list_of_names():
+    """A comma that was forgotten is told."""
+    for given in ({"key": "id"}, {"changed": "id"}):
+        with pytest.raises(StructureError, match="expected array, got string"):
+            Change(op="INSERT", **given).to_avro()
+
+
+@pytest.mark.parametrize("format", ["canal", "oms_canal", "debezium", "oms_default"])
+@pytest.mark.parametrize("kind", [collections.OrderedDict, types.MappingProxyType])
+def test_rows_may_be_any_mapping_that_has_items(format, kind):
+    """Whoever made them: both builds write them alike."""
+    if kind is types.MappingProxyType and format != "canal":
+        return
+    one, other = (Change(op="INSERT", after=row) for row in (kind({"a": 1}), {"a": 1}))
+    assert cdcavro.from_changes([one], format) == cdcavro.from_changes([other], format)
+
+
+def test_values_that_hold_themselves_are_an_error():
+    """They end neither in a loop nor in a crash."""
+    one, other = [1], [1]
+    one.append(one)
+    other.append(other)
+    with pytest.raises(RecursionError):
+        json_text.same(one, other)
+
+
+def test_columns_may_be_a_list_that_grows():
+    """What was made of it before is not taken for what it is now."""
+    columns = [Column(name="id", type="int")]
+    one = Change(op="INSERT", columns=columns, after={"id": 1})
+    cdcavro.from_changes([one], "canal")
+    columns.append(Column(name="n", type="int"))
+    assert b'"n":"int"' in cdcavro.from_changes([one], "canal")[0]

@@ -679,7 +679,7 @@ def test_every_value_of_the_samples_is_read_or_known_not_to_be():
 
 @given(
     st.from_regex(r"-?(0|[1-9][0-9]{0,40})(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
-    st.integers(0, 40),
+    st.integers(0, 40) | st.integers(0, 1000),
     st.integers(0, 90),
 )
 def test_digits_of_short_numbers_are_moved_as_those_of_all(text, scale, precision):

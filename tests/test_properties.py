@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import json
+
+import fastavro
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from messages import golden_files
 from roundtrip import assert_round_trip, exact, fast, outcome
 from strategies import damaged, repeating, strings, texts, values, written
 
@@ -122,3 +127,24 @@ def test_texts_are_parsed_quickly_or_not_at_all(sent, hostile, above):
 def test_plain_text_is_parsed_quickly():
     """The exact way is not asked where it need not be."""
     assert parse_quickly(b'{"a":[1,1.5,1.50,"x",null,true,{}]}', 0) is not None
+
+
+@formats
+def test_payloads_of_a_schema_without_extras_are_read(format):
+    """An older schema may lack the field: nothing else is taken for it."""
+    declared = json.loads(REGISTRY[format].schema.json)
+    schema = fastavro.parse_schema(declared)
+    bare = declared | {"fields": [one for one in declared["fields"] if one["name"] != "extras"]}
+    writer = cdcavro.parse_schema(json.dumps(bare))
+    seen = 0
+    for golden in golden_files(format).values():
+        payload = cdcavro.encode(golden, format)
+        if fastavro.schemaless_reader(io.BytesIO(payload), schema, None)["extras"]:
+            continue
+        seen += 1
+        text_of = cdcavro.decode(payload, format)
+        assert cdcavro.decode(payload[:-1], format, writer=writer) == text_of
+        block = REGISTRY[format].decode_block(payload[:-1] * 3, 3, writer)
+        assert b"".join(lines for lines, _ in block) == (text_of + b"\n") * 3
+        assert [*REGISTRY[format].read_block(payload[:-1] * 2, 2, writer)] == [REGISTRY[format].read(payload)] * 2
+    assert seen

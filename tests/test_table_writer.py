@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import datetime as dt
+import gc
 import json
 import weakref
 from collections import Counter
@@ -18,7 +19,7 @@ from cdcavro.change import Change, Column, Place, Source
 from cdcavro.columns.given import GivenTypes
 from cdcavro.ddl_steps import TableName
 from cdcavro.errors import SchemaError, StructureError
-from cdcavro.remembered import Remembered
+from cdcavro.remembered import Kept, Remembered, weight_of
 from cdcavro.tables.evolution import created, evolve
 from cdcavro.tables.writer import TableWriter
 from cdcavro.text import number
@@ -285,6 +286,22 @@ def test_the_field_of_a_column_is_a_union_of_null_and_its_type():
 
 
 _VALUES = st.none() | st.sampled_from([1, "x", "2024-02-30 00:00:00", "2024-02-29 01:02:03", {"a": 1}, number("1.50")])
+
+
+def test_equal_values_that_are_not_the_same_are_two_values():
+    """1, true and 1.0 are equal in Python: each is read for itself."""
+    schema = table("id|int", key=("id",))
+    written = writer(schema).envelope(change("UPDATE", before={"id": 1}, after={"id": True}))
+    assert read(written, schema.envelope)["after"]["unparsed"] == {"id": "true"}
+
+
+@pytest.mark.parametrize("given", [{"event_time": 1.5}, {"position": (1.5,)}, {"event_time": 2**63}, {"row": "1"}])
+def test_what_is_no_integer_of_64_bits_is_refused(given):
+    """Whoever makes a change: nothing is rounded or cut."""
+    with pytest.raises(StructureError, match="expected an integer of at most 64 bits"):
+        writer().envelope(change(after={"id": 1}, **given))
+
+
 _ROWS = st.dictionaries(st.sampled_from(["id", "a", "at"]), _VALUES)
 
 
@@ -303,14 +320,50 @@ def test_values_that_are_the_same_in_both_rows_are_written_as_if_they_were_not(b
 
 
 def test_functions_are_remembered_by_object():
-    """An equal object is another one; and no more are kept than 512."""
+    """An equal object is another one; a list may change, and is not remembered."""
     made = []
     remembered = Remembered(lambda first, second: made.append((first, second)) or len(made))
-    one, other = (1, 2, len(made)), (1, 2, len(made))
+    one, other = (Column(name="a"),), (Column(name="a"),)
     assert [remembered.of(one), remembered.of(one), remembered.of(other), remembered.of(one, other)] == [1, 1, 2, 3]
-    given = [frozenset({i}) for i in range(2000)]
-    alive = weakref.WeakSet(given)
-    assert [remembered.of(one) for one in given] == list(range(4, 2004))
-    made.clear()
-    del given
-    assert len(alive) <= 513
+    assert [remembered.of(other), remembered.of(None), remembered.of(None)] == [2, 4, 4]
+    listed = [Column(name="a")]
+    assert [remembered.of(listed), remembered.of(listed)] == [5, 6]
+
+
+class _Made:
+    """Something that can be seen to go."""
+
+
+@pytest.mark.parametrize("columns", [(), (Column(name="a"),) * 40, (Column(name="a", type="x" * 6_400),)])
+def test_no_more_is_remembered_than_there_is_room_for(columns):
+    """The oldest go first; what is larger than an eighth of all is not kept."""
+    alive = weakref.WeakSet()
+
+    def make(_first, _second):
+        found = _Made()
+        alive.add(found)
+        return found
+
+    remembered = Remembered(make, 1_000)
+    for _ in range(2_000):
+        remembered.of((*columns, Column(name="b")))
+    assert len(alive) <= 1 + 1_000 // weight_of((*columns, Column(name="b")))
+    gc.collect()
+    remembered.of(tuple([Column(name="c")] * 200))
+    remembered.of(())
+    gc.collect()
+    assert len(alive) <= 2 + 1_000 // weight_of((*columns, Column(name="b")))
+
+
+def test_kept_values_weigh_what_they_weigh():
+    """A value that takes the place of another frees its room."""
+    kept = Kept(80)
+    for weight in (10, 5, 10):
+        kept.put("a", weight, weight)
+    for key in "bcdefgh":
+        kept.put(key, key, 10)
+    assert [kept.get(key) for key in "abh"] == [10, "b", "h"]
+    kept.put("i", "i", 1)
+    assert [kept.get(key) for key in "abi"] == [None, "b", "i"]
+    kept.put("b", "large", 11)
+    assert kept.get("b") is None

@@ -59,7 +59,7 @@ def unscaled(text: str, scale: int, precision: int) -> int | None:
     """
     point = text.find(".")
     places = 0 if point < 0 else len(text) - point - 1
-    if len(text) > _SHORT or places > scale or precision >= len(_POWERS):
+    if len(text) > _SHORT or places > scale or scale >= len(_POWERS) or precision >= len(_POWERS):
         return _unscaled(text, scale, precision)
     try:
         size = int(text) if point < 0 else int(text.replace(".", ""))

@@ -56,7 +56,7 @@ class Turner:
 
     def __call__(self, row: Row) -> Row:
         """Give a row with every value turned."""
-        return self._turned(row)
+        return self._turned(row if type(row) is dict else dict(row))
 
     def _turned(self, row: Row) -> Row:
         turns, other = self._turns, self._other

@@ -19,7 +19,7 @@ from cdcavro.format import Format
 from cdcavro.images import check_images
 from cdcavro.instants import MILLISECOND, from_count, to_count
 from cdcavro.members import at, given, names_at, scalar_text
-from cdcavro.remembered import Remembered
+from cdcavro.remembered import MOST_COLUMNS, Kept, Remembered, weight_of
 from cdcavro.text import same
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "GTID
     "MHEARTBEAT": "HEARTBEAT",
 }
 SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "INSERT"}
-_MANY: Final = 10_000
-_REMEMBERED: Final = 512
 # The members of a message that hold its rows.
 ROWS: Final = "data"
 OLD_ROWS: Final = "old"
@@ -51,7 +49,8 @@ class _Listed(NamedTuple):
     codes: tuple[list[str], list[Any]]
 
 
-_LAST: Final[dict[Source, _Listed]] = {}
+# By their source.
+_LAST: Final = Kept(MOST_COLUMNS)
 
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
@@ -173,14 +172,11 @@ def _table(record: dict[str, Any], source: Source) -> tuple[Source, tuple[Column
     if types is None and codes is None:
         return source, None
     types, codes = types or {}, codes or {}
-    last = _LAST.get(source)
+    last: _Listed | None = _LAST.get(source)
     if last is not None and _is_as(types, last.types) and _is_as(codes, last.codes):
         return last.source, last.columns
     columns = _named(types, codes)
-    if len(columns) <= _MANY:
-        if len(_LAST) >= _REMEMBERED:
-            _LAST.clear()
-        _LAST[source] = _Listed(source, columns, _members(types), _members(codes))
+    _LAST.put(source, _Listed(source, columns, _members(types), _members(codes)), weight_of(columns))
     return source, columns
 
 

@@ -25,5 +25,6 @@ cdef class TableWriter:
 cdef _write_place(Buffer out, object change)
 cdef _write_times(Buffer out, object instant)
 cdef _write_long(Buffer out, object value)
+cdef _put_long(Buffer out, object value)
 cdef _write_text(Buffer out, object value)
 cdef _write_position(Buffer out, object numbers)

@@ -16,6 +16,7 @@ from cdcavro.errors import SchemaError, StructureError, shown
 from cdcavro.tables.fields import avro_of
 from cdcavro.tables.held import bare, label
 from cdcavro.tables.rows import Cell, RowWriter, text_of, write_texts
+from cdcavro.text import MAX_LONG, MIN_LONG
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -184,9 +185,15 @@ def _write_times(out: Buffer, instant: int | None) -> None:
 def _write_long(out: Buffer, value: int | None) -> None:
     if value is None:
         out.append(0)
-    else:
-        out.append(2)
-        out.write_long(value)
+        return
+    out.append(2)
+    _put_long(out, value)
+
+
+def _put_long(out: Buffer, value: int) -> None:
+    if type(value) is not int or not MIN_LONG <= value <= MAX_LONG:
+        raise StructureError("an integer of at most 64 bits", shown(repr(value))[1:-1])
+    out.write_long(value)
 
 
 def _write_text(out: Buffer, value: str | None) -> None:
@@ -205,5 +212,5 @@ def _write_position(out: Buffer, numbers: Sequence[int] | None) -> None:
     if numbers:
         out.write_long(len(numbers))
         for number in numbers:
-            out.write_long(number)
+            _put_long(out, number)
     out.append(0)
