@@ -19,6 +19,14 @@ ALTER = (
     b'{"type":"ALTER","isDdl":true,"database":"s","table":"t","id":3,"es":3,"sql":"ALTER TABLE t CHANGE a b BIGINT"}'
 )
 
+KEYED = [
+    (
+        b'{"data":[{"id":"1","at":"2024-01-01 00:00:00"}],"old":null,"database":"shop","table":"orders","type":"INSERT",'
+        b'"es":1,"ts":1,"id":1,"gtid":"","isDdl":false,"sql":"","pkNames":["id"],"sqlType":{"id":4,"at":93},'
+        b'"mysqlType":{"id":"int","at":"timestamp"}}'
+    )
+]
+
 
 def row(number: int, name: str, value: str, type: str = "int") -> bytes:
     """Write an insert of Canal's."""
@@ -231,13 +239,53 @@ def test_evolve_says_in_one_sentence_what_is_wrong(tmp_path, arguments, sentence
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_statement_about_another_table_changes_nothing(tmp_path):
+def test_a_statement_that_is_not_about_columns_changes_nothing(tmp_path):
     """And that is said."""
     run("tables", write(tmp_path, *STREAM), "--out", tmp_path / "out")
     schema = tmp_path / "out" / "s.t" / "v2.avsc"
-    done = run("evolve", schema, "--ddl", "ALTER TABLE u ADD x INT")
+    done = run("evolve", schema, "--ddl", "ALTER TABLE t ADD INDEX (id)")
     assert json.loads(done.stdout) == json.loads(schema.read_text())
     assert done.stderr == "nothing changed: the statement is not about a column, a key or the name of this table\n"
+
+
+@pytest.mark.parametrize(("table", "sql"), [("u", "ALTER TABLE u ADD x INT"), ("T", "ALTER TABLE `T` ADD x INT")])
+def test_a_statement_about_another_table_is_an_error(tmp_path, table, sql):
+    """A name mistyped must not look like a version that was made."""
+    run("tables", write(tmp_path, *STREAM), "--out", tmp_path / "out")
+    done = run("evolve", tmp_path / "out" / "s.t" / "v2.avsc", "--ddl", sql, "--out", tmp_path / "v3.avsc")
+    said = f"Error: the statement is about '{table}', and the schema is that of 't'\n"
+    assert (done.exit_code, done.stderr) == (2, said)
+    assert not (tmp_path / "v3.avsc").exists()
+
+
+def test_a_type_that_no_database_has_is_told(tmp_path):
+    """A word mistyped makes a string of the column."""
+    run("tables", write(tmp_path, *STREAM), "--out", tmp_path / "out")
+    done = run("evolve", tmp_path / "out" / "s.t" / "v2.avsc", "--ddl", "ALTER TABLE t ADD x VARCAHR(20)")
+    assert done.exit_code == 0
+    assert "column 'x': unknown type 'VARCAHR(20)': a string\n" in done.stderr
+
+
+def test_the_schema_of_a_key_does_not_evolve_alone(tmp_path):
+    """It lies beside that of the row."""
+    run("tables", write(tmp_path, *KEYED), "--out", tmp_path / "out")
+    (schema,) = tmp_path.glob("out/*/v1.key.avsc")
+    done = run("evolve", schema, "--ddl", "ALTER TABLE orders ADD x INT")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "is the schema of a key, which follows that of its row" in done.stderr
+
+
+def test_tables_of_one_name_are_told_apart(tmp_path):
+    """By their database; and who forgets the zone is told of it."""
+    other = KEYED[0].replace(b'"shop"', b'"other"')
+    done = run("tables", write(tmp_path, *KEYED, other), "--from", "canal", "--out", tmp_path / "out")
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:3]] == ["shop.orders", "other.orders"]
+    assert (
+        "2 values that their type cannot carry are text in unparsed: shop.orders.at 1, other.orders.at 1" in done.stderr
+    )
+    assert "a TIMESTAMP without a zone is an instant only in the source's zone: say it with --zone" in done.stderr
+    done = run("tables", write(tmp_path, *KEYED), "--from", "canal", "--out", tmp_path / "zoned", "--zone", "UTC")
+    assert (done.stdout.splitlines()[1].split()[0], done.stderr) == ("orders", "")
 
 
 def test_only_a_misfit_ends_the_command_where_it_is_to_be_an_error(tmp_path):

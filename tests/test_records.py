@@ -7,6 +7,7 @@ import json
 import math
 import struct
 from decimal import Decimal
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -434,3 +435,21 @@ def test_data_of_random_schemas_are_read_as_resolution_says(pair):
         for datum, payload in pair.data:
             wanted = expected(pair.step, datum)
             assert is_same(wanted, plain(reader.from_avro(payload, writer=own), wanted))
+
+
+@pytest.mark.skipif(find_spec("pydantic") is None, reason="needs pydantic")
+@pytest.mark.parametrize("value", [2**63, 10**30, Decimal("1.20"), Decimal(10**20)])
+def test_no_model_makes_a_double_of_another_number(value):
+    """It would be rounded."""
+    made = module(
+        {
+            "type": "record",
+            "name": "R",
+            "fields": [{"name": "d", "type": "double"}, {"name": "u", "type": ["null", "long", "double", "string"]}],
+        },
+        "pydantic",
+    )
+    assert made.R(d=1.5, u=1).u == 1
+    for members in ({"d": value, "u": None}, {"d": 1.5, "u": value}):
+        with pytest.raises(ValueError, match="instance of float"):
+            made.R(**members)

@@ -25,7 +25,7 @@ COMMANDS: Final = {
     "decode": "cdcavro.cli.containers",
     "transcode": "cdcavro.cli.transcoding",
     "tables": "cdcavro.cli.typed",
-    "evolve": "cdcavro.cli.typed",
+    "evolve": "cdcavro.cli.evolving",
     "diff": "cdcavro.cli.compatibility",
     "generate": "cdcavro.cli.generate",
     "schema": "cdcavro.cli.schemas",

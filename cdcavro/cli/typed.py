@@ -1,8 +1,7 @@
-"""`tables` and `evolve`: typed tables of the changes in a file, and the next version of a schema."""
+"""`tables`: typed tables of the changes in a file."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cdcavro.change import Place, Source, replace
+from cdcavro.change import Place, replace
 from cdcavro.changes import to_changes
-from cdcavro.cli.compatibility import read_schema
 from cdcavro.cli.faults import SHOWN, Faults, note, untold
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
@@ -20,7 +18,6 @@ from cdcavro.cli.options import (
     OUTPUT,
     check_files,
     decimals_option,
-    force_option,
     from_option,
     max_rejects_option,
     zone_option,
@@ -34,9 +31,7 @@ from cdcavro.joining import Joined, Joiner
 from cdcavro.lines import Line, read_lines, tell_format
 from cdcavro.sniff import AUTO
 from cdcavro.tables.evolution import NONE_GIVEN
-from cdcavro.tables.evolution import evolve as evolved
 from cdcavro.tables.folder import TablesFolder
-from cdcavro.tables.schema import schema_text
 from cdcavro.tables.stream import ERROR, KEEP, ON_MISFIT, Tables
 from cdcavro.text import to_bytes
 
@@ -126,37 +121,6 @@ def tables(
     click.get_current_context().exit(0 if max_rejects.allows(job.rejected, job.read) else REJECTED)
 
 
-@click.command(epilog=example('cdcavro evolve v1.avsc --ddl "ALTER TABLE orders ADD note VARCHAR(20)" > v2.avsc'))
-@click.argument("schema", type=INPUT)
-@click.option("--ddl", "statements", required=True, multiple=True, metavar="SQL", help="A statement; may be repeated.")
-@click.option(
-    "--db-type", metavar="NAME", help="The database, e.g. mysql, OB_ORACLE or postgresql, which tells the dialect."
-)
-@types_option
-@click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
-@force_option
-def evolve(
-    *, schema: str, statements: Sequence[str], db_type: str | None, given: GivenTypes, out: str, force: bool
-) -> None:
-    """Print the next version of a table's schema after statements (DDL).
-
-    SCHEMA is the schema of a row or of an envelope. What was done, and whether the new schema reads
-    what the old one wrote, is said on standard error.
-    """
-    found = read_schema(schema)
-    for statement in statements:
-        made = evolved(found, statement, source=Source(db_type=db_type), given=given)
-        for step in made.steps:
-            note(step)
-        if made.steps:
-            note(str(made.verdict))
-        else:
-            note("nothing changed: the statement is not about a column, a key or the name of this table")
-        found = made.schema
-    with open_output(out, force=force) as stream:
-        stream.write(schema_text(json.loads(found.json), indent=2).encode() + b"\n")
-
-
 class _Job:
     """One run over the lines of a file.
 
@@ -168,10 +132,12 @@ class _Job:
     ) -> None:
         self._file, self._format, self._tables, self._folder = file, format, tables, folder
         self._faults, self._is_strict = faults, is_strict
+        self._zone: ZoneInfo | None = None
         self.read = self.rejected = self.typed = 0
 
     def run(self, lines: Iterator[Line], zone: ZoneInfo | None) -> None:
         """Take all lines."""
+        self._zone = zone
         joiner = Joiner()
         name = click.format_filename(self._file)
         for line in lines:
@@ -220,9 +186,10 @@ class _Job:
 
     def report(self, tables: Sequence[Table]) -> None:
         """Say what was made: a table of tables, the notes on types, and that nothing was lost."""
+        labels = _labels(tables)
         rows = [
             (
-                one.schema.table.table,
+                labels[one.number],
                 f"{len(one.versions):,}",
                 f"{self._folder.counts[one.number]:,}",
                 "dropped" if one.is_gone else "",
@@ -235,13 +202,15 @@ class _Job:
         click.echo(f"read {self.read:,} = typed {self.typed:,} + other {others:,} + rejected {self.rejected:,}")
         for sentence in _notes(tables):
             note(sentence)
-        found = [(f"{one.schema.table.table}.{name}", count) for one in tables for name, count in self._misfits(one)]
+        found = [(f"{labels[one.number]}.{name}", count) for one in tables for name, count in self._misfits(one)]
         if found:
             listed = ", ".join(f"{name} {count:,}" for name, count in found[:_SHOWN_NOTES])
             more = f" and {len(found) - _SHOWN_NOTES:,} more columns" if len(found) > _SHOWN_NOTES else ""
             note(
                 f"{sum(count for _, count in found):,} values that their type cannot carry are text in unparsed: {listed}{more}"
             )
+        if self._zone is None and any(_is_instant(one, name) for one in tables for name, _ in self._misfits(one)):
+            note("a TIMESTAMP without a zone is an instant only in the source's zone: say it with --zone")
 
     def _misfits(self, table: Table) -> list[tuple[str, int]]:
         return self._tables.misfits.get(table.number, Counter()).most_common()
@@ -253,6 +222,25 @@ def _check_apart(out: str, *files: str | None) -> None:
     for file in files:
         if file not in (None, STANDARD) and Path(str(file)).resolve().is_relative_to(folder):
             raise click.UsageError(f"{click.format_filename(str(file))} lies in the folder that is written")
+
+
+def _labels(tables: Sequence[Table]) -> dict[int, str]:
+    """Give the names of tables, by their numbers: with the database and the schema where one name stands for several."""
+    names = {one.number: one.schema.table for one in tables}
+    places = {(name.database, name.schema, name.table) for name in names.values()}
+    several = Counter(table for _, _, table in places)
+    return {
+        number: name.table
+        if several[name.table] == 1
+        else ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
+        for number, name in names.items()
+    }
+
+
+def _is_instant(table: Table, name: str) -> bool:
+    """Tell whether a column of a table holds instants."""
+    held = [one.avro for one in table.schema.columns if one.name == name]
+    return any(isinstance(one, dict) and one.get("logicalType") == "timestamp-micros" for one in held)
 
 
 def _notes(tables: Sequence[Table]) -> list[str]:

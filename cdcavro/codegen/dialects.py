@@ -57,13 +57,23 @@ _PYDANTIC: Final = Dialect(
     field="Field",
     renamed=("serialization_alias=NAME", "validation_alias=NAME"),
     imports={
-        "pydantic": ("AwareDatetime", "BaseModel", "ConfigDict", "Field", "NaiveDatetime"),
+        "pydantic": ("AwareDatetime", "BaseModel", "ConfigDict", "Field", "InstanceOf", "NaiveDatetime"),
         "typing": ("Annotated",),
     },
-    types={"int": "Int32", "long": "Int64", "aware": "AwareDatetime", "naive": "NaiveDatetime"},
+    types={
+        "int": "Int32",
+        "long": "Int64",
+        # Even where it is strict, pydantic makes a float of an integer and of a Decimal, and rounds them.
+        "float": "Float32",
+        "double": "Float64",
+        "aware": "AwareDatetime",
+        "naive": "NaiveDatetime",
+    },
     prelude={
         "Int32": "Int32 = Annotated[int, Field(ge=-(2**31), lt=2**31)]",
         "Int64": "Int64 = Annotated[int, Field(ge=-(2**63), lt=2**63)]",
+        "Float32": "Float32 = InstanceOf[float]",
+        "Float64": "Float64 = InstanceOf[float]",
         "Model": '''class Model(AvroRecord, BaseModel):
     """What all models share: values are what their types say, and nothing is converted."""
 

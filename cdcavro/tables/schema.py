@@ -218,6 +218,8 @@ def from_schema(schema: Schema) -> TableSchema:
     declared = json.loads(schema.json)
     if not isinstance(schema.root, Record):
         raise SchemaError("$", "expected a record, or an envelope whose before is one")
+    if declared["name"].rpartition(".")[2] == KEY and "table" in (schema.root.attributes.get("cdc") or {}):
+        raise SchemaError("$", "is the schema of a key, which follows that of its row")
     if not is_envelope(declared):
         return TableSchema(schema)
     row = row_of(declared)
