@@ -568,22 +568,23 @@ def test_a_closed_pipe_ends_quietly(tmp_path):
     assert process.returncode == 141
 
 
-def test_an_interrupt_ends_with_130_and_leaves_no_file(tmp_path):
-    """Ctrl-C is no fault."""
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_leaves_no_file(tmp_path, number, code):
+    """Ctrl-C is no fault, nor is a system that ends all programs."""
     out = tmp_path / "x.avro"
     arguments = [COMMAND, "encode", "--format", "oms_canal", "--out", out]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while not list(tmp_path.iterdir()):
             assert process.poll() is None
-        assert stopped(process) == b""
-    assert process.returncode == 130
+        assert stopped(process, number) == b""
+    assert process.returncode == code
     assert list(tmp_path.iterdir()) == []
 
 
-def stopped(process):
+def stopped(process, number=signal.SIGINT):
     """Interrupt a process, again where the signal came just before it went to wait; give what it said."""
     for _ in range(10):
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=5)
             break

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections import UserDict
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from cdcavro.errors import CdcAvroError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 REJECTED: Final = 1
 UNUSABLE: Final = 2
 INTERRUPTED: Final = 130
+TERMINATED: Final = 143
 PIPE_CLOSED: Final = 141
 
 
@@ -40,6 +47,10 @@ class Homes(UserDict[str, Any]):
         return command
 
 
+class Terminated(KeyboardInterrupt):
+    """The command was told to end, by SIGTERM: it cleans up as after Ctrl-C."""
+
+
 class Commands(click.Group):
     """A group whose commands end without a traceback for what is no fault of the program."""
 
@@ -47,9 +58,12 @@ class Commands(click.Group):
         """Run the command."""
         try:
             try:
-                return super().invoke(ctx)
+                with _terminable():
+                    return super().invoke(ctx)
             finally:
                 _flush()
+        except Terminated:
+            raise click.exceptions.Exit(TERMINATED) from None
         except CdcAvroError as error:
             raise Fault(str(error)) from error
         except KeyboardInterrupt:
@@ -60,6 +74,25 @@ class Commands(click.Group):
         except OSError as error:
             _let_go()
             raise Fault(f"the output failed: {error.strerror or error}") from error
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does, unless somebody else has an eye on it."""
+
+    def end(*_: object) -> None:
+        raise Terminated
+
+    is_ours = (
+        threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    )
+    if is_ours:
+        signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _flush() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
-from contextlib import contextmanager
+import threading
+from concurrent.futures import Future
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -21,10 +25,12 @@ from cdcavro.sniff import AUTO, MIXED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from cdcavro.rejects import MaxRejects
     from cdcavro.spark.job import Report
 
+T = TypeVar("T")
 _GLOB: Final = re.compile(r"[*?\[{]")
 
 
@@ -100,10 +106,40 @@ def _session(master: str | None) -> Iterator[tuple[Any, Callable[..., Report]]]:
 
     note("starting Spark")
     config = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
-    # A line may have 64 MiB, and is held several times on its way.
-    spark = session(master=master, config={"spark.driver.memory": "4g", **config})
+    spark = None
+    is_over: AbstractContextManager[Any] = nullcontext()
     try:
+        # A line may have 64 MiB, and is held several times on its way.
+        spark = _apart(partial(session, master=master, config={"spark.driver.memory": "4g", **config}))
         spark.sparkContext.setLogLevel("ERROR")
-        yield spark, convert
+        yield spark, lambda *given, **options: _apart(partial(convert, *given, **options))
+    except KeyboardInterrupt:
+        # What was under way ends in errors, of which nobody wants to hear.
+        is_over = suppress(Exception)
+        logging.disable()
+        if spark is not None:
+            with suppress(Exception):
+                spark.sparkContext.setLogLevel("OFF")
+                spark.sparkContext.cancelAllJobs()
+        raise
     finally:
-        stop(spark)
+        with is_over:
+            if spark is not None:
+                stop(spark)
+
+
+def _apart(function: Callable[[], T]) -> T:
+    """Call a function in a thread of its own: so Ctrl-C reaches this one, and not Spark amid an answer.
+
+    Spark listens to it too, but only where its context is made in the main thread.
+    """
+    done: Future[T] = Future()
+
+    def call() -> None:
+        try:
+            done.set_result(function())
+        except BaseException as error:  # noqa: BLE001  it is raised where it is waited for
+            done.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return done.result()
