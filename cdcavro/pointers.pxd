@@ -3,8 +3,8 @@ cimport cython
 
 @cython.locals(pointer=str, value=str, name=str)
 cpdef apply(dict record, object extras, object places=*)
-@cython.locals(pointer=str, end=Py_ssize_t)
-cdef tuple _way(str pointer, str value, object extras, object places)
+cdef _check_step(str pointer, str value, object extras, object places)
+cdef tuple _way(str pointer, object places)
 @cython.locals(taken=list, name=str, token=str)
 cpdef bint take(dict record, list taken) except -1
 cdef bint _is_plain(str value) except -1

@@ -62,8 +62,10 @@ def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str
     {'a': 1.0, 'c': []}
     """
     known = places or {}
-    ways = [_way(pointer, value, extras, known) for pointer, value in extras.items()]
-    for (parents, name), (pointer, value) in zip(ways, extras.items(), strict=True):
+    for pointer, value in extras.items():
+        _check_step(pointer, value, extras, known)
+    for pointer, value in extras.items():
+        parents, name = _way(pointer, known)
         _put(_parent(record, parents, pointer), name, pointer, value)
 
 
@@ -78,7 +80,8 @@ def steps(extras: Mapping[str, str], places: Mapping[str, Place]) -> list[Step] 
     found: list[Step] = []
     try:
         for pointer, value in extras.items():
-            parents, name = _way(pointer, value, extras, places)
+            _check_step(pointer, value, extras, places)
+            parents, name = _way(pointer, places)
             put = ABSENT if value == "" else _parsed(value, pointer)
             if type(put) is dict or type(put) is list:
                 return None
@@ -112,14 +115,21 @@ def _put(parent: Any, name: str, pointer: str, value: str) -> None:
         parent[name] = None if value == "null" else _parsed(value, pointer)
 
 
-def _way(pointer: str, value: str, extras: Mapping[str, str], places: Mapping[str, Place]) -> tuple[Sequence[str], str]:
-    """Give the names of the parents that a pointer leads through, and the last; its text is checked if the schema names it."""
+def _check_step(pointer: str, value: str, extras: Mapping[str, str], places: Mapping[str, Place]) -> None:
+    """Check a pointer, and its text too if the schema names what it leads to."""
     place = places.get(pointer)
-    if place is not None:
+    if place is None:
+        _check(pointer, extras)
+    else:
         _check_apart(pointer, place.above, extras)
         _check_place(pointer, value, place)
+
+
+def _way(pointer: str, places: Mapping[str, Place]) -> tuple[Sequence[str], str]:
+    """Give the names of the parents that a pointer leads through, and the last."""
+    place = places.get(pointer)
+    if place is not None:
         return place.parents, place.name
-    _check(pointer, extras)
     *parents, name = [unescape(token) for token in pointer[1:].split("/")]
     return parents, name
 
