@@ -1,2 +1,1 @@
-# The module compiles as it stands.
 cpdef scalar_text(object value)

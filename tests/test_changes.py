@@ -392,12 +392,15 @@ def test_a_text_is_no_list_of_names():
             Change(op="INSERT", **given).to_avro()
 
 
-@pytest.mark.parametrize("format", ["canal", "oms_canal", "debezium", "oms_default"])
-@pytest.mark.parametrize("kind", [collections.OrderedDict, types.MappingProxyType])
+@pytest.mark.parametrize(
+    ("format", "kind"),
+    [
+        *((format, collections.OrderedDict) for format in ("canal", "oms_canal", "debezium", "oms_default")),
+        ("canal", types.MappingProxyType),
+    ],
+)
 def test_rows_may_be_any_mapping_that_has_items(format, kind):
     """Whoever made them: both builds write them alike."""
-    if kind is types.MappingProxyType and format != "canal":
-        return
     one, other = (Change(op="INSERT", after=row) for row in (kind({"a": 1}), {"a": 1}))
     assert cdcavro.from_changes([one], format) == cdcavro.from_changes([other], format)
 

@@ -1,4 +1,3 @@
-# The module compiles as it stands.
 cimport cython
 
 cdef tuple _POWERS
