@@ -1,6 +1,7 @@
 cimport cython
 
-from cdcavro.buffer cimport Buffer
+from cdcavro.buffer cimport Buffer, has_long_number, has_members
+from cdcavro.scalars cimport count_members
 from cdcavro.writers cimport MessageWriter
 
 

@@ -12,7 +12,6 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro import text
 from cdcavro.buffer import Buffer
 from cdcavro.encoder import Encoder
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
@@ -21,6 +20,7 @@ from cdcavro.reading import message_reader
 from cdcavro.renaming import names_of, rename
 from cdcavro.schema import Schema, parse_schema
 from cdcavro.source import Payload
+from cdcavro.text import kind, parse, render, to_bytes
 from cdcavro.types import Record
 from cdcavro.writing import message_writer
 
@@ -64,7 +64,7 @@ class Format:
     def encode(self, message: bytes | str) -> bytes:
         """Turn JSON text into a payload. Raises `TextError`, `StructureError`."""
         try:
-            raw = text.to_bytes(message)
+            raw = to_bytes(message)
             payload = self._encode_fast(raw)
             return self._encode_exact(raw) if payload is None else payload
         except MessageError as error:
@@ -84,7 +84,7 @@ class Format:
         Raises `PayloadError`; `ResolutionError` if this format's schema cannot read the writer's.
         """
         if writer is not None and writer is not self.schema:
-            return text.render(self.read(payload, writer))
+            return render(self.read(payload, writer))
         try:
             return self._reader.decode(payload if type(payload) is bytes else _bytes(payload))
         except MessageError as error:
@@ -94,7 +94,7 @@ class Format:
     def parse(self, message: bytes | str) -> Any:
         """Parse text into a record: the JSON value that it is, checked. Raises `TextError`, `StructureError`."""
         try:
-            raw = text.to_bytes(message)
+            raw = to_bytes(message)
             value = self._encoder.parse(raw)
             if value is not None:
                 return value
@@ -135,7 +135,7 @@ class Format:
         """
         reader, names = _resolved(writer, self.schema)
         if names is not None:
-            yield from ((text.render(record) + b"\n", 1) for record in self.read_block(raw, count, writer))
+            yield from ((render(record) + b"\n", 1) for record in self.read_block(raw, count, writer))
             return
         try:
             _check_count(raw, count)
@@ -160,9 +160,9 @@ class Format:
         return reader.read if names is None else lambda payload: rename(reader.read(payload), names)
 
     def _encode_exact(self, raw: bytes) -> bytes:
-        value = text.parse(raw)
+        value = parse(raw)
         if type(value) is not dict:
-            raise StructureError("object", text.kind(value))
+            raise StructureError("object", kind(value))
         return self._writer.write(value)
 
     @cached_property

@@ -1,40 +1,28 @@
 cimport cython
 
 from cdcavro.buffer cimport Buffer
-from cdcavro.readers cimport Reader
+from cdcavro.collection_readers cimport MapReader
+from cdcavro.readers cimport Reader, StringReader
 from cdcavro.remembered cimport Kept
 from cdcavro.source cimport Payload
+from cdcavro.text cimport render
 
 cdef object UNSET
 cdef bint COMPILED
 cdef int _STREAK
-cdef int _ARRAY
-cdef int _ARRAY_END
 cdef int _OBJECT
 cdef int _OBJECT_END
 cdef int _COMMA
-cdef int _COLON
 cdef int _NEWLINE
 
 
-cdef class ArrayReader(Reader):
-    cdef Reader _items
-    cdef str _pointer
-
-    @cython.locals(reader=Reader, items=list, in_item=bint, count=Py_ssize_t)
-    cpdef read(self, Payload payload)
-    @cython.locals(reader=Reader, found=Py_ssize_t, in_item=bint, count=Py_ssize_t)
-    cpdef bint render(self, Payload payload, Buffer out) except -1
-
-
-cdef class MapReader(Reader):
-    cdef Reader _values
-    cdef str _pointer
-
-    @cython.locals(reader=Reader, entries=dict, in_value=bint, count=Py_ssize_t, name=str)
-    cpdef read(self, Payload payload)
-    @cython.locals(reader=Reader, names=set, found=Py_ssize_t, in_value=bint, count=Py_ssize_t, name=str)
-    cpdef set render_entries(self, Payload payload, Buffer out, bint first)
+@cython.final
+cdef class FieldReader:
+    cdef public str members
+    cdef public str name
+    cdef str pointer
+    cdef bytes label
+    cdef Reader reader
 
 
 cdef class RecordReader(Reader):
@@ -42,13 +30,13 @@ cdef class RecordReader(Reader):
     cdef frozenset _named
     cdef str _pointer
 
-    @cython.locals(reader=Reader, record=dict, members=str, name=str)
+    @cython.locals(field=FieldReader, record=dict)
     cpdef read(self, Payload payload)
-    @cython.locals(reader=Reader, members=str, label=bytes, first=bint, size=Py_ssize_t)
+    @cython.locals(field=FieldReader, first=bint, size=Py_ssize_t)
     cpdef bint render(self, Payload payload, Buffer out) except -1
     cdef _pass_extras(self, Payload payload, Reader reader)
     cdef bint _render_rest(self, Payload payload, Buffer out, MapReader rest, bint first) except -1
-    cdef _check_rest(self, object names)
+    cdef _check_rest(self, Payload payload, object names)
 
 
 @cython.final

@@ -1,4 +1,4 @@
-"""The small readers that a plan for payloads is made of: those of arrays, maps, records and whole messages.
+"""The small readers that a plan for payloads is made of: those of records and whole messages.
 
 `extras` are passed by while the record is read, and applied at the end.
 """
@@ -11,17 +11,18 @@ from msgspec import UNSET
 
 from cdcavro import pointers
 from cdcavro.buffer import COMPILED, Buffer
+from cdcavro.collection_readers import MapReader
 from cdcavro.errors import MessageError, PayloadError, shown
 from cdcavro.readers import Reader, StringReader
 from cdcavro.remembered import Kept
 from cdcavro.source import Payload
-from cdcavro.text import escape, render
+from cdcavro.text import render
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
-_ARRAY, _ARRAY_END, _OBJECT, _OBJECT_END, _COMMA, _COLON, _NEWLINE = b"[]{},:\n"
+_OBJECT, _OBJECT_END, _COMMA, _NEWLINE = b"{},\n"
 _STREAK: Final = 2
 # An empty map; and the extras whose steps are kept: the bytes of one at most, and of all of them.
 _NONE: Final = b"\0"
@@ -29,114 +30,17 @@ _TAIL: Final = 2_000
 _TAILS: Final = 256 << 10
 
 
-class ArrayReader(Reader):
-    """An array's blocks."""
+class FieldReader:
+    """Reads a field: `members` is its rule, "" for a member of its own `name`; `pointer` is where that stands."""
 
-    __slots__ = ("_items", "_pointer")
+    __slots__ = ("label", "members", "name", "pointer", "reader")
 
-    def __init__(self, items: Reader, pointer: str) -> None:
-        self._items = items
-        self._pointer = pointer
-
-    def read(self, payload: Payload) -> Any:
-        """Read all items."""
-        items: list[Any] = []
-        reader = self._items
-        in_item = False
-        try:
-            while count := payload.read_block():
-                in_item = True
-                for _ in range(count):
-                    items.append(reader.read(payload))  # noqa: PERF401  what was read so far tells the place
-                in_item = False
-        except MessageError as error:
-            error.below(f"{self._pointer}/{len(items)}" if in_item else self._pointer)
-            raise
-        return items
-
-    def render(self, payload: Payload, out: Buffer) -> bool:
-        """Read all items and append them as JSON text."""
-        reader = self._items
-        found = 0
-        in_item = False
-        out.append(_ARRAY)
-        try:
-            while count := payload.read_block():
-                in_item = True
-                for _ in range(count):
-                    if found:
-                        out.append(_COMMA)
-                    reader.render(payload, out)
-                    found += 1
-                in_item = False
-        except MessageError as error:
-            error.below(f"{self._pointer}/{found}" if in_item else self._pointer)
-            raise
-        out.append(_ARRAY_END)
-        return True
-
-
-class MapReader(Reader):
-    """A map's blocks; a name given twice is refused, since one of two values would be lost."""
-
-    __slots__ = ("_pointer", "_values")
-
-    def __init__(self, values: Reader, pointer: str) -> None:
-        self._values = values
-        self._pointer = pointer
-
-    def read(self, payload: Payload) -> Any:
-        """Read all entries."""
-        entries: dict[str, Any] = {}
-        reader = self._values
-        name = ""
-        in_value = False
-        try:
-            while count := payload.read_block():
-                for _ in range(count):
-                    name = payload.read_name()
-                    if name in entries:
-                        raise PayloadError("each name once", f"{shown(name)} twice")
-                    in_value = True
-                    entries[name] = reader.read(payload)
-                    in_value = False
-        except MessageError as error:
-            error.below(f"{self._pointer}/{escape(name)}" if in_value else self._pointer)
-            raise
-        return entries
-
-    def render(self, payload: Payload, out: Buffer) -> bool:
-        """Read all entries and append them as JSON text."""
-        out.append(_OBJECT)
-        self.render_entries(payload, out, first=True)
-        out.append(_OBJECT_END)
-        return True
-
-    def render_entries(self, payload: Payload, out: Buffer, first: bool) -> set[str]:  # noqa: FBT001  compiled code takes no keywords
-        """Read all entries and append them as members of an object; gives their names."""
-        names: set[str] = set()
-        found = 0
-        reader = self._values
-        name = ""
-        in_value = False
-        try:
-            while count := payload.read_block():
-                for _ in range(count):
-                    if not first:
-                        out.append(_COMMA)
-                    first = False
-                    name = payload.copy_name(out)
-                    names.add(name)
-                    if len(names) == found:
-                        raise PayloadError("each name once", f"{shown(name)} twice")
-                    found += 1
-                    in_value = True
-                    reader.render(payload, out)
-                    in_value = False
-        except MessageError as error:
-            error.below(f"{self._pointer}/{escape(name)}" if in_value else self._pointer)
-            raise
-        return names
+    def __init__(self, members: str, name: str, pointer: str, reader: Reader) -> None:
+        self.members = members
+        self.name = name
+        self.pointer = pointer
+        self.reader = reader
+        self.label = render(name) + b":"
 
 
 class RecordReader(Reader):
@@ -144,24 +48,25 @@ class RecordReader(Reader):
 
     __slots__ = ("_fields", "_named", "_pointer")
 
-    def __init__(self, fields: Sequence[tuple[str, str, Reader]], pointer: str) -> None:
-        self._fields = tuple((members, name, render(name) + b":", reader) for members, name, reader in fields)
-        self._named = frozenset(name for members, name, _ in fields if not members)
+    def __init__(self, fields: Sequence[FieldReader], pointer: str) -> None:
+        self._fields = tuple(fields)
+        self._named = frozenset(field.name for field in fields if not field.members)
         self._pointer = pointer
 
     def read(self, payload: Payload) -> Any:
         """Read all fields."""
         record: dict[str, Any] = {}
-        for members, name, _, reader in self._fields:
-            if not members:
-                value = reader.read(payload)
+        for field in self._fields:
+            payload.place = field.pointer
+            if not field.members:
+                value = field.reader.read(payload)
                 if value is not UNSET:
-                    record[name] = value
-            elif members == "extras":
-                self._pass_extras(payload, reader)
+                    record[field.name] = value
+            elif field.members == "extras":
+                self._pass_extras(payload, field.reader)
             else:
-                rest = reader.read(payload)
-                self._check_rest(rest)
+                rest = field.reader.read(payload)
+                self._check_rest(payload, rest)
                 record.update(rest)
         return record
 
@@ -169,20 +74,21 @@ class RecordReader(Reader):
         """Read all fields and append them as JSON text."""
         first = True
         out.append(_OBJECT)
-        for members, _, label, reader in self._fields:
-            if not members:
+        for field in self._fields:
+            payload.place = field.pointer
+            if not field.members:
                 size = len(out)
                 if not first:
                     out.append(_COMMA)
-                out.write_raw(label)
-                if reader.render(payload, out):
+                out.write_raw(field.label)
+                if field.reader.render(payload, out):
                     first = False
                 else:
                     out.cut(size)
-            elif members == "extras":
-                payload.extras = reader.read(payload)
+            elif field.members == "extras":
+                payload.extras = field.reader.read(payload)
             else:
-                first = not self._render_rest(payload, out, reader, first) and first
+                first = not self._render_rest(payload, out, field.reader, first) and first
         out.append(_OBJECT_END)
         return True
 
@@ -195,12 +101,13 @@ class RecordReader(Reader):
 
     def _render_rest(self, payload: Payload, out: Buffer, rest: Any, first: bool) -> bool:  # noqa: FBT001  as above
         names = rest.render_entries(payload, out, first)
-        self._check_rest(names)
+        self._check_rest(payload, names)
         return bool(names)
 
-    def _check_rest(self, names: Iterable[str]) -> None:
+    def _check_rest(self, payload: Payload, names: Iterable[str]) -> None:
+        payload.place = self._pointer
         for taken in self._named.intersection(names):
-            raise PayloadError("a member that has no field", shown(taken), pointer=self._pointer)
+            raise PayloadError("a member that has no field", shown(taken))
 
 
 class MessageReader:
@@ -222,13 +129,18 @@ class MessageReader:
         payload.extras = None
         # A writer's schema may have no extras.
         payload.start = payload.stop = 0
-        record: dict[str, Any] = self._record.read(payload)
-        tail = payload.tail()
-        if tail and tail != _NONE:
-            steps = self._steps(tail)
-            if steps is None or not pointers.take(record, steps):
-                payload.extras = _EXTRAS.read(payload.back())
-                pointers.apply(record, payload.extras, self._members)
+        try:
+            record: dict[str, Any] = self._record.read(payload)
+            payload.place = ""
+            tail = payload.tail()
+            if tail and tail != _NONE:
+                steps = self._steps(tail)
+                if steps is None or not pointers.take(record, steps):
+                    payload.extras = _EXTRAS.read(payload.back())
+                    pointers.apply(record, payload.extras, self._members)
+        except MessageError as error:
+            error.below(payload.place)
+            raise
         return record
 
     def _steps(self, tail: bytes) -> list[pointers.Step] | None:
@@ -238,7 +150,9 @@ class MessageReader:
             if len(tail) > _TAIL:
                 return None
             try:
-                found = (pointers.steps(_EXTRAS.read(Payload(tail)), self._members),)
+                payload = Payload(tail)
+                payload.place = ""
+                found = (pointers.steps(_EXTRAS.read(payload), self._members),)
             except MessageError:
                 return None
             self._kept.put(tail, found, len(tail))
@@ -282,7 +196,11 @@ class MessageReader:
         if COMPILED and self._extras < _STREAK:
             size = len(out)
             payload.extras = None
-            self._record.render(payload, out)
+            try:
+                self._record.render(payload, out)
+            except MessageError as error:
+                error.below(payload.place)
+                raise
             if not payload.extras:
                 return payload.position
             out.cut(size)
@@ -293,4 +211,4 @@ class MessageReader:
         return payload.position
 
 
-_EXTRAS: Final = MapReader(StringReader(""), "")
+_EXTRAS: Final = MapReader(StringReader())

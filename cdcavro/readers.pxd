@@ -1,7 +1,9 @@
 cimport cython
 
-from cdcavro.buffer cimport Buffer
+from cdcavro.buffer cimport Buffer, is_number
+from cdcavro.encoder cimport parse_quickly
 from cdcavro.source cimport Payload
+from cdcavro.text cimport ExactNumber, kind, render
 
 cdef object UNSET
 cdef double _MAX_DOUBLE
@@ -12,36 +14,32 @@ cdef class Reader:
     cpdef bint render(self, Payload payload, Buffer out) except -1
 
 
-cdef class ScalarReader(Reader):
-    cdef str _pointer
+@cython.final
+cdef class BooleanReader(Reader):
+    pass
 
 
 @cython.final
-cdef class BooleanReader(ScalarReader):
+cdef class LongReader(Reader):
     pass
 
 
-cdef class LongReader(ScalarReader):
-    cdef long long _read_whole(self, Payload payload) except? -1
-
-
-cdef class IntReader(LongReader):
+@cython.final
+cdef class IntReader(Reader):
     pass
 
 
-cdef class DoubleReader(ScalarReader):
+cdef class DoubleReader(Reader):
     @cython.locals(value=double)
     cpdef read(self, Payload payload)
 
 
 @cython.final
-cdef class StringReader(ScalarReader):
+cdef class StringReader(Reader):
     pass
 
 
 cdef class NumberReader(Reader):
-    cdef str _pointer
-
     @cython.locals(held=str)
     cpdef read(self, Payload payload)
     @cython.locals(held=str)
@@ -51,16 +49,12 @@ cdef class NumberReader(Reader):
 @cython.final
 cdef class TextReader(Reader):
     cdef Py_ssize_t _above
-    cdef str _pointer
 
 
 @cython.final
 cdef class EnumReader(Reader):
     cdef tuple _symbols
     cdef tuple _texts
-    cdef str _pointer
-
-    cdef Py_ssize_t _index(self, Payload payload) except -1
 
 
 @cython.final
@@ -68,9 +62,6 @@ cdef class OptionalReader(Reader):
     cdef Reader _inner
     cdef Py_ssize_t _branch
     cdef object _missing
-    cdef str _pointer
-
-    cdef bint _is_there(self, Payload payload) except -1
 
 
 cdef bint _render_missing(object missing, Buffer out) except -1
@@ -79,10 +70,8 @@ cdef bint _render_missing(object missing, Buffer out) except -1
 cdef class UnionReader(Reader):
     cdef list _branches
     cdef object _missing
-    cdef str _pointer
 
     @cython.locals(branch=Reader)
     cpdef read(self, Payload payload)
     @cython.locals(branch=Reader)
     cpdef bint render(self, Payload payload, Buffer out) except -1
-    cdef Py_ssize_t _index(self, Payload payload) except -1

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec import UNSET
 
 from cdcavro.attributes import field_rule, holds
+from cdcavro.collection_readers import ArrayReader, MapReader
 from cdcavro.errors import SchemaError
-from cdcavro.message_readers import ArrayReader, MapReader, MessageReader, RecordReader
+from cdcavro.message_readers import FieldReader, MessageReader, RecordReader
 from cdcavro.pointers import place_of
 from cdcavro.readers import (
     BooleanReader,
@@ -19,7 +20,6 @@ from cdcavro.readers import (
     NumberReader,
     OptionalReader,
     Reader,
-    ScalarReader,
     StringReader,
     TextReader,
     UnionReader,
@@ -61,13 +61,13 @@ class _Place(NamedTuple):
 def _reader(declared: Type, place: _Place, missing: Any) -> Reader:
     match declared:
         case Primitive(name) if name in _SCALARS:
-            return _SCALARS[name](place.pointer)
+            return _SCALARS[name]()
         case Enum(symbols=symbols):
-            return EnumReader(symbols, place.pointer)
+            return EnumReader(symbols)
         case Array(items):
-            return ArrayReader(_reader(items, place.item(), None), place.pointer)
+            return ArrayReader(_reader(items, place.item(), None))
         case Map(values):
-            return MapReader(_reader(values, place.item(), None), place.pointer)
+            return MapReader(_reader(values, place.item(), None))
         case Union(branches):
             return _union(branches, place, missing)
         case Record():
@@ -79,12 +79,12 @@ def _union(branches: tuple[Type, ...], place: _Place, missing: Any) -> Reader:
     readers = [None if one == Primitive("null") else _reader(one, place, missing) for one in branches]
     some = [reader for reader in readers if reader is not None]
     if len(readers) == len(some) + 1 == 2:  # noqa: PLR2004  null and one other
-        return OptionalReader(some[0], readers.index(some[0]), missing, place.pointer)
-    return UnionReader(readers, missing, place.pointer)
+        return OptionalReader(some[0], readers.index(some[0]), missing)
+    return UnionReader(readers, missing)
 
 
 def _record(declared: Record, place: _Place) -> RecordReader:
-    fields: list[tuple[str, str, Reader]] = []
+    fields: list[FieldReader] = []
     for one in declared.fields:
         rule = field_rule(one)
         own = place if rule.members else place.member(rule.name)
@@ -93,7 +93,7 @@ def _record(declared: Record, place: _Place) -> RecordReader:
                 own.pointer, is_scalar=_is_scalar(one.type), is_required=rule.required
             )
         missing = None if rule.missing == "null" else UNSET
-        fields.append((rule.members, rule.name, _reader(one.type, own, missing)))
+        fields.append(FieldReader(rule.members, rule.name, own.pointer, _reader(one.type, own, missing)))
     return RecordReader(fields, place.pointer)
 
 
@@ -103,10 +103,10 @@ def _is_scalar(declared: Type) -> bool:
 
 
 _HELD: Final[dict[str, Callable[[Record, _Place], Reader]]] = {
-    "number": lambda _, place: NumberReader(place.pointer),
-    "text": lambda _, place: TextReader(place.depth - 1, place.pointer),
+    "number": lambda *_: NumberReader(),
+    "text": lambda _, place: TextReader(place.depth - 1),
 }
-_SCALARS: Final[dict[str, Callable[[str], ScalarReader]]] = {
+_SCALARS: Final[dict[str, Callable[[], Reader]]] = {
     "boolean": BooleanReader,
     "int": IntReader,
     "long": LongReader,

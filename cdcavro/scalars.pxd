@@ -2,7 +2,7 @@ cimport cython
 
 from cdcavro.buffer cimport Buffer
 from cdcavro.notes cimport Notes
-from cdcavro.text cimport ExactNumber
+from cdcavro.text cimport ExactNumber, kind, render
 
 cdef double _MAX_DOUBLE
 cdef long long MAX_LONG

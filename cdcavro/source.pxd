@@ -1,6 +1,7 @@
 cimport cython
 
 from cdcavro.buffer cimport Cursor
+from cdcavro.text cimport escape
 
 
 cdef class Source(Cursor):
@@ -18,6 +19,7 @@ cdef class Source(Cursor):
 
 @cython.final
 cdef class Payload(Source):
+    cdef str place
     cdef public dict extras
     cdef Py_ssize_t start
     cdef Py_ssize_t stop

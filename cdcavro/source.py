@@ -7,7 +7,8 @@ from typing import Final
 
 from cdcavro.binary import MAX_COUNT, short
 from cdcavro.buffer import Cursor
-from cdcavro.errors import PayloadError
+from cdcavro.errors import MessageError, PayloadError
+from cdcavro.text import escape
 
 _FLOAT: Final = struct.Struct("<f")
 
@@ -80,12 +81,14 @@ class Source(Cursor):
 class Payload(Source):
     """One payload on its way to a record.
 
-    `extras` holds what was read of the envelope's `extras`, where they were read; `start` and `stop` are
-    where they stand.
+    `place` is a pointer to what is being read, below the innermost item of an array or a map: whoever
+    catches an error there puts it before the error's own. `extras` holds what was read of the envelope's
+    `extras`, where they were read; `start` and `stop` are where they stand.
     """
 
-    __slots__ = ("extras", "start", "stop")
+    __slots__ = ("extras", "place", "start", "stop")
 
+    place: str
     extras: dict[str, str] | None
     start: int
     stop: int
@@ -97,6 +100,11 @@ class Payload(Source):
             for _ in range(2 * count):
                 self.skip_string()
         self.stop = self.position
+
+    def leave(self, error: MessageError, place: str, name: str) -> None:
+        """Leave an item of the array or map at a place, by its name, with an error on its way up."""
+        error.below(f"/{escape(name)}{self.place}")
+        self.place = place
 
     def back(self) -> Payload:
         """Go back to where the extras stand."""

@@ -12,6 +12,9 @@ cdef class ExactNumber:
 @cython.locals(value=double)
 cpdef fraction(str text)
 cdef bint _is_shortest(str text, double value) except -1
+cpdef bytes to_bytes(object text)
+cpdef bytes render(object value)
+cpdef str kind(object value)
 cpdef str escape(str name)
 cpdef bint same(object left, object right) except -1
 @cython.locals(text=str, other=str)

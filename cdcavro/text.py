@@ -212,13 +212,13 @@ def _check(value: Any) -> None:
                 raise
 
 
-def render(value: Any, *, is_sorted: bool = False) -> bytes:
-    """Render a JSON value as compact UTF-8 text, numbers digit for digit; `is_sorted` says by name.
+def render(value: Any) -> bytes:
+    """Render a JSON value as compact UTF-8 text, numbers digit for digit.
 
     >>> render({"a": ExactNumber("1.20")})
     b'{"a":1.20}'
     """
-    return orjson.dumps(value, _verbatim, orjson.OPT_SORT_KEYS if is_sorted else None)
+    return orjson.dumps(value, _verbatim)
 
 
 def _verbatim(value: Any) -> orjson.Fragment:

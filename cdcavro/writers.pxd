@@ -2,7 +2,8 @@ cimport cython
 
 from cdcavro.buffer cimport Buffer
 from cdcavro.notes cimport Notes
-from cdcavro.scalars cimport ScalarWriter, Writer
+from cdcavro.scalars cimport ScalarWriter, Writer, count_members
+from cdcavro.text cimport escape, kind, render
 
 cdef object UNSET
 
@@ -14,6 +15,9 @@ cdef class OptionalWriter(Writer):
     cdef int _null
     cdef bint _null_is_usual
     cdef str _pointer
+
+
+cpdef check_count(Py_ssize_t count, str pointer)
 
 
 cdef class VariantWriter(Writer):
@@ -43,8 +47,15 @@ cdef class MapWriter(Writer):
     cdef Writer _values
     cdef str _pointer
 
-    @cython.locals(noted=Py_ssize_t, writer=Writer)
-    cdef _write_entries(self, Buffer out, dict entries, Notes notes)
+    cdef write_entries(self, Buffer out, dict entries, Py_ssize_t count, frozenset passed, Notes notes)
+    @cython.locals(noted=Py_ssize_t, writer=Writer, name=str)
+    cdef _write_each(self, Buffer out, dict entries, frozenset passed, Notes notes)
+
+
+@cython.final
+cdef class FieldWriter:
+    cdef str name
+    cdef Writer writer
 
 
 cdef class RecordWriter(Writer):
@@ -53,11 +64,11 @@ cdef class RecordWriter(Writer):
     cdef str _pointer
     cdef Py_ssize_t _depth
     cdef tuple _required
-    cdef Writer _rest
+    cdef MapWriter _rest
 
     @cython.locals(noted=Py_ssize_t, members=Py_ssize_t, present=Py_ssize_t)
     cpdef write(self, Buffer out, object value, Notes notes)
-    @cython.locals(present=Py_ssize_t, writer=Writer, name=str)
+    @cython.locals(field=FieldWriter, present=Py_ssize_t)
     cdef Py_ssize_t _write_members(self, Buffer out, dict value, Notes notes) except -1
     cdef _note_unknown(self, dict value, Notes notes)
 

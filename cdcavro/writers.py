@@ -23,7 +23,7 @@ from cdcavro.scalars import ScalarWriter, Writer, count_members
 from cdcavro.text import escape, kind, render
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence, Sized
+    from collections.abc import Mapping, Sequence
 
 
 class OptionalWriter(Writer):
@@ -90,10 +90,10 @@ class VariantWriter(Writer):
         raise StructureError(expected, kind(value), pointer=self._pointer)
 
 
-def check_count(items: Sized, pointer: str) -> None:
+def check_count(count: int, pointer: str) -> None:
     """Check that an array or a map is not longer than readers allow. Raises `StructureError`."""
-    if len(items) > MAX_COUNT:
-        raise StructureError(f"at most {MAX_COUNT} items", f"{len(items)}", pointer=pointer)
+    if count > MAX_COUNT:
+        raise StructureError(f"at most {MAX_COUNT} items", f"{count}", pointer=pointer)
 
 
 class ArrayWriter(Writer):
@@ -110,7 +110,7 @@ class ArrayWriter(Writer):
         if type(value) is not list:
             raise StructureError("array", kind(value), pointer=self._pointer)
         if value:
-            check_count(value, self._pointer)
+            check_count(len(value), self._pointer)
             out.write_long(len(value))
             self._write_items(out, value, notes)
         out.append(0)
@@ -143,18 +143,26 @@ class MapWriter(Writer):
         """Append the block."""
         if type(value) is not dict:
             raise StructureError("object", kind(value), pointer=self._pointer)
-        if value:
-            check_count(value, self._pointer)
-            out.write_long(len(value))
-            notes.members += len(value)
-            self._write_entries(out, value, notes)
+        self.write_entries(out, value, len(value), None, notes)
+
+    def write_entries(
+        self, out: Buffer, entries: dict[str, Any], count: int, passed: frozenset[str] | None, notes: Notes
+    ) -> None:
+        """Append the block of so many entries: those whose names are not `passed` by."""
+        if count:
+            check_count(count, self._pointer)
+            out.write_long(count)
+            notes.members += count
+            self._write_each(out, entries, passed, notes)
         out.append(0)
 
-    def _write_entries(self, out: Buffer, entries: dict[str, Any], notes: Notes) -> None:
+    def _write_each(self, out: Buffer, entries: dict[str, Any], passed: frozenset[str] | None, notes: Notes) -> None:
         writer = self._values
         name = ""
         try:
             for name, item in entries.items():
+                if passed is not None and name in passed:
+                    continue
                 noted = notes.count
                 out.write_string(name)
                 writer.write(out, item, notes)
@@ -165,15 +173,25 @@ class MapWriter(Writer):
             raise
 
 
+class FieldWriter:
+    """Writes the member of a name."""
+
+    __slots__ = ("name", "writer")
+
+    def __init__(self, name: str, writer: Writer) -> None:
+        self.name = name
+        self.writer = writer
+
+
 class RecordWriter(Writer):
     """A record; members that it does not name go to its rest map, or are noted."""
 
     __slots__ = ("_depth", "_fields", "_known", "_pointer", "_required", "_rest")
 
     def __init__(
-        self, members: Mapping[str, Writer], required: Sequence[str], rest: Writer | None, pointer: str, depth: int
+        self, members: Mapping[str, Writer], required: Sequence[str], rest: MapWriter | None, pointer: str, depth: int
     ) -> None:
-        self._fields = tuple(members.items())
+        self._fields = tuple(FieldWriter(name, writer) for name, writer in members.items())
         self._known = frozenset(members)
         self._pointer = pointer
         self._depth = depth
@@ -192,9 +210,7 @@ class RecordWriter(Writer):
         present = self._write_members(out, value, notes)
         notes.members += present
         if self._rest is not None:
-            known = self._known
-            rest = {} if present == len(value) else {name: value[name] for name in value if name not in known}
-            self._rest.write(out, rest, notes)
+            self._rest.write_entries(out, value, len(value) - present, self._known, notes)
         elif present != len(value):
             members = notes.count
             self._note_unknown(value, notes)
@@ -202,11 +218,11 @@ class RecordWriter(Writer):
 
     def _write_members(self, out: Buffer, value: dict[str, Any], notes: Notes) -> int:
         present = 0
-        for name, writer in self._fields:
-            item = value.get(name, UNSET)
+        for field in self._fields:
+            item = value.get(field.name, UNSET)
             if item is not UNSET:
                 present += 1
-            writer.write(out, item, notes)
+            field.writer.write(out, item, notes)
         return present
 
     def _note_unknown(self, value: dict[str, Any], notes: Notes) -> None:

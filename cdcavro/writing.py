@@ -41,8 +41,8 @@ def _writer(declared: Type, place: _Place, missing: str) -> Writer:
             return EnumWriter(declared.symbols, enum_rule(declared), place.pointer)
         case Array(items):
             return ArrayWriter(_writer(items, place.item(), "null"), place.pointer)
-        case Map(values):
-            return MapWriter(_writer(values, place.item(), "null"), place.pointer)
+        case Map():
+            return _map(declared, place)
         case Record():
             return _record(declared, place)
         case Union():
@@ -50,10 +50,14 @@ def _writer(declared: Type, place: _Place, missing: str) -> Writer:
     raise SchemaError(place.pointer or "$", f"a wire schema holds no {branch_name(declared)}")
 
 
+def _map(declared: Map, place: _Place) -> MapWriter:
+    return MapWriter(_writer(declared.values, place.item(), "null"), place.pointer)
+
+
 def _record(declared: Record, place: _Place) -> RecordWriter:
     members: dict[str, Writer] = {}
     required: list[str] = []
-    rest: Writer | None = None
+    rest: MapWriter | None = None
     for one in declared.fields:
         rule = field_rule(one)
         if rule.members == "extras":
@@ -61,7 +65,9 @@ def _record(declared: Record, place: _Place) -> RecordWriter:
         if rest is not None:
             raise SchemaError(declared.name, "the rest map stands behind the named members")
         if rule.members == "rest":
-            rest = _writer(one.type, place, rule.missing)
+            if not isinstance(one.type, Map):
+                raise SchemaError(declared.name, "the rest is a map")
+            rest = _map(one.type, place)
             continue
         if rule.name in members:
             raise SchemaError(declared.name, f"two fields stand for the member {shown(rule.name)}")

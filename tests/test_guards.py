@@ -51,6 +51,7 @@ LAYERS = (
     "writing",
     "encoder",
     "readers",
+    "collection_readers",
     "message_readers",
     "reading",
     "renaming",
