@@ -1,1 +1,1 @@
-# The module compiles as it stands.
+cpdef check_repeated(object rows, Py_ssize_t length)

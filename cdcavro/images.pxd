@@ -1,1 +1,1 @@
-# The module compiles as it stands.
+cpdef check_images(object change, str before, str after, object index=*)

@@ -39,7 +39,11 @@ def scalar_text(value: Any) -> str | None:
 
 def names_at(record: Any, *names: str) -> tuple[str, ...] | None:
     """Give a member that is an array of names; None where there is none."""
-    value = at(record, *names)
+    return names_of(at(record, *names))
+
+
+def names_of(value: Any) -> tuple[str, ...] | None:
+    """Give an array of names; None for anything else."""
     return tuple([item for item in value if type(item) is str]) if type(value) is list else None
 
 

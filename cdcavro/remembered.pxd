@@ -14,6 +14,9 @@ cdef class Kept:
     cdef _drop(self, object key)
 
 
+cpdef Py_ssize_t weight_of(tuple columns)
+
+
 @cython.final
 cdef class Remembered:
     cdef Kept _kept

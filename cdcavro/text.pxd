@@ -11,6 +11,8 @@ cdef class ExactNumber:
 
 @cython.locals(value=double)
 cpdef fraction(str text)
+cpdef number(str text)
+cpdef integer(str text)
 cdef bint _is_shortest(str text, double value) except -1
 cpdef bytes to_bytes(object text)
 cpdef bytes render(object value)

@@ -21,7 +21,7 @@ from cdcavro.scalars import plain_text
 from cdcavro.text import ExactNumber, integer, number, render
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import tzinfo
 
     from cdcavro.declared import Declared
@@ -117,6 +117,26 @@ def plain(value: Any) -> str | None:
     if type(value) in (dict, list):
         return render(value).decode()
     return str(int(value)) if type(value) is bool else plain_text(value)
+
+
+class Turner:
+    """Turns the values of rows: made from functions by the names of columns, and one for the columns without."""
+
+    __slots__ = ("_other", "_turns")
+
+    def __init__(self, turns: dict[str, Callable[[Any], Any]], other: Callable[[Any], Any] | None) -> None:
+        self._turns = turns
+        self._other = other
+
+    def turned(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Give a row with every value turned."""
+        turns, other = self._turns, self._other
+        values = row if type(row) is dict else dict(row)
+        turned = {}
+        for name, value in values.items():
+            turn = turns.get(name, other)
+            turned[name] = value if turn is None else turn(value)
+        return turned
 
 
 def _read_integer(sent: str, _: Declared, __: tzinfo | None) -> int | ExactNumber | None:

@@ -1,5 +1,8 @@
 cimport cython
 
+from cdcavro.buffer cimport is_number
+from cdcavro.text cimport ExactNumber
+
 cdef tuple _POWERS
 cdef tuple _LEAST
 cdef Py_ssize_t _SHORT
@@ -7,4 +10,5 @@ cdef Py_ssize_t _SHORT
 
 @cython.locals(point=Py_ssize_t, places=Py_ssize_t)
 cpdef unscaled(str text, Py_ssize_t scale, Py_ssize_t precision)
+cpdef str number_text(object value, bint is_text=*)
 cpdef bytes minimal_bytes(object value)

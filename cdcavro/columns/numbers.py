@@ -36,9 +36,10 @@ _SIX_TO_NINE: Final = (".6g", ".7g", ".8g", ".9g")
 _ONE_TO_NINE: Final = (".1g", ".2g", ".3g", ".4g", ".5g", *_SIX_TO_NINE)
 
 
-def number_text(value: Any, *, is_text: bool = True) -> str | None:
+def number_text(value: Any, is_text: bool = True) -> str | None:  # noqa: FBT001, FBT002  compiled code takes no keywords
     """Give the text of a number, or of a string that is one unless `is_text` is false.
 
+    >>> from cdcavro.text import ExactNumber
     >>> number_text(ExactNumber("1.20")), number_text("1e5"), number_text(True), number_text("0x1")
     ('1.20', '1e5', None, None)
     """
@@ -199,7 +200,7 @@ def decimal(precision: int, scale: int, *, is_text: bool = True) -> Callable[[An
         if type(value) is int:
             found: int | None = value * power
             return minimal_bytes(found) if found is not None and -bound < found < bound else MISFIT
-        text = number_text(value, is_text=is_text)
+        text = number_text(value, is_text)
         found = None if text is None else unscaled(text, scale, precision)
         return MISFIT if found is None else minimal_bytes(found)
 
@@ -212,7 +213,7 @@ def bounded_decimal(least: int, most: int, *, is_text: bool = True) -> Callable[
 
     def read(value: Any) -> Any:
         if type(value) is not int:
-            text = number_text(value, is_text=is_text)
+            text = number_text(value, is_text)
             value = None if text is None else unscaled(text, 0, precision)
         return minimal_bytes(value) if value is not None and least <= value <= most else MISFIT
 
@@ -223,7 +224,7 @@ def digits(*, is_text: bool = True) -> Callable[[Any], Any]:
     """Make the reader of numbers as strings: the digits as they were sent."""
 
     def read(value: Any) -> Any:
-        text = number_text(value, is_text=is_text)
+        text = number_text(value, is_text)
         return MISFIT if text is None else text
 
     return read

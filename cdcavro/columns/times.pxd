@@ -1,1 +1,2 @@
-# The module compiles as it stands.
+from cdcavro.columns.numbers cimport number_text
+from cdcavro.instants cimport from_local, to_local

@@ -1,1 +1,2 @@
-# The module compiles as it stands.
+from cdcavro.scalars cimport plain_text
+from cdcavro.text cimport ExactNumber, render

@@ -1,10 +1,3 @@
-cimport cython
-
-
-@cython.final
-cdef class Turner:
-    cdef dict _turns
-    cdef object _other
-
-    @cython.locals(turns=dict, turned=dict)
-    cdef dict _turned(self, dict row)
+from cdcavro.formats.oms_canal cimport changes_of
+from cdcavro.remembered cimport Remembered
+from cdcavro.values cimport Turner, plain

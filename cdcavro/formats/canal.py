@@ -13,58 +13,33 @@ Source: Canal, class `FlatMessage`; 188 messages that Canal 1.1.7 made of a MySQ
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.declared import declared_type
 from cdcavro.format import Format
 from cdcavro.formats.oms_canal import changes_of, records_of
 from cdcavro.remembered import Remembered
-from cdcavro.values import plain, value_reader, value_writer
+from cdcavro.values import Turner, plain, value_reader, value_writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
-    from cdcavro.change import Change, Column, Row
+    from cdcavro.change import Change, Column
     from cdcavro.declared import Declared
-
-    Turned = Callable[[Any], Any]
 
 FORMAT = Format("canal")
 
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
     """Give a change for each row of a flat message, or one for a statement."""
-    return changes_of(record, FORMAT.name, partial(_READERS.of, second=zone))
+    return changes_of(record, FORMAT.name, _READERS, zone)
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Give the flat messages of changes; the rows of one message are put together again."""
-    records = records_of(changes, FORMAT.name, partial(_WRITERS.of, second=zone))
+    records = records_of(changes, FORMAT.name, _WRITERS, zone)
     return [{"gtid": ""} | record for record in records]
-
-
-class Turner:
-    """Turns the values of rows: made from functions by the names of columns, and one for the columns without."""
-
-    __slots__ = ("_other", "_turns")
-
-    def __init__(self, turns: dict[str, Turned], other: Turned | None) -> None:
-        self._turns = turns
-        self._other = other
-
-    def __call__(self, row: Row) -> Row:
-        """Give a row with every value turned."""
-        return self._turned(row if type(row) is dict else dict(row))
-
-    def _turned(self, row: Row) -> Row:
-        turns, other = self._turns, self._other
-        turned = {}
-        for name, value in row.items():
-            turn = turns.get(name, other)
-            turned[name] = value if turn is None else turn(value)
-        return turned
 
 
 def _reader(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> Turner:

@@ -1,10 +1,23 @@
 cimport cython
 
+from cdcavro.images cimport check_images
+from cdcavro.instants cimport from_count, to_count
+from cdcavro.members cimport given, names_of, scalar_text
+from cdcavro.remembered cimport Kept, Remembered, weight_of
+from cdcavro.text cimport same
+from cdcavro.values cimport Turner
 
-@cython.locals(rows=list, olds=list, i=Py_ssize_t)
-cpdef list changes_of(dict record, str format, object turner=*)
+cdef Kept _LAST
+cdef Remembered _MEMBERS
+
+
+@cython.locals(rows=list, olds=list, i=Py_ssize_t, turner=Turner)
+cpdef list changes_of(dict record, str format, Remembered turners=*, object zone=*)
 cdef _position(object event, object batch)
 cdef _row(object whole, object row, object old, Py_ssize_t index, Py_ssize_t count)
 @cython.locals(types=dict, codes=dict)
 cdef tuple _table(dict record, object source)
+@cython.locals(names=list, values=list, i=Py_ssize_t, name=str)
 cdef bint _is_as(dict members, tuple last) except -1
+cdef _message(list rows, str format, Turner turner)
+cdef _old(object change, object image, Turner turner)

@@ -18,17 +18,15 @@ from cdcavro.errors import StructureError
 from cdcavro.format import Format
 from cdcavro.images import check_images
 from cdcavro.instants import MILLISECOND, from_count, to_count
-from cdcavro.members import at, given, names_at, scalar_text
+from cdcavro.members import at, given, names_of, scalar_text
 from cdcavro.remembered import MOST_COLUMNS, Kept, Remembered, weight_of
 from cdcavro.text import same
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from datetime import tzinfo
 
-    # Turns the values of a row; made for the columns of a table.
-    Turn = Callable[[Row], Row]
-    Turner = Callable[[tuple[Column, ...] | None], Turn]
+    from cdcavro.values import Turner
 
 FORMAT = Format("oms_canal")
 OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "GTID", "XACOMMIT", "XAROLLBACK")} | {
@@ -65,8 +63,13 @@ def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[
     return records_of(changes, FORMAT.name)
 
 
-def changes_of(record: dict[str, Any], format: str, turner: Turner | None = None) -> list[Change]:
-    """Give the changes of a message of the Canal family, column values as they came or as `turner` turns them."""
+def changes_of(
+    record: dict[str, Any], format: str, turners: Remembered | None = None, zone: tzinfo | None = None
+) -> list[Change]:
+    """Give the changes of a message of the Canal family.
+
+    Column values are as they came, or as `turners` turn them: a `Turner` by the columns and the zone.
+    """
     operation = scalar_text(record.get("type")) or ""
     database, table = scalar_text(record.get("database")), scalar_text(record.get("table"))
     transaction = scalar_text(record.get("gtid"))
@@ -76,7 +79,7 @@ def changes_of(record: dict[str, Any], format: str, turner: Turner | None = None
         op=OPERATIONS.get(operation, "OTHER"),
         operation=operation,
         source=source,
-        key=names_at(record, "pkNames"),
+        key=names_of(record.get("pkNames")),
         columns=columns,
         position=_position(event, batch),
         event_time=event,
@@ -90,9 +93,9 @@ def changes_of(record: dict[str, Any], format: str, turner: Turner | None = None
         raise StructureError(f"at most {len(rows)} rows in old, as in data", f"{len(olds)}", pointer="/old")
     if not rows:
         return [whole]
-    if turner is not None:
-        turn = turner(whole.columns)
-        rows, olds = [row and turn(row) for row in rows], [row and turn(row) for row in olds]
+    if turners is not None:
+        turner = turners.of(columns, zone)
+        rows, olds = [row and turner.turned(row) for row in rows], [row and turner.turned(row) for row in olds]
     return [_row(whole, row, olds[i] if i < len(olds) else None, i, len(rows)) for i, row in enumerate(rows)]
 
 
@@ -114,10 +117,15 @@ def _row(whole: Change, row: Row | None, old: Row | None, index: int, count: int
     return check_images(change, "/old", "/data", index)
 
 
-def records_of(changes: Sequence[Change], format: str, turner: Turner | None = None) -> list[dict[str, Any]]:
-    """Give the messages of the Canal family of changes, column values as they are or as `turner` turns them."""
+def records_of(
+    changes: Sequence[Change], format: str, turners: Remembered | None = None, zone: tzinfo | None = None
+) -> list[dict[str, Any]]:
+    """Give the messages of the Canal family of changes, column values as they are or as `turners` turn them."""
     wanted = [change for change in changes if spelled(change, format, SPELLINGS) is not None]
-    return [_message(rows, format, turner) for rows in batches(wanted)]
+    return [
+        _message(rows, format, None if turners is None else turners.of(rows[0].columns, zone))
+        for rows in batches(wanted)
+    ]
 
 
 def _message(rows: list[Change], format: str, turner: Turner | None) -> dict[str, Any]:
@@ -126,9 +134,9 @@ def _message(rows: list[Change], format: str, turner: Turner | None) -> dict[str
     images = [change.before if change.op == "DELETE" else change.after for change in rows]
     has_rows = any(image is not None for image in images)
     columns = first.columns
-    turn = _as_it_is if turner is None else turner(columns)
-    images = [image and turn(image) for image in images]
-    olds = [_old(change, image, turn) for change, image in zip(rows, images, strict=True)]
+    if turner is not None:
+        images = [image and turner.turned(image) for image in images]
+    olds = [_old(change, image, turner) for change, image in zip(rows, images, strict=True)]
     position, before = first.position or (), int(first.event_time is not None)
     types, codes = (None, None) if columns is None else _MEMBERS.of(columns)
     scalars = {
@@ -151,19 +159,19 @@ def _message(rows: list[Change], format: str, turner: Turner | None) -> dict[str
     return record
 
 
-def _old(change: Change, image: Row | None, turn: Turn) -> Row | None:
+def _old(change: Change, image: Row | None, turner: Turner | None) -> Row | None:
     """Give what an update says of the row before; `image` is the row after it as it is sent."""
     if change.before is None or change.op not in ("UPDATE", "OTHER"):
         return None
+    before = change.before
     if change.changed is not None:
-        return turn({name: change.before[name] for name in change.changed if name in change.before})
+        before = {name: before[name] for name in change.changed if name in before}
+    if turner is not None:
+        before = turner.turned(before)
+    if change.changed is not None:
+        return before
     after = image or {}
-    before = turn(change.before)
     return {name: value for name, value in before.items() if name not in after or not same(value, after[name])}
-
-
-def _as_it_is(row: Row) -> Row:
-    return row
 
 
 def _table(record: dict[str, Any], source: Source) -> tuple[Source, tuple[Column, ...] | None]:
@@ -186,7 +194,15 @@ def _members(members: dict[str, Any]) -> tuple[list[str], list[Any]]:
 
 def _is_as(members: dict[str, Any], last: tuple[list[str], list[Any]]) -> bool:
     """Tell whether an object has the same members in the same order."""
-    return list(members) == last[0] and same(list(members.values()), last[1])
+    names, values = last
+    if len(members) != len(names):
+        return False
+    i = 0
+    for name, value in members.items():
+        if name != names[i] or not same(value, values[i]):
+            return False
+        i += 1  # noqa: SIM113  compiled, an enumeration is slower
+    return True
 
 
 def _named(types: dict[str, Any], codes: dict[str, Any]) -> tuple[Column, ...]:

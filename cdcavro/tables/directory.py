@@ -22,13 +22,16 @@ MAX_TABLES: Final = 100_000
 
 
 class Directory:
-    """The tables of a stream by their names, through time. Attributes: `tables` (list of `Table`), all that there were."""
+    """The tables of a stream by their names, through time.
+
+    Attributes: `tables` (list of `Table`), all that there were; `room`, which they share.
+    """
 
     def __init__(self) -> None:
         self.tables: list[Table] = []
         self._live: dict[TableName, Table] = {}
         self._entries: dict[TableName, list[tuple[Any, Table | None]]] = {}
-        self._room = Room()
+        self.room = Room()
         self._undo: list[Callable[[], None]] = []
 
     def live(self, name: TableName) -> Table | None:
@@ -62,7 +65,7 @@ class Directory:
         """Make a table. Raises `SchemaError` for more than 100,000, and if there is no room."""
         if len(self.tables) >= MAX_TABLES:
             raise SchemaError(name.table, f"more than {MAX_TABLES} tables")
-        table = Table(len(self.tables), self._room)
+        table = Table(len(self.tables), self.room)
         table.append(schema, (sentence,), start)
         self.tables.append(table)
         self._undo.append(lambda: self.tables.remove(table))
@@ -115,6 +118,7 @@ class Directory:
         self._set(name, before)
 
     def _set(self, name: TableName, table: Table | None) -> None:
+        self.room.edits += 1
         if table is None:
             self._live.pop(name, None)
         else:

@@ -1,1 +1,3 @@
-# The module compiles as it stands.
+cdef class Room:
+    cdef public Py_ssize_t left
+    cdef public Py_ssize_t edits

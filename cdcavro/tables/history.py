@@ -27,11 +27,14 @@ _REMEMBERED: Final = 64
 FIRST: Final = ()
 
 
-@dataclass(slots=True)
 class Room:
-    """What all tables together have left for the text of their schemas."""
+    """What all tables share: the characters that are `left` for the text of their schemas, and how many `edits` there were of them and their names."""
 
-    left: int = MAX_TEXT
+    __slots__ = ("edits", "left")
+
+    def __init__(self) -> None:
+        self.left = MAX_TEXT
+        self.edits = 0
 
     def take(self, schema: TableSchema) -> None:
         """Take the room of a schema. Raises `SchemaError`."""
@@ -166,6 +169,7 @@ class Table:
         """Undo all that was done since the mark."""
         (self.versions[:], self.steps[:], self._starts, self._names), self._held, self._declared, flags = mark
         self.is_gone, self.is_stated, self._is_used = flags
+        self.room.edits += 1
         self._ready.clear()
 
     def listed(self, columns: Sequence[Column], source: Source, given: GivenTypes) -> Listed:
@@ -243,6 +247,7 @@ class Table:
     def _enter(self) -> None:
         """Note which columns the newest version has."""
         own = self._own()
+        self.room.edits += 1
         self._ready.clear()
         self._names[-1] = frozenset(one.name for one in self.schema.columns)
         self._held.setdefault(own.held, []).append(self._last)

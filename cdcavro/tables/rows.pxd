@@ -1,6 +1,8 @@
 cimport cython
 
 from cdcavro.buffer cimport Buffer
+from cdcavro.scalars cimport plain_text
+from cdcavro.text cimport escape, kind, render
 
 cdef int _LONG
 cdef int _STRING
@@ -44,3 +46,4 @@ cdef class RowWriter:
 
 
 cpdef write_texts(Buffer out, dict texts)
+cpdef str text_of(object value)

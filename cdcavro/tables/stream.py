@@ -58,6 +58,25 @@ class TypedChange(Struct, frozen=True):
 Found = tuple[Table, TableSchema]
 
 
+class _Learned:
+    """The table and the version of a change, which are those of the next one as long as no table is changed."""
+
+    __slots__ = ("_columns", "_edits", "_source", "found")
+
+    def __init__(self, change: Change, edits: int, found: Found) -> None:
+        self._source = change.source
+        self._columns = change.columns
+        self._edits = edits
+        self.found = found
+
+    def is_for(self, change: Change, edits: int) -> bool:
+        """Tell whether a change has the same source, and states the very same columns."""
+        if self._edits != edits or self._columns is not change.columns:
+            return False
+        source = change.source
+        return self._source is source or self._source == source
+
+
 class Tables:
     """Follows the tables of a stream of changes.
 
@@ -83,13 +102,19 @@ class Tables:
         self._directory = Directory()
         self._follower = Follower(self._directory, given)
         self._names: dict[Source, TableName] = {}
-        self._writers: dict[tuple[Any, ...], TableWriter] = {}
-        self._recent: TableWriter | None = None
         self.misfits: dict[int, Counter[str]] = {}
+        self._forget()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> tuple[Any, ...]:
         """Give what another process needs: writers are made again there."""
-        return self.__dict__ | {"_writers": {}, "_recent": None}
+        facts = (self._given, self._zone, self._decimals, self._is_strict)
+        return (*facts, self._directory, self._follower, self._names, self.misfits)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Take what another process gave."""
+        self._given, self._zone, self._decimals, self._is_strict, *rest = state
+        self._directory, self._follower, self._names, self.misfits = rest
+        self._forget()
 
     @property
     def tables(self) -> list[Table]:
@@ -111,6 +136,9 @@ class Tables:
     def learn(self, change: Change) -> Found | None:
         """Take what a change says of tables; give the table and version of a row's change. Raises as `add`."""
         if change.op in DML:
+            learned = self._learned
+            if learned is not None and learned.is_for(change, self._room.edits):
+                return learned.found
             name = self._name(change.source)
             return None if name is None else self._row(change, name)
         if change.ddl is not None and change.op in DDL:
@@ -146,11 +174,18 @@ class Tables:
             made += [TypedChange(table, schema, writer.key(one), writer.envelope(one), one) for one in _rows(turned)]
         return made
 
+    def _forget(self) -> None:
+        self._room = self._directory.room
+        self._writers: dict[tuple[Any, ...], TableWriter] = {}
+        self._recent: TableWriter | None = None
+        self._learned: _Learned | None = None
+
     def _row(self, change: Change, name: TableName) -> Found:
         columns = change.columns
         table = self._directory.only(name)
         ready = None if table is None or columns is None else table.ready(columns, change.source)
         if table is not None and ready is not None:
+            self._learned = _Learned(change, self._room.edits, (table, ready))
             return table, ready
         table, key = self._directory.when(name, change)
         if table is None:

@@ -1,7 +1,7 @@
 cimport cython
 
 from cdcavro.buffer cimport Buffer
-from cdcavro.tables.rows cimport Cell, RowWriter
+from cdcavro.tables.rows cimport Cell, RowWriter, text_of, write_texts
 
 
 cdef class TableWriter:
@@ -14,6 +14,7 @@ cdef class TableWriter:
     cdef RowWriter _rows
     cdef list _key
 
+    cpdef bint is_for(self, object schema, object source, object columns) except -1
     @cython.locals(out=Buffer, is_snapshot=bint)
     cpdef bytes envelope(self, object change)
     @cython.locals(out=Buffer)
