@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import random
 from decimal import Decimal
@@ -64,8 +65,9 @@ class Stream:
         ]
 
 
+@functools.cache
 def stated(columns: str | None) -> tuple[Column, ...] | None:
-    """Give columns that are stated as `"id int, a text"`."""
+    """Give columns that are stated as `"id int, a text"`: the same object for the same ones, as messages of a table do."""
     if columns is None:
         return None
     pairs = [one.strip().partition(" ") for one in columns.split(", ")]
@@ -97,6 +99,28 @@ def test_a_version_of_a_statement_has_the_types_that_its_first_rows_state():
     assert stream.row("a int, x int").schema.version == 4
     assert [one.field for one in stream.tables.tables[0].versions[2].all_columns] == ["a_x_2", "a", "x"]
     assert stream.tables.tables[0].steps[2] == ("column 'x' added: null in older rows", "column 'x' is long")
+
+
+def test_rows_with_the_very_same_columns_go_to_another_version_once_there_is_one():
+    """What was found for the rows before is not kept beyond a statement."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (a INT)")
+    assert [stream.row("a int").schema.version for _ in range(3)] == [1, 1, 1]
+    stream.ddl("ALTER TABLE t ADD b INT")
+    stream.ddl("ALTER TABLE t DROP b")
+    assert [stream.row("a int").schema.version for _ in range(3)] == [3, 3, 3]
+
+
+def test_rows_with_the_very_same_columns_go_to_the_table_that_has_the_name():
+    """Two tables of equal columns change their names, and one of them goes."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (a INT)")
+    stream.ddl("CREATE TABLE u (a INT)", table="u")
+    assert [stream.row("a int").table.number for _ in range(3)] == [0, 0, 0]
+    stream.ddl("RENAME TABLE t TO v, u TO t")
+    assert [stream.row("a int").table.number for _ in range(3)] == [1, 1, 1]
+    stream.ddl("DROP TABLE t")
+    assert [stream.row("a int").table.number for _ in range(3)] == [2, 2, 2]
 
 
 def test_a_version_that_its_rows_contradict_stays():
