@@ -64,7 +64,7 @@ class ContainerWriter:
     def flush(self) -> None:
         """Write what is left of the payloads as a block."""
         if self._count:
-            self._stream.write(self._framing.pack(Block(self._payloads.getvalue(), self._count)))
+            self._stream.writelines(self._framing.pack(Block(self._payloads.getvalue(), self._count)))
             self._payloads = io.BytesIO()
             self._count = 0
         self._stream.flush()

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MOST_FAULTS: Final = 1000
 _NEVER_IN_TEXT: Final = bytes((0xC0, 0xC1, *range(0xF5, 0x100)))
-# As many bytes of the file as make about a mebibyte of text.
-_RUN_BYTES: Final = {"null": 512 << 10, "deflate": 128 << 10}
-_TEXT_BYTES: Final = 512 << 10
+# As many bytes of the file as make about two mebibytes of text.
+_RUN_BYTES: Final = {"null": 1 << 20, "deflate": 256 << 10}
+_TEXT_BYTES: Final = 1 << 20
+# Pieces that are written one by one; more are put together before.
+_FEW: Final = 16
 
 
 def marker(schema: Schema, codec: str, head: bytes) -> bytes:
@@ -64,17 +66,17 @@ class ChunkEncoder:
     format: str
     framing: Framing
 
-    def __call__(self, task: Chunk | Range) -> Iterator[tuple[bytes, Tally]]:
-        """Convert a chunk: give some faults at a time, then the block as it lies in the file. Raises `FileError`."""
+    def __call__(self, task: Chunk | Range) -> Iterator[tuple[list[bytes], Tally]]:
+        """Convert a chunk: give some faults at a time, then the pieces of the block. Raises `FileError`."""
         chunk = task.read()
         lines = chunk.texts()
         out = Buffer()
         rejected = 0
         for faults in _gathered(self._faults(chunk, lines, out), lambda _: 1, MOST_FAULTS):
             rejected += len(faults)
-            yield b"", Tally(faults=tuple(faults))
+            yield [], Tally(faults=tuple(faults))
         done = len(lines) - rejected
-        yield self.framing.pack(Block(out.taken(), done)) if done else b"", Tally(done, len(lines))
+        yield self.framing.pack(Block(out.taken(), done)) if done else [], Tally(done, len(lines))
 
     def _faults(self, chunk: Chunk, lines: list[bytes], out: Buffer) -> Iterator[tuple[MessageError, Line]]:
         """Append the payloads of all lines, and give the faults of those that have none."""
@@ -141,10 +143,16 @@ class BlockDecoder:
     framing: Framing
     file: str
 
-    def __call__(self, task: Run | Frames) -> Iterator[tuple[bytes, int]]:
-        """Give some lines at a time and how many they are. Raises `FileError`, `PayloadError`, `ResolutionError`."""
+    def __call__(self, task: Run | Frames) -> Iterator[tuple[list[bytes], int]]:
+        """Give some pieces of text at a time and how many lines they are.
+
+        Raises `FileError`, `PayloadError`, `ResolutionError`.
+        """
         for some in _gathered(self._pieces(task), lambda piece: len(piece[0]), _TEXT_BYTES):
-            yield b"".join(lines for lines, _ in some), sum(count for _, count in some)
+            pieces = [lines for lines, _ in some]
+            if len(pieces) > _FEW:
+                pieces = [b"".join(pieces)]
+            yield pieces, sum(count for _, count in some)
 
     def _pieces(self, task: Run | Frames) -> Iterator[tuple[bytes, int]]:
         format = get_format(self.format)

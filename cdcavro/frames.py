@@ -63,13 +63,13 @@ class Framing:
     codec: str
     marker: bytes
 
-    def pack(self, block: Block) -> bytes:
-        """Give a block as it lies in a file."""
+    def pack(self, block: Block) -> list[bytes]:
+        """Give the pieces of a block as it lies in a file."""
         packed = _deflated(block.payloads) if self.codec == "deflate" else block.payloads
         head = bytearray()
         write_long(head, block.count)
         write_long(head, len(packed))
-        return b"".join((head, packed, self.marker))
+        return [bytes(head), packed, self.marker]
 
     def unpack(self, frame: Frame, file: str) -> Block:
         """Give the payloads of a block. Raises `FileError`, which names the file."""

@@ -11,26 +11,26 @@ from cdcavro.errors import FileError
 
 def named(task):
     """Give the task back, and the process that did it."""
-    yield b"%d" % task, os.getpid()
+    yield [b"%d," % task], os.getpid()
 
 
 def uneven(task):
     """Take longer for even tasks, and give as many parts as the task says."""
     time.sleep(0.02 if task % 2 == 0 else 0)
     for part in range(task % 4):
-        yield b"%d.%d" % (task, part), task
+        yield [b"%d." % task, b"%d," % part], task
 
 
 def failing(task):
     """Fail at task 12, after a part."""
-    yield b"%d" % task, None
+    yield [b"%d," % task], task
     if task == 12:
         raise FileError("a", "b", "c")
 
 
 def surprising(task):
     """Fail as a bug would."""
-    yield b"%d" % task, None
+    yield [b"%d," % task], task
     if task == 12:
         raise ZeroDivisionError("by task 12")
 
@@ -39,17 +39,29 @@ def killed(task):
     """End without a word at task 12."""
     if task == 12:
         os.kill(os.getpid(), signal.SIGKILL)
-    yield b"%d" % task, None
+    yield [b"%d," % task], task
 
 
 def exiting(task):
     """End with a code at task 12."""
     if task == 12:
         os._exit(3)
-    yield b"%d" % task, None
+    yield [b"%d," % task], task
 
 
 def large(task):
     """Give more than any pipe holds, of a task that none holds either."""
     for _ in range(12):
-        yield task[:1] * 300_000, len(task)
+        yield [task[:1] * 100_000, task[:1] * 200_000], len(task)
+
+
+def held(task):
+    """Give far more than is held without a place, in small parts."""
+    for part in range(10):
+        yield [b"%d" % (task % 10) * (1_000_000 + part)], part
+
+
+def empty(task):
+    """Give parts of which some are empty."""
+    for part in range(3):
+        yield [b"%d," % task] if part == task % 3 else [], (task, part)

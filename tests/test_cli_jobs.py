@@ -52,6 +52,15 @@ def decoded(path, jobs, input=None):
     return result.exit_code, result.stderr, result.stdout_bytes
 
 
+def decoded_to_file(path, jobs):
+    """Decode a file to a file, which each process writes; give what `decoded` gives."""
+    out = path.with_suffix(".lines")
+    arguments = ["decode", str(path), "--jobs", str(jobs), "--out", str(out), "--force"]
+    result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert result.stdout_bytes == b""
+    return result.exit_code, result.stderr, out.read_bytes()
+
+
 def at_borders():
     """Make a file with a fault, an empty line or a line break of another kind wherever a chunk ends."""
     wrong = [b"", b"{", b"\xff", b"[1]", FIRST + b"\r", b"x" * CHUNK * 3, b"\r"]
@@ -91,7 +100,9 @@ def test_files_and_sentences_do_not_depend_on_the_number_of_processes(tmp_path, 
     alone = encoded(tmp_path, path, 1, "--format", "canal")
     assert alone[2]
     assert encoded(tmp_path, path, jobs, "--format", "canal") == alone
-    assert decoded(tmp_path / "1.avro", jobs) == decoded(tmp_path / "1.avro", 1)
+    back = decoded(tmp_path / "1.avro", 1)
+    assert decoded(tmp_path / "1.avro", jobs) == back
+    assert decoded_to_file(tmp_path / "1.avro", jobs) == back
 
 
 @pytest.mark.usefixtures("soon")
@@ -206,7 +217,7 @@ def test_none_is_as_many_as_there_are_cores(monkeypatch):
     """Those that this process may use."""
     given = []
 
-    def noted(_work, _tasks, jobs):
+    def noted(_work, _tasks, jobs, _out):
         given.append(jobs)
         yield from ()
 

@@ -47,8 +47,8 @@ def decoded(payloads, count, writer=CANAL.schema, format="canal"):
     lines, found = [], 0
     frame = Frame(count, 0, 0, len(payloads), payloads)
     try:
-        for raw, some in BlockDecoder(format, writer, PLAIN, "x.avro")(Frames((frame,))):
-            lines.append(raw)
+        for pieces, some in BlockDecoder(format, writer, PLAIN, "x.avro")(Frames((frame,))):
+            lines += pieces
             found += some
     except PayloadError as error:
         return b"".join(lines), found, str(error)
@@ -61,11 +61,11 @@ def test_a_chunk_becomes_what_its_lines_become_one_by_one(lines, is_ended):
     raw = b"\n".join(lines) + (b"\n" if is_ended and lines else b"")
     lines = Chunk(raw).texts()
     payloads, expected = plainly(lines)
-    *some, (block, tally) = ChunkEncoder("canal", PLAIN)(Chunk(raw))
+    *some, (pieces, tally) = ChunkEncoder("canal", PLAIN)(Chunk(raw))
     faults = [(line.number, str(error)) for _, part in some for error, line in part.faults]
     assert faults == expected
     assert (tally.done, tally.lines) == (len(payloads), len(lines))
-    assert block == (PLAIN.pack(Block(b"".join(payloads), len(payloads))) if payloads else b"")
+    assert pieces == (PLAIN.pack(Block(b"".join(payloads), len(payloads))) if payloads else [])
 
 
 def test_faults_come_in_parts_of_bounded_size():
@@ -152,7 +152,7 @@ def test_runs_hold_every_block_once_and_end_before_an_error():
     """Small blocks go together until they are worth the way to another process."""
 
     def frames():
-        for number, size in enumerate([10, 600 << 10, 10, 20, 100 << 10, 500 << 10, 5]):
+        for number, size in enumerate([10, 1200 << 10, 10, 20, 100 << 10, 1000 << 10, 5]):
             yield Frame(1, number, number, size, b"")
         raise FileError("x", "y", "z")
 
@@ -160,7 +160,7 @@ def test_runs_hold_every_block_once_and_end_before_an_error():
     with pytest.raises(FileError):
         found.extend(run.held for run in runs(frames(), PLAIN, None))
     assert [[frame.place for frame in held] for held in found] == [[0, 1], [2, 3, 4, 5], [6]]
-    small = runs((Frame(1, 0, 0, 100 << 10, b"") for _ in range(4)), Framing("deflate", b""), None)
+    small = runs((Frame(1, 0, 0, 200 << 10, b"") for _ in range(4)), Framing("deflate", b""), None)
     assert [len(run.held) for run in small] == [2, 2]
 
 
@@ -170,7 +170,7 @@ def test_a_run_in_a_file_holds_its_blocks_and_no_other(tmp_path, codec):
     framing = Framing(codec, PLAIN.marker)
     blocks = [Block(bytes([number]) * 20_000, 1 + number) for number in range(30)]
     path = tmp_path / "x"
-    path.write_bytes(b"".join(map(framing.pack, blocks)))
+    path.write_bytes(b"".join(piece for block in blocks for piece in framing.pack(block)))
     place = place_of(str(path))
     with place.open(0) as stream:
         frames = list(read_frames(stream, 0, framing, "x", skip=True))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import multiprocessing
 import os
+import subprocess
+import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 import shared_work
@@ -17,48 +21,80 @@ from cdcavro.errors import CdcAvroError, FileError
 pytestmark = pytest.mark.slow
 
 
-def done(work, tasks, jobs):
-    """Give all parts, and the error that ended them."""
-    parts = []
+@pytest.fixture(params=["file", "pipe"])
+def out(request, tmp_path):
+    """A stream that each process writes at its places, and one that only this process writes."""
+    if request.param == "pipe":
+        yield io.BytesIO()
+        return
+    with (tmp_path / "out").open("w+b") as stream:
+        stream.write(_HEAD)
+        yield stream
+
+
+_HEAD = b"what was there before"
+
+
+def done(work, tasks, jobs, out):
+    """Give what is told of all parts, the bytes that are written, and the error that ended them."""
+    told = []
+    error = None
     try:
-        parts.extend(in_order(work, tasks, jobs))
-    except (ClickException, CdcAvroError, ZeroDivisionError) as error:
-        return parts, error
-    return parts, None
+        told.extend(in_order(work, tasks, jobs, out))
+    except (ClickException, CdcAvroError, OSError, ZeroDivisionError) as raised:
+        error = raised
+    written = out.tell()
+    out.seek(0)
+    raw = out.read()
+    # After an error the file is removed by whoever opened it.
+    assert len(raw) == written or error is not None
+    return told, raw.removeprefix(_HEAD), error
 
 
-@pytest.mark.parametrize("jobs", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.slow)])
-def test_parts_come_in_the_order_of_the_tasks(jobs):
-    """However long each takes, and however many parts it gives."""
-    assert done(shared_work.uneven, range(30), jobs) == done(shared_work.uneven, range(30), 1)
+@pytest.mark.parametrize("jobs", [2, 3, 5])
+@pytest.mark.parametrize(
+    ("work", "tasks"), [(shared_work.uneven, 30), (shared_work.empty, 30), (shared_work.held, ALONE + 5)]
+)
+def test_parts_are_written_in_the_order_of_the_tasks(work, tasks, jobs, out):
+    """However long each takes, however many parts it gives and however large they are."""
+    assert done(work, range(tasks), jobs, out) == done(work, range(tasks), 1, io.BytesIO())
 
 
 @pytest.mark.parametrize(("tasks", "jobs", "others"), [(ALONE, 5, 0), (ALONE + 1, 5, 1), (ALONE + 9, 2, 2), (99, 1, 0)])
-def test_processes_are_started_for_what_is_large(tasks, jobs, others):
+def test_processes_are_started_for_what_is_large(tasks, jobs, others, out):
     """The first tasks are done here, and never are there more processes than tasks."""
-    parts, _ = done(shared_work.named, range(tasks), jobs)
-    assert [raw for raw, _ in parts] == [b"%d" % task for task in range(tasks)]
-    assert len({process for _, process in parts} - {os.getpid()}) == others
+    told, raw, _ = done(shared_work.named, range(tasks), jobs, out)
+    assert raw == b"".join(b"%d," % task for task in range(tasks))
+    assert len(set(told) - {os.getpid()}) == others
 
 
-def test_an_error_stands_where_its_task_stands():
-    """All parts before it come, none behind it; a bug comes as what it is."""
-    before = [(b"%d" % task, None) for task in range(13)]
-    parts, error = done(shared_work.failing, range(99), 2)
-    assert (parts, str(error)) == (before, "a: expected b, got c")
-    parts, error = done(shared_work.surprising, range(99), 2)
-    assert (parts, repr(error)) == (before, "ZeroDivisionError('by task 12')")
+def test_an_error_stands_where_its_task_stands(out):
+    """All parts before it are told, none behind it; a bug comes as what it is."""
+    told, _, error = done(shared_work.failing, range(99), 2, out)
+    assert (told, str(error)) == ([*range(13)], "a: expected b, got c")
 
 
-def test_an_error_of_the_tasks_comes_behind_what_was_made_of_the_tasks_before_it():
+def test_a_bug_comes_as_what_it_is(out):
+    """Where its task stands."""
+    told, _, error = done(shared_work.surprising, range(99), 2, out)
+    assert (told, repr(error)) == ([*range(13)], "ZeroDivisionError('by task 12')")
+
+
+def test_what_is_before_an_error_is_written_where_only_one_process_writes():
+    """As by one process: `decode` on the way into a pipe gives all lines before a broken one."""
+    expected = b"".join(b"%d," % task for task in range(13))
+    assert done(shared_work.failing, range(99), 2, io.BytesIO())[1] == expected
+
+
+def test_an_error_of_the_tasks_comes_behind_what_was_made_of_the_tasks_before_it(out):
     """A file that is damaged at its end is converted up to there, by one process or many."""
 
     def tasks():
         yield from range(20)
         raise FileError("x", "y", "z")
 
-    parts, error = done(shared_work.named, tasks(), 2)
-    assert [raw for raw, _ in parts] == [b"%d" % task for task in range(20)]
+    _, raw, error = done(shared_work.named, tasks(), 2, out)
+    assert raw == b"".join(b"%d," % task for task in range(20))
     assert str(error) == "x: expected y, got z"
 
 
@@ -69,23 +105,24 @@ def test_an_error_of_the_tasks_comes_behind_what_was_made_of_the_tasks_before_it
         (shared_work.exiting, "a process of --jobs ended with exit code 3"),
     ],
 )
-def test_a_process_that_ends_is_an_error(work, sentence):
+def test_a_process_that_ends_is_an_error(work, sentence, out):
     """It is no wait without end, and the other processes end too."""
-    parts, error = done(work, range(99), 2)
+    told, _, error = done(work, range(99), 2, out)
     assert (type(error), error.message) == (Fault, sentence)
-    assert parts == [(b"%d" % task, None) for task in range(len(parts))]
+    assert told == [*range(len(told))]
     assert multiprocessing.active_children() == []
 
 
-def test_tasks_and_parts_that_no_pipe_holds_do_not_wait_for_each_other():
+def test_tasks_and_parts_that_no_pipe_holds_do_not_wait_for_each_other(out):
     """A task is handed over only to a process that waits for one."""
     tasks = [bytes([65 + number]) * 500_000 for number in range(ALONE + 7)]
-    parts, error = done(shared_work.large, tasks, 2)
+    told, raw, error = done(shared_work.large, tasks, 2, out)
     assert error is None
-    assert parts == [(task[:1] * 300_000, 500_000) for task in tasks for _ in range(12)]
+    assert told == [500_000] * 12 * len(tasks)
+    assert raw == b"".join(task[:1] * 300_000 for task in tasks for _ in range(12))
 
 
-def test_tasks_are_taken_only_as_they_are_needed():
+def test_tasks_are_taken_only_as_they_are_needed(out):
     """So memory does not grow with the file; who stops reading ends the processes."""
     taken = []
 
@@ -94,7 +131,37 @@ def test_tasks_are_taken_only_as_they_are_needed():
             taken.append(task)
             yield task
 
-    with closing(in_order(shared_work.named, tasks(), 2)) as parts:
+    with closing(in_order(shared_work.named, tasks(), 2, out)) as parts:
         for number, _ in zip(range(ALONE + 20), parts, strict=False):
             assert len(taken) <= number + 6
     assert multiprocessing.active_children() == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="each process writes at its places on Linux only")
+def test_a_file_that_takes_no_more_is_an_error(tmp_path):
+    """It is told by the process that cannot write, and comes up here."""
+    code = """
+import resource, sys
+import shared_work
+from cdcavro.cli import workers
+if __name__ == "__main__":
+    workers.ALONE = 1
+    resource.setrlimit(resource.RLIMIT_FSIZE, (25_000_000, 25_000_000))
+    with open(sys.argv[1], "wb") as out:
+        try:
+            list(workers.in_order(shared_work.held, range(12), 2, out))
+        except OSError as error:
+            print(error.strerror)
+"""
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    folders = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    done = subprocess.run(
+        [sys.executable, script, tmp_path / "out"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": folders},
+    )
+    assert done.stdout == "File too large\n"

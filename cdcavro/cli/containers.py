@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import closing, nullcontext
 from itertools import chain, islice
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import click
 
@@ -83,8 +83,8 @@ def encode(
         told, chunks = _told(source, format, read_chunks(source, progress.advance))
         framing, chunks = _framed(told, codec, chunks)
         stream.write(header(told.schema, framing))
-        with closing(in_order(ChunkEncoder(told.name, framing), chunks, jobs)) as parts:
-            counts = _write_blocks(parts, stream, Faults(source, dead, shown=SHOWN))
+        with closing(in_order(ChunkEncoder(told.name, framing), chunks, jobs, stream)) as tallies:
+            counts = _counted(tallies, Faults(source, dead, shown=SHOWN))
     note(counts.balance("written"))
     ctx.exit(0 if max_rejects.allows(counts.rejected, counts.read) else REJECTED)
 
@@ -118,8 +118,8 @@ def decode(*, source: str, out: str, format: str | None, jobs: int, force: bool)
         own = get_format(format) if format else _named(container, source)
         tasks = runs(_frames(container, place, progress.advance), container.framing, place)
         decoder = BlockDecoder(own.name, container.schema, container.framing, container.file)
-        with closing(in_order(decoder, tasks, jobs)) as parts:
-            _write_lines(parts, source, messages)
+        with closing(in_order(decoder, tasks, jobs, messages)) as counts:
+            _check_payloads(counts, source)
 
 
 def _check_outputs(source: str, out: str, rejects: str | None) -> None:
@@ -156,11 +156,10 @@ def _framed(format: Format, codec: str, chunks: Iterator[Task]) -> tuple[Framing
     return Framing(codec, marker(format.schema, codec, head)), chain(first, chunks)
 
 
-def _write_blocks(parts: Iterable[tuple[bytes, Tally]], out: BinaryIO, faults: Faults) -> Counts:
+def _counted(tallies: Iterable[Tally], faults: Faults) -> Counts:
     counts = Counts()
     before = 0
-    for frame, tally in parts:
-        out.write(frame)
+    for tally in tallies:
         counts.done += tally.done
         counts.rejected += len(tally.faults)
         for error, line in tally.faults:
@@ -191,11 +190,11 @@ def _frames(container: ContainerReader, place: Place | None, advance: Advance) -
             at = frame.end
 
 
-def _write_lines(parts: Iterable[tuple[bytes, int]], source: str, out: BinaryIO) -> None:
+def _check_payloads(counts: Iterable[int], source: str) -> None:
+    """Go on to the end; tell of a payload that cannot be read which one it is."""
     count = 0
     try:
-        for lines, found in parts:
-            out.write(lines)
+        for found in counts:
             count += found
     except PayloadError as error:
         raise Fault(f"{click.format_filename(source)}: message {count + 1}: {error}") from error

@@ -1,8 +1,9 @@
-"""Work shared among processes: what they make comes back in the order of the tasks, and only so much of it waits.
+"""Work shared among processes: what they make is written in the order of the tasks, and only so much of it waits.
 
-Each process is started anew, never forked, has one pipe for its tasks and one for what it makes of
-them, and ends when the pipes do: also if this process is killed. One that is killed itself is an
-error here, never a wait without end.
+Each process is started anew, never forked, has one pipe for its orders and one for its answers, and
+ends when the pipes do: also if this process is killed. One that is killed itself is an error here,
+never a wait without end. An order is a task, or the place in the file of a part that was made: into a
+file each process writes itself, into anything else this one does.
 """
 
 from __future__ import annotations
@@ -16,19 +17,21 @@ from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from multiprocessing import get_context
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from cdcavro.cli.group import Fault
+from cdcavro.cli.placing import SharedFile, Target, Waiting
 from cdcavro.errors import CdcAvroError
 
 if sys.platform == "linux":
     import fcntl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from multiprocessing.connection import Connection
 
-    Part = tuple[bytes, Any]
+    # Pieces that stand one behind another, and what is told with them.
+    Part = tuple[list[bytes], Any]
     Work = Callable[[Any], Iterable[Part]]
 
 # Small inputs end before a process would have started.
@@ -38,30 +41,51 @@ ALONE: Final = 8
 _AHEAD: Final = 2
 _SMALL: Final = 1 << 10
 _WAITING: Final = 8
+# What a process holds for want of a place; beyond that it waits for one.
+_HELD: Final = 8 << 20
 _PATIENCE: Final = 5.0
 _KEPT: Final = 8 << 20
 _ROOM: Final = 1 << 20
 
 
-def in_order(work: Work, tasks: Iterable[Any], jobs: int) -> Generator[Part]:
-    """Do tasks in so many processes and give what is made of them, bytes and what belongs to them, in the order of the tasks.
+def in_order(work: Work, tasks: Iterable[Any], jobs: int, out: BinaryIO) -> Generator[Any]:
+    """Do tasks in so many processes, write what is made of them in the order of the tasks, and give what is told with each part.
 
     The first few tasks, all of them if `jobs` is 1, are done in this process. An error of a task, and a
     `CdcAvroError` of `tasks` itself, is raised where it stands in the order. Raises `Fault` if a
-    process ends. Close the iterator when it is not read to its end.
+    process ends, `OSError` if `out` cannot be written. Close the iterator when it is not read to its end.
+    A file of our own may then have gaps, and after an error: it is to be removed, as `open_output` does.
     """
     _keep_memory()
+    target = Target(out)
     tasks = iter(tasks)
     for task in islice(tasks, ALONE) if jobs > 1 else tasks:
-        yield from work(task)
+        for pieces, told in work(task):
+            target.append(pieces)
+            yield told
     for first in tasks:
-        yield from _shared(work, chain((first,), tasks), jobs)
+        yield from _shared(work, chain((first,), tasks), jobs, target)
+
+
+class _Order(NamedTuple):
+    """What a process is to do: a task, or to write the part that waits longest at a place; neither is to say when all is written."""
+
+    task: Any = None
+    place: int | None = None
+    is_task: bool = False
 
 
 class _Answer(NamedTuple):
-    """What a process says of a task: a part of what it made of it, the error that ended it, and whether it is done with it."""
+    """What a process says of a task.
 
-    part: Part | None = None
+    Attributes: `pieces` and `told`, a part of what it made of it, or instead of pieces the `size` of those
+    that it writes itself; `has_part`; `error`, which ended the task; `is_last`, whether it is done with it.
+    """
+
+    pieces: Sequence[bytes] = ()
+    size: int = 0
+    told: Any = None
+    has_part: bool = False
     error: Exception | None = None
     is_last: bool = False
 
@@ -69,22 +93,22 @@ class _Answer(NamedTuple):
 class _Worker:
     """A process that does tasks. Attributes: `answers`, received and not yet taken; `connection`, where others come."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, file: SharedFile | None) -> None:
         context = get_context("spawn")
-        tasks, self._tasks = context.Pipe(duplex=False)
+        orders, self._orders = context.Pipe(duplex=False)
         self.connection, answers = context.Pipe(duplex=False)
         self.answers: deque[_Answer] = deque()
         _widen(answers)
-        self._process = context.Process(target=_serve, args=(work, tasks, answers), daemon=True)
+        self._process = context.Process(target=_serve, args=(work, file, orders, answers), daemon=True)
         with _undisturbed():
             self._process.start()
-        tasks.close()
+        orders.close()
         answers.close()
 
-    def give(self, task: bytes) -> None:
-        """Give it a pickled task."""
+    def give(self, order: bytes) -> None:
+        """Give it a pickled order."""
         try:
-            self._tasks.send_bytes(task)
+            self._orders.send_bytes(order)
         except OSError as error:
             raise self._ended() from error
 
@@ -99,7 +123,7 @@ class _Worker:
         """End it, whatever it does: it holds nothing that could be lost."""
         self._process.kill()
         self._process.join()
-        self._tasks.close()
+        self._orders.close()
         self.connection.close()
 
     def _ended(self) -> Fault:
@@ -112,26 +136,61 @@ class _Worker:
         return Fault(f"a process of --jobs ended with exit code {code}")
 
 
-def _serve(work: Work, tasks: Connection[Any, Any], answers: Connection[Any, Any]) -> None:
-    """Do tasks until there are no more; this runs in the other process."""
+def _serve(work: Work, file: SharedFile | None, orders: Connection[Any, Any], answers: Connection[Any, Any]) -> None:
+    """Do what is ordered until there are no more orders; this runs in the other process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _keep_memory()
-    # Without a reader of its answers, or a giver of tasks, it is not needed any more.
+    # Without a reader of its answers, or a giver of orders, it is not needed any more.
     with suppress(EOFError, BrokenPipeError):
+        _Servant(work, file, orders, answers).serve()
+
+
+class _Servant:
+    """Does what is ordered, in its own process."""
+
+    def __init__(
+        self, work: Work, file: SharedFile | None, orders: Connection[Any, Any], answers: Connection[Any, Any]
+    ) -> None:
+        self._work, self._orders, self._answers = work, orders, answers
+        self._waiting = None if file is None else Waiting(file)
+        self._tasks: deque[_Order] = deque()
+
+    def serve(self) -> None:
+        """Do one task after the other. Raises `EOFError`, `BrokenPipeError` when nobody is there any more."""
         while True:
-            task = tasks.recv()
+            while not self._tasks or self._orders.poll():
+                self._take()
+            order = self._tasks.popleft()
             last = _Answer()
             try:
-                for part in work(task):
-                    if last.part is not None:
-                        answers.send(last)
-                    last = _Answer(part)
+                for pieces, told in self._work(order.task) if order.is_task else ():
+                    if last.has_part:
+                        self._answers.send(last)
+                    last = self._answer(pieces, told)
             except Exception as error:  # noqa: BLE001  whatever it is, it is raised where the answer is taken
                 last = last._replace(error=error)
-            answers.send(last._replace(is_last=True))
+            self._answers.send(last._replace(is_last=True))
+
+    def _answer(self, pieces: list[bytes], told: Any) -> _Answer:
+        if self._waiting is None or not pieces:
+            return _Answer(pieces, 0, told, has_part=True)
+        while self._waiting.size > _HELD:
+            self._take()
+        return _Answer((), self._waiting.add(pieces), told, has_part=True)
+
+    def _take(self) -> None:
+        """Take an order: do what can be done at once."""
+        order: _Order = self._orders.recv()
+        if order.place is None or self._waiting is None:
+            self._tasks.append(order)
+            return
+        try:
+            self._waiting.write(order.place)
+        except OSError as error:
+            self._answers.send(_Answer(error=error))
 
 
-def _shared(work: Work, tasks: Iterator[Any], jobs: int) -> Iterator[Part]:
+def _shared(work: Work, tasks: Iterator[Any], jobs: int, target: Target) -> Iterator[Any]:
     failures: list[CdcAvroError] = []
 
     def until_failure() -> Iterator[Any]:
@@ -143,27 +202,35 @@ def _shared(work: Work, tasks: Iterator[Any], jobs: int) -> Iterator[Part]:
     workers: list[_Worker] = []
     # Whose answers come next.
     turns: deque[_Worker] = deque()
+    target.begin()
     try:
         for number, task in enumerate(until_failure()):
             if len(workers) < jobs:
-                workers.append(_Worker(work))
+                workers.append(_Worker(work, target.shared))
             worker = workers[number % jobs]
-            pickled = pickle.dumps(task)
-            while turns.count(worker) >= (_AHEAD if len(pickled) <= _SMALL else 1):
-                yield from _answers(turns.popleft(), workers)
-            worker.give(pickled)
+            order = pickle.dumps(_Order(task, is_task=True))
+            while turns.count(worker) >= (_AHEAD if len(order) <= _SMALL else 1):
+                yield from _answers(turns.popleft(), workers, target)
+            worker.give(order)
             turns.append(worker)
         while turns:
-            yield from _answers(turns.popleft(), workers)
+            yield from _answers(turns.popleft(), workers, target)
+        for worker in workers:
+            worker.give(pickle.dumps(_Order()))
+            yield from _answers(worker, workers, target)
     finally:
         for worker in workers:
             worker.stop()
+        target.end()
     for failure in failures:
         raise failure
 
 
-def _answers(worker: _Worker, workers: list[_Worker]) -> Iterator[Part]:
-    """Give the parts of a worker's next task; meanwhile take in what others have made, up to a bound."""
+def _answers(worker: _Worker, workers: list[_Worker], target: Target) -> Iterator[Any]:
+    """Write, or place, the parts of a worker's next task, and give what is told with them.
+
+    Meanwhile take in what others have made, up to a bound.
+    """
     while True:
         while not worker.answers:
             open_ones = [one for one in workers if len(one.answers) < _WAITING]
@@ -172,8 +239,12 @@ def _answers(worker: _Worker, workers: list[_Worker]) -> Iterator[Part]:
                 if one.connection in ready:
                     one.receive()
         answer = worker.answers.popleft()
-        if answer.part is not None:
-            yield answer.part
+        if answer.has_part:
+            if answer.size:
+                worker.give(pickle.dumps(_Order(place=target.place(answer.size))))
+            else:
+                target.append(answer.pieces)
+            yield answer.told
         if answer.error is not None:
             raise answer.error
         if answer.is_last:
