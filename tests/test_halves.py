@@ -55,6 +55,7 @@ def test_a_half_that_comes_twice_is_refused():
         list(join_halves([BEFORE, BEFORE]))
 
 
+@pytest.mark.slow
 def test_memory_for_waiting_halves_is_bounded():
     """10,000 may wait."""
     halves = Halves()

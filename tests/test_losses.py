@@ -92,7 +92,7 @@ def transcoded(texts: Unit | list[bytes], source: str, target: str, zone: ZoneIn
 @pytest.mark.parametrize(
     ("zone", "nth"),
     [
-        pytest.param(None, 8, id="some"),
+        pytest.param(None, 32, id="some"),
         pytest.param(None, 1, id="all", marks=pytest.mark.slow),
         pytest.param(BERLIN, 4, id="Berlin", marks=pytest.mark.slow),
     ],

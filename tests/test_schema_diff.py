@@ -142,6 +142,7 @@ def test_names_that_are_cut_differ_all_the_same():
     assert [one[1] for one in differences(*branches)] == ["renamed"]
 
 
+@pytest.mark.slow
 def test_differences_have_a_bound():
     """The last one says that there are more."""
     old, new = (record(*(field(f"{letter}{i}") for i in range(6000))) for letter in "ab")

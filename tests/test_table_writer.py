@@ -334,6 +334,7 @@ class _Made:
     """Something that can be seen to go."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [(), (Column(name="a"),) * 40, (Column(name="a", type="x" * 6_400),)])
 def test_no_more_is_remembered_than_there_is_room_for(columns):
     """The oldest go first; what is larger than an eighth of all is not kept."""
