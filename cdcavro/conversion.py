@@ -27,7 +27,7 @@ MOST_FAULTS: Final = 1000
 _NEVER_IN_TEXT: Final = bytes((0xC0, 0xC1, *range(0xF5, 0x100)))
 # As many bytes of the file as make about two mebibytes of text.
 _RUN_BYTES: Final = {"null": 1 << 20, "deflate": 256 << 10}
-_TEXT_BYTES: Final = 1 << 20
+_TEXT_BYTES: Final = 512 << 10
 # Pieces that are written one by one; more are put together before.
 _FEW: Final = 16
 

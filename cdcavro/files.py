@@ -105,9 +105,16 @@ def open_output(path: str, *, force: bool = False) -> Iterator[BinaryIO]:
         raise FileError(path, "a file that can be written", _fault(error)) from error
 
 
+def standard(stream: TextIO | None) -> TextIO:
+    """Give a standard stream. Raises `FileError` for one that is closed."""
+    if stream is None:
+        raise FileError(STANDARD, "an open standard stream", "a closed one")
+    return stream
+
+
 def _opened(path: str) -> AbstractContextManager[BinaryIO]:
     if path == STANDARD:
-        return nullcontext(_standard(sys.stdin).buffer)
+        return nullcontext(standard(sys.stdin).buffer)
     try:
         return Path(path).open("rb")
     except OSError as error:
@@ -116,7 +123,7 @@ def _opened(path: str) -> AbstractContextManager[BinaryIO]:
 
 def _output(path: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
     if path == STANDARD:
-        return nullcontext(_standard(sys.stdout).buffer)
+        return nullcontext(standard(sys.stdout).buffer)
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         return target.open("wb")
@@ -135,12 +142,6 @@ def _renamed(target: Path) -> Iterator[BinaryIO]:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-
-
-def _standard(stream: TextIO | None) -> TextIO:
-    if stream is None:
-        raise FileError(STANDARD, "an open standard stream", "a closed one")
-    return stream
 
 
 def _fault(error: OSError) -> str:

@@ -6,6 +6,7 @@ from cdcavro.scalars cimport ScalarWriter, Writer, count_members
 from cdcavro.text cimport escape, kind, render
 
 cdef object UNSET
+cdef object _NONE
 
 
 @cython.final

@@ -11,7 +11,7 @@ the notes and errors that come up from an item.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
@@ -24,6 +24,10 @@ from cdcavro.text import escape, kind, render
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+# What stands for a member that is not there: `UNSET` may stand there itself.
+_NONE: Final = object()
 
 
 class OptionalWriter(Writer):
@@ -219,8 +223,10 @@ class RecordWriter(Writer):
     def _write_members(self, out: Buffer, value: dict[str, Any], notes: Notes) -> int:
         present = 0
         for field in self._fields:
-            item = value.get(field.name, UNSET)
-            if item is not UNSET:
+            item = value.get(field.name, _NONE)
+            if item is _NONE:
+                item = UNSET
+            else:
                 present += 1
             field.writer.write(out, item, notes)
         return present

@@ -64,4 +64,10 @@ def held(task):
 def empty(task):
     """Give parts of which some are empty."""
     for part in range(3):
-        yield [b"%d," % task] if part == task % 3 else [], (task, part)
+        yield [b"%d," % task] if part == task % 3 else [b""] * (part % 2), (task, part)
+
+
+def tiny(task):
+    """Give very many parts, far more than any pipe holds."""
+    for part in range(30_000 if task > 7 else 3):
+        yield [b"%d," % task], part

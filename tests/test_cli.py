@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -553,6 +554,25 @@ def test_a_full_disk_is_one_sentence():
     with Path("/dev/full").open("wb") as full:
         result = subprocess.run([COMMAND, "formats"], stdout=full, stderr=subprocess.PIPE, check=False, env=ENVIRONMENT)
     assert (result.returncode, result.stderr) == (2, b"Error: the output failed: No space left on device\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="a shell closes the streams")
+@pytest.mark.parametrize(
+    ("arguments", "closed", "code", "said"),
+    [
+        (["encode", SHOP, "--out", "x.avro"], "2>&-", 0, b""),
+        (["sniff", SHOP], "2>&-", 0, b""),
+        (["nonsense"], "2>&-", 2, b""),
+        (["sniff", SHOP], ">&-", 2, b"Error: -: expected an open standard stream, got a closed one\n"),
+        (["encode", SHOP], ">&-", 2, b"Error: -: expected an open standard stream, got a closed one\n"),
+    ],
+)
+def test_a_standard_stream_that_is_closed_gives_no_traceback(tmp_path, arguments, closed, code, said):
+    """Nothing is said where nobody listens; output that goes nowhere is an error."""
+    given = f"{shlex.join(map(str, [COMMAND, *arguments]))} {closed}"
+    done = subprocess.run(["sh", "-c", given], cwd=tmp_path, capture_output=True, check=False, env=ENVIRONMENT)
+    assert (done.returncode, done.stderr) == (code, said)
 
 
 def test_a_closed_pipe_ends_quietly(tmp_path):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import UNSET
 from roundtrip import assert_fast, assert_golden, avro, error_of, exact, golden_cases
 
 import cdcavro
+from cdcavro.formats.datahub_tuple import FORMAT
 
 _METADATA = {
     "_sequence_id_",
@@ -131,3 +133,10 @@ def test_a_row_of_a_full_load_has_its_number_from_any_format():
     (text,) = cdcavro.transcode('{"recordType":"ROW","postStruct":{"id":1}}', "oms_default", "datahub_tuple").texts
     assert exact(text)["_sequence_id_"] == "-1"
     assert cdcavro.to_changes(text, "datahub_tuple")[0].op == "SNAPSHOT"
+
+
+def test_a_member_that_is_left_out_of_a_record_is_no_column():
+    """`UNSET` stands for a member that is not there, in records made by hand too."""
+    payload = FORMAT.write({"_source_table_": UNSET, "a": "x"})
+    assert FORMAT.read(payload) == {"a": "x"}
+    assert FORMAT.read(FORMAT.write({"_source_table_": UNSET})) == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import pickle
 import random
+import weakref
 from decimal import Decimal
 from typing import Any
 
@@ -128,6 +129,44 @@ def test_rows_with_the_very_same_columns_as_those_of_a_table_that_is_gone_are_of
     assert [stream.row("a int").table.number for _ in range(3)] == [0, 0, 0]
     stream.ddl("DROP TABLE t")
     assert [stream.row("a int").table.number for _ in range(3)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("others", [0, 3])
+def test_rows_with_the_very_same_columns_go_where_they_went_whatever_other_tables_do(others):
+    """A statement that is undone leaves nothing behind that depends on rows of another table."""
+    stream = Stream()
+    stream.row("a int", number=30)
+    stream.row("a tinyint(1)", number=27)
+    assert stream.row("a tinyint(1)", number=50).schema.version == 1
+    with pytest.raises(SchemaError):
+        stream.ddl("ALTER TABLE t DROP b", number=60)
+    for number in range(others):
+        stream.row("a int", table="u", number=61 + number)
+    assert stream.row("a tinyint(1)", number=70).schema.version == 2
+
+
+def test_a_name_that_an_undone_statement_gave_is_no_name():
+    """Its first row makes a table, as that of any other does."""
+    stream = Stream()
+    stream.row("a int", number=10)
+    stream.ddl("ALTER TABLE t ADD b INT", number=30)
+    with pytest.raises(SchemaError):
+        stream.ddl("ALTER TABLE t RENAME TO v", columns="z blob", number=5)
+    assert stream.row("a int", table="v", number=40).table.number == 1
+
+
+def test_a_subclass_and_what_it_holds_go_to_another_process():
+    """As any object of Python does."""
+    tables = Mine()
+    tables.add(Change(op="INSERT", source=CANAL, columns=stated("a int"), after={"a": 1}, position=(1,)))
+    tables.mine = 5
+    again = pickle.loads(pickle.dumps(tables))
+    assert (type(again), again.mine, [one.number for one in again.tables]) == (Mine, 5, [0])
+    assert weakref.ref(tables)() is tables
+
+
+class Mine(Tables):
+    """Somebody's own."""
 
 
 def test_a_version_that_its_rows_contradict_stays():

@@ -53,7 +53,12 @@ def done(work, tasks, jobs, out):
 
 @pytest.mark.parametrize("jobs", [2, 3, 5])
 @pytest.mark.parametrize(
-    ("work", "tasks"), [(shared_work.uneven, 30), (shared_work.empty, 30), (shared_work.held, ALONE + 5)]
+    ("work", "tasks"),
+    [
+        (shared_work.uneven, 30),
+        (shared_work.empty, 30),
+        (shared_work.held, ALONE + 5),
+    ],
 )
 def test_parts_are_written_in_the_order_of_the_tasks(work, tasks, jobs, out):
     """However long each takes, however many parts it gives and however large they are."""
@@ -120,6 +125,12 @@ def test_tasks_and_parts_that_no_pipe_holds_do_not_wait_for_each_other(out):
     assert error is None
     assert told == [500_000] * 12 * len(tasks)
     assert raw == b"".join(task[:1] * 300_000 for task in tasks for _ in range(12))
+
+
+def test_very_many_small_parts_and_their_places_do_not_wait_for_each_other(out):
+    """More than any pipe holds, of places one way and of parts the other."""
+    tasks = range(ALONE + 4)
+    assert done(shared_work.tiny, tasks, 2, out) == done(shared_work.tiny, tasks, 1, io.BytesIO())
 
 
 def test_tasks_are_taken_only_as_they_are_needed(out):

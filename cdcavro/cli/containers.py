@@ -20,7 +20,7 @@ from cdcavro.cli.workers import in_order
 from cdcavro.container import ContainerReader, format_of, header
 from cdcavro.conversion import BlockDecoder, ChunkEncoder, marker, runs
 from cdcavro.errors import FileError, PayloadError, ResolutionError
-from cdcavro.files import STANDARD, input_size, open_input, open_output, place_of, unwatched
+from cdcavro.files import STANDARD, input_size, open_input, open_output, place_of, standard, unwatched
 from cdcavro.formats import REGISTRY, get_format
 from cdcavro.frames import CODECS, Framing, read_frames
 from cdcavro.lines import HEAD_LINES, tell_format
@@ -123,7 +123,7 @@ def decode(*, source: str, out: str, format: str | None, jobs: int, force: bool)
 
 
 def _check_outputs(source: str, out: str, rejects: str | None) -> None:
-    if out == STANDARD and sys.stdout.isatty():
+    if out == STANDARD and standard(sys.stdout).isatty():
         raise click.UsageError("an Avro file is not written to a terminal: give --out FILE, or a pipe")
     for name, file in (("--out", out), ("--rejects", rejects)):
         if source != STANDARD and file not in (None, STANDARD) and os.path.realpath(file) == os.path.realpath(source):

@@ -67,4 +67,5 @@ def untold(file: str, lines: Iterator[Line], option: str) -> FileError:
 
 def note(sentence: str) -> None:
     """Say a sentence on standard error; while progress is shown, above it."""
-    sys.stderr.write(sentence + "\n")
+    if sys.stderr is not None:
+        sys.stderr.write(sentence + "\n")

@@ -103,7 +103,7 @@ def _flush() -> None:
 def _let_go() -> None:
     """Send what is left in the buffers of a stream that failed nowhere, or the interpreter would complain at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):
         try:
             stream.flush()
         except OSError:

@@ -14,7 +14,7 @@ from cdcavro.cli.options import INPUT, format_name, max_rejects_option
 from cdcavro.cli.progress import Progress
 from cdcavro.cli.tables import Counts
 from cdcavro.errors import MessageError
-from cdcavro.files import STANDARD, input_size
+from cdcavro.files import STANDARD, input_size, standard
 from cdcavro.formats import get_format
 from cdcavro.lines import read_lines, tell_format
 from cdcavro.operation import operation
@@ -74,12 +74,12 @@ def validate(ctx: click.Context, files: tuple[str, ...], format: str, max_reject
 
 
 def _sniff_lines(file: str, lines: Iterator[Line], *, is_one_of_many: bool) -> int:
-    faults = Faults(file)
+    faults, out = Faults(file), standard(sys.stdout)
     shown = click.format_filename(file)
     for line in lines:
         where = f"{shown}:{line.number}: " if is_one_of_many else ""
         try:
-            sys.stdout.write(f"{where}{cdcavro.sniff(line.message())}\n")
+            out.write(f"{where}{cdcavro.sniff(line.message())}\n")
         except MessageError as error:
             faults.add(error, line)
     faults.finish()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TextIO
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -26,7 +26,7 @@ class Progress:
         self._total = total
         self._read = 0
         self._bar: Bar | None = None
-        quiet = not sys.stderr.isatty() or (is_in_the_way and sys.stdout.isatty())
+        quiet = not _is_terminal(sys.stderr) or (is_in_the_way and _is_terminal(sys.stdout))
         self._from = float("inf") if quiet else time.monotonic() + DELAY
 
     def __enter__(self) -> Self:
@@ -45,6 +45,11 @@ class Progress:
             self._bar = _started(self._label, self._total)
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=self._read)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Tell whether a standard stream, closed ones included, is a terminal."""
+    return stream is not None and stream.isatty()
 
 
 def _started(label: str, total: int | None) -> Bar:

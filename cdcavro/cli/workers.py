@@ -25,6 +25,7 @@ from cdcavro.errors import CdcAvroError
 
 if sys.platform == "linux":
     import fcntl
+    from select import POLLIN, POLLOUT, poll
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -106,7 +107,9 @@ class _Worker:
         answers.close()
 
     def give(self, order: bytes) -> None:
-        """Give it a pickled order."""
+        """Give it a pickled order; while it takes none, take in its answers: it may wait for that."""
+        while sys.platform == "linux" and not self._takes_orders():
+            self.receive()
         try:
             self._orders.send_bytes(order)
         except OSError as error:
@@ -125,6 +128,13 @@ class _Worker:
         self._process.join()
         self._orders.close()
         self.connection.close()
+
+    def _takes_orders(self) -> bool:
+        """Wait until there is room for an order, or an answer to take in."""
+        waiting = poll()
+        waiting.register(self._orders, POLLOUT)
+        waiting.register(self.connection, POLLIN)
+        return any(number == self._orders.fileno() for number, _ in waiting.poll())
 
     def _ended(self) -> Fault:
         self._process.join(_PATIENCE)
@@ -172,7 +182,7 @@ class _Servant:
             self._answers.send(last._replace(is_last=True))
 
     def _answer(self, pieces: list[bytes], told: Any) -> _Answer:
-        if self._waiting is None or not pieces:
+        if self._waiting is None or not any(pieces):
             return _Answer(pieces, 0, told, has_part=True)
         while self._waiting.size > _HELD:
             self._take()

@@ -115,6 +115,8 @@ class Directory:
 
     def _unname(self, name: TableName, before: Table | None) -> None:
         self._entries[name].pop()
+        if not self._entries[name]:
+            del self._entries[name]
         self._set(name, before)
 
     def _set(self, name: TableName, table: Table | None) -> None:

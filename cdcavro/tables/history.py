@@ -169,6 +169,7 @@ class Table:
         """Undo all that was done since the mark."""
         (self.versions[:], self.steps[:], self._starts, self._names), self._held, self._declared, flags = mark
         self.is_gone, self.is_stated, self._is_used = flags
+        self.room.edits += 1
         self._ready.clear()
 
     def listed(self, columns: Sequence[Column], source: Source, given: GivenTypes) -> Listed:

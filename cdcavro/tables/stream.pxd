@@ -16,6 +16,7 @@ cdef class _Learned:
 
 
 cdef class Tables:
+    cdef object __weakref__
     cdef object _given
     cdef object _zone
     cdef object _decimals

@@ -87,6 +87,22 @@ class Tables:
     `misfits`, by the number of a table, how many values of each column are text in `unparsed`.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_decimals",
+        "_directory",
+        "_follower",
+        "_given",
+        "_is_strict",
+        "_learned",
+        "_names",
+        "_recent",
+        "_room",
+        "_writers",
+        "_zone",
+        "misfits",
+    )
+
     def __init__(
         self,
         *,
@@ -106,14 +122,17 @@ class Tables:
         self._forget()
 
     def __getstate__(self) -> tuple[Any, ...]:
-        """Give what another process needs: writers are made again there."""
+        """Give what another process needs: writers are made again there. A subclass may have more attributes."""
         facts = (self._given, self._zone, self._decimals, self._is_strict)
-        return (*facts, self._directory, self._follower, self._names, self.misfits)
+        more = getattr(self, "__dict__", {})
+        return (*facts, self._directory, self._follower, self._names, self.misfits, more)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Take what another process gave."""
         self._given, self._zone, self._decimals, self._is_strict, *rest = state
-        self._directory, self._follower, self._names, self.misfits = rest
+        self._directory, self._follower, self._names, self.misfits, more = rest
+        for name, value in more.items():
+            setattr(self, name, value)
         self._forget()
 
     @property
