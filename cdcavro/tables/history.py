@@ -108,8 +108,10 @@ class Table:
         if ready is None:
             self._settle(columns, source, given, key, names)
             self.is_stated = True
-            ready = self._held.get(self.listed(columns, source, given).held, [self._last])
-            if len(self._ready) < _REMEMBERED:
+            listed = self.listed(columns, source, given)
+            ready = self._held.get(listed.held, [self._last])
+            # A late row is taken as an earlier one though its types are declared otherwise; one in time is not.
+            if listed.declared in self._declared and len(self._ready) < _REMEMBERED:
                 self._ready[facts] = ready
         return self._at(ready, key)
 
