@@ -1,5 +1,3 @@
-cimport cython
-
 from cdcavro.buffer cimport Buffer
 from cdcavro.encoder cimport Encoder
 from cdcavro.message_readers cimport MessageReader

@@ -28,7 +28,6 @@ cdef class FieldReader:
 cdef class RecordReader(Reader):
     cdef tuple _fields
     cdef frozenset _named
-    cdef str _pointer
 
     @cython.locals(field=FieldReader, record=dict)
     cpdef read(self, Payload payload)
@@ -36,7 +35,7 @@ cdef class RecordReader(Reader):
     cpdef bint render(self, Payload payload, Buffer out) except -1
     cdef _pass_extras(self, Payload payload, Reader reader)
     cdef bint _render_rest(self, Payload payload, Buffer out, MapReader rest, bint first) except -1
-    cdef _check_rest(self, Payload payload, object names)
+    cdef _check_rest(self, object names)
 
 
 @cython.final

@@ -46,12 +46,11 @@ class FieldReader:
 class RecordReader(Reader):
     """A record: members by name, a rest map's entries beside them, `extras` put aside."""
 
-    __slots__ = ("_fields", "_named", "_pointer")
+    __slots__ = ("_fields", "_named")
 
-    def __init__(self, fields: Sequence[FieldReader], pointer: str) -> None:
+    def __init__(self, fields: Sequence[FieldReader]) -> None:
         self._fields = tuple(fields)
         self._named = frozenset(field.name for field in fields if not field.members)
-        self._pointer = pointer
 
     def read(self, payload: Payload) -> Any:
         """Read all fields."""
@@ -66,7 +65,7 @@ class RecordReader(Reader):
                 self._pass_extras(payload, field.reader)
             else:
                 rest = field.reader.read(payload)
-                self._check_rest(payload, rest)
+                self._check_rest(rest)
                 record.update(rest)
         return record
 
@@ -101,11 +100,10 @@ class RecordReader(Reader):
 
     def _render_rest(self, payload: Payload, out: Buffer, rest: Any, first: bool) -> bool:  # noqa: FBT001  as above
         names = rest.render_entries(payload, out, first)
-        self._check_rest(payload, names)
+        self._check_rest(names)
         return bool(names)
 
-    def _check_rest(self, payload: Payload, names: Iterable[str]) -> None:
-        payload.place = self._pointer
+    def _check_rest(self, names: Iterable[str]) -> None:
         for taken in self._named.intersection(names):
             raise PayloadError("a member that has no field", shown(taken))
 

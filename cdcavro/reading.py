@@ -94,7 +94,7 @@ def _record(declared: Record, place: _Place) -> RecordReader:
             )
         missing = None if rule.missing == "null" else UNSET
         fields.append(FieldReader(rule.members, rule.name, own.pointer, _reader(one.type, own, missing)))
-    return RecordReader(fields, place.pointer)
+    return RecordReader(fields)
 
 
 def _is_scalar(declared: Type) -> bool:
