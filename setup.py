@@ -1,4 +1,4 @@
-"""The compiled parts of the build: each module that has a `.pxd` beside it. All else stands in pyproject.toml.
+"""What the build finds rather than lists: the packages, and the compiled modules, which have a `.pxd` beside them.
 
 Where that fails, for want of a compiler or because CDCAVRO_PURE is set, the same sources run as they are.
 """
@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from setuptools import Extension, setup
+from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 
 FOLDER = Path(__file__).parent
@@ -46,6 +46,8 @@ class AllOrNone(build_ext):
 
 
 setup(
+    packages=[*find_packages(include=["cdcavro", "cdcavro.*"]), "cdcavro.avsc", "cdcavro.samples"],
+    package_dir={"cdcavro.avsc": "avsc"},
     ext_modules=extensions(),
     cmdclass={"build_ext": AllOrNone},
     options={"build_ext": {"parallel": os.cpu_count() or 1}},

@@ -13,9 +13,10 @@
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from cdcavro.change import Change
-from cdcavro.changes import from_changes, to_changes
-from cdcavro.convert import FORMATS, decode, encode, load_schema
+from cdcavro.avro.compatibility import Verdict, verdict
+from cdcavro.avro.schema import Schema, parse_schema
+from cdcavro.change.model import Change
+from cdcavro.change.order import order_key, shard
 from cdcavro.errors import (
     CdcAvroError,
     DdlError,
@@ -36,17 +37,16 @@ from cdcavro.errors import (
     UnknownMessageError,
     UnknownSchemaError,
 )
-from cdcavro.losses import Loss
-from cdcavro.order import order_key, shard
-from cdcavro.schema import Schema, parse_schema
-from cdcavro.sniff import sniff
-from cdcavro.transcoding import Transcoded, transcode
-from cdcavro.verdict import Verdict, verdict
+from cdcavro.transcoding.losses import Loss
+from cdcavro.transcoding.mapping import from_changes, to_changes
+from cdcavro.transcoding.transcoder import Transcoded, transcode
+from cdcavro.wire.convert import FORMATS, decode, encode, load_schema
+from cdcavro.wire.sniff import sniff
 
 if _TYPE_CHECKING:
-    from cdcavro.tables.evolution import evolve, table_schema_of
-    from cdcavro.tables.schema import TableSchema
-    from cdcavro.tables.stream import Tables
+    from cdcavro.table.evolution.evolve import evolve, table_schema_of
+    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.tables import Tables
 
 __all__ = [
     "FORMATS",
@@ -92,10 +92,10 @@ __all__ = [
 
 # What takes longer to import than most programs need.
 _LATER = {
-    "TableSchema": "cdcavro.tables.schema",
-    "Tables": "cdcavro.tables.stream",
-    "evolve": "cdcavro.tables.evolution",
-    "table_schema_of": "cdcavro.tables.evolution",
+    "TableSchema": "cdcavro.table.schema",
+    "Tables": "cdcavro.table.tables",
+    "evolve": "cdcavro.table.evolution.evolve",
+    "table_schema_of": "cdcavro.table.evolution.evolve",
 }
 
 

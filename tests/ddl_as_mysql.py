@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from cdcavro.ddl_steps import (
+from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.table.ddl.steps import (
     AddColumn,
     AddKey,
     AlterTable,
@@ -25,7 +26,6 @@ from cdcavro.ddl_steps import (
     TableName,
     Truncate,
 )
-from cdcavro.text import ExactNumber
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("`'\"\\;#-/*! \n"), max_size=8)
 _NAMES = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("`'\"\\;. "), min_size=1, max_size=8)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from cdcavro.codegen import NamedSchema, generate
-from cdcavro.schema import Schema, parse_schema
+from cdcavro.avro.schema import Schema, parse_schema
+from cdcavro.records.codegen import NamedSchema, generate
 
 RECORD_KINDS = [
     "dataclass",

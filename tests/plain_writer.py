@@ -14,12 +14,12 @@ import fastavro
 from roundtrip import fastavro_schema, read_by_fastavro
 
 import cdcavro
-from cdcavro.attributes import enum_rule, field_rule, holds
-from cdcavro.text import ExactNumber, escape, is_number, render
-from cdcavro.types import Array, Enum, Map, Primitive, Record, Union, branch_name
+from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Union, branch_name
+from cdcavro.exact.jsontext import ExactNumber, escape, is_number, render
+from cdcavro.wire.attributes import enum_rule, field_rule, holds
 
 if TYPE_CHECKING:
-    from cdcavro.types import Type
+    from cdcavro.avro.types import Type
 
 ABSENT = object()
 _BOUNDS = {"int": 2**31, "long": 2**63}

@@ -16,7 +16,7 @@ from wire import field as f
 
 import cdcavro
 from cdcavro import registry
-from cdcavro.registry.entries import normal_form
+from cdcavro.registry.backend import normal_form
 
 V1 = record(f("x"), name="a.R")
 WIDER = record(f("x", "long"), name="a.R")

@@ -15,8 +15,8 @@ from wire import field, record
 
 import cdcavro
 from cdcavro import registry
-from cdcavro.registry.files import FileRegistry
 from cdcavro.registry.folder import FOLDERS, MARK
+from cdcavro.registry.folder_backend import FileRegistry
 
 ROOT = str(Path(cdcavro.__file__).parents[1])
 # Publishes for as long as it lives: each schema under a subject of its own program and under a shared one.

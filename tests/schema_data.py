@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from cdcavro.evolution import (
+from cdcavro.avro.logical import logical_type
+from cdcavro.avro.resolution import (
     ReadArray,
     ReadEnum,
     ReadFixed,
@@ -20,12 +21,11 @@ from cdcavro.evolution import (
     ReadRecord,
     ReadUnion,
 )
-from cdcavro.logical import logical_type
-from cdcavro.types import Array, Enum, Fixed, Map, Primitive, Record, Union
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Union
 
 if TYPE_CHECKING:
-    from cdcavro.evolution import Step
-    from cdcavro.types import Type
+    from cdcavro.avro.resolution import Step
+    from cdcavro.avro.types import Type
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

@@ -15,14 +15,14 @@ from hypothesis import reject
 from hypothesis import strategies as st
 from schema_data import cover, expected, is_same, write
 
+from cdcavro.avro.compatibility import verdict
+from cdcavro.avro.resolution import resolve
+from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import SchemaError
-from cdcavro.evolution import resolve
-from cdcavro.schema import parse_schema
-from cdcavro.verdict import verdict
 
 if TYPE_CHECKING:
-    from cdcavro.evolution import Step
-    from cdcavro.verdict import Verdict
+    from cdcavro.avro.compatibility import Verdict
+    from cdcavro.avro.resolution import Step
 
 PLAIN = ["boolean", "int", "long", "float", "double", "bytes", "string"]
 LOGICAL = [

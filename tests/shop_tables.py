@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 from fastavro import parse_schema, schemaless_reader
 from messages import shop_canal, shop_debezium
 
-from cdcavro.change import Change, Place, replace
-from cdcavro.changes import to_changes
-from cdcavro.schema import Schema
-from cdcavro.tables.schema import TableColumn, TableSchema
-from cdcavro.tables.stream import Tables, TypedChange
+from cdcavro.avro.schema import Schema
+from cdcavro.change.model import Change, Place, replace
+from cdcavro.table.schema import TableColumn, TableSchema
+from cdcavro.table.tables import Tables, TypedChange
+from cdcavro.transcoding.mapping import to_changes
 
 DATA = Path(__file__).parent / "data"
 ORACLE = json.loads((DATA / "shop-final-tables.json").read_bytes())

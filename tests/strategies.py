@@ -15,13 +15,13 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import cdcavro
-from cdcavro.attributes import enum_rule, field_rule, holds
-from cdcavro.types import Array, Enum, Map, Primitive, Record, Union
+from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Union
+from cdcavro.wire.attributes import enum_rule, field_rule, holds
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
 
-    from cdcavro.types import Type
+    from cdcavro.avro.types import Type
 
 HOSTILE_NUMBERS = [
     "0",

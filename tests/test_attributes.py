@@ -8,11 +8,11 @@ import pytest
 from roundtrip import error_of
 
 import cdcavro
-from cdcavro.attributes import EnumRule, FieldRule, enum_rule, field_rule, holds, is_nullable
+from cdcavro.avro.schema import parse_schema
+from cdcavro.avro.types import Primitive, Union
 from cdcavro.errors import SchemaError
-from cdcavro.format import Format
-from cdcavro.schema import parse_schema
-from cdcavro.types import Primitive, Union
+from cdcavro.wire.attributes import EnumRule, FieldRule, enum_rule, field_rule, holds, is_nullable
+from cdcavro.wire.format import Format
 
 _NULLABLE = ["null", "int"]
 _EXTRAS = {"name": "extras", "type": {"type": "map", "values": "string"}, "json": {"members": "extras"}}

@@ -14,8 +14,11 @@ from messages import goldens
 from roundtrip import assert_round_trip, error_of, fast, fastavro_schema, outcome
 
 import cdcavro
-from cdcavro import binary, notes, text, writers
+from cdcavro.avro import binary
+from cdcavro.exact import jsontext
 from cdcavro.formats import REGISTRY
+from cdcavro.wire import notes
+from cdcavro.wire.writing import messages
 
 _DIGITS = "1" * 1_000_000
 
@@ -348,7 +351,7 @@ def test_block_of_more_payloads_than_bytes_is_refused(count):
 
 def test_array_or_map_beyond_the_bound_is_refused(monkeypatch):
     """Nothing is written that the reader would refuse; the bound itself is allowed."""
-    monkeypatch.setattr(writers, "MAX_COUNT", 3)
+    monkeypatch.setattr(messages, "MAX_COUNT", 3)
     for sent in ('{"type":"X","pkNames":["","",""]}', '{"type":"X","mysqlType":{"a":"","b":"","c":""}}'):
         assert_round_trip("oms_canal", sent)
     sentence = "oms_canal: $.pkNames: expected at most 3 items, got 4"
@@ -359,7 +362,7 @@ def test_array_or_map_beyond_the_bound_is_refused(monkeypatch):
 
 def test_what_is_written_is_within_what_is_read():
     """Writer and reader share one bound, and notes stay below it."""
-    assert writers.MAX_COUNT == binary.MAX_COUNT == 10_000_000
+    assert messages.MAX_COUNT == binary.MAX_COUNT == 10_000_000
     assert notes.MAX_NOTES == 100_000 < binary.MAX_COUNT
 
 
@@ -425,7 +428,7 @@ def _long_names(size):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda sent: lambda: text.parse(sent),
+        lambda sent: lambda: jsontext.parse(sent),
         lambda sent: lambda: cdcavro.encode(sent, "oms_canal"),
         lambda sent: functools.partial(cdcavro.decode, cdcavro.encode(sent, "oms_canal"), "oms_canal"),
     ],
@@ -442,7 +445,7 @@ def test_long_name_above_many_items_costs_what_it_costs_beside_them():
     """The path to an item is not spelled out for each item."""
     name, items = "n" * 1_000_000, ",".join(["7"] * 10_000)
     above, beside = f'{{"{name}":["\\ud83d\\ude00",{items}]}}', f'{{"{name}":0,"a":["\\ud83d\\ude00",{items}]}}'
-    assert _fastest(lambda: text.parse(above)) < 5 * _fastest(lambda: text.parse(beside))
+    assert _fastest(lambda: jsontext.parse(above)) < 5 * _fastest(lambda: jsontext.parse(beside))
 
 
 def _fastest(work):

@@ -7,9 +7,9 @@ import json
 import pytest
 from roundtrip import error_of, exact
 
-from cdcavro.batches import batches
-from cdcavro.change import Change, Column, Place, Source, replace
-from cdcavro.changes import from_changes, to_changes
+from cdcavro.change.model import Change, Column, Place, Source, replace
+from cdcavro.change.rows import batches
+from cdcavro.transcoding.mapping import from_changes, to_changes
 
 
 def rows_of(operation: str, table: str, **facts: str) -> str:

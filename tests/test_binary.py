@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from roundtrip import error_of
 
-from cdcavro.binary import write_double, write_long, write_string
-from cdcavro.source import Source
+from cdcavro.avro.binary import write_double, write_long, write_string
+from cdcavro.avro.decoder import Source
 
 _HUGE = b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"
 _LOWEST = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"

@@ -13,11 +13,11 @@ from messages import SAMPLES, lines, shop_canal
 from roundtrip import assert_golden, assert_round_trip, avro, error_of, exact, fast, golden_cases
 
 import cdcavro
-from cdcavro.change import Change, Column, Source
-from cdcavro.changes import from_changes, to_changes
-from cdcavro.order import split_key_change
-from cdcavro.text import ExactNumber, parse
-from cdcavro.transcoding import transcode
+from cdcavro.change.model import Change, Column, Source
+from cdcavro.change.order import split_key_change
+from cdcavro.exact.jsontext import ExactNumber, parse
+from cdcavro.transcoding.mapping import from_changes, to_changes
+from cdcavro.transcoding.transcoder import transcode
 
 UTC = ZoneInfo("UTC")
 SHANGHAI = ZoneInfo("Asia/Shanghai")

@@ -13,11 +13,11 @@ from roundtrip import exact
 from strategies import strings
 from test_connect import DECLARED, values
 
-from cdcavro.catalog import Catalog, with_columns
-from cdcavro.change import DML, Change, Column, Source
-from cdcavro.changes import from_changes, to_changes
-from cdcavro.connect import codec_of
-from cdcavro.text import ExactNumber, render, same
+from cdcavro.change.model import DML, Change, Column, Source
+from cdcavro.change.values.connect import codec_of
+from cdcavro.exact.jsontext import ExactNumber, render, same
+from cdcavro.transcoding.mapping import from_changes, to_changes
+from cdcavro.transcoding.schema_history import Catalog, with_columns
 
 SHOP = shop_debezium()
 

@@ -11,12 +11,12 @@ from messages import goldens, shop_canal
 from roundtrip import error_of, exact
 
 import cdcavro
-from cdcavro import text as json_text
-from cdcavro.change import Change, Column, Place, Source, replace, to_record
-from cdcavro.changes import from_changes, to_changes
+from cdcavro.change.model import Change, Column, Place, Source, replace, to_record
 from cdcavro.errors import StructureError
-from cdcavro.text import ExactNumber
-from cdcavro.zones import unzoned
+from cdcavro.exact import jsontext as json_text
+from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.transcoding.mapping import from_changes, to_changes
+from cdcavro.transcoding.unzoned import unzoned
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -13,8 +13,8 @@ from messages import goldens, shop_canal
 from roundtrip import error_of, outcome
 
 import cdcavro
-from cdcavro.checking import check_payload
-from cdcavro.schema import parse_schema
+from cdcavro.avro.schema import parse_schema
+from cdcavro.avro.skip import check_payload
 
 EVERYTHING = {
     "type": "record",

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro import text
-from cdcavro.chunks import CHUNK_BYTES, Chunk, Range, read_chunks
 from cdcavro.errors import FileError
-from cdcavro.lines import KEPT, read_lines
+from cdcavro.exact import jsontext
+from cdcavro.files.chunks import CHUNK_BYTES, Chunk, Range, read_chunks
+from cdcavro.files.lines import KEPT, read_lines
 
 CONTENTS = st.lists(st.sampled_from([b"\n", b"\n", b"a", b"\r\n", b"bcd", b"x" * 20]), max_size=40).map(b"".join)
 
@@ -64,7 +64,7 @@ def test_a_chunk_holds_the_lines_that_start_in_it(tmp_path_factory, content, siz
 @pytest.mark.slow
 def test_a_line_that_is_too_long_is_cut_as_everywhere(tmp_path, monkeypatch, before, length, ending):
     """It lies across many chunks; whoever reads the one where it starts tells its whole length."""
-    monkeypatch.setattr(text, "MAX_LENGTH", 100_000)
+    monkeypatch.setattr(jsontext, "MAX_LENGTH", 100_000)
     content = before + b"x" * length + ending
     plain, packed = tmp_path / "a", tmp_path / "a.gz"
     plain.write_bytes(content)

@@ -21,16 +21,17 @@ from click.testing import CliRunner
 from messages import SAMPLES, goldens, shop_canal
 
 import cdcavro
-from cdcavro import FORMATS, text
-from cdcavro.buffer import COMPILED
+from cdcavro import FORMATS
+from cdcavro.avro.buffer import COMPILED
+from cdcavro.avro.container import ContainerWriter
 from cdcavro.cli import main, progress
 from cdcavro.cli.options import parse_max_rejects
-from cdcavro.cli.tables import MAX_ROWS, Counts
-from cdcavro.container import ContainerWriter
-from cdcavro.format import Format
+from cdcavro.cli.report import MAX_ROWS, Counts
+from cdcavro.exact import jsontext
 from cdcavro.formats import get_format
-from cdcavro.operation import operation
-from cdcavro.validation import difference
+from cdcavro.wire.format import Format
+from cdcavro.wire.operation import operation
+from cdcavro.wire.validate import difference
 
 SHOP = str(SAMPLES / "canal" / "shop.jsonl")
 INSERT = shop_canal()[10]
@@ -45,7 +46,7 @@ def run(*arguments, input=None):
 
 def values(raw):
     """Parse JSON lines exactly."""
-    return [text.parse(line) for line in raw.rstrip(b"\n").split(b"\n")]
+    return [jsontext.parse(line) for line in raw.rstrip(b"\n").split(b"\n")]
 
 
 def lines_file(folder, *lines):
@@ -232,7 +233,7 @@ def test_validate_finds_a_value_that_does_not_come_back(monkeypatch):
 )
 def test_values_differ_by_type_and_digits_but_not_by_the_order_of_members(left, right, place):
     """The pointer says where."""
-    assert difference(text.parse(left), text.parse(right)) == place
+    assert difference(jsontext.parse(left), jsontext.parse(right)) == place
 
 
 # encode and decode
@@ -249,7 +250,8 @@ def test_real_messages_go_to_a_container_file_and_come_back_exactly(tmp_path, co
     back = run("decode", out)
     assert_ends(back, 0, "")
     assert all(
-        difference(*pair) is None for pair in zip(values(back.stdout_bytes), map(text.parse, shop_canal()), strict=True)
+        difference(*pair) is None
+        for pair in zip(values(back.stdout_bytes), map(jsontext.parse, shop_canal()), strict=True)
     )
 
 
@@ -262,7 +264,7 @@ def test_goldens_of_every_format_go_through_pipes(format):
     assert back.exit_code == 0
     assert all(
         difference(*pair) is None
-        for pair in zip(values(back.stdout_bytes), map(text.parse, goldens(format)), strict=True)
+        for pair in zip(values(back.stdout_bytes), map(jsontext.parse, goldens(format)), strict=True)
     )
 
 
@@ -283,7 +285,7 @@ def test_line_separators_inside_values_and_carriage_returns_are_kept_apart(tmp_p
     """U+0085 and U+2028 split no message; CRLF files convert."""
     message = '{"database":"a\u0085b\u2028c","type":"INSERT"}'.encode()
     result = run("decode", input=run("encode", lines_file(tmp_path, message + b"\r", message + b"\r")).stdout_bytes)
-    assert values(result.stdout_bytes) == [text.parse(message)] * 2
+    assert values(result.stdout_bytes) == [jsontext.parse(message)] * 2
 
 
 def test_rejects_keep_the_raw_bytes_and_say_why(tmp_path):
@@ -316,7 +318,7 @@ def test_rejects_keep_the_raw_bytes_and_say_why(tmp_path):
 
 def test_a_message_that_is_too_long_is_a_reject_of_its_beginning(tmp_path, monkeypatch):
     """Memory is bounded; the reason tells the length."""
-    monkeypatch.setattr(text, "MAX_LENGTH", 100_000)
+    monkeypatch.setattr(jsontext, "MAX_LENGTH", 100_000)
     rejects = tmp_path / "rejects.jsonl"
     result = run("encode", "--format", "oms_canal", "--rejects", rejects, input=b"[" * 200_000)
     stderr = "-:1: oms_canal: $: expected at most 100000 bytes, got 200000\nread 1 = written 0 + rejected 1\n"

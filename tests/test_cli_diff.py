@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from wire import enum, field, record
 
 import cdcavro
+from cdcavro.avro.container import ContainerWriter
 from cdcavro.cli import main
-from cdcavro.container import ContainerWriter
 
 OLD = record(field("id"), field("state", enum("A", "B")))
 BACKWARD = record(field("id", "long"), field("state", enum("A", "B")))

@@ -12,9 +12,9 @@ from readme import blocks
 from wire import field, record
 
 import cdcavro
+from cdcavro.avro.container import ContainerWriter
 from cdcavro.cli import main
-from cdcavro.codegen import KINDS, NamedSchema, generate
-from cdcavro.container import ContainerWriter
+from cdcavro.records.codegen import KINDS, NamedSchema, generate
 
 
 def run(*arguments, input=None):

@@ -18,10 +18,12 @@ import pytest
 from click.testing import CliRunner
 from messages import SAMPLES, shop_canal
 
-from cdcavro import text
-from cdcavro.chunks import read_chunks
-from cdcavro.cli import containers, main, workers
-from cdcavro.container import ContainerReader
+from cdcavro.avro.container import ContainerReader
+from cdcavro.cli import main
+from cdcavro.cli.commands import encode
+from cdcavro.exact import jsontext
+from cdcavro.files import workers
+from cdcavro.files.chunks import read_chunks
 
 COMMAND = Path(sys.executable).with_name("cdcavro")
 SHOP = (SAMPLES / "canal" / "shop.jsonl").read_bytes()
@@ -34,7 +36,7 @@ SLOW_2 = pytest.param(2, marks=pytest.mark.slow)
 def soon(monkeypatch):
     """Cut small, and start processes for what is behind the first chunk."""
     monkeypatch.setattr(workers, "ALONE", 1)
-    monkeypatch.setattr(containers, "read_chunks", partial(read_chunks, size=CHUNK))
+    monkeypatch.setattr(encode, "read_chunks", partial(read_chunks, size=CHUNK))
 
 
 def encoded(folder, given, jobs, *options, input=None):
@@ -174,7 +176,7 @@ def test_a_file_that_ends_too_early_is_decoded_up_to_there(tmp_path, jobs):
 @pytest.mark.usefixtures("soon")
 def test_a_line_that_is_too_long_is_one_reject(tmp_path, monkeypatch):
     """The bound is that of this process; whoever reads the chunk keeps the beginning only."""
-    monkeypatch.setattr(text, "MAX_LENGTH", 100_000)
+    monkeypatch.setattr(jsontext, "MAX_LENGTH", 100_000)
     path = tmp_path / "in.jsonl"
     path.write_bytes(SHOP + b"[" * 300_000 + b"\n" + SHOP)
     code, stderr, _, rejects = encoded(tmp_path, path, 1)
@@ -221,7 +223,7 @@ def test_none_is_as_many_as_there_are_cores(monkeypatch):
         given.append(jobs)
         yield from ()
 
-    monkeypatch.setattr(containers, "in_order", noted)
+    monkeypatch.setattr(encode, "in_order", noted)
     assert CliRunner().invoke(main, ["encode", "--format", "canal", "--jobs", "0"], input=b"").exit_code == 0
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     assert given == [cores]

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 from messages import SAMPLES, shop_canal
 
+from cdcavro.avro.schema import parse_schema
 from cdcavro.cli import main
-from cdcavro.schema import parse_schema
-from cdcavro.tables.schema import from_schema
+from cdcavro.table.schema import from_schema
 
 CREATE = b'{"type":"CREATE","isDdl":true,"database":"s","table":"t","id":1,"es":1,"sql":"CREATE TABLE t (id INT PRIMARY KEY, a INT)"}'
 ALTER = (

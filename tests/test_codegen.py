@@ -23,11 +23,11 @@ from test_records import one
 from wire import array, enum, field, mapping, record
 
 import cdcavro
-from cdcavro.codegen import KINDS, NamedSchema, generate
-from cdcavro.codegen.names import ENUM_NAMES
+from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import SchemaError
-from cdcavro.schema import parse_schema
-from cdcavro.text import parse, same
+from cdcavro.exact.jsontext import parse, same
+from cdcavro.records.codegen import KINDS, NamedSchema, generate
+from cdcavro.records.codegen.python_names import ENUM_NAMES
 
 CANAL = '{"type":"UPDATE","table":"t","data":[{"id":7,"price":1.20,"j":{"a":1.0}}],"old":[{"price":null}],"x":-0}'
 
@@ -154,7 +154,7 @@ def test_aliases_change_the_module():
 def test_the_same_schema_gives_the_same_bytes():
     """Of each kind, whatever the order of Python's hashes."""
     code = (
-        "import hashlib, cdcavro; from cdcavro.codegen import *;"
+        "import hashlib, cdcavro; from cdcavro.records.codegen import *;"
         "schemas = [NamedSchema(name, cdcavro.load_schema(name)) for name in ('debezium', 'change')];"
         "print([hashlib.sha256(generate(schemas, kind).encode()).hexdigest() for kind in KINDS])"
     )
@@ -260,7 +260,7 @@ def test_what_a_model_has_itself_is_known():
     """In this version of pydantic too."""
     from pydantic import BaseModel  # noqa: PLC0415
 
-    from cdcavro.codegen.dialects import DIALECTS  # noqa: PLC0415
+    from cdcavro.records.codegen.kinds import DIALECTS  # noqa: PLC0415
 
     assert {name for name in dir(BaseModel) if not name.startswith("_")} <= DIALECTS["pydantic"].reserved
 

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire import array, enum, field, mapping, record
 
-from cdcavro.codegen import KINDS, NamedSchema, generate
+from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import SchemaError
-from cdcavro.schema import parse_schema
+from cdcavro.records.codegen import KINDS, NamedSchema, generate
 
 CODE = 'import pathlib; pathlib.Path("CANARY").touch()'
 PAYLOADS = [

@@ -7,12 +7,12 @@ from zoneinfo import ZoneInfo
 import pytest
 from strategies import HOSTILE_STRINGS
 
-from cdcavro.change import Column, Source
-from cdcavro.columns.constants import constant
-from cdcavro.columns.numbers import minimal_bytes
-from cdcavro.columns.types import column_type
-from cdcavro.columns.values import MISFIT
-from cdcavro.text import ExactNumber
+from cdcavro.change.model import Column, Source
+from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.table.columns.column_type import column_type
+from cdcavro.table.columns.constants import constant
+from cdcavro.table.columns.numbers import minimal_bytes
+from cdcavro.table.columns.strings import MISFIT
 
 
 def made(type, format="canal", *, code=1111, zone=None):

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 import fastavro
 import pytest
 
-from cdcavro.change import Column, Source
-from cdcavro.columns.stated import names_of
-from cdcavro.columns.types import column_type, is_known
+from cdcavro.change.model import Column, Source
+from cdcavro.table.columns.column_type import column_type, is_known
+from cdcavro.table.columns.declaration import names_of
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 DATE = {"type": "int", "logicalType": "date"}

@@ -23,14 +23,14 @@ from messages import SAMPLES
 from strategies import HOSTILE_NUMBERS, HOSTILE_STRINGS
 
 import cdcavro
-from cdcavro.catalog import Catalog
-from cdcavro.change import Column, Source
-from cdcavro.changes import to_changes
-from cdcavro.columns import numbers
-from cdcavro.columns.numbers import minimal_bytes
-from cdcavro.columns.types import column_type
-from cdcavro.columns.values import MISFIT
-from cdcavro.text import ExactNumber, number, render
+from cdcavro.change.model import Column, Source
+from cdcavro.exact.jsontext import ExactNumber, number, render
+from cdcavro.table.columns import numbers
+from cdcavro.table.columns.column_type import column_type
+from cdcavro.table.columns.numbers import minimal_bytes
+from cdcavro.table.columns.strings import MISFIT
+from cdcavro.transcoding.mapping import to_changes
+from cdcavro.transcoding.schema_history import Catalog
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 BERLIN = ZoneInfo("Europe/Berlin")

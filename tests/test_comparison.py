@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cdcavro.comparison import ABSENT, differences
-from cdcavro.text import ExactNumber
+from cdcavro.exact.diff import ABSENT, differences
+from cdcavro.exact.jsontext import ExactNumber
 
 
 @pytest.mark.parametrize(

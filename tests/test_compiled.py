@@ -22,8 +22,10 @@ from roundtrip import outcome
 from strategies import damaged, numbers, strings, texts
 
 import cdcavro
-from cdcavro import binary, buffer, reading, text
+from cdcavro.avro import binary, buffer
+from cdcavro.exact import jsontext
 from cdcavro.formats import REGISTRY
+from cdcavro.wire.reading import plan
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +37,7 @@ compiled = pytest.mark.skipif(not buffer.COMPILED, reason="the sources run as th
 
 def _pure_buffer():
     """Load `buffer.py`, also where `buffer` is compiled."""
-    declared = importlib.util.spec_from_file_location("pure_buffer", PACKAGE / "buffer.py")
+    declared = importlib.util.spec_from_file_location("pure_buffer", PACKAGE / "avro" / "buffer.py")
     module = importlib.util.module_from_spec(declared)
     declared.loader.exec_module(module)
     return module
@@ -187,13 +189,13 @@ def test_strings_are_escaped_as_orjson_does(value):
     """JSON text that is copied from a payload is what `render` gives."""
     out = buffer.Buffer()
     buffer.Cursor(_appended(PURE, value)[:-2]).copy_string(out)
-    assert out.taken() == text.render(value)
+    assert out.taken() == jsontext.render(value)
 
 
 @given(numbers | strings | st.text("-+.eE0123456789", max_size=8) | st.just("1\ud800"))
 def test_number_is_a_number_in_both_builds(value):
     """The grammar of RFC 8259, by hand in C and as an expression in Python."""
-    assert buffer.is_number(value) is text.is_number(value)
+    assert buffer.is_number(value) is jsontext.is_number(value)
 
 
 @given(st.text("019a", max_size=60) | st.integers(17, 20).map(lambda count: "x" * 7 + "5" * count + "y" * 9))
@@ -208,7 +210,7 @@ def test_long_numbers_are_found_in_both_builds(value):
 def test_members_are_counted_alike(sent):
     """Compiled code counts exactly; the sources may find it hard to tell, but they are never wrong."""
     raw = sent.encode()
-    members = _members(text.parse(raw))
+    members = _members(jsontext.parse(raw))
     for count in range(max(0, members - 2), members + 3):
         assert PURE.has_members(raw, count) <= buffer.has_members(raw, count) <= (count == members)
 
@@ -302,7 +304,7 @@ def test_both_builds_give_the_same_payload_text_or_sentence():
 def test_payload_is_what_an_obvious_writer_writes(format, data):
     """The exact parser and a plain recursive writer, with no plan and no fast way, give the same payload."""
     sent = data.draw(texts(format))
-    assert_plain(format, text.parse(sent), cdcavro.encode(sent, format))
+    assert_plain(format, jsontext.parse(sent), cdcavro.encode(sent, format))
 
 
 @pytest.mark.parametrize("format", cdcavro.FORMATS)
@@ -312,12 +314,12 @@ def test_text_is_what_the_record_renders_as(format, data):
     payload = data.draw(damaged(cdcavro.encode(data.draw(texts(format)), format)))
     read = outcome(cdcavro.PayloadError, REGISTRY[format].read, payload)
     decoded = outcome(cdcavro.PayloadError, cdcavro.decode, payload, format)
-    assert str(decoded) == str(read if isinstance(read, cdcavro.PayloadError) else text.render(read))
+    assert str(decoded) == str(read if isinstance(read, cdcavro.PayloadError) else jsontext.render(read))
 
 
 def _pointers(format: str) -> list[str]:
     members: dict[str, object] = {}
-    reading._record(REGISTRY[format].envelope, reading._Place("", 1, members))
+    plan._record(REGISTRY[format].envelope, plan._Place("", 1, members))
     new = [f"{one}/{name}" for one in [*members, "/data/0"] for name in ("new", "a~1b", "0", "id")]
     return [*members, *new, "", "new", "/~"]
 
@@ -340,7 +342,7 @@ def test_extras_stand_in_the_text_as_in_the_record(format, data):
     extras = data.draw(st.dictionaries(st.sampled_from(_pointers(format)), spelled, max_size=6))
     made = payload.removesuffix(_extras(own)) + _extras(dict(data.draw(st.permutations([*(own | extras).items()]))))
     read = outcome(cdcavro.PayloadError, REGISTRY[format].read, made)
-    expected = str(read if isinstance(read, cdcavro.PayloadError) else text.render(read))
+    expected = str(read if isinstance(read, cdcavro.PayloadError) else jsontext.render(read))
     assert str(outcome(cdcavro.PayloadError, cdcavro.decode, made, format)) == expected
 
 

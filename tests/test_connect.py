@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import strings
 
-from cdcavro.connect import codec_of, read_value, send_value
-from cdcavro.text import ExactNumber, number, parse, render, same
+from cdcavro.change.values.connect import codec_of, read_value, send_value
+from cdcavro.exact.jsontext import ExactNumber, number, parse, render, same
 
 CONNECT = "org.apache.kafka.connect.data."
 DATA = "io.debezium.data."

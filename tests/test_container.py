@@ -11,10 +11,10 @@ import pytest
 from messages import goldens, shop_canal
 
 from cdcavro import FORMATS, parse_schema
-from cdcavro.container import BLOCK_BYTES, BLOCK_COUNT, ContainerReader, ContainerWriter, format_of
+from cdcavro.avro.blocks import CODECS, read_frames
+from cdcavro.avro.container import BLOCK_BYTES, BLOCK_COUNT, ContainerReader, ContainerWriter, format_of
 from cdcavro.errors import FileError
 from cdcavro.formats import get_format
-from cdcavro.frames import CODECS, read_frames
 
 CANAL = get_format("oms_canal")
 PAYLOADS = [CANAL.encode(message) for message in shop_canal()]
@@ -185,7 +185,7 @@ def test_a_block_that_would_unpack_to_too_much_is_an_error_before_memory_is_take
     raw = container([bytes(4 << 20)], codec="deflate")
     assert len(raw) < 10_000
     assert len(blocks_of(raw)) == 1
-    monkeypatch.setattr("cdcavro.frames.MAX_BLOCK", (4 << 20) - 1)
+    monkeypatch.setattr("cdcavro.avro.blocks.MAX_BLOCK", (4 << 20) - 1)
     at = len(container([], codec="deflate")) + 3
     assert error_of(raw) == f"x.avro: expected a block of at most 4194303 bytes, got more at byte {at}"
 

@@ -11,14 +11,14 @@ from messages import goldens, shop_canal, shop_debezium
 from strategies import texts
 
 import cdcavro
-from cdcavro import text
-from cdcavro.chunks import Chunk
-from cdcavro.conversion import MOST_FAULTS, BlockDecoder, ChunkEncoder, Frames, Run, marker, runs
+from cdcavro.avro.blocks import Block, Frame, Framing, read_frames
 from cdcavro.errors import FileError, MessageError, PayloadError
-from cdcavro.files import place_of
-from cdcavro.format import Format
+from cdcavro.exact import jsontext
+from cdcavro.files.chunks import Chunk
+from cdcavro.files.parts import MOST_FAULTS, BlockDecoder, ChunkEncoder, Frames, Run, marker, runs
+from cdcavro.files.streams import place_of
 from cdcavro.formats import get_format
-from cdcavro.frames import Block, Frame, Framing, read_frames
+from cdcavro.wire.format import Format
 
 CANAL = get_format("canal")
 PLAIN = Framing("null", b"\xff" * 16)
@@ -77,7 +77,7 @@ def test_faults_come_in_parts_of_bounded_size():
 
 def test_the_beginning_of_a_line_that_is_too_long_is_no_message(monkeypatch):
     """Though it would be one by itself: white space is what follows."""
-    monkeypatch.setattr(text, "MAX_LENGTH", 100_000)
+    monkeypatch.setattr(jsontext, "MAX_LENGTH", 100_000)
     chunk = Chunk(GOOD[0] + b"\n" + GOOD[1] + b" " * 70_000, b" " * 10, 40_000)
     some, (_, tally) = ChunkEncoder("canal", PLAIN)(chunk)
     ((error, line),) = some[1].faults
@@ -100,8 +100,8 @@ def test_messages_with_extras_stand_among_others():
     payloads = [debezium.encode(message) for message in messages]
     lines, count, error = decoded(b"".join(payloads), len(payloads), debezium.schema, "debezium")
     assert (count, error) == (len(messages), None)
-    found = [text.parse(line) for line in lines.rstrip(b"\n").split(b"\n")]
-    assert all(map(text.same, found, map(text.parse, messages)))
+    found = [jsontext.parse(line) for line in lines.rstrip(b"\n").split(b"\n")]
+    assert all(map(jsontext.same, found, map(jsontext.parse, messages)))
 
 
 def test_lines_before_a_broken_payload_come_whole():

@@ -11,7 +11,7 @@ from datahub.models import FieldType, RecordSchema, TupleRecord
 from roundtrip import error_of
 
 import cdcavro
-from cdcavro.datahub import tuple_record, tuple_text
+from cdcavro.wire.pydatahub import tuple_record, tuple_text
 
 NAMES = ["_sequence_id_", "_before_image_", "_after_image_", "id", "price", "rate", "ok", "at", "note"]
 TYPES = [FieldType.STRING] * 3 + [
@@ -88,6 +88,6 @@ def test_a_value_that_json_has_no_place_for_is_refused():
 
 def test_pydatahub_is_not_imported_unless_asked_for():
     """Reading its records needs none of its code."""
-    code = "import sys, cdcavro.datahub; print('datahub' in sys.modules)"
+    code = "import sys, cdcavro.wire.pydatahub; print('datahub' in sys.modules)"
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -7,8 +7,8 @@ from messages import lines
 from roundtrip import assert_fast, assert_golden, assert_round_trip, avro, error_of, exact, golden_cases
 
 import cdcavro
-from cdcavro.change import Change, Source
-from cdcavro.changes import from_changes, to_changes
+from cdcavro.change.model import Change, Source
+from cdcavro.transcoding.mapping import from_changes, to_changes
 
 
 def _payload(members: str) -> str:

@@ -20,9 +20,9 @@ from roundtrip import error_of
 from sqlglot import exp
 
 import cdcavro
-from cdcavro.ddl import parse_ddl
-from cdcavro.ddl.tokens import MAX_DEPTH, MAX_TEXT, MAX_TOKENS
-from cdcavro.ddl_steps import (
+from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.table.ddl.parse import parse_ddl
+from cdcavro.table.ddl.steps import (
     AddColumn,
     AddKey,
     AlterTable,
@@ -46,7 +46,7 @@ from cdcavro.ddl_steps import (
     TableName,
     Truncate,
 )
-from cdcavro.text import ExactNumber
+from cdcavro.table.ddl.tokens import MAX_DEPTH, MAX_TEXT, MAX_TOKENS
 
 T = TableName(None, None, "t")
 C = ColumnDef("c", "int")
@@ -790,6 +790,6 @@ def test_nothing_is_printed_or_logged(capfd, caplog):
 
 def test_sqlglot_is_imported_by_the_first_statement():
     """Whoever imports the parser pays for sqlglot only if there is DDL."""
-    code = "import sys, cdcavro.ddl as d; a = 'sqlglot' in sys.modules; d.parse_ddl('drop table t'); print(a, 'sqlglot' in sys.modules)"
+    code = "import sys, cdcavro.table.ddl.parse as d; a = 'sqlglot' in sys.modules; d.parse_ddl('drop table t'); print(a, 'sqlglot' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("False True\n", "")

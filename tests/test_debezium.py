@@ -14,9 +14,9 @@ from strategies import strings, texts
 from test_connect import TYPES, values
 
 import cdcavro
-from cdcavro.change import Change, Column, Source
-from cdcavro.changes import from_changes, to_changes
-from cdcavro.text import ExactNumber, render
+from cdcavro.change.model import Change, Column, Source
+from cdcavro.exact.jsontext import ExactNumber, render
+from cdcavro.transcoding.mapping import from_changes, to_changes
 
 SHOP = shop_debezium()
 GTID = "442ca0d1-e547-11f1-b3d5-02fc00000001"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.declared import Declared, declared_type
+from cdcavro.exact.sqltype import Declared, declared_type
 
 
 @pytest.mark.parametrize(

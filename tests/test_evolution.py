@@ -7,8 +7,7 @@ import json
 import pytest
 from wire import array, enum, field, mapping, record
 
-from cdcavro.errors import ResolutionError
-from cdcavro.evolution import (
+from cdcavro.avro.resolution import (
     ReadArray,
     ReadEnum,
     ReadFixed,
@@ -18,8 +17,9 @@ from cdcavro.evolution import (
     ReadUnion,
     resolve,
 )
-from cdcavro.schema import parse_schema
-from cdcavro.types import Primitive
+from cdcavro.avro.schema import parse_schema
+from cdcavro.avro.types import Primitive
+from cdcavro.errors import ResolutionError
 
 _INT, _LONG, _STRING = Primitive("int"), Primitive("long"), Primitive("string")
 

@@ -9,12 +9,12 @@ from decimal import Decimal
 import pytest
 from typed import SOURCE, read, read_row, table, write
 
-from cdcavro.change import Column, Source
-from cdcavro.columns.given import GivenTypes
-from cdcavro.ddl_steps import TableName
+from cdcavro.avro.schema import parse_schema
+from cdcavro.change.model import Column, Source
 from cdcavro.errors import CdcAvroError, DdlError, SchemaError
-from cdcavro.schema import parse_schema
-from cdcavro.tables.evolution import by_columns, evolve
+from cdcavro.table.columns.overrides import GivenTypes
+from cdcavro.table.ddl.steps import TableName
+from cdcavro.table.evolution.evolve import by_columns, evolve
 
 ORACLE = Source(db_type="OB_ORACLE", schema="S")
 POSTGRES = Source(db_type="postgresql", schema="public")

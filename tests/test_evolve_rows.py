@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typed import SOURCE, read_row, table, write
 
-from cdcavro.tables.evolution import evolve
-from cdcavro.tables.schema import TableSchema, from_schema
+from cdcavro.table.evolution.evolve import evolve
+from cdcavro.table.schema import TableSchema, from_schema
 
 # What a type's values are in messages and as data, and what it is held as.
 TYPES = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cdcavro.change import Source
-from cdcavro.columns.given import GivenTypes, read_types
+from cdcavro.change.model import Source
 from cdcavro.errors import FileError
+from cdcavro.table.columns.overrides import GivenTypes, read_types
 
 ORDERS = Source(database="shop", table="orders")
 

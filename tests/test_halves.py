@@ -6,9 +6,9 @@ import pytest
 from roundtrip import error_of
 
 import cdcavro
-from cdcavro.change import Change, Source, replace
+from cdcavro.change.halves import HALVED, PENDING, Halves, join_halves
+from cdcavro.change.model import Change, Source, replace
 from cdcavro.errors import StructureError
-from cdcavro.halves import HALVED, PENDING, Halves, join_halves
 
 BEFORE = Change(op="UPDATE", half="BEFORE", operation="UPDATE_BEFOR", before={"a": 1}, position=(5,), event_time=1)
 AFTER = Change(op="UPDATE", half="AFTER", operation="UPDATE_AFTER", after={"a": 2}, position=(5,), event_time=2)

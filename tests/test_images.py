@@ -6,7 +6,7 @@ import pytest
 from roundtrip import error_of, exact
 
 import cdcavro
-from cdcavro.changes import from_changes, to_changes
+from cdcavro.transcoding.mapping import from_changes, to_changes
 
 ROW = '{"a":1}'
 # How a format writes an operation with its images, and the pointers to these.

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
-from cdcavro import instants
-from cdcavro.instants import (
+from cdcavro.exact import instants
+from cdcavro.exact.instants import (
     MILLISECOND,
     SECOND,
     from_count,
@@ -21,7 +21,7 @@ from cdcavro.instants import (
     to_count,
     to_local,
 )
-from cdcavro.transcoding import Transcoder
+from cdcavro.transcoding.transcoder import Transcoder
 
 MESSAGE = '{"meta":{"op":"ins"},"data":{"id":1}}'
 ZONES = [ZoneInfo(name) for name in ("UTC", "Asia/Shanghai", "Europe/Berlin", "America/St_Johns")]

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from roundtrip import error_of
 
 import cdcavro
-from cdcavro import joining
+from cdcavro.change.halves import HALVED
 from cdcavro.errors import StructureError
-from cdcavro.halves import HALVED
-from cdcavro.joining import Joined, Joiner
-from cdcavro.text import parse
-from cdcavro.transcoding import Transcoder
+from cdcavro.exact.jsontext import parse
+from cdcavro.transcoding import joiner
+from cdcavro.transcoding.joiner import Joined, Joiner
+from cdcavro.transcoding.transcoder import Transcoder
 
 BLOB = '{{"schema":{{}},"payload":{{"op":"UPDATE_{}","{}":{{"dataColumn":{{"id":{}}}}},"sequenceId":"{}"}},"version":"0.0.1"}}'
 TUPLE = '{{"_sequence_id_":"{}","_source_table_":"{}","_before_image_":"{}","_after_image_":"{}","id":{}}}'
@@ -73,7 +73,7 @@ def test_another_table_does_not_settle_it():
 
 def test_more_inserts_than_halves_may_wait_are_still_inserts(monkeypatch):
     """And an update behind them is joined."""
-    monkeypatch.setattr(joining, "MOST_HALVES", 10)
+    monkeypatch.setattr(joiner, "MOST_HALVES", 10)
     texts = [row(number, "A") for number in range(50)] + [row(50, "B"), row(50, "A")]
     found = [one for made in joined(texts) for one in ops(made)]
     assert found == [("INSERT", [number]) for number in range(50)] + [("UPDATE", [50, 51])]
@@ -131,8 +131,8 @@ ALONE = "datahub_blob: $: expected the AFTER half of the update too, got the BEF
 @pytest.mark.parametrize(("halves", "size"), [(2, 10**6), (10, 300)])
 def test_of_too_many_halves_the_oldest_is_given_up_and_the_stream_goes_on(monkeypatch, halves, size):
     """By number and by bytes: each message has 107 of them."""
-    monkeypatch.setattr(joining, "MOST_HALVES", halves)
-    monkeypatch.setattr(joining, "MOST_BYTES", size)
+    monkeypatch.setattr(joiner, "MOST_HALVES", halves)
+    monkeypatch.setattr(joiner, "MOST_BYTES", size)
     texts = [half(1, "B"), half(2, "B"), half(3, "B"), half(2, "A")]
     given_up = (
         f"datahub_blob: $: expected the AFTER half of the update before {halves} later halves,"
@@ -149,14 +149,14 @@ def test_of_too_many_halves_the_oldest_is_given_up_and_the_stream_goes_on(monkey
 
 def test_a_half_larger_than_all_that_may_wait_still_waits(monkeypatch):
     """It takes the place of all others."""
-    monkeypatch.setattr(joining, "MOST_BYTES", 10)
+    monkeypatch.setattr(joiner, "MOST_BYTES", 10)
     _, given_up, found, end = joined([half(1, "B"), half(2, "B"), half(2, "A")], "datahub_blob")
     assert ([numbers for _, numbers in ops(given_up)], ops(found), end) == ([[0]], [("UPDATE", [1, 2])], [])
 
 
 def test_of_too_many_tables_the_oldest_record_is_settled_not_refused(monkeypatch):
     """Its operation is unknown: alone it is an insert or a delete."""
-    monkeypatch.setattr(joining, "MOST_HALVES", 2)
+    monkeypatch.setattr(joiner, "MOST_HALVES", 2)
     texts = [row(number, "A", table=f"t{number}") for number in range(4)]
     assert list(map(ops, joined(texts)))[2:4] == [[("INSERT", [0])], [("INSERT", [1])]]
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 from messages import shop_canal
 
-from cdcavro import text
 from cdcavro.errors import FileError, TextError
-from cdcavro.lines import HEAD_BYTES, HEAD_LINES, Line, read_lines, tell_format
+from cdcavro.exact import jsontext
+from cdcavro.files.lines import HEAD_BYTES, HEAD_LINES, Line, read_lines, tell_format
 
 SHOP = b"\n".join(shop_canal()) + b"\n"
 
@@ -65,7 +65,7 @@ def test_a_carriage_return_before_the_newline_stays(tmp_path):
 @pytest.mark.parametrize("ending", [b"", b"\n", b"\n1\n"])
 def test_a_line_that_is_too_long_is_cut_and_says_its_length(tmp_path, monkeypatch, ending):
     """Its beginning is kept, the error tells its whole length, and the lines behind it go on."""
-    monkeypatch.setattr(text, "MAX_LENGTH", 100_000)
+    monkeypatch.setattr(jsontext, "MAX_LENGTH", 100_000)
     path = tmp_path / "long.jsonl"
     path.write_bytes(b"x" * 300_001 + ending)
     first, *others = read_lines(str(path))
@@ -79,7 +79,7 @@ def test_a_line_that_is_too_long_is_cut_and_says_its_length(tmp_path, monkeypatc
 @pytest.mark.parametrize("ending", [b"", b"\n"])
 def test_a_line_of_just_the_greatest_length_is_whole(tmp_path, monkeypatch, ending):
     """The bound itself is allowed."""
-    monkeypatch.setattr(text, "MAX_LENGTH", 100)
+    monkeypatch.setattr(jsontext, "MAX_LENGTH", 100)
     assert lines_of(tmp_path, b"x" * 100 + ending + b"y" * (1 if ending else 0))[0] == (1, b"x" * 100)
 
 

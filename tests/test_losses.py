@@ -13,13 +13,13 @@ from messages import goldens, lines, shop_canal, shop_debezium
 from roundtrip import exact
 
 import cdcavro
-from cdcavro.change import Change, replace
-from cdcavro.comparison import ABSENT, differences
+from cdcavro.change.halves import HALVED, join_halves
+from cdcavro.change.model import Change, replace
 from cdcavro.errors import json_path
-from cdcavro.halves import HALVED, join_halves
-from cdcavro.losses import Loss, Way
-from cdcavro.text import parse, render
-from cdcavro.transcoding import Transcoded, Transcoder
+from cdcavro.exact.diff import ABSENT, differences
+from cdcavro.exact.jsontext import parse, render
+from cdcavro.transcoding.losses import Loss, Way
+from cdcavro.transcoding.transcoder import Transcoded, Transcoder
 
 Unit = tuple[bytes, ...]
 Named = tuple[str, str, str]

@@ -10,13 +10,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from typed import read_row, table, write
 
-from cdcavro.change import Source
-from cdcavro.ddl_steps import TableName
+from cdcavro.avro.types import PRIMITIVES
+from cdcavro.change.model import Source
 from cdcavro.errors import StructureError
-from cdcavro.tables.evolution import evolve
-from cdcavro.tables.mangling import Taken, mangle, unmangle
-from cdcavro.tables.names import namespace_of, table_of
-from cdcavro.types import PRIMITIVES
+from cdcavro.table.ddl.steps import TableName
+from cdcavro.table.evolution.evolve import evolve
+from cdcavro.table.mangling import Taken, mangle, unmangle
+from cdcavro.table.names import namespace_of, table_of
 
 JAVA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 HOSTILE = [

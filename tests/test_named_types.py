@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.aliases import named_types
-from cdcavro.schema import parse_schema
-from cdcavro.tables.evolution import evolve
-from cdcavro.tables.named_types import definitions, pin, settled
-from cdcavro.tables.schema import from_schema
+from cdcavro.avro.aliases import named_types
+from cdcavro.avro.definitions import definitions, pin, settled
+from cdcavro.avro.schema import parse_schema
+from cdcavro.table.evolution.evolve import evolve
+from cdcavro.table.schema import from_schema
 
 FIXED = {"type": "fixed", "name": "F", "size": 2, "doc": "two bytes", "own": [1]}
 ENUM = {"type": "enum", "name": "E", "namespace": "other", "symbols": ["A", "B"], "aliases": ["Old"], "default": "A"}

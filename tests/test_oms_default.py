@@ -6,9 +6,9 @@ import pytest
 from roundtrip import assert_fast, assert_golden, assert_round_trip, avro, error_of, exact, golden_cases
 
 import cdcavro
-from cdcavro.change import Change, Source
-from cdcavro.changes import from_changes, to_changes
-from cdcavro.text import ExactNumber
+from cdcavro.change.model import Change, Source
+from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.transcoding.mapping import from_changes, to_changes
 
 _NUMBERS = ["1.20", "-0", "-0.0", "1E400", "1e-999", "10223372036854775806", "9" * 700, f"0.{'3' * 700}"]
 

@@ -23,13 +23,13 @@ from typing import Any
 import pytest
 from messages import shop_canal, shop_debezium
 
-from cdcavro.catalog import Catalog
-from cdcavro.change import DML, Change, Place, Row, replace
-from cdcavro.changes import to_changes
-from cdcavro.declared import declared_type
-from cdcavro.order import order_key, split_key_change
-from cdcavro.scalars import plain_text
-from cdcavro.text import ExactNumber, same
+from cdcavro.change.model import DML, Change, Place, Row, replace
+from cdcavro.change.order import order_key, split_key_change
+from cdcavro.exact.jsontext import ExactNumber, same
+from cdcavro.exact.sqltype import declared_type
+from cdcavro.transcoding.mapping import to_changes
+from cdcavro.transcoding.schema_history import Catalog
+from cdcavro.wire.writing.values import plain_text
 
 MESSAGES = {"canal": shop_canal, "debezium": shop_debezium}
 ORACLE = json.loads((Path(__file__).parent / "data" / "shop-final-tables.json").read_bytes())

@@ -12,12 +12,12 @@ import pytest
 from roundtrip import error_of, exact
 
 import cdcavro
-from cdcavro.change import Change, Place, Row, Source, replace
-from cdcavro.changes import from_changes, to_changes
+from cdcavro.change.halves import join_halves
+from cdcavro.change.model import Change, Place, Row, Source, replace
+from cdcavro.change.order import order_key, shard, split_key_change
 from cdcavro.errors import OrderError
-from cdcavro.halves import join_halves
-from cdcavro.order import order_key, shard, split_key_change
-from cdcavro.text import ExactNumber
+from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.transcoding.mapping import from_changes, to_changes
 
 BLOB = Source(format="datahub_blob", database="d", table="t")
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
-from cdcavro.buffer import Buffer, Slices
-from cdcavro.packing import pack
+from cdcavro.avro.buffer import Buffer, Slices
+from cdcavro.wire.arrow_column import pack
 
 columns = st.lists(st.none() | st.binary(max_size=20), max_size=40)
 

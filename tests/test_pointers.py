@@ -12,13 +12,12 @@ from roundtrip import error_of, outcome
 from strategies import numbers, quoted
 
 import cdcavro
-from cdcavro import pointers
-from cdcavro.pointers import place_of
-from cdcavro.text import ExactNumber, parse, render
+from cdcavro.exact.jsontext import ExactNumber, parse, render
+from cdcavro.wire.extras import _parsed, apply, place_of
 
 
 def _applied(record, extras):
-    pointers.apply(record, extras)
+    apply(record, extras)
     return record
 
 
@@ -88,13 +87,13 @@ def test_order_does_not_matter():
 def test_hostile_extras_are_refused(extras, sentence):
     """No pointer may lead nowhere or into another's value, and no text goes in unchecked."""
     record = {"a": 1, "n": None, "o": {}, "list": ["x", "y"]}
-    assert error_of(pointers.apply, record, extras) == f"message: {sentence}"
+    assert error_of(apply, record, extras) == f"message: {sentence}"
 
 
 def test_long_pointer_is_refused_soon():
     """A pointer of half a million tokens is not compared with all that could lie above it."""
     start = time.process_time()
-    assert len(error_of(pointers.apply, {}, {"/a" * 500_000: "1", "/b": "1"})) < 1_000
+    assert len(error_of(apply, {}, {"/a" * 500_000: "1", "/b": "1"})) < 1_000
     assert time.process_time() - start < 1
 
 
@@ -109,7 +108,7 @@ _PLACES = {
 
 def _placed(extras):
     record = {"op": "A", "table": "t", "data": [], "payload": {"op": "B"}}
-    pointers.apply(record, extras, _PLACES)
+    apply(record, extras, _PLACES)
     return record
 
 
@@ -159,5 +158,5 @@ def test_extras_that_bend_the_structure_are_refused(extras, sentence):
 def test_scalars_are_parsed_as_all_texts_are(spelled):
     """The ways for words, numbers and plain strings give what the exact way gives."""
     expected = outcome(cdcavro.TextError, lambda: render(parse(spelled, 1)))
-    made = outcome(cdcavro.PayloadError, lambda: render(pointers._parsed(spelled, "/a")))
+    made = outcome(cdcavro.PayloadError, lambda: render(_parsed(spelled, "/a")))
     assert made == expected or (type(made), type(expected)) == (cdcavro.PayloadError, cdcavro.TextError)

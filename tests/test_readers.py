@@ -8,9 +8,9 @@ import pytest
 from roundtrip import error_of
 from wire import EXTRAS, REST, array, mapping, mine, record, required
 
-from cdcavro.reading import message_reader
-from cdcavro.schema import parse_schema
-from cdcavro.source import Payload
+from cdcavro.avro.decoder import Payload
+from cdcavro.avro.schema import parse_schema
+from cdcavro.wire.reading.plan import message_reader
 
 _INNER = record(required("x", "string"), required("y", array("long")), name="Item")
 NESTED = mine(

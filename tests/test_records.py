@@ -17,11 +17,11 @@ from schema_data import expected, is_same
 from schema_pairs import pairs
 from wire import array, enum, field, mapping, record
 
-from cdcavro.codegen import NamedSchema, generate
+from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import CdcAvroError, PayloadError, SchemaError, StructureError
+from cdcavro.exact.jsontext import parse
 from cdcavro.records import AvroRecord, Branch, Codec
-from cdcavro.schema import parse_schema
-from cdcavro.text import parse
+from cdcavro.records.codegen import NamedSchema, generate
 
 NAIVE = dt.datetime(2024, 1, 1, tzinfo=dt.UTC).replace(tzinfo=None)
 LOCAL = {"type": "long", "logicalType": "local-timestamp-micros"}

@@ -16,9 +16,9 @@ from wire import field, record
 
 import cdcavro
 from cdcavro import registry
-from cdcavro.registry.entries import Entry, Reference, is_equal
-from cdcavro.registry.files import FileRegistry
-from cdcavro.registry.registry import Registry
+from cdcavro.registry.backend import Entry, Reference, is_equal
+from cdcavro.registry.client import Registry
+from cdcavro.registry.folder_backend import FileRegistry
 
 
 @pytest.mark.slow

@@ -14,9 +14,9 @@ from wire import array, enum, field, mapping, record
 
 import cdcavro
 from cdcavro import registry
-from cdcavro.checking import check_payload
+from cdcavro.avro.skip import check_payload
 from cdcavro.registry import Fingerprint, Guid, SchemaId
-from cdcavro.registry.names import STRATEGIES, subject_name
+from cdcavro.registry.subjects import STRATEGIES, subject_name
 
 FRAMES = (
     st.integers(0, 2**32 - 1).map(SchemaId)

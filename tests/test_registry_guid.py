@@ -13,9 +13,9 @@ from wire import field, record
 
 import cdcavro
 from cdcavro import registry
+from cdcavro.registry.client import Registry
 from cdcavro.registry.framing import KEY_HEADER, VALUE_HEADER
-from cdcavro.registry.registry import Registry
-from cdcavro.registry.server import ServerRegistry
+from cdcavro.registry.server_backend import ServerRegistry
 
 SCHEMA = json.dumps(record(field("x", "string"), name="a.R"))
 # Confluent's reader refuses values of less than six bytes, also those whose schema the header tells.

@@ -9,10 +9,10 @@ from roundtrip import error_of
 from wire import array, enum, field, mapping, record
 
 import cdcavro
-from cdcavro.registry.entries import Entry, Reference
+from cdcavro.avro.schema_diff import schema_diff
+from cdcavro.registry.backend import Entry, Reference
 from cdcavro.registry.references import definitions, join, split
 from cdcavro.registry.wholes import whole
-from cdcavro.schema_diff import schema_diff
 
 KIND = enum("A", name="Kind")
 SCHEMAS = {

@@ -43,7 +43,7 @@ def refusal(status, message="no", code=None):
 def waits(monkeypatch):
     """The seconds that were waited between attempts; nobody waits for them."""
     waited: list[float] = []
-    monkeypatch.setattr("cdcavro.registry.session.Session.__init__.__defaults__", (waited.append,))
+    monkeypatch.setattr("cdcavro.registry.http_session.Session.__init__.__defaults__", (waited.append,))
     return waited
 
 
@@ -418,7 +418,7 @@ def test_tls_files_that_cannot_be_used_are_an_error_at_once(tmp_path):
 
 def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch):
     """Folders need none."""
-    monkeypatch.setitem(sys.modules, "cdcavro.registry.server", None)
+    monkeypatch.setitem(sys.modules, "cdcavro.registry.server_backend", None)
     said = "confluent-kafka is not installed: pip install 'cdcavro[registry]'"
     assert error_of(lambda: registry.connect("https://h/")) == said
     assert registry.connect("file:s").url == "file:s"

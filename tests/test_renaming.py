@@ -12,11 +12,11 @@ from roundtrip import assert_round_trip, error_of, exact
 from wire import EXTRAS, REST, array, enum, field, mapping, mine, nullable, record, required
 
 import cdcavro
+from cdcavro.avro.resolution import ReadUnion, resolve
+from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import PayloadError, SchemaError
-from cdcavro.evolution import ReadUnion, resolve
-from cdcavro.format import Format
-from cdcavro.renaming import names_of
-from cdcavro.schema import parse_schema
+from cdcavro.wire.format import Format
+from cdcavro.wire.renaming import names_of
 
 
 def _type(declared):

@@ -13,7 +13,7 @@ from schema_pairs import pairs
 
 import cdcavro
 from cdcavro import parse_schema
-from cdcavro.types import ABSENT, Array, Enum, Field, Fixed, Map, Primitive, Record, Union, branch_name
+from cdcavro.avro.types import ABSENT, Array, Enum, Field, Fixed, Map, Primitive, Record, Union, branch_name
 
 _RULE = "[A-Za-z_][A-Za-z0-9_]*"
 

@@ -10,7 +10,7 @@ from schema_pairs import pairs
 from wire import array, enum, field, mapping, record
 
 import cdcavro
-from cdcavro.schema_diff import Difference, schema_diff
+from cdcavro.avro.schema_diff import Difference, schema_diff
 
 ROW = record(field("id"), field("state", enum("A")), name="Row")
 

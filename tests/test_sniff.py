@@ -10,7 +10,7 @@ from roundtrip import error_of
 
 import cdcavro
 from cdcavro.errors import StructureError
-from cdcavro.sniff import best, fits
+from cdcavro.wire.sniff import best, fits
 
 _LOOKED_FOR = (
     "a message of a known format (oms_default: recordType; oms_default_extend_column_type: recordType; "

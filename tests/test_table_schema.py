@@ -9,13 +9,13 @@ import pytest
 from typed import table
 
 import cdcavro
-from cdcavro.change import Column, Source
-from cdcavro.columns.given import GivenTypes
-from cdcavro.ddl_steps import TableName
+from cdcavro.avro.schema import parse_schema
+from cdcavro.change.model import Column, Source
 from cdcavro.errors import SchemaError, StructureError
-from cdcavro.schema import parse_schema
-from cdcavro.tables.evolution import created, evolve
-from cdcavro.tables.schema import TableColumn, TableSchema, from_schema
+from cdcavro.table.columns.overrides import GivenTypes
+from cdcavro.table.ddl.steps import TableName
+from cdcavro.table.evolution.evolve import created, evolve
+from cdcavro.table.schema import TableColumn, TableSchema, from_schema
 
 DEBEZIUM = {
     "type": "record",

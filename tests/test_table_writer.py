@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typed import SOURCE, read, read_row, table
 
-from cdcavro.change import Change, Column, Place, Source
-from cdcavro.columns.given import GivenTypes
-from cdcavro.ddl_steps import TableName
+from cdcavro.change.model import Change, Column, Place, Source
 from cdcavro.errors import SchemaError, StructureError
-from cdcavro.remembered import Kept, Remembered, weight_of
-from cdcavro.tables.evolution import created, evolve
-from cdcavro.tables.writer import TableWriter
-from cdcavro.text import number
+from cdcavro.exact.caching import Kept, Remembered, weight_of
+from cdcavro.exact.jsontext import number
+from cdcavro.table.columns.overrides import GivenTypes
+from cdcavro.table.ddl.steps import TableName
+from cdcavro.table.evolution.evolve import created, evolve
+from cdcavro.table.writer import TableWriter
 
 EVERY = {
     "b": ("bool", True, True),

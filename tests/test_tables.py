@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typed import read, read_row
 
-from cdcavro.change import Change, Column, Place, Source, replace
-from cdcavro.changes import to_changes
-from cdcavro.columns.given import GivenTypes
+from cdcavro.change.model import Change, Column, Place, Source, replace
 from cdcavro.errors import CdcAvroError, DdlError, OrderError, SchemaError, StructureError
-from cdcavro.tables import history
-from cdcavro.tables.stream import Tables
+from cdcavro.table import history
+from cdcavro.table.columns.overrides import GivenTypes
+from cdcavro.table.tables import Tables
+from cdcavro.transcoding.mapping import to_changes
 
 CANAL = Source(format="canal", db_type="mysql", database="shop", table="t")
 KINDS = {"CREATE": "CREATE", "ALTER": "ALTER", "DROP": "ERASE", "RENAME": "RENAME", "TRUNCATE": "TRUNCATE"}

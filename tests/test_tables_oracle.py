@@ -33,10 +33,10 @@ from shop_tables import (
 )
 from test_oracle import server_text
 
-from cdcavro.scalars import plain_text
-from cdcavro.schema import parse_schema
-from cdcavro.tables.schema import from_schema
-from cdcavro.tables.stream import Tables, TypedChange
+from cdcavro.avro.schema import parse_schema
+from cdcavro.table.schema import from_schema
+from cdcavro.table.tables import Tables, TypedChange
+from cdcavro.wire.writing.values import plain_text
 
 OLD_AMOUNT = "amount (until version 4)"
 # What each kind of loss does to a value: of Canal's and Debezium's, or of a producer's and the server's.

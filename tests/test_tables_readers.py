@@ -18,9 +18,9 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from messages import shop_debezium
 from shop_tables import MESSAGES, is_same, moved, orders, read, shop
 
-from cdcavro.change import Change, Source
-from cdcavro.tables.history import Table
-from cdcavro.tables.stream import Tables, TypedChange
+from cdcavro.change.model import Change, Source
+from cdcavro.table.history import Table
+from cdcavro.table.tables import Tables, TypedChange
 
 READ = {"orders_v3": 21, "all_types": 13, "we ird-tab.le": 3}
 # What a field of Debezium's `source` is in ours, as both have it in Avro.

@@ -14,12 +14,12 @@ from messages import shop_canal, shop_debezium
 from roundtrip import error_of, exact
 
 import cdcavro
-from cdcavro.changes import to_changes
+from cdcavro.change.halves import HALVED
 from cdcavro.errors import StructureError
-from cdcavro.halves import HALVED
-from cdcavro.losses import Loss
-from cdcavro.text import parse
-from cdcavro.transcoding import Transcoded, Transcoder, transcode
+from cdcavro.exact.jsontext import parse
+from cdcavro.transcoding.losses import Loss
+from cdcavro.transcoding.mapping import to_changes
+from cdcavro.transcoding.transcoder import Transcoded, Transcoder, transcode
 
 PAIRS = list(product(cdcavro.FORMATS, cdcavro.FORMATS))
 HALF = '{{"schema":{{}},"payload":{{"op":"UPDATE_{}","{}":{{"dataColumn":{{"id":{}}}}},"sequenceId":"{}"}},"version":"0.0.1"}}'

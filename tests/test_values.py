@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import HOSTILE_NUMBERS, HOSTILE_STRINGS
 
-from cdcavro.declared import declared_type
-from cdcavro.text import ExactNumber, same
-from cdcavro.values import read_value, write_value
+from cdcavro.change.values.canal import read_value, write_value
+from cdcavro.exact.jsontext import ExactNumber, same
+from cdcavro.exact.sqltype import declared_type
 
 UTC = ZoneInfo("UTC")
 SHANGHAI = ZoneInfo("Asia/Shanghai")

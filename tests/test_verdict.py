@@ -13,7 +13,7 @@ from schema_pairs import fastavro_known, pair, pairs
 from wire import array, enum, field, mapping, record
 
 import cdcavro
-from cdcavro.verdict import Note, Problem, verdict
+from cdcavro.avro.compatibility import Note, Problem, verdict
 
 
 def decimal(precision, scale, **more):

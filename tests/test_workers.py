@@ -15,8 +15,8 @@ import shared_work
 from click import ClickException
 
 from cdcavro.cli.group import Fault
-from cdcavro.cli.workers import ALONE, in_order
 from cdcavro.errors import CdcAvroError, FileError
+from cdcavro.files.workers import ALONE, in_order
 
 pytestmark = pytest.mark.slow
 

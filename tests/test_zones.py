@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 import pytest
 from messages import shop_canal
 
-from cdcavro.changes import to_changes
-from cdcavro.transcoding import Transcoder
-from cdcavro.zones import unzoned
+from cdcavro.transcoding.mapping import to_changes
+from cdcavro.transcoding.transcoder import Transcoder
+from cdcavro.transcoding.unzoned import unzoned
 
 SHAREPLEX = '{"meta":{"op":"ins","time":"2020-10-25T02:30:00","posttime":"2020-10-25T04:00:00"},"data":{"id":1}}'
 CANAL = (

@@ -10,12 +10,12 @@ from typing import Any
 
 import fastavro
 
-from cdcavro.change import Column, Source
-from cdcavro.ddl_steps import TableName
-from cdcavro.schema import Schema
-from cdcavro.tables.evolution import created
-from cdcavro.tables.schema import TableSchema
-from cdcavro.tables.writer import TableWriter
+from cdcavro.avro.schema import Schema
+from cdcavro.change.model import Column, Source
+from cdcavro.table.ddl.steps import TableName
+from cdcavro.table.evolution.evolve import created
+from cdcavro.table.schema import TableSchema
+from cdcavro.table.writer import TableWriter
 
 SOURCE = Source(database="shop", table="t")
 _RAW = {"timestamp-micros": 6, "local-timestamp-micros": 6, "timestamp-millis": 3}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from cdcavro.format import Format
-from cdcavro.schema import parse_schema
+from cdcavro.avro.schema import parse_schema
+from cdcavro.wire.format import Format
 
 EXTRAS = {
     "name": "extras",

@@ -10,29 +10,29 @@ from typing import Final
 
 import click
 
-from cdcavro.buffer import COMPILED
+from cdcavro.avro.buffer import COMPILED
 from cdcavro.cli.group import Commands, Homes, example
 
 __all__ = ["main"]
 
 # Where each command is defined, under its own name; it is imported when it is run or asked for.
 COMMANDS: Final = {
-    "run": "cdcavro.cli.job",
-    "formats": "cdcavro.cli.schemas",
-    "sniff": "cdcavro.cli.messages",
-    "validate": "cdcavro.cli.messages",
-    "encode": "cdcavro.cli.containers",
-    "decode": "cdcavro.cli.containers",
-    "transcode": "cdcavro.cli.transcoding",
-    "tables": "cdcavro.cli.typed",
-    "evolve": "cdcavro.cli.evolving",
-    "diff": "cdcavro.cli.compatibility",
-    "generate": "cdcavro.cli.generate",
-    "schema": "cdcavro.cli.schemas",
-    "publish": "cdcavro.cli.registry",
-    "check": "cdcavro.cli.registry",
-    "subjects": "cdcavro.cli.registry",
-    "fetch": "cdcavro.cli.registry",
+    "run": "cdcavro.cli.commands.run",
+    "formats": "cdcavro.cli.commands.formats",
+    "sniff": "cdcavro.cli.commands.sniff",
+    "validate": "cdcavro.cli.commands.sniff",
+    "encode": "cdcavro.cli.commands.encode",
+    "decode": "cdcavro.cli.commands.encode",
+    "transcode": "cdcavro.cli.commands.transcode",
+    "tables": "cdcavro.cli.commands.tables",
+    "evolve": "cdcavro.cli.commands.evolve",
+    "diff": "cdcavro.cli.commands.diff",
+    "generate": "cdcavro.cli.commands.generate",
+    "schema": "cdcavro.cli.commands.formats",
+    "publish": "cdcavro.cli.commands.publish",
+    "check": "cdcavro.cli.commands.publish",
+    "subjects": "cdcavro.cli.commands.publish",
+    "fetch": "cdcavro.cli.commands.publish",
 }
 _BUILD: Final = "compiled" if COMPILED else "pure Python: not compiled when it was installed"
 

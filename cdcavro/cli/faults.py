@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import click
 
 from cdcavro.errors import FileError
-from cdcavro.lines import HEAD_LINES
-from cdcavro.rejects import Reject
+from cdcavro.files.lines import HEAD_LINES
+from cdcavro.files.rejects import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cdcavro.errors import MessageError
-    from cdcavro.lines import Line
+    from cdcavro.files.lines import Line
 
 SHOWN: Final = 20
 ONE_LINE: Final = "a message must stand on one line"

@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-from cdcavro.catalog import PRECISE, STRING
 from cdcavro.errors import UnknownFormatError, shown
-from cdcavro.files import STANDARD
+from cdcavro.files.lines import HEAD_LINES
+from cdcavro.files.rejects import MaxRejects
+from cdcavro.files.streams import STANDARD
 from cdcavro.formats import REGISTRY
-from cdcavro.lines import HEAD_LINES
-from cdcavro.rejects import MaxRejects
-from cdcavro.sniff import AUTO
+from cdcavro.transcoding.schema_history import PRECISE, STRING
+from cdcavro.wire.sniff import AUTO
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,7 +20,7 @@ from cdcavro.formats import (
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from cdcavro.format import Format
+    from cdcavro.wire.format import Format
 
 MODULES: Final[dict[str, ModuleType]] = {
     "oms_default": oms_default,

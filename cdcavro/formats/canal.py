@@ -15,18 +15,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.declared import declared_type
-from cdcavro.format import Format
+from cdcavro.change.values.canal import Turner, plain, value_reader, value_writer
+from cdcavro.exact.caching import Remembered
+from cdcavro.exact.sqltype import declared_type
 from cdcavro.formats.oms_canal import changes_of, records_of
-from cdcavro.remembered import Remembered
-from cdcavro.values import Turner, plain, value_reader, value_writer
+from cdcavro.wire.format import Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
-    from cdcavro.change import Change, Column
-    from cdcavro.declared import Declared
+    from cdcavro.change.model import Change, Column
+    from cdcavro.exact.sqltype import Declared
 
 FORMAT = Format("canal")
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import DDL, Change, Column, Source, replace, spelled, statement
-from cdcavro.format import Format
-from cdcavro.halves import HALVED
-from cdcavro.images import check_images
-from cdcavro.instants import MILLISECOND, from_count, to_count
-from cdcavro.members import at, given, names_at, string_at
-from cdcavro.sequence_ids import position_of, sequence_id
+from cdcavro.change.halves import HALVED
+from cdcavro.change.images import check_images
+from cdcavro.change.model import DDL, Change, Column, Source, replace, spelled, statement
+from cdcavro.change.sequence_id import position_of, sequence_id
+from cdcavro.exact.instants import MILLISECOND, from_count, to_count
+from cdcavro.exact.members import at, given, names_at, string_at
+from cdcavro.wire.format import Format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

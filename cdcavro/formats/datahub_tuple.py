@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.batches import BATCHED
-from cdcavro.change import Change, Row, Source, spelled
+from cdcavro.change.model import Change, Row, Source, spelled
+from cdcavro.change.rows import BATCHED
+from cdcavro.change.sequence_id import position_of, sequence_id
 from cdcavro.errors import StructureError
-from cdcavro.format import Format
+from cdcavro.exact.instants import MILLISECOND, from_count, to_count
+from cdcavro.exact.members import given, string_at
 from cdcavro.formats.datahub_blob import FULL_LOAD
-from cdcavro.instants import MILLISECOND, from_count, to_count
-from cdcavro.members import given, string_at
-from cdcavro.sequence_ids import position_of, sequence_id
+from cdcavro.wire.format import Format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

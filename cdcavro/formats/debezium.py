@@ -15,16 +15,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change import Change, Column, Row, Source, replace
-from cdcavro.connect import codec_of, read_value
-from cdcavro.connect_columns import image_columns, schema_columns, table_columns, table_key, table_of
-from cdcavro.envelopes import is_own, is_row, is_sendable, key_of, value_of
-from cdcavro.format import Format
-from cdcavro.images import check_images
-from cdcavro.instants import MILLISECOND, from_count
-from cdcavro.members import at, string_at
-from cdcavro.source_position import position_of
-from cdcavro.statements import statement_kind
+from cdcavro.change.images import check_images
+from cdcavro.change.model import Change, Column, Row, Source, replace
+from cdcavro.change.statement_kind import statement_kind
+from cdcavro.change.values.connect import codec_of, read_value
+from cdcavro.exact.instants import MILLISECOND, from_count
+from cdcavro.exact.members import at, string_at
+from cdcavro.formats.connect.columns import image_columns, schema_columns, table_columns, table_key, table_of
+from cdcavro.formats.connect.envelope import is_own, is_row, is_sendable, key_of, value_of
+from cdcavro.formats.connect.position import position_of
+from cdcavro.wire.format import Format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,11 +1,11 @@
 cimport cython
 
-from cdcavro.images cimport check_images
-from cdcavro.instants cimport from_count, to_count
-from cdcavro.members cimport given, names_of, scalar_text
-from cdcavro.remembered cimport Kept, Remembered, weight_of
-from cdcavro.text cimport same
-from cdcavro.values cimport Turner
+from cdcavro.change.images cimport check_images
+from cdcavro.exact.instants cimport from_count, to_count
+from cdcavro.exact.members cimport given, names_of, scalar_text
+from cdcavro.exact.caching cimport Kept, Remembered, weight_of
+from cdcavro.exact.jsontext cimport same
+from cdcavro.change.values.canal cimport Turner
 
 cdef Kept _LAST
 cdef Remembered _MEMBERS

@@ -12,21 +12,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.batches import BATCHED, batches
-from cdcavro.change import DDL, Change, Column, Row, Source, replace, spelled
+from cdcavro.change.images import check_images
+from cdcavro.change.model import DDL, Change, Column, Row, Source, replace, spelled
+from cdcavro.change.rows import BATCHED, batches
 from cdcavro.errors import StructureError
-from cdcavro.format import Format
-from cdcavro.images import check_images
-from cdcavro.instants import MILLISECOND, from_count, to_count
-from cdcavro.members import at, given, names_of, scalar_text
-from cdcavro.remembered import MOST_COLUMNS, Kept, Remembered, weight_of
-from cdcavro.text import same
+from cdcavro.exact.caching import MOST_COLUMNS, Kept, Remembered, weight_of
+from cdcavro.exact.instants import MILLISECOND, from_count, to_count
+from cdcavro.exact.jsontext import same
+from cdcavro.exact.members import at, given, names_of, scalar_text
+from cdcavro.wire.format import Format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-    from cdcavro.values import Turner
+    from cdcavro.change.values.canal import Turner
 
 FORMAT = Format("oms_canal")
 OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "GTID", "XACOMMIT", "XAROLLBACK")} | {

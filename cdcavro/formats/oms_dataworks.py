@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import DDL, Change, Column, Source, spelled, statement
-from cdcavro.format import Format
-from cdcavro.images import check_images
-from cdcavro.instants import MILLISECOND, SECOND, from_count, to_count
-from cdcavro.members import at, given, names_at, string_at, whole_number
+from cdcavro.change.images import check_images
+from cdcavro.change.model import DDL, Change, Column, Source, spelled, statement
+from cdcavro.exact.instants import MILLISECOND, SECOND, from_count, to_count
+from cdcavro.exact.members import at, given, names_at, string_at, whole_number
+from cdcavro.wire.format import Format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,13 +14,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import DDL, Change, Row, Source, spelled, statement
-from cdcavro.format import Format
-from cdcavro.images import check_images
-from cdcavro.instants import SECOND, from_count, to_count
-from cdcavro.members import at, given, string_at
-from cdcavro.scalars import plain_text
-from cdcavro.statements import statement_kind
+from cdcavro.change.images import check_images
+from cdcavro.change.model import DDL, Change, Row, Source, spelled, statement
+from cdcavro.change.statement_kind import statement_kind
+from cdcavro.exact.instants import SECOND, from_count, to_count
+from cdcavro.exact.members import at, given, string_at
+from cdcavro.wire.format import Format
+from cdcavro.wire.writing.values import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import Change, Column, Row, replace, spelled, statement
-from cdcavro.format import Format
+from cdcavro.change.model import Change, Column, Row, replace, spelled, statement
+from cdcavro.exact.members import at, string_at
 from cdcavro.formats.oms_default import SPELLINGS, change_of, record_of
-from cdcavro.members import at, string_at
+from cdcavro.wire.format import Format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

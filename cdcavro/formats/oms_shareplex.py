@@ -13,14 +13,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change import Change, Row, Source, spelled
+from cdcavro.change.images import check_images
+from cdcavro.change.model import Change, Row, Source, spelled
 from cdcavro.errors import StructureError
-from cdcavro.format import Format
+from cdcavro.exact.instants import from_text, to_local
+from cdcavro.exact.jsontext import same
+from cdcavro.exact.members import at, given, string_at, whole_number
 from cdcavro.formats.oms_default import sequence
-from cdcavro.images import check_images
-from cdcavro.instants import from_text, to_local
-from cdcavro.members import at, given, string_at, whole_number
-from cdcavro.text import same
+from cdcavro.wire.format import Format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,19 +5,19 @@ from __future__ import annotations
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
+from cdcavro.avro.decoder import Source
+from cdcavro.avro.resolution import resolve
+from cdcavro.avro.schema import Schema, parse_schema
+from cdcavro.avro.types import Map, Primitive, Record
 from cdcavro.errors import MessageError, SchemaError
-from cdcavro.evolution import resolve
-from cdcavro.format import Format
+from cdcavro.exact.jsontext import parse, render
+from cdcavro.records.as_json import FromJson, ToJson
 from cdcavro.records.classes import field_names
-from cdcavro.records.defaults import default_value
-from cdcavro.records.json_values import FromJson, ToJson
-from cdcavro.records.reading import Readers
+from cdcavro.records.decode import Readers
+from cdcavro.records.encode import Writers
+from cdcavro.records.field_defaults import default_value
 from cdcavro.records.shapes import Definition, Key, definitions
-from cdcavro.records.writing import Writers
-from cdcavro.schema import Schema, parse_schema
-from cdcavro.source import Source
-from cdcavro.text import parse, render
-from cdcavro.types import Map, Primitive, Record
+from cdcavro.wire.format import Format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -15,16 +15,16 @@ from base64 import b64encode
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.base64_text import bytes_of
+from cdcavro.avro.types import Fixed, Primitive
 from cdcavro.errors import PayloadError, SchemaError, StructureError, shown
+from cdcavro.exact.base64_text import bytes_of
+from cdcavro.exact.jsontext import ExactNumber, kind
 from cdcavro.records.shapes import MAX_DIGITS, meaning
-from cdcavro.text import ExactNumber, kind
-from cdcavro.types import Fixed, Primitive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdcavro.logical import Logical
+    from cdcavro.avro.logical import Logical
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _LOCAL_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  a local time has no zone

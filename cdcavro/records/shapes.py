@@ -13,9 +13,9 @@ from decimal import Decimal
 from types import NoneType
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+from cdcavro.avro.logical import Logical, logical_type
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Named, Primitive, Record, Type, Union, branch_name
 from cdcavro.errors import SchemaError
-from cdcavro.logical import Logical, logical_type
-from cdcavro.types import Array, Enum, Fixed, Map, Named, Primitive, Record, Type, Union, branch_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

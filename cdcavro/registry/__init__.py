@@ -8,11 +8,11 @@ value = registry.frame(payload, made.id)               # Confluent's wire format
 writer, payload = schemas.open(value)                  # and back, checked to the last byte
 """
 
-from cdcavro.registry.connecting import connect
-from cdcavro.registry.entries import Published, Registered
+from cdcavro.registry.backend import Published, Registered
+from cdcavro.registry.client import Registry
+from cdcavro.registry.connect import connect
 from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, frame, unframe
-from cdcavro.registry.names import subject_name
-from cdcavro.registry.registry import Registry
+from cdcavro.registry.subjects import subject_name
 
 __all__ = [
     "Fingerprint",

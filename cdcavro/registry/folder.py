@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from cdcavro.avro.schema import MAX_LENGTH
 from cdcavro.errors import RegistryError, SetupError, shown
-from cdcavro.schema import MAX_LENGTH
 
 try:
     import fcntl

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from cdcavro.verdict import Direction, Note, Problem, Verdict, verdict
+from cdcavro.avro.compatibility import Direction, Note, Problem, Verdict, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cdcavro.schema import Schema
+    from cdcavro.avro.schema import Schema
 
 Level = Literal["BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE", "NONE"]
 _ASKED: Final[dict[str, tuple[Direction, ...]]] = {

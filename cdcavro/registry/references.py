@@ -10,9 +10,9 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.avro.schema import MAX_DEPTH, MAX_LENGTH, MAX_TYPES, full_name
+from cdcavro.avro.types import PRIMITIVES
 from cdcavro.errors import SchemaError, shown
-from cdcavro.schema import MAX_DEPTH, MAX_LENGTH, MAX_TYPES, full_name
-from cdcavro.types import PRIMITIVES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

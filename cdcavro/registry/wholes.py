@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.errors import SchemaError, shown
 from cdcavro.registry.references import definitions, join
-from cdcavro.schema import Schema, parse_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdcavro.registry.entries import Entry, Reference
+    from cdcavro.registry.backend import Entry, Reference
 
     Fetch = Callable[[str, int | None], Entry]
 

@@ -17,9 +17,9 @@ except ModuleNotFoundError as error:
     raise _SetupError(f"{error.name} is not installed: pip install 'cdcavro[spark]'") from error
 
 from cdcavro.spark.changes import order_key, shard, to_changes
-from cdcavro.spark.columns import decode, encode
+from cdcavro.spark.functions import decode, encode
 from cdcavro.spark.registry import from_registry, to_registry
-from cdcavro.spark.rows import cdc_text
+from cdcavro.spark.row_text import cdc_text
 from cdcavro.spark.session import session
 from cdcavro.spark.sql import register
 from cdcavro.spark.tables import TypedTables, read_versions, to_tables

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from cdcavro import changes, order
-from cdcavro.change import Change, Place, replace
+from cdcavro.change import order
+from cdcavro.change.model import Change, Place, replace
 from cdcavro.errors import MessageError
+from cdcavro.exact.instants import check_zone
 from cdcavro.formats import get_format
-from cdcavro.instants import check_zone
-from cdcavro.spark.arrow import column_function, raw_bytes
-from cdcavro.spark.columns import ERROR, error_fields
-from cdcavro.zones import unzoned
+from cdcavro.spark.arrow_udf import column_function, raw_bytes
+from cdcavro.spark.functions import ERROR, error_fields
+from cdcavro.transcoding import mapping
+from cdcavro.transcoding.unzoned import unzoned
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -120,6 +121,6 @@ def _turned(
     if raw is None:
         return None, None
     try:
-        return changes.to_changes(raw, format, zone=zone), None
+        return mapping.to_changes(raw, format, zone=zone), None
     except MessageError as error:
         return None, error_fields(error)

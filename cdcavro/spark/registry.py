@@ -10,19 +10,19 @@ from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro, to_avro
 from pyspark.sql.types import BinaryType
 
-from cdcavro.checking import check_payload
+from cdcavro.avro.resolution import resolve
+from cdcavro.avro.schema import Schema, parse_schema
+from cdcavro.avro.skip import check_payload
+from cdcavro.avro.types import Record
 from cdcavro.errors import MessageError, PayloadError, ResolutionError, SchemaError, UnknownSchemaError, shown
-from cdcavro.evolution import resolve
 from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, unframe
 from cdcavro.registry.framing import frame as framed_by
-from cdcavro.schema import Schema, parse_schema
-from cdcavro.spark.arrow import column_function, raw_bytes
-from cdcavro.spark.columns import ERROR, error_fields
+from cdcavro.spark.arrow_udf import column_function, raw_bytes
+from cdcavro.spark.functions import ERROR, error_fields
 from cdcavro.spark.tables import ENVELOPE, ROW, true_type
-from cdcavro.tables import schema as table_schema
-from cdcavro.tables.history import Table
-from cdcavro.tables.schema import ATTRIBUTE, TableSchema, from_schema
-from cdcavro.types import Record
+from cdcavro.table import schema as table_schema
+from cdcavro.table.history import Table
+from cdcavro.table.schema import ATTRIBUTE, TableSchema, from_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cdcavro import binary, text
+from cdcavro.avro import binary
 from cdcavro.errors import SetupError
+from cdcavro.exact import jsontext
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,8 +24,8 @@ JAVA: Final = 17
 _GET_JAVA: Final = "install one (apt-get install openjdk-17-jre-headless, or adoptium.net) and set JAVA_HOME to it"
 _VERSION: Final = re.compile(r'version "(?:1\.)?([0-9]+)')
 _LIMITS: Final = {
-    "org.apache.avro.limits.bytes.maxLength": text.MAX_LENGTH,
-    "org.apache.avro.limits.string.maxLength": text.MAX_LENGTH,
+    "org.apache.avro.limits.bytes.maxLength": jsontext.MAX_LENGTH,
+    "org.apache.avro.limits.string.maxLength": jsontext.MAX_LENGTH,
     "org.apache.avro.limits.collectionItems.maxLength": binary.MAX_COUNT,
 }
 _SCALA: Final = "2.13"

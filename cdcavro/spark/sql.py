@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.spark.arrow import column_function
-from cdcavro.spark.columns import RESULT, decode_batch, encode_batch, try_encode_batch
-from cdcavro.spark.rows import TEXTS, text_batch
+from cdcavro.spark.arrow_udf import column_function
+from cdcavro.spark.functions import RESULT, decode_batch, encode_batch, try_encode_batch
+from cdcavro.spark.row_text import TEXTS, text_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

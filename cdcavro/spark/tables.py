@@ -13,17 +13,17 @@ from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import StructField, StructType
 
-from cdcavro.catalog import PRECISE
-from cdcavro.change import DDL, DML, Change, replace
+from cdcavro.change.model import DDL, DML, Change, replace
+from cdcavro.change.order import order_key
 from cdcavro.errors import CdcAvroError, MisfitError, SetupError, shown
-from cdcavro.order import order_key
-from cdcavro.spark.arrow import column_function, raw_bytes
+from cdcavro.spark.arrow_udf import column_function, raw_bytes
 from cdcavro.spark.changes import KEY, KEY_TYPE, key_fields
-from cdcavro.spark.columns import ERROR
-from cdcavro.tables.evolution import NONE_GIVEN
-from cdcavro.tables.schema import TableSchema
-from cdcavro.tables.stream import ERROR as ERROR_POLICY
-from cdcavro.tables.stream import KEEP, Tables
+from cdcavro.spark.functions import ERROR
+from cdcavro.table.evolution.evolve import NONE_GIVEN
+from cdcavro.table.schema import TableSchema
+from cdcavro.table.tables import ERROR as ERROR_POLICY
+from cdcavro.table.tables import KEEP, Tables
+from cdcavro.transcoding.schema_history import PRECISE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from cdcavro.columns.given import GivenTypes
-    from cdcavro.schema import Schema
-    from cdcavro.tables.history import Table
+    from cdcavro.avro.schema import Schema
+    from cdcavro.table.columns.overrides import GivenTypes
+    from cdcavro.table.history import Table
 
 OUTLINE: Final = f"digest binary, at struct<{KEY}>, outline binary"
 TYPED: Final = (

@@ -30,10 +30,10 @@ import fastavro
 import orjson
 
 import cdcavro
-from cdcavro.attributes import field_rule
-from cdcavro.buffer import COMPILED
+from cdcavro.avro.buffer import COMPILED
+from cdcavro.avro.types import Record, Type, Union
 from cdcavro.formats import get_format
-from cdcavro.types import Record, Type, Union
+from cdcavro.wire.attributes import field_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,7 +26,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdcavro.buffer import COMPILED
+from cdcavro.avro.buffer import COMPILED
 from cdcavro.formats import get_format
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ from timeit import repeat
 from typing import TYPE_CHECKING, Any
 
 import cdcavro
-from cdcavro.codegen import KINDS, NamedSchema, generate
 from cdcavro.formats import get_format
+from cdcavro.records.codegen import KINDS, NamedSchema, generate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cdcavro.schema import Schema
+    from cdcavro.avro.schema import Schema
 
 MESSAGE = (
     b'{"database":"shop","table":"orders","pkNames":["id"],"isDdl":false,"type":"UPDATE","es":1669600000000,'

@@ -26,8 +26,8 @@ from pyspark.sql.avro.functions import to_avro
 from tables import messages
 
 from cdcavro import spark as cdc
-from cdcavro.buffer import COMPILED
-from cdcavro.spark.arrow import column_function
+from cdcavro.avro.buffer import COMPILED
+from cdcavro.spark.arrow_udf import column_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -20,9 +20,9 @@ from test_codegen_hostile import PAYLOADS, hostile, schemas
 from wire import array, enum, field, mapping, record
 
 import cdcavro
-from cdcavro.codegen import KINDS, NamedSchema, generate
+from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import SchemaError
-from cdcavro.schema import parse_schema
+from cdcavro.records.codegen import KINDS, NamedSchema, generate
 
 for _needed in ("mypy", "pydantic", "ruff"):
     pytest.importorskip(_needed)

@@ -15,7 +15,7 @@ from registry_suite import KNOWN, Place
 
 import cdcavro
 from cdcavro import registry
-from cdcavro.registry.names import STRATEGIES, subject_name
+from cdcavro.registry.subjects import STRATEGIES, subject_name
 
 ADDRESS = {"type": "record", "name": "a.Address", "fields": [{"name": "city", "type": "string"}]}
 PERSON = {

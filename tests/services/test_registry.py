@@ -53,7 +53,7 @@ def test_a_server_that_refuses_says_why(apicurio, client):
     schemas = place.registry
     schemas.publish(text(V1), place.subject, compatibility="BACKWARD")
     backend = schemas._backend
-    from cdcavro.registry.entries import Entry  # noqa: PLC0415
+    from cdcavro.registry.backend import Entry  # noqa: PLC0415
 
     broken = text(V1 | {"fields": [{"name": "x", "type": "string"}]})
     with pytest.raises(cdcavro.RegistryError) as caught:

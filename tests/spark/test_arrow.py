@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from messages import goldens
 
 import cdcavro
-from cdcavro.spark.arrow import converted
-from cdcavro.spark.columns import ERROR, decode_batch, encode_batch, error_fields, try_encode_batch
+from cdcavro.spark.arrow_udf import converted
+from cdcavro.spark.functions import ERROR, decode_batch, encode_batch, error_fields, try_encode_batch
 
 FORMAT = "oms_canal"
 BYTES = [pa.binary(), pa.large_binary(), pa.binary_view()]

@@ -12,9 +12,9 @@ from pyspark.sql.avro.functions import from_avro, to_avro
 
 import cdcavro
 from cdcavro import spark as cdc
-from cdcavro.change import Change, Place, replace
-from cdcavro.changes import to_changes
+from cdcavro.change.model import Change, Place, replace
 from cdcavro.spark.changes import key_fields
+from cdcavro.transcoding.mapping import to_changes
 
 SCHEMA = cdcavro.load_schema("change").json
 

@@ -13,10 +13,10 @@ from schema_pairs import pairs
 from wire import array, enum, field, mapping, record
 
 import cdcavro
-from cdcavro.codegen import NamedSchema, generate
-from cdcavro.codegen.spark_types import ddl, spark_type
+from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import SchemaError
-from cdcavro.schema import parse_schema
+from cdcavro.records.codegen import NamedSchema, generate
+from cdcavro.records.codegen.spark_types import ddl, spark_type
 
 FIXED = {"type": "fixed", "name": "F", "size": 4}
 LOGICAL = [

@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 
 import cdcavro
 from cdcavro import spark as cdc
-from cdcavro.spark.columns import encode_batch
+from cdcavro.spark.functions import encode_batch
 from cdcavro.spark.sql import by_format
 
 GOOD = b'{"recordType":"DDL"}'

@@ -14,8 +14,8 @@ from messages import SAMPLES, goldens, shop_canal, shop_debezium
 from roundtrip import exact
 
 import cdcavro
-from cdcavro.spark.files import read_head, read_lines
 from cdcavro.spark.job import Report, run
+from cdcavro.spark.job_lines import read_head, read_lines
 
 
 def read_payloads(folder: Path) -> list[dict]:
@@ -94,7 +94,7 @@ def test_the_written_messages_decode_to_the_texts_that_went_in(spark, tmp_path):
             for block in fastavro.block_reader(file):
                 raw = block.bytes_.read()
                 found += canal.read_block(raw, block.num_records, canal.schema)
-    from cdcavro.text import render  # noqa: PLC0415
+    from cdcavro.exact.jsontext import render  # noqa: PLC0415
 
     texts = [exact(render(record)) for record in found]
     assert sorted(map(repr, map(canonical, texts))) == sorted(repr(canonical(exact(text))) for text in shop_canal())

@@ -12,12 +12,12 @@ from pyspark.sql import functions as sf
 
 from cdcavro import registry
 from cdcavro import spark as cdc
-from cdcavro.change import Column
-from cdcavro.ddl_steps import TableName
+from cdcavro.avro.schema import parse_schema
+from cdcavro.change.model import Column
 from cdcavro.errors import SchemaError
 from cdcavro.registry.framing import Fingerprint, frame
-from cdcavro.schema import parse_schema
-from cdcavro.tables.evolution import created, evolve
+from cdcavro.table.ddl.steps import TableName
+from cdcavro.table.evolution.evolve import created, evolve
 
 
 @pytest.fixture

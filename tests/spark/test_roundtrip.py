@@ -50,7 +50,7 @@ def test_from_avro_reads_an_older_schema_under_newer_names(spark):
     reader["aliases"] = ["OldDefault"]
     reader["fields"][0]["aliases"] = ["before"]
 
-    from cdcavro.format import Format  # noqa: PLC0415
+    from cdcavro.wire.format import Format  # noqa: PLC0415
 
     text = b'{"prevStruct":{"a":1.20},"postStruct":null,"recordType":"DELETE"}'
     old = cdcavro.parse_schema(json.dumps(older))

@@ -9,7 +9,7 @@ from pyspark.sql.avro.functions import from_avro
 
 import cdcavro
 from cdcavro import spark as cdc
-from cdcavro.spark.rows import text_batch
+from cdcavro.spark.row_text import text_batch
 
 VALUE = pa.struct(
     [

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.avro.functions import from_avro
 
 import cdcavro
-from cdcavro.binary import write_long
+from cdcavro.avro.binary import write_long
 from cdcavro.spark.session import check_java, coordinate, settings
 
 HOW = "install one (apt-get install openjdk-17-jre-headless, or adoptium.net) and set JAVA_HOME to it"

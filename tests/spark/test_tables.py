@@ -47,8 +47,8 @@ from shop_tables import (
 from cdcavro import spark as cdc
 from cdcavro.errors import CdcAvroError
 from cdcavro.spark.tables import TypedTables, read_versions, to_tables
-from cdcavro.tables.history import Table
-from cdcavro.tables.schema import TableSchema
+from cdcavro.table.history import Table
+from cdcavro.table.schema import TableSchema
 
 FILE = "shop.jsonl"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

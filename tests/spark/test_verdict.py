@@ -22,8 +22,8 @@ from schema_data import expected, is_same, write
 from schema_pairs import UnreadableError, fastavro_difference, fastavro_reads, pair, pairs
 from wire import array, enum, field, record
 
-from cdcavro.schema import parse_schema
-from cdcavro.verdict import verdict
+from cdcavro.avro.compatibility import verdict
+from cdcavro.avro.schema import parse_schema
 
 PAIRS = 450
 CONVERSIONS = (

@@ -1,0 +1,571 @@
+"""The same as `buffer.py`, over C pointers."""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memcmp, memcpy
+
+from cdcavro.avro.binary import no_column, no_text, outside, short, too_wide
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+    str PyUnicode_DecodeUTF8(const char *start, Py_ssize_t size, const char *errors)
+
+cdef extern from *:
+    """
+    #include <stddef.h>
+    #include <stdint.h>
+    #include <string.h>
+
+    /* Doubles in the byte order of the machine; Avro's is little-endian. */
+    static void cdcavro_swap(unsigned char *bytes) {
+        const uint16_t one = 1;
+        if (*(const unsigned char *)&one) return;
+        for (int i = 0; i < 4; i++) {
+            unsigned char byte = bytes[i];
+            bytes[i] = bytes[7 - i];
+            bytes[7 - i] = byte;
+        }
+    }
+
+    /* FNV-1a. */
+    static uint32_t cdcavro_hash(const unsigned char *start, ptrdiff_t size) {
+        uint32_t hash = 2166136261u;
+        for (ptrdiff_t i = 0; i < size; i++) hash = (hash ^ start[i]) * 16777619u;
+        return hash ^ (hash >> 15);
+    }
+
+    #define CDCAVRO_ALL(byte) (0x0101010101010101u * (byte))
+
+    /* Eight bytes at once: whether one of them is escaped in JSON or no ASCII. */
+    static int cdcavro_is_special(const unsigned char *at) {
+        uint64_t eight, quotes, escapes;
+        memcpy(&eight, at, 8);
+        quotes = eight ^ CDCAVRO_ALL('"');
+        escapes = eight ^ CDCAVRO_ALL(92);
+        return ((eight | (eight - CDCAVRO_ALL(32)) | (quotes - CDCAVRO_ALL(1)) | (escapes - CDCAVRO_ALL(1)))
+                & CDCAVRO_ALL(0x80)) != 0;
+    }
+
+    /* Whether a string surely stands in JSON as it is, and is ASCII. */
+    static int cdcavro_is_plain(const unsigned char *start, ptrdiff_t size) {
+        unsigned char last[8];
+        if (size >= 8) {
+            for (ptrdiff_t i = 0; i < size - 8; i += 8)
+                if (cdcavro_is_special(start + i)) return 0;
+            return !cdcavro_is_special(start + size - 8);
+        }
+        memset(last, 'a', 8);
+        for (ptrdiff_t i = 0; i < size; i++) last[i] = start[i];
+        return !cdcavro_is_special(last);
+    }
+
+    /* How many bytes of a string are escaped in JSON. */
+    static ptrdiff_t cdcavro_escaped(const unsigned char *start, ptrdiff_t size) {
+        ptrdiff_t found = 0;
+        for (ptrdiff_t i = 0; i < size; i++) found += (start[i] < 32) | (start[i] == '"') | (start[i] == 92);
+        return found;
+    }
+
+    /* A string as JSON text; there is room for six bytes for each byte that is escaped. Gives the end of what was written. */
+    static unsigned char *cdcavro_quote(unsigned char *out, const unsigned char *start, ptrdiff_t size) {
+        static const char hex[] = "0123456789abcdef";
+        for (ptrdiff_t i = 0; i < size; i++) {
+            unsigned char byte = start[i], escape = 0;
+            switch (byte) {
+            case '"': case 92: escape = byte; break;
+            case 8: escape = 'b'; break;
+            case 9: escape = 't'; break;
+            case 10: escape = 'n'; break;
+            case 12: escape = 'f'; break;
+            case 13: escape = 'r'; break;
+            }
+            if (escape) {
+                *out++ = 92;
+                *out++ = escape;
+            } else if (byte < 32) {
+                *out++ = 92;
+                *out++ = 'u';
+                *out++ = '0';
+                *out++ = '0';
+                *out++ = hex[byte >> 4];
+                *out++ = hex[byte & 15];
+            } else {
+                *out++ = byte;
+            }
+        }
+        return out;
+    }
+
+    static unsigned char *cdcavro_digits(unsigned char *out, int64_t value) {
+        unsigned char reversed[20];
+        int count = 0;
+        uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+        do reversed[count++] = '0' + left % 10; while (left /= 10);
+        if (value < 0) *out++ = '-';
+        while (count) *out++ = reversed[--count];
+        return out;
+    }
+
+    /* The end of a row of digits; eight at once while there are eight before the end. */
+    static const unsigned char *cdcavro_skip_digits(const unsigned char *at, const unsigned char *end) {
+        uint64_t eight;
+        for (; end - at >= 8; at += 8) {
+            memcpy(&eight, at, 8);
+            if ((eight & CDCAVRO_ALL(0xF0)) != CDCAVRO_ALL('0')) break;
+            if (((eight + CDCAVRO_ALL(6)) & CDCAVRO_ALL(0xF0)) != CDCAVRO_ALL('0')) break;
+        }
+        while (*at >= '0' && *at <= '9') at++;
+        return at;
+    }
+
+    /* RFC 8259, section 6; a 0 stands behind the text. */
+    static int cdcavro_is_number(const unsigned char *at, ptrdiff_t size) {
+        const unsigned char *end = at + size;
+        at += *at == '-';
+        if (*at == '0') at++;
+        else if (*at >= '1' && *at <= '9') at = cdcavro_skip_digits(at, end);
+        else return 0;
+        if (*at == '.') {
+            if (*++at < '0' || *at > '9') return 0;
+            at = cdcavro_skip_digits(at, end);
+        }
+        if ((*at | 32) == 'e') {
+            at++;
+            at += *at == '-' || *at == '+';
+            if (*at < '0' || *at > '9') return 0;
+            at = cdcavro_skip_digits(at, end);
+        }
+        return at == end;
+    }
+
+    /* Every colon outside strings; -1 for the number -0. One byte behind the text is there, and is 0. */
+    static ptrdiff_t cdcavro_colons(const unsigned char *text, ptrdiff_t size) {
+        ptrdiff_t found = 0;
+        for (ptrdiff_t i = 0; i < size; i++) {
+            switch (text[i]) {
+            case ':':
+                found++;
+                break;
+            case '-':
+                if (text[i + 1] == '0' && i + 2 <= size && text[i + 2] != '.' && (text[i + 2] | 32) != 'e') return -1;
+                break;
+            case '"':
+                for (i++; i < size && text[i] != '"'; i++)
+                    if (text[i] == 92) i++;
+                break;
+            }
+        }
+        return found;
+    }
+
+    /* At the speed of memory: quotes before colons, unless an escape or white space stands there, or -0 ends a value. */
+    static ptrdiff_t cdcavro_separators(const unsigned char *text, ptrdiff_t size) {
+        ptrdiff_t found = 0;
+        for (ptrdiff_t from = 1; from < size - 1; from += 128) {
+            ptrdiff_t to = size - 1 - from < 128 ? size - 1 : from + 128;
+            unsigned char seen = 0, hard = 0;
+            for (ptrdiff_t i = from; i < to; i++) {
+                unsigned char before = text[i - 1], byte = text[i], next = text[i + 1];
+                unsigned char separates = (byte == '"') & (next == ':');
+                seen += separates;
+                hard |= (separates & (before == 92)) | ((byte <= 32) & (next == ':'));
+                hard |= (before == '-') & (byte == '0') & ((next <= 32) | (next == ',') | (next == ']') | (next == '}'));
+            }
+            if (hard) return -1;
+            found += seen;
+        }
+        return found;
+    }
+    """
+    void cdcavro_swap(unsigned char *bytes) noexcept
+    uint32_t cdcavro_hash(const unsigned char *start, ptrdiff_t size) noexcept
+    bint cdcavro_is_plain(const unsigned char *start, ptrdiff_t size) noexcept
+    ptrdiff_t cdcavro_escaped(const unsigned char *start, ptrdiff_t size) noexcept
+    unsigned char *cdcavro_quote(unsigned char *out, const unsigned char *start, ptrdiff_t size) noexcept
+    unsigned char *cdcavro_digits(unsigned char *out, int64_t value) noexcept
+    bint cdcavro_is_number(const unsigned char *text, ptrdiff_t size) noexcept
+    ptrdiff_t cdcavro_colons(const unsigned char *text, ptrdiff_t size) noexcept
+    ptrdiff_t cdcavro_separators(const unsigned char *text, ptrdiff_t size) noexcept
+
+COMPILED = True
+
+cdef enum:
+    FIRST_ROOM = 4096
+    NAMES = 1024
+    NAME_BYTES = 64
+    LONG_DIGITS = 19
+
+# Names that came lately, so that a column's name is one object in many messages. A place is taken over by the next
+# name that falls upon it.
+cdef list _names = [None] * NAMES
+
+# The memory of the buffer that was let go last, for the next one.
+cdef unsigned char *_spare = NULL
+
+
+@cython.freelist(4)
+@cython.final
+cdef class Buffer:
+    """A payload, or JSON text, that grows; `append` appends one byte."""
+
+    def __cinit__(self):
+        global _spare
+        self._start = _spare if _spare is not NULL else <unsigned char *>PyMem_Malloc(FIRST_ROOM)
+        _spare = NULL
+        if self._start is NULL:
+            raise MemoryError
+        self._room = FIRST_ROOM
+
+    def __dealloc__(self):
+        global _spare
+        if self._room == FIRST_ROOM and _spare is NULL:
+            _spare = self._start
+        else:
+            PyMem_Free(self._start)
+
+    def __len__(self):
+        return self._size
+
+    def __bytes__(self):
+        return self.taken()
+
+    cpdef bytes taken(self):
+        """Give what is there so far."""
+        return PyBytes_FromStringAndSize(<char *>self._start, self._size)
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self._start, self._size, 1, flags)
+        self._views += 1
+        # Whatever is appended asks for room now, and is refused.
+        self._room = self._size
+
+    def __releasebuffer__(self, Py_buffer *view):
+        self._views -= 1
+
+    cdef int _check_views(self) except -1:
+        if self._views:
+            raise BufferError("Existing exports of data: object cannot be re-sized")
+        return 0
+
+    cdef int _grow(self, Py_ssize_t more) except -1:
+        self._check_views()
+        cdef Py_ssize_t room = self._size + more + (self._size >> 1)
+        cdef void *start = PyMem_Realloc(self._start, room)
+        if start is NULL:
+            raise MemoryError
+        self._start = <unsigned char *>start
+        self._room = room
+        return 0
+
+    cpdef int append(self, int byte) except -1:
+        """Append one byte."""
+        if self._size == self._room:
+            self._grow(1)
+        self._start[self._size] = byte
+        self._size += 1
+        return 0
+
+    cpdef int write_long(self, long long value) except -1:
+        """Append a zig-zag variable-length integer of at most 64 bits."""
+        cdef uint64_t zigzag = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
+        if self._room - self._size < 10:
+            self._grow(10)
+        cdef unsigned char *at = self._start + self._size
+        while zigzag >= 0x80:
+            at[0] = <unsigned char>(zigzag & 0x7F | 0x80)
+            at += 1
+            zigzag >>= 7
+        at[0] = <unsigned char>zigzag
+        self._size = at + 1 - self._start
+        return 0
+
+    cpdef bint fits(self, object value, long long most) except -1:
+        """Tell whether an integer is from -most - 1 to most."""
+        cdef int overflow
+        cdef long long whole = PyLong_AsLongLongAndOverflow(value, &overflow)
+        return overflow == 0 and -most - 1 <= whole <= most
+
+    cpdef int write_string(self, str value) except -1:
+        """Append a length and UTF-8 bytes."""
+        cdef Py_ssize_t size
+        if value is None:
+            raise TypeError("a string is str, not None")
+        cdef const char *raw = PyUnicode_AsUTF8AndSize(value, &size)
+        if self._room - self._size < size + 10:
+            self._grow(size + 10)
+        if size < 64:
+            self._start[self._size] = <unsigned char>(size << 1)
+            self._size += 1
+        else:
+            self.write_long(size)
+        memcpy(self._start + self._size, raw, size)
+        self._size += size
+        return 0
+
+    cpdef int write_double(self, double value) except -1:
+        """Append 8 bytes, IEEE 754, little-endian."""
+        if self._room - self._size < 8:
+            self._grow(8)
+        memcpy(self._start + self._size, &value, 8)
+        cdcavro_swap(self._start + self._size)
+        self._size += 8
+        return 0
+
+    cpdef int write_raw(self, bytes raw) except -1:
+        """Append bytes as they are."""
+        if raw is None:
+            raise TypeError("bytes are not None")
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(raw)
+        if self._room - self._size < size:
+            self._grow(size)
+        memcpy(self._start + self._size, PyBytes_AS_STRING(raw), size)
+        self._size += size
+        return 0
+
+    cpdef int write_again(self, Py_ssize_t start, Py_ssize_t end) except -1:
+        """Append what stands from one place to another."""
+        if not 0 <= start <= end <= self._size:
+            raise ValueError(f"from {start} to {end} of {self._size} bytes")
+        if self._room - self._size < end - start:
+            self._grow(end - start)
+        memcpy(self._start + self._size, self._start + start, end - start)
+        self._size += end - start
+        return 0
+
+    cdef int _quote(self, const unsigned char *raw, Py_ssize_t size) except -1:
+        cdef Py_ssize_t most = size + cdcavro_escaped(raw, size) * 5 + 2
+        if self._room - self._size < most:
+            self._grow(most)
+        self._start[self._size] = 34
+        cdef unsigned char *end = cdcavro_quote(self._start + self._size + 1, raw, size)
+        end[0] = 34
+        self._size = end + 1 - self._start
+        return 0
+
+    cpdef int write_digits(self, long long value) except -1:
+        """Append an integer of at most 64 bits as JSON text."""
+        if self._room - self._size < 20:
+            self._grow(20)
+        self._size = cdcavro_digits(self._start + self._size, value) - self._start
+        return 0
+
+    cpdef int write_int32(self, int value) except -1:
+        """Append 4 bytes in the byte order of the machine, as Arrow has them."""
+        if self._room - self._size < 4:
+            self._grow(4)
+        memcpy(self._start + self._size, &value, 4)
+        self._size += 4
+        return 0
+
+    cpdef int cut(self, Py_ssize_t size) except -1:
+        """Take away what stands behind so many bytes."""
+        if 0 <= size < self._size:
+            self._check_views()
+            self._size = size
+        return 0
+
+
+cdef class Cursor:
+    """The bytes of one payload and how far they are read.
+
+    Attributes: `position` and `end` (int), in bytes. Every length is held against the bytes that
+    are there before anything is built from it.
+    """
+
+    def __init__(self, bytes raw not None, Py_ssize_t position=0):
+        self._raw = raw
+        self._start = <const unsigned char *>PyBytes_AS_STRING(raw)
+        self.end = PyBytes_GET_SIZE(raw)
+        if not 0 <= position <= self.end:
+            raise short("a position in the payload", position, self.end)
+        self.position = position
+
+    cpdef int read_byte(self) except -1:
+        """Read one byte."""
+        if self.position >= self.end:
+            raise short("1 byte", self.position, self.end)
+        self.position += 1
+        return self._start[self.position - 1]
+
+    cpdef long long read_long(self) except? -1:
+        """Read a zig-zag variable-length integer of at most 64 bits."""
+        cdef uint64_t byte
+        if self.position < self.end:
+            byte = self._start[self.position]
+            if byte < 0x80:
+                self.position += 1
+                return <long long>((byte >> 1) ^ (0 - (byte & 1)))
+        byte = self.read_byte()
+        cdef uint64_t value = byte & 0x7F
+        cdef int shift = 7
+        while byte >= 0x80:
+            if shift == 70:
+                raise too_wide(self.position)
+            byte = self.read_byte()
+            if shift == 63 and 1 < byte < 0x80:
+                raise too_wide(self.position)
+            value |= (byte & 0x7F) << shift
+            shift += 7
+        return <long long>((value >> 1) ^ (0 - (value & 1)))
+
+    cdef const unsigned char *_take(self, long long size) except NULL:
+        if size < 0 or size > self.end - self.position:
+            raise short(f"{size} bytes", self.position, self.end)
+        self.position += size
+        return self._start + self.position - size
+
+    cpdef bytes take(self, long long size):
+        """Read so many bytes."""
+        return PyBytes_FromStringAndSize(<const char *>self._take(size), size)
+
+    cpdef str read_string(self):
+        """Read a length and UTF-8 bytes."""
+        cdef long long size = self.read_long()
+        return _text(self._take(size), size, self.position)
+
+    cpdef bytes slice(self, Py_ssize_t start, Py_ssize_t end):
+        """Give the bytes from one position to another."""
+        return self._raw[start:end]
+
+    cpdef skip_string(self):
+        """Pass a length and so many bytes by."""
+        self._take(self.read_long())
+
+    cpdef str read_name(self):
+        """Read a string that is likely to come again, as the name of a column."""
+        cdef long long size = self.read_long()
+        return self._name(self._take(size), size)
+
+    cdef str _name(self, const unsigned char *start, Py_ssize_t size):
+        cdef Py_ssize_t known_size
+        cdef const char *known
+        if size > NAME_BYTES:
+            return _text(start, size, self.position)
+        cdef Py_ssize_t place = cdcavro_hash(start, size) % NAMES
+        name = _names[place]
+        if name is not None:
+            known = PyUnicode_AsUTF8AndSize(name, &known_size)
+            if known_size == size and memcmp(known, start, size) == 0:
+                return <str>name
+        name = _text(start, size, self.position)
+        _names[place] = name
+        return <str>name
+
+    cdef int _copy(self, Buffer out, const unsigned char *start, Py_ssize_t size) except -1:
+        if not cdcavro_is_plain(start, size):
+            # Makes sure that it is UTF-8.
+            _text(start, size, self.position)
+            return out._quote(start, size)
+        if out._room - out._size < size + 2:
+            out._grow(size + 2)
+        cdef unsigned char *to = out._start + out._size
+        to[0] = 34
+        memcpy(to + 1, start, size)
+        to[1 + size] = 34
+        out._size += size + 2
+        return 0
+
+    cpdef int copy_string(self, Buffer out) except -1:
+        """Read a string and append it as JSON text."""
+        cdef long long size = self.read_long()
+        return self._copy(out, self._take(size), size)
+
+    cpdef str copy_name(self, Buffer out):
+        """Read a name and append it as JSON text with a colon."""
+        cdef long long size = self.read_long()
+        cdef const unsigned char *start = self._take(size)
+        self._copy(out, start, size)
+        out.append(58)
+        return self._name(start, size)
+
+    cpdef double read_double(self) except? -1:
+        """Read 8 bytes, IEEE 754, little-endian."""
+        cdef double value
+        memcpy(&value, self._take(8), 8)
+        cdcavro_swap(<unsigned char *>&value)
+        return value
+
+
+cdef str _text(const unsigned char *start, Py_ssize_t size, Py_ssize_t position):
+    try:
+        return PyUnicode_DecodeUTF8(<const char *>start, size, NULL)
+    except UnicodeDecodeError as error:
+        raise no_text(start[error.start], position) from error
+
+
+@cython.final
+cdef class Slices:
+    """The values of a column as Arrow lays them out: bytes one behind another, where each begins and ends, which are there."""
+
+    def __cinit__(self, data, offsets, validity, Py_ssize_t first, Py_ssize_t count):
+        PyObject_GetBuffer(data, &self._data, PyBUF_SIMPLE)
+        PyObject_GetBuffer(offsets, &self._offsets, PyBUF_SIMPLE)
+        if validity is not None:
+            PyObject_GetBuffer(validity, &self._validity, PyBUF_SIMPLE)
+        if first < 0 or count < 0 or self._offsets.len // 4 - first <= count:
+            raise no_column(first, count)
+        if validity is not None and (first + count + 7) // 8 > self._validity.len:
+            raise no_column(first, count)
+        self._first = first
+        self.count = count
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self._data)
+        PyBuffer_Release(&self._offsets)
+        PyBuffer_Release(&self._validity)
+
+    cpdef bytes get(self, Py_ssize_t i):
+        """Give value i; None for a null. Raises `IndexError` for one that is not within the bytes."""
+        cdef int32_t start, end
+        if not 0 <= i < self.count:
+            raise outside(i)
+        i += self._first
+        if self._validity.buf is not NULL and not (<const unsigned char *>self._validity.buf)[i >> 3] >> (i & 7) & 1:
+            return None
+        memcpy(&start, <const char *>self._offsets.buf + 4 * i, 4)
+        memcpy(&end, <const char *>self._offsets.buf + 4 * i + 4, 4)
+        if not 0 <= start <= end <= self._data.len:
+            raise outside(i - self._first)
+        return PyBytes_FromStringAndSize(<const char *>self._data.buf + start, end - start)
+
+
+cpdef bint has_members(bytes raw, Py_ssize_t members) except -1:
+    """Tell whether a JSON text has so many members, however often each, and does not hold the number `-0`."""
+    if raw is None:
+        raise TypeError("a text is bytes, not None")
+    cdef const unsigned char *text = <const unsigned char *>PyBytes_AS_STRING(raw)
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(raw)
+    return cdcavro_separators(text, size) == members or cdcavro_colons(text, size) == members
+
+
+cpdef bint has_long_number(bytes raw) except -1:
+    """Tell whether a text has 19 digits on end, as an integer beyond 64 bits has."""
+    if raw is None:
+        raise TypeError("a text is bytes, not None")
+    cdef const unsigned char *text = <const unsigned char *>PyBytes_AS_STRING(raw)
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(raw)
+    cdef Py_ssize_t end = LONG_DIGITS - 1
+    cdef Py_ssize_t digits
+    while end < size:
+        digits = 0
+        while digits < LONG_DIGITS and 48 <= text[end - digits] <= 57:
+            digits += 1
+        if digits == LONG_DIGITS:
+            return True
+        end += LONG_DIGITS - digits
+    return False
+
+
+cpdef bint is_number(str text) except -1:
+    """Tell whether a text is exactly one JSON number (RFC 8259, section 6)."""
+    cdef Py_ssize_t size
+    if text is None:
+        raise TypeError("a text is str, not None")
+    if not text.isascii():
+        return False
+    cdef const char *raw = PyUnicode_AsUTF8AndSize(text, &size)
+    return cdcavro_is_number(<const unsigned char *>raw, size)

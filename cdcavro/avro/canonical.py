@@ -1,0 +1,52 @@
+"""The Parsing Canonical Form of a schema (Avro 1.8.2, "Transforming into Parsing Canonical Form").
+
+It is made from the parsed types, so that every schema that is one has a form, whatever its
+attributes say.
+"""
+
+from __future__ import annotations
+
+import json
+
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Named, Primitive, Record, Type, Union
+from cdcavro.errors import SchemaError
+
+
+def canonical_form(root: Type) -> str:
+    """Give the form of a type.
+
+    >>> canonical_form(Array(Primitive("long", {"logicalType": "timestamp-millis"})))
+    '{"type":"array","items":"long"}'
+    """
+    return _form(root, set())
+
+
+def _form(declared: Type, defined: set[str]) -> str:
+    if isinstance(declared, Named):
+        name = json.dumps(declared.name)
+        if declared.name in defined:
+            return name
+        defined.add(declared.name)
+        return f'{{"name":{name},{_definition(declared, defined)}}}'
+    match declared:
+        case Primitive(name):
+            return json.dumps(name)
+        case Array(items):
+            return f'{{"type":"array","items":{_form(items, defined)}}}'
+        case Map(values):
+            return f'{{"type":"map","values":{_form(values, defined)}}}'
+        case Union(branches):
+            return f"[{','.join(_form(one, defined) for one in branches)}]"
+    raise SchemaError("$", f"{type(declared).__name__} has no canonical form")
+
+
+def _definition(declared: Named, defined: set[str]) -> str:
+    match declared:
+        case Enum(symbols=symbols):
+            return f'"type":"enum","symbols":[{",".join(map(json.dumps, symbols))}]'
+        case Fixed(size=size):
+            return f'"type":"fixed","size":{size}'
+        case Record(fields=fields):
+            listed = [f'{{"name":{json.dumps(one.name)},"type":{_form(one.type, defined)}}}' for one in fields]
+            return f'"type":"record","fields":[{",".join(listed)}]'
+    raise SchemaError(declared.name, f"{type(declared).__name__} has no canonical form")

@@ -1,0 +1,179 @@
+"""Whether two schemas read each other's data, and why not.
+
+The rules are those by which payloads are read (`evolution`), and these besides, because each loses
+data or stops some reader:
+
+* an enum's symbol or a union's branch that the reader lacks: only data that has it is concerned;
+* bytes as a string: not all bytes are UTF-8;
+* a logical type that only the reader has: nothing says that the writer's numbers are such. One
+  that only the writer has is a note: every digit is read, and readers may ignore logical types;
+* aliases that lead two ways. Avro Java renames in the whole of the writer's schema before it
+  compares, so it fails where two fields or types get one name, and takes a type that is also
+  another's alias for that other; fastavro keeps the one or the other of two values;
+* a new field that is a union with the default []: Avro Java 1.12 fails when it fills it in.
+
+Refused when a schema is parsed: two fields that share an alias, and an alias that is another
+field's name.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from cdcavro.avro.aliases import Aliases, brief, named_types
+from cdcavro.avro.resolution import findings
+from cdcavro.avro.schema import Schema, parse_schema
+from cdcavro.avro.types import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cdcavro.avro.types import Named, Type
+
+Direction = Literal["backward", "forward"]
+Name = Literal["full", "backward", "forward", "breaking"]
+
+_NAMES: Final[dict[tuple[bool, bool], Name]] = {
+    (True, True): "full",
+    (True, False): "backward",
+    (False, True): "forward",
+    (False, False): "breaking",
+}
+_MEANINGS: Final[dict[Name, str]] = {
+    "full": "each reads all data of the other",
+    "backward": "the reader reads all data of the writer, the writer not all of the reader",
+    "forward": "the writer reads all data of the reader, the reader not all of the writer",
+    "breaking": "neither reads all data of the other",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why data of one schema cannot be read with the other.
+
+    Attributes: `direction`, "backward" if the reader cannot read what the writer wrote, "forward"
+    the other way round; `path` (str), the place under the names of the one who wrote; `reason`
+    (str); `partial` (bool), whether it concerns only some of the data.
+    """
+
+    direction: Direction
+    path: str
+    reason: str
+    partial: bool
+
+    def __str__(self) -> str:
+        return f"{self.direction}, {self.path}: {self.reason}{' (some data)' if self.partial else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What is no problem and should be known. Attributes: as those of `Problem`."""
+
+    direction: Direction
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"note, {self.direction}, {self.path}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What `verdict` found. As text: the name and what it means, then each problem and note on a line.
+
+    Attributes: `problems` (tuple of `Problem`) and `notes` (tuple of `Note`), backward ones first.
+    """
+
+    problems: tuple[Problem, ...]
+    notes: tuple[Note, ...]
+
+    @property
+    def backward(self) -> bool:
+        """Whether the reader's schema reads all data of the writer's."""
+        return all(one.direction != "backward" for one in self.problems)
+
+    @property
+    def forward(self) -> bool:
+        """Whether the writer's schema reads all data of the reader's."""
+        return all(one.direction != "forward" for one in self.problems)
+
+    @property
+    def name(self) -> Name:
+        """The one word: full, backward, forward or breaking."""
+        return _NAMES[self.backward, self.forward]
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {_MEANINGS[self.name]}", *map(str, self.problems), *map(str, self.notes)]
+        return "\n  ".join(lines)
+
+
+def verdict(reader: Schema | str, writer: Schema | str) -> Verdict:
+    """Tell whether each of two schemas reads what the other wrote, and why not.
+
+    `reader` is the newer one in the usual case, `writer` the older one; each a `Schema` or its JSON
+    text. Unlike other checkers it looks at logical types: another scale or unit would be read as
+    another value. Raises `SchemaError` for a text that is no schema.
+
+    >>> print(verdict('"long"', '"int"'))
+    backward: the reader reads all data of the writer, the writer not all of the reader
+      forward, $: int cannot read long
+    """
+    new, old = _parsed(reader), _parsed(writer)
+    problems: list[Problem] = []
+    notes: list[Note] = []
+    _judge("backward", new, old, problems, notes)
+    _judge("forward", old, new, problems, notes)
+    return Verdict(tuple(problems), tuple(notes))
+
+
+def _parsed(schema: Schema | str) -> Schema:
+    return parse_schema(schema) if isinstance(schema, str) else schema
+
+
+def _judge(direction: Direction, reader: Schema, writer: Schema, problems: list[Problem], notes: list[Note]) -> None:
+    blamed: set[str] = set()
+    for one in findings(writer.root, reader.root):
+        if one.kind == "note":
+            notes.append(Note(direction, one.where, one.reason))
+        else:
+            blamed.add(one.where)
+            problems.append(Problem(direction, one.where, one.reason, one.partial))
+    if not _is_same(reader, writer):
+        twofold = _twofold(writer.root, Aliases(reader.root))
+        problems += [Problem(direction, path, reason, partial=False) for path, reason in twofold if path not in blamed]
+
+
+def _is_same(reader: Schema, writer: Schema) -> bool:
+    return reader.json == writer.json or bool(json.loads(reader.json) == json.loads(writer.json))
+
+
+def _twofold(writer: Type, aliases: Aliases) -> Iterator[tuple[str, str]]:
+    """Find types and fields of the writer that the reader's aliases lead two ways, or to one end."""
+    became: dict[str, str] = {}
+    for path, named in named_types(writer):
+        name = brief(named.name)
+        claims = [one for one in aliases.claims.get(named.name, ()) if one != named.name]
+        if claims and named.name in aliases.types:
+            yield path, f"{name} is a type of the reader's and an alias of {brief(claims[0])} too"
+        elif len(claims) > 1:
+            yield path, f"{name} is an alias of {brief(claims[0])} and of {brief(claims[1])}"
+        new = claims[0] if claims else named.name
+        if new in became:
+            yield path, f"{brief(became[new])} and {name} would both be read as {brief(new)}"
+        became[new] = named.name
+        yield from _twofold_fields(path, named, aliases.types.get(new), aliases)
+
+
+def _twofold_fields(path: str, writer: Named, reader: Named | None, aliases: Aliases) -> Iterator[tuple[str, str]]:
+    if not isinstance(writer, Record) or not isinstance(reader, Record):
+        return
+    by_alias = aliases.fields(reader)
+    became: dict[str, str] = {}
+    for one in writer.fields:
+        new = by_alias[one.name].name if one.name in by_alias else one.name
+        if new in became:
+            reason = f"{brief(became[new])} and {brief(one.name)} would both be read as {brief(new)}"
+            yield f"{path}.{brief(one.name)}", reason
+        became[new] = one.name

@@ -1,0 +1,147 @@
+"""Avro object container files around payloads that are ready (Avro 1.8.2, "Object Container Files").
+
+fastavro writes and reads the header, `frames` the blocks; the payloads go in and come out as they are.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
+
+import fastavro
+import fastavro.write
+
+from cdcavro.avro.blocks import CODECS, MARKER_BYTES, MAX_BLOCK, Block, Framing, cut_short, damaged, read_frames
+from cdcavro.avro.resolution import is_same_name
+from cdcavro.avro.schema import parse_schema
+from cdcavro.avro.types import Record
+from cdcavro.errors import CdcAvroError, FileError, SchemaError, shown
+from cdcavro.formats import REGISTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cdcavro.avro.blocks import Frame
+    from cdcavro.avro.schema import Schema
+    from cdcavro.wire.format import Format
+
+BLOCK_BYTES: Final = 64 << 10
+BLOCK_COUNT: Final = 1000
+_MAGIC: Final = b"Obj\x01"
+
+
+def header(schema: Schema, framing: Framing) -> bytes:
+    """Give the header of a file: the schema as it was written, the codec and the marker."""
+    out = io.BytesIO()
+    declared = json.loads(schema.json)
+    fastavro.write.Writer(cast("IO[bytes]", out), declared, codec=framing.codec, sync_marker=framing.marker).flush()
+    return out.getvalue()
+
+
+class ContainerWriter:
+    """Writes payloads into a container file, about 64 KiB or 1,000 payloads to a block.
+
+    Made from a binary stream, the schema that wrote the payloads, and one of `CODECS`. The stream
+    gets the header at once; `flush` belongs at the end.
+    """
+
+    def __init__(self, stream: BinaryIO, schema: Schema, *, codec: str = "deflate") -> None:
+        self._stream = stream
+        self._framing = Framing(codec, secrets.token_bytes(MARKER_BYTES))
+        self._payloads = io.BytesIO()
+        self._count = 0
+        stream.write(header(schema, self._framing))
+
+    def write(self, payload: bytes) -> None:
+        """Write one payload."""
+        self._payloads.write(payload)
+        self._count += 1
+        if self._count == BLOCK_COUNT or self._payloads.tell() >= BLOCK_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is left of the payloads as a block."""
+        if self._count:
+            self._stream.writelines(self._framing.pack(Block(self._payloads.getvalue(), self._count)))
+            self._payloads = io.BytesIO()
+            self._count = 0
+        self._stream.flush()
+
+
+class ContainerReader:
+    """The blocks of a container file.
+
+    Made from a binary stream and the file's name for errors. Attributes: `file` (str), that name;
+    `schema`, that of the header, which wrote the payloads; `framing`; `position` (int), the byte at
+    which the first block starts. Raises `FileError`, when made and while it is iterated.
+    """
+
+    def __init__(self, stream: io.BufferedReader, file: str) -> None:
+        self._stream = stream
+        self.file = file
+        start = stream.peek(len(_MAGIC))[: len(_MAGIC)]
+        if start != _MAGIC:
+            got = f"one that starts with {ascii(start)[1:]}" if start else "an empty one"
+            raise FileError(file, "an Avro container file", got)
+        source = _Source(stream, file)
+        codec, declared = self._header(source)
+        if codec not in CODECS:
+            raise FileError(file, f"one of the codecs {', '.join(CODECS)}", shown(codec))
+        self.position = source.tell()
+        self.framing = Framing(codec, source.last)
+        try:
+            self.schema = parse_schema(declared)
+        except SchemaError as error:
+            raise FileError(file, "an Avro schema in the header", str(error)) from error
+
+    def __iter__(self) -> Iterator[Block]:
+        for frame in self.frames():
+            yield self.framing.unpack(frame, self.file)
+
+    def frames(self) -> Iterator[Frame]:
+        """Read the blocks as they lie in the file. Raises `FileError`."""
+        return read_frames(self._stream, self.position, self.framing, self.file)
+
+    def _header(self, source: _Source) -> tuple[str, str]:
+        try:
+            reader = fastavro.block_reader(cast("IO[bytes]", source))
+            return reader.codec, reader.metadata["avro.schema"]
+        except CdcAvroError:
+            raise
+        except EOFError as error:
+            raise cut_short(self.file) from error
+        except Exception as error:  # fastavro raises what a broken header leads it to
+            raise damaged(self.file, str(error) or type(error).__name__) from error
+
+
+def format_of(schema: Schema) -> Format | None:
+    """Give the format whose wire schema has the name of this schema's record, or has it for an alias; None if none."""
+    root = schema.root
+    if not isinstance(root, Record):
+        return None
+    return next((format for format in REGISTRY.values() if is_same_name(root, format.envelope)), None)
+
+
+class _Source:
+    """A header as fastavro shall see it: the stream knows its position, pipe or not, and refuses absurd lengths.
+
+    Attributes: `last` (bytes), what was read last; a header ends in the marker.
+    """
+
+    def __init__(self, stream: io.BufferedReader, file: str) -> None:
+        self._stream = stream
+        self._file = file
+        self._position = 0
+        self.last = b""
+
+    def read(self, size: int) -> bytes:
+        if not 0 <= size <= MAX_BLOCK:
+            raise FileError(self._file, f"a length up to {MAX_BLOCK} bytes", f"{size} at byte {self._position}")
+        self.last = self._stream.read(size)
+        self._position += len(self.last)
+        return self.last
+
+    def tell(self) -> int:
+        return self._position

@@ -1,0 +1,30 @@
+cimport cython
+
+from cdcavro.avro.buffer cimport Cursor
+from cdcavro.exact.jsontext cimport escape
+
+
+cdef class Source(Cursor):
+    @cython.locals(value="long long")
+    cpdef long long read_int(self) except? -1
+    cpdef bytes read_bytes(self)
+    @cython.locals(byte=int)
+    cpdef bint read_boolean(self) except -1
+    cpdef double read_float(self) except? -1
+    @cython.locals(found="long long")
+    cpdef Py_ssize_t read_index(self, Py_ssize_t count, str what) except -1
+    @cython.locals(count="long long", size="long long")
+    cpdef Py_ssize_t read_block(self) except -1
+
+
+@cython.final
+cdef class Payload(Source):
+    cdef str place
+    cdef public dict extras
+    cdef Py_ssize_t start
+    cdef Py_ssize_t stop
+
+    @cython.locals(count=Py_ssize_t)
+    cpdef skip_texts(self)
+    cpdef Payload back(self)
+    cpdef bytes tail(self)

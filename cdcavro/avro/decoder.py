@@ -1,0 +1,116 @@
+"""A payload as Avro's primitive values, indexes and blocks; counts are checked before anything is built from them."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from cdcavro.avro.binary import MAX_COUNT, short
+from cdcavro.avro.buffer import Cursor
+from cdcavro.errors import MessageError, PayloadError
+from cdcavro.exact.jsontext import escape
+
+_FLOAT: Final = struct.Struct("<f")
+
+
+class Source(Cursor):
+    """The bytes of one payload and how far they are read. Attributes: see `Cursor`."""
+
+    __slots__ = ()
+
+    def read_int(self) -> int:
+        """Read a zig-zag variable-length integer of at most 32 bits."""
+        value = self.read_long()
+        if not -(2**31) <= value < 2**31:
+            raise PayloadError("an integer of at most 32 bits", f"{value} at byte {self.position}")
+        return value
+
+    def read_bytes(self) -> bytes:
+        """Read a length and that many bytes."""
+        return self.take(self.read_long())
+
+    def read_boolean(self) -> bool:
+        """Read a byte that is 0 or 1."""
+        byte = self.read_byte()
+        if byte > 1:
+            raise PayloadError("a boolean, 0 or 1", f"{byte} at byte {self.position - 1}")
+        return byte == 1
+
+    def read_float(self) -> float:
+        """Read 4 bytes, IEEE 754, little-endian."""
+        return float(_FLOAT.unpack(self.take(4))[0])
+
+    def read_index(self, count: int, what: str) -> int:
+        """Read an index into `count` branches or symbols."""
+        found = self.read_long()
+        if not 0 <= found < count:
+            raise PayloadError(f"{what} from 0 to {count - 1}", f"{found} at byte {self.position}")
+        return found
+
+    def read_block(self) -> int:
+        """Read the number of items in the next block of an array or a map; 0 ends it.
+
+        There are never more items than bytes, all blocks together: items without bytes are refused. A count may be negative, with the block's size in bytes behind it (Avro 1.8.2, "Arrays").
+        """
+        count = self.read_long()
+        if count < 0:
+            size = self.read_long()
+            if not 0 <= size <= self.end - self.position:
+                raise self.short(f"a block of {size} bytes")
+            if count < -self.end:
+                raise self.short(f"{str(count)[1:]} items")
+            count = -count
+        if count > self.end - self.position or count > MAX_COUNT:
+            raise self.short(f"{count} items")
+        self._items += count
+        if self._items > self.end:
+            raise PayloadError("at most one item to a byte", f"{self._items} items by byte {self.position}")
+        return count
+
+    def short(self, expected: str) -> PayloadError:
+        """Make the error for a payload that ends too early."""
+        return short(expected, self.position, self.end)
+
+    def finish(self) -> None:
+        """Check that every byte is read."""
+        if self.position != self.end:
+            left = self.end - self.position
+            raise PayloadError(f"the end of the payload at byte {self.position}", f"{left} more")
+
+
+class Payload(Source):
+    """One payload on its way to a record.
+
+    `place` is a pointer to what is being read, below the innermost item of an array or a map: whoever
+    catches an error there puts it before the error's own. `extras` holds what was read of the envelope's
+    `extras`, where they were read; `start` and `stop` are where they stand.
+    """
+
+    __slots__ = ("extras", "place", "start", "stop")
+
+    place: str
+    extras: dict[str, str] | None
+    start: int
+    stop: int
+
+    def skip_texts(self) -> None:
+        """Pass a map of strings by, and note where it stands. Raises `PayloadError`."""
+        self.start = self.position
+        while count := self.read_block():
+            for _ in range(2 * count):
+                self.skip_string()
+        self.stop = self.position
+
+    def leave(self, error: MessageError, place: str, name: str) -> None:
+        """Leave an item of the array or map at a place, by its name, with an error on its way up."""
+        error.below(f"/{escape(name)}{self.place}")
+        self.place = place
+
+    def back(self) -> Payload:
+        """Go back to where the extras stand."""
+        self.position = self.start
+        return self
+
+    def tail(self) -> bytes:
+        """Give the bytes of the extras."""
+        return self.slice(self.start, self.stop)

@@ -1,0 +1,309 @@
+"""Schema resolution: how a reader's schema reads what a writer's schema wrote.
+
+Source: Avro 1.8.2, "Schema Resolution" and "Aliases". The two schemas are compared once; the
+outcome is a tree of small steps that knows nothing of bytes, and all that was found on the way. It
+differs from the specification in two points, on purpose: named types match by full name or alias,
+so that a record renamed without an alias is refused rather than read by chance; and where a
+reader's union has the writer's very type, that branch is taken, as Avro Java does, though one that
+promotes may stand before it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from cdcavro.avro.aliases import Aliases, brief
+from cdcavro.avro.findings import Finding, Findings
+from cdcavro.avro.logical import logical_type
+from cdcavro.avro.schema import MAX_DEPTH
+from cdcavro.avro.types import (
+    ABSENT,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Type,
+    Union,
+    branch_name,
+)
+from cdcavro.errors import ResolutionError
+
+PROMOTIONS: Final = {
+    "int": ("int", "long", "float", "double"),
+    "long": ("long", "float", "double"),
+    "float": ("float", "double"),
+    "string": ("string", "bytes"),
+    "bytes": ("bytes", "string"),
+}
+_EXACT: Final = {("int", "float"): 24, ("long", "float"): 24, ("long", "double"): 53}
+_NAMED: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPrimitive:
+    """Read `writer`, give it as `reader`."""
+
+    writer: Primitive
+    reader: Primitive
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFixed:
+    """Read so many bytes."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEnum:
+    """Read an index into the writer's symbols; None where the reader has no such symbol."""
+
+    reader: Enum
+    symbols: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadArray:
+    """Read items."""
+
+    items: Step
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMap:
+    """Read values."""
+
+    values: Step
+
+
+@dataclass(frozen=True, slots=True)
+class ReadUnion:
+    """Read a branch index of the writer's, then the branch; a text where the reader cannot read it."""
+
+    branches: tuple[Step | str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRecord:
+    """Read the writer's fields in order, each into a field of the reader's or into nothing; then fill in defaults."""
+
+    reader: Record
+    fields: tuple[tuple[Step, Field, Field | None], ...]
+    defaults: tuple[Field, ...]
+
+
+Step = ReadPrimitive | ReadFixed | ReadEnum | ReadArray | ReadMap | ReadUnion | ReadRecord
+
+
+def resolve(writer: Type, reader: Type, where: str = "$") -> Step:
+    """Compare two types and give the steps that read the writer's data into the reader's shape.
+
+    Raises `ResolutionError` with the place and what does not fit.
+    """
+    return _Comparison(reader, writer).step(writer, reader, where)
+
+
+def findings(writer: Type, reader: Type) -> list[Finding]:
+    """Compare two types as `resolve` does, and give all that was found rather than the first that is refused."""
+    comparison = _Comparison(reader, writer)
+    with suppress(ResolutionError):
+        comparison.step(writer, reader, "$")
+    return comparison.found.all
+
+
+def is_same_name(writer: Named, reader: Named) -> bool:
+    """Tell whether the reader's full name or one of its aliases is the writer's full name."""
+    return writer.name == reader.name or writer.name in reader.aliases
+
+
+class _Comparison:
+    """Holds what was found so far. An error goes up to the next record or union only, which looks at the rest first."""
+
+    def __init__(self, reader: Type, writer: Type | None = None) -> None:
+        self.found = Findings()
+        self._skipped = _Comparison(writer) if writer else self
+        self._aliases = Aliases(reader)
+        self._enums: dict[tuple[int, int], tuple[ReadEnum, str]] = {}
+        self._places: dict[int, dict[str, int]] = {}
+        self._depth = 0
+
+    def step(self, writer: Type, reader: Type, where: str) -> Step:
+        if self._depth > MAX_DEPTH:
+            raise self._refused(where, f"nested deeper than {MAX_DEPTH} levels")
+        self._depth += 1
+        try:
+            if isinstance(writer, Union):
+                return self._from_union(writer, reader, where)
+            if isinstance(reader, Union):
+                return self._into_union(writer, reader, where)
+            return self._step(writer, reader, where)
+        finally:
+            self._depth -= 1
+
+    def _step(self, writer: Type, reader: Type, where: str) -> Step:
+        match writer, reader:
+            case Primitive(), Primitive():
+                return self._primitive(writer, reader, where)
+            case Array(), Array():
+                return ReadArray(self.step(writer.items, reader.items, where + "[]"))
+            case Map(), Map():
+                return ReadMap(self.step(writer.values, reader.values, where + "{}"))
+            case Fixed(), Fixed() if self._is_same(writer, reader) and writer.size == reader.size:
+                self._check_unit(writer, reader, where)
+                return ReadFixed(writer.size)
+            case Enum(), Enum() if self._is_same(writer, reader):
+                return self._enum(writer, reader, where)
+            case Record(), Record() if self._is_same(writer, reader):
+                return self._record(writer, reader, where)
+        raise self._unmatched(writer, (reader,), where, f"{_label(reader)} cannot read {_label(writer)}")
+
+    def _is_same(self, writer: Named, reader: Named) -> bool:
+        return self._aliases.has(writer.name, reader)
+
+    def _refused(self, where: str, reason: str, *, partial: bool = False) -> ResolutionError:
+        self.found.add(where, reason, "refused", partial=partial)
+        return ResolutionError(where, reason)
+
+    def _primitive(self, writer: Primitive, reader: Primitive, where: str) -> Step:
+        if reader.name not in PROMOTIONS.get(writer.name, (writer.name,)):
+            raise self._refused(where, f"{reader.name} cannot read {writer.name}")
+        self._check_unit(writer, reader, where)
+        digits = _EXACT.get((writer.name, reader.name))
+        if digits:
+            self.found.add(where, f"{reader.name} reads {writer.name}: integers beyond 2^{digits} lose digits")
+        return ReadPrimitive(writer, reader)
+
+    def _check_unit(self, writer: Primitive | Fixed, reader: Primitive | Fixed, where: str) -> None:
+        """Compare logical types: another one reads 1.23 as 0.123, or seconds as milliseconds."""
+        was, now = logical_type(writer), logical_type(reader)
+        if was and now:
+            if was.name != now.name:
+                raise self._refused(where, f"logicalType {now.name} cannot read logicalType {was.name}")
+            if was.scale != now.scale:
+                raise self._refused(where, f"scale {now.scale} cannot read scale {was.scale}")
+            if was.precision > now.precision:
+                reason = f"precision {now.precision} cannot read precision {was.precision}"
+                raise self._refused(where, reason, partial=True)
+        elif (writer.name, reader.name) == ("bytes", "string"):
+            why = f"string reads {was}: its bytes are no text" if was else "string reads bytes: not all are UTF-8"
+            self.found.add(where, why, "unsafe", partial=not was)
+        elif now:
+            self.found.add(where, f"{now} reads plain {_label(writer)}: nothing says that it is one", "unsafe")
+        elif was:
+            self.found.add(where, f"plain {_label(reader)} reads {was}: what it means is no longer said")
+
+    def _unmatched(self, writer: Type, readers: tuple[Type, ...], where: str, reason: str) -> ResolutionError:
+        """Refuse, and note who reads a type of another name all the same."""
+        others = [one for one in readers if isinstance(one, Named) and type(one) is type(writer)]
+        if isinstance(writer, Named) and any(_last(one) == _last(writer) for one in others):
+            self.found.add(where, f"fastavro, and Avro Java mostly, passes over the namespace of {brief(writer.name)}")
+        elif isinstance(writer, Record) and others:
+            self.found.add(where, f"Avro Java, and Spark with it, reads {brief(writer.name)} without an alias too")
+        return self._refused(where, reason)
+
+    def _enum(self, writer: Enum, reader: Enum, where: str) -> ReadEnum:
+        pair = (id(writer), id(reader))
+        if pair not in self._enums:
+            known = set(reader.symbols)
+            symbols = tuple(one if one in known else None for one in writer.symbols)
+            self._enums[pair] = ReadEnum(reader, symbols), _several([one for one in writer.symbols if one not in known])
+        step, lacking = self._enums[pair]
+        if lacking:
+            self.found.add(where, f"{_label(reader)} lacks {lacking}", "unsafe", partial=True)
+        return step
+
+    def _from_union(self, writer: Union, reader: Type, where: str) -> Step:
+        branches: list[Step | str] = []
+        self.found.choices += 1
+        for branch in writer.branches:
+            try:
+                branches.append(self.step(branch, reader, where))
+            except ResolutionError as error:
+                branches.append(error.reason)
+        self.found.choices -= 1
+        if all(isinstance(branch, str) for branch in branches):
+            raise self._refused(where, f"{_label(reader)} reads no branch of {_label(writer)}")
+        return ReadUnion(tuple(branches))
+
+    def _into_union(self, writer: Type, reader: Union, where: str) -> Step:
+        if id(reader) not in self._places:
+            self._places[id(reader)] = {branch_name(one): i for i, one in enumerate(reader.branches)}
+        places = self._places[id(reader)]
+        at = self._branch(writer, places)
+        if at is None:
+            reason = f"no branch of {_label(reader)} reads {_label(writer)}"
+            raise self._unmatched(writer, reader.branches[:_NAMED], where, reason)
+        first = min((places[one] for one in _promotions(writer) if one in places), default=at)
+        if first < at:
+            before = _label(reader.branches[first])
+            self.found.add(where, f"fastavro reads {_label(writer)} into {before}, which stands before it in the union")
+        return self.step(writer, reader.branches[at], where)
+
+    def _branch(self, writer: Type, places: dict[str, int]) -> int | None:
+        """Give the branch that is the writer's type, or has its name as an alias, or else the first it promotes to."""
+        name = branch_name(writer)
+        if name in places:
+            return places[name]
+        claims = self._aliases.claims.get(name, {}) if isinstance(writer, Named) else {}
+        if len(claims) > len(places):
+            claims = {one: None for one in places if one in claims}
+        return min((places[one] for one in (*claims, *_promotions(writer)) if one in places), default=None)
+
+    def _record(self, writer: Record, reader: Record, where: str) -> Step:
+        own = {one.name for one in writer.fields}
+        by_name, by_alias = {one.name: one for one in reader.fields}, self._aliases.fields(reader)
+        fields: list[tuple[Step, Field, Field | None]] = []
+        found: set[str] = set()
+        errors: list[ResolutionError] = []
+        for written in writer.fields:
+            into = by_name.get(written.name) or by_alias.get(written.name)
+            if into and into.name != written.name and into.name in own:
+                into = None
+            try:
+                fields.append((self._field(written, into, found, f"{where}.{brief(written.name)}"), written, into))
+            except ResolutionError as error:
+                errors.append(error)
+        missing = tuple(one for one in reader.fields if one.name not in found)
+        for one in missing:
+            if one.default == [] and isinstance(one.type, Union):
+                reason = f"{brief(one.name)} is new: Avro Java 1.12 fails on the default [] of a union"
+                self.found.add(where, reason, "unsafe")
+        bare = [brief(one.name) for one in missing if one.default is ABSENT]
+        errors += [self._refused(where, f"{name} is new and has no default") for name in bare]
+        if errors:
+            raise errors[0]
+        return ReadRecord(reader, tuple(fields), missing)
+
+    def _field(self, written: Field, into: Field | None, found: set[str], where: str) -> Step:
+        if into is None:
+            return self._skipped.step(written.type, written.type, where)
+        if into.name in found:
+            raise self._refused(where, f"{brief(into.name)} reads another field already")
+        found.add(into.name)
+        return self.step(written.type, into.type, where)
+
+
+def _promotions(writer: Type) -> tuple[str, ...]:
+    return PROMOTIONS.get(writer.name, ())[1:] if isinstance(writer, Primitive) else ()
+
+
+def _several(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(map(brief, names[:_NAMED])) + more
+
+
+def _last(named: Named) -> str:
+    return named.name.rpartition(".")[2]
+
+
+def _label(declared: Type) -> str:
+    if not isinstance(declared, Union):
+        return brief(branch_name(declared))
+    more = ", ..." if len(declared.branches) > _NAMED else ""
+    return "[" + ", ".join(map(_label, declared.branches[:_NAMED])) + more + "]"

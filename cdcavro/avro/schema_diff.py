@@ -1,0 +1,272 @@
+"""What changed from one schema to another, place by place.
+
+Fields are paired by name, or else by an alias of the new one; branches of unions likewise, and what
+is left of one kind. A pair of named types that is met again is not compared again.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from cdcavro.avro.aliases import brief
+from cdcavro.avro.logical import logical_type
+from cdcavro.avro.schema import MAX_DEPTH, Schema, parse_schema
+from cdcavro.avro.types import (
+    ABSENT,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Type,
+    Union,
+    branch_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+What = Literal[
+    "added", "dropped", "renamed", "moved", "type", "default", "doc", "aliases", "symbols", "attribute", "text"
+]
+MAX_DIFFERENCES: Final = 10_000
+_LISTED: Final = 10
+_UNIT: Final = frozenset({"logicalType", "precision", "scale"})
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One change.
+
+    Attributes: `path` (str), the place in the new schema, or in the old one for what was dropped;
+    `what` changed; `old` and `new` (str), what it was and what it is, "" for nothing.
+    """
+
+    path: str
+    what: What
+    old: str = ""
+    new: str = ""
+
+
+def schema_diff(old: Schema | str, new: Schema | str) -> list[Difference]:
+    """List what changed from one schema to another; the list is empty only if their JSON is the same.
+
+    If all that changed is what a parsed schema does not show, such as a field's `order`, that is one
+    difference of the "text". After 10,000 differences one says that there are more. Raises
+    `SchemaError` for a text that is no schema.
+
+    >>> schema_diff('["null", "int"]', '["null", "long"]')
+    [Difference(path='$', what='type', old='[null, int]', new='[null, long]')]
+    """
+    was, now = (parse_schema(one) if isinstance(one, str) else one for one in (old, new))
+    found = list(islice(_Comparison().of("$", was.root, now.root), MAX_DIFFERENCES + 1))
+    if len(found) > MAX_DIFFERENCES:
+        found[-1] = Difference("$", "text", "", f"more than {MAX_DIFFERENCES:,} changes")
+    if not found and _json(json.loads(was.json)) != _json(json.loads(now.json)):
+        return [Difference("$", "text", "", "written otherwise")]
+    return found
+
+
+class _Comparison:
+    """Holds which pairs of named types were compared."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, str]] = set()
+        self._depth = 0
+
+    def of(self, path: str, old: Type, new: Type) -> Iterator[Difference]:
+        if self._depth > MAX_DEPTH:
+            yield Difference(path, "text", "", f"nested deeper than {MAX_DEPTH} levels: not compared")
+            return
+        self._depth += 1
+        if isinstance(old, Union) or isinstance(new, Union):
+            yield from self._unions(path, old, new)
+        elif isinstance(old, Array) and isinstance(new, Array):
+            yield from self.of(path + "[]", old.items, new.items)
+        elif isinstance(old, Map) and isinstance(new, Map):
+            yield from self.of(path + "{}", old.values, new.values)
+        elif isinstance(old, Named) and isinstance(new, Named) and type(old) is type(new):
+            yield from self._named(path, old, new)
+        elif isinstance(old, Primitive) and isinstance(new, Primitive):
+            if (old.name, _units(old)) != (new.name, _units(new)):
+                yield Difference(path, "type", type_label(old), type_label(new))
+            yield from _attributes(path, old.attributes, new.attributes, is_unit_shown=_units(old) != _units(new))
+        else:
+            yield Difference(path, "type", type_label(old), type_label(new))
+        self._depth -= 1
+
+    def _unions(self, path: str, old: Type, new: Type) -> Iterator[Difference]:
+        olds, news = _branches(old), _branches(new)
+        pairs = _pairs(olds, news)
+        is_same = isinstance(old, Union) is isinstance(new, Union) and len(olds) == len(news) == len(pairs)
+        is_same = is_same and all(i == j for i, j in pairs)
+        if not is_same:
+            yield Difference(path, "type", type_label(old), type_label(new))
+        for i, j in pairs:
+            # The types of both unions, with their units, are shown by now.
+            below = self.of(path, olds[i], news[j])
+            yield from below if is_same else (one for one in below if one.path != path or one.what != "type")
+
+    def _named(self, path: str, old: Named, new: Named) -> Iterator[Difference]:
+        if (old.name, new.name) in self._seen:
+            return
+        self._seen.add((old.name, new.name))
+        if old.name != new.name:
+            yield Difference(path, "renamed", brief(old.name), brief(new.name))
+        yield from _texts(path, old, new)
+        if isinstance(old, Enum) and isinstance(new, Enum):
+            yield from _symbols(path, old.symbols, new.symbols)
+        if isinstance(old, Fixed) and isinstance(new, Fixed) and (old.size, _units(old)) != (new.size, _units(new)):
+            yield Difference(path, "type", type_label(old), type_label(new))
+        if isinstance(old, Record) and isinstance(new, Record):
+            yield from self._records(path, old, new)
+        is_shown = isinstance(old, Fixed) and isinstance(new, Fixed) and _units(old) != _units(new)
+        yield from _attributes(path, old.attributes, new.attributes, is_unit_shown=is_shown)
+
+    def _records(self, path: str, old: Record, new: Record) -> Iterator[Difference]:
+        pairs = _paired_fields(old, new)
+        moved = _moved([i for i, _ in pairs if i is not None])
+        for j, (i, one) in enumerate(pairs):
+            place = f"{path}.{brief(one.name)}"
+            if i is None:
+                yield Difference(place, "added", "", _field_label(one))
+                continue
+            was = old.fields[i]
+            if was.name != one.name:
+                yield Difference(place, "renamed", brief(was.name), brief(one.name))
+            if i in moved:
+                yield Difference(place, "moved", f"field {i + 1}", f"field {j + 1}")
+            yield from self.of(place, was.type, one.type)
+            if _json(was.default) != _json(one.default):
+                yield Difference(place, "default", brief(_json(was.default)), brief(_json(one.default)))
+            yield from _texts(place, was, one)
+            yield from _attributes(place, was.attributes, one.attributes)
+        kept = {i for i, _ in pairs}
+        for i, one in enumerate(old.fields):
+            if i not in kept:
+                yield Difference(f"{path}.{brief(one.name)}", "dropped", _field_label(one), "")
+
+
+def type_label(declared: Type, depth: int = 2) -> str:
+    """Name a type in a few words, with its logical type.
+
+    >>> type_label(Primitive("long", {"logicalType": "timestamp-micros"}))
+    'long timestamp-micros'
+    """
+    match declared:
+        case Union(branches):
+            more = ", ..." if len(branches) > _LISTED else ""
+            return "[" + ", ".join(type_label(one, depth) for one in branches[:_LISTED]) + more + "]"
+        case Array(inner) | Map(inner):
+            return f"{branch_name(declared)} of {type_label(inner, depth - 1) if depth else '...'}"
+        case Fixed():
+            return f"fixed {brief(declared.name)}({declared.size}){_units(declared)}"
+        case Primitive():
+            return declared.name + _units(declared)
+        case Enum() | Record():
+            return f"{type(declared).__name__.lower()} {brief(declared.name)}"
+    raise TypeError(type(declared).__name__)
+
+
+def _units(declared: Primitive | Fixed) -> str:
+    unit = logical_type(declared)
+    return f" {unit}" if unit else ""
+
+
+def _field_label(one: Field) -> str:
+    return type_label(one.type) + ("" if one.default is ABSENT else f", default {brief(_json(one.default))}")
+
+
+def _texts(path: str, old: Named | Field, new: Named | Field) -> Iterator[Difference]:
+    """Compare what is only said: the alias that a rename adds goes with the rename."""
+    if old.doc != new.doc:
+        yield Difference(path, "doc", brief(old.doc), brief(new.doc))
+    if set(new.aliases) - {old.name} != set(old.aliases) - {new.name}:
+        yield Difference(path, "aliases", _several(old.aliases), _several(new.aliases))
+
+
+def _symbols(path: str, old: Sequence[str], new: Sequence[str]) -> Iterator[Difference]:
+    before, after = set(old), set(new)
+    if before != after:
+        dropped, added = [one for one in old if one not in after], [one for one in new if one not in before]
+        yield Difference(path, "symbols", _several(dropped), _several(added))
+    elif old != new:
+        yield Difference(path, "symbols", _several(old), _several(new))
+
+
+def _attributes(
+    path: str, old: Mapping[str, Any], new: Mapping[str, Any], *, is_unit_shown: bool = False
+) -> Iterator[Difference]:
+    for key in sorted({*old, *new} - (_UNIT if is_unit_shown else frozenset())):
+        was, now = (_json(one.get(key, ABSENT)) for one in (old, new))
+        if was != now:
+            yield Difference(path, "attribute", *(brief(f"{key}: {one}") if one else "" for one in (was, now)))
+
+
+def _branches(declared: Type) -> tuple[Type, ...]:
+    return declared.branches if isinstance(declared, Union) else (declared,)
+
+
+def _pairs(olds: Sequence[Type], news: Sequence[Type]) -> list[tuple[int, int]]:
+    """Pair branches, in the order of the old ones: by name, by alias, and the one record left with the one left."""
+    left = {branch_name(one): i for i, one in enumerate(olds)}
+    pairs: list[tuple[int, int]] = []
+    rest: list[int] = []
+    for j, one in enumerate(news):
+        names = (branch_name(one), *(one.aliases if isinstance(one, Named) else ()))
+        found = next((name for name in names if name in left), None)
+        if found is None:
+            rest.append(j)
+        else:
+            pairs.append((left.pop(found), j))
+    for kind in (Record, Enum, Fixed):
+        before, after = (
+            [i for i in left.values() if isinstance(olds[i], kind)],
+            [j for j in rest if isinstance(news[j], kind)],
+        )
+        if len(before) == len(after) == 1:
+            pairs.append((before[0], after[0]))
+    return sorted(pairs)
+
+
+def _paired_fields(old: Record, new: Record) -> list[tuple[int | None, Field]]:
+    """Give each new field with the place of the old one that it comes from."""
+    places = {one.name: i for i, one in enumerate(old.fields)}
+    pairs: list[tuple[int | None, Field]] = []
+    for one in new.fields:
+        names = (one.name, *one.aliases)
+        pairs.append((next((places[name] for name in names if name in places), None), one))
+    return pairs
+
+
+def _moved(order: Sequence[int]) -> set[int]:
+    """Give the fewest that must have moved: all but a longest run that kept its order."""
+    tails: list[int] = []
+    ends: list[int] = []
+    lengths = []
+    for one in order:
+        at = bisect_left(tails, one)
+        tails[at : at + 1] = [one]
+        lengths.append(at + 1)
+    wanted = len(tails)
+    for one, length in zip(reversed(order), reversed(lengths), strict=True):
+        if length == wanted and (not ends or one < ends[-1]):
+            ends.append(one)
+            wanted -= 1
+    return set(order) - set(ends)
+
+
+def _several(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(map(brief, names[:_LISTED])) + more
+
+
+def _json(value: Any) -> str:
+    return "" if value is ABSENT else json.dumps(value, sort_keys=True)

@@ -1,0 +1,112 @@
+"""Payloads of any schema, checked to be exactly one datum of it.
+
+Avro Java, and so Spark, takes a payload's bytes as they come: it ignores bytes that are left over,
+and one that ends too early fails the job or becomes a row full of nulls. So a payload from elsewhere
+is walked first, by a plan made once from the schema.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.avro.decoder import Source
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.errors import MessageError, SchemaError
+from cdcavro.exact.jsontext import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdcavro.avro.schema import Schema
+
+    Check = Callable[[Source], object]
+
+
+def check_payload(raw: bytes, schema: Schema) -> None:
+    r"""Check that bytes are exactly one datum of a schema. Raises `PayloadError` with the place.
+
+    >>> from cdcavro.avro.schema import parse_schema
+    >>> check_payload(b"\x04ab", parse_schema('"string"'))
+    """
+    source = Source(raw)
+    _plan(schema)(source)
+    source.finish()
+
+
+@lru_cache(maxsize=1024)
+def _plan(schema: Schema) -> Check:
+    return _check(schema.root)
+
+
+def _check(declared: Type) -> Check:
+    match declared:
+        case Primitive(name):
+            return _PRIMITIVES[name]
+        case Fixed(size=size):
+            return lambda source: source.take(size)
+        case Enum(symbols=symbols):
+            return lambda source: source.read_index(len(symbols), "a symbol")
+        case Array(items):
+            return _items(_check(items), is_named=False)
+        case Map(values):
+            return _items(_check(values), is_named=True)
+        case Union(branches):
+            return _union([_check(branch) for branch in branches])
+        case Record(fields=fields):
+            return _record([(one.name, _check(one.type)) for one in fields])
+    raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+
+def _items(check: Check, *, is_named: bool) -> Check:
+    def walk(source: Source) -> None:
+        at = 0
+        try:
+            while count := source.read_block():
+                for _ in range(count):
+                    if is_named:
+                        source.read_string()
+                    check(source)
+                    at += 1
+        except MessageError as error:
+            error.below(f"/{at}")
+            raise
+
+    return walk
+
+
+def _union(checks: list[Check]) -> Check:
+    def walk(source: Source) -> None:
+        checks[source.read_index(len(checks), "a branch")](source)
+
+    return walk
+
+
+def _record(fields: list[tuple[str, Check]]) -> Check:
+    def walk(source: Source) -> None:
+        at = ""
+        try:
+            for name, check in fields:
+                at = name
+                check(source)
+        except MessageError as error:
+            error.below(f"/{escape(at)}")
+            raise
+
+    return walk
+
+
+def _nothing(_: Source) -> None:
+    """Read null, which has no bytes."""
+
+
+_PRIMITIVES: Final[dict[str, Check]] = {
+    "null": _nothing,
+    "boolean": Source.read_boolean,
+    "int": Source.read_int,
+    "long": Source.read_long,
+    "float": Source.read_float,
+    "double": Source.read_double,
+    "bytes": Source.read_bytes,
+    "string": Source.read_string,
+}

@@ -1,0 +1,165 @@
+"""A change: the pivot between all formats (`avsc/change.avsc`).
+
+A `Change` is one change of a row, or one statement, transaction mark or heartbeat. A message may
+hold several (Canal's rows), and an update may come as two halves (DataHub's). Column values are
+JSON values with the digits of the source; the envelope's own instants are microseconds UTC.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, structs
+
+from cdcavro.errors import PayloadError
+from cdcavro.exact.caching import Remembered
+from cdcavro.wire.format import Format
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DML: Final = frozenset({"INSERT", "UPDATE", "DELETE", "SNAPSHOT"})
+DDL: Final = frozenset({"CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
+Row = dict[str, Any]
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    """Where a change was made, and the format it came in; None where the message does not say."""
+
+    format: str | None = None
+    db_type: str | None = None
+    db_version: str | None = None
+    tenant: str | None = None
+    database: str | None = None
+    schema: str | None = None
+    table: str | None = None
+
+
+class Column(Struct, frozen=True, kw_only=True):
+    """A column: its name, its declared type as spelled, its java.sql.Types code."""
+
+    name: str | None = None
+    type: str | None = None
+    code: int | None = None
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where a message arrived: topic, partition and offset, or file and line (from 1)."""
+
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    file: str | None = None
+    line: int | None = None
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """One change. The fields are those of `avsc/change.avsc`, which documents them.
+
+    `op` is a symbol of the schema's `ChangeOp`; the times are microseconds since the epoch, UTC;
+    `position` holds the numbers of the source's own order, most significant first.
+    """
+
+    op: str
+    half: str | None = None
+    operation: str | None = None
+    source: Source = Source()
+    key: tuple[str, ...] | None = None
+    columns: tuple[Column, ...] | None = None
+    before: Row | None = None
+    after: Row | None = None
+    changed: tuple[str, ...] | None = None
+    position: tuple[int, ...] | None = None
+    place: Place | None = None
+    row: int = 0
+    rows: int = 1
+    event_time: int | None = None
+    system_time: int | None = None
+    checkpoint_time: int | None = None
+    transaction: str | None = None
+    ddl: str | None = None
+    ddl_meta: str | None = None
+    snapshot: bool | None = None
+    members: dict[str, str] | None = None
+
+    def to_avro(self) -> bytes:
+        """Give the change as a payload of `change.avsc`."""
+        return change_format().write(_shared_record(self))
+
+    @classmethod
+    def from_avro(cls, payload: bytes) -> Change:
+        """Read a payload of `change.avsc`. Raises `PayloadError`."""
+        return from_record(change_format().read(payload))
+
+
+@cache
+def change_format() -> Format:
+    """Give the schema of changes with its plans."""
+    return Format("change")
+
+
+def to_record(change: Change) -> dict[str, Any]:
+    """Give a change as the JSON value that `change.avsc` describes, without what is None."""
+    record = _shared_record(change)
+    if "columns" in record:
+        record["columns"] = [dict(one) for one in record["columns"]]
+    return record
+
+
+def _shared_record(change: Change) -> dict[str, Any]:
+    """Give the same; the columns are shared with others, and not to be changed."""
+    record = _filled(change)
+    record["source"] = _filled(change.source)
+    for name in ("key", "changed", "position"):
+        if type(record.get(name)) is tuple:
+            record[name] = list(record[name])
+    if change.columns is not None:
+        record["columns"] = _COLUMNS.of(change.columns)
+    if change.place is not None:
+        record["place"] = _filled(change.place)
+    return record
+
+
+def from_record(record: dict[str, Any]) -> Change:
+    """Make a change from the JSON value that `change.avsc` describes.
+
+    Raises `PayloadError` for one that a newer schema or another program wrote and this one cannot hold.
+    """
+    fields = dict(record)
+    try:
+        fields["source"] = Source(**record.get("source", {}))
+        for name in ("key", "changed", "position"):
+            if fields.get(name) is not None:
+                fields[name] = tuple(fields[name])
+        if fields.get("columns") is not None:
+            fields["columns"] = tuple(Column(**column) for column in fields["columns"])
+        if fields.get("place") is not None:
+            fields["place"] = Place(**fields["place"])
+        return Change(**fields)
+    except TypeError as error:
+        raise PayloadError("a change", str(error), format="change") from error
+
+
+def _filled(value: Struct) -> dict[str, Any]:
+    return {name: item for name, item in structs.asdict(value).items() if item is not None}
+
+
+def _filled_columns(columns: tuple[Column, ...], _: object) -> list[dict[str, Any]]:
+    return [_filled(column) for column in columns]
+
+
+_COLUMNS: Final = Remembered(_filled_columns)
+replace = structs.replace
+
+
+def statement(change: Change) -> str | None:
+    """Give the text of a DDL statement; None for a change of a row, whose message may have the text of its statement."""
+    return change.ddl if change.op in DDL or change.op == "OTHER" else None
+
+
+def spelled(change: Change, format: str, spellings: Mapping[str, str]) -> str | None:
+    """Give a change's operation as a format spells it: as it came, if it came in that format; None if it has no word."""
+    if change.source.format == format and change.operation is not None:
+        return change.operation
+    return spellings.get(change.op)

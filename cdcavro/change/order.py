@@ -1,0 +1,139 @@
+"""The order of changes, and the shards within which it holds."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.change.model import Change, Place, Source, replace
+from cdcavro.change.rows import BATCHED
+from cdcavro.errors import OrderError, shown
+from cdcavro.exact.jsontext import render, same
+from cdcavro.wire.writing.values import plain_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_RANDOM_SHARDS: Final = frozenset({"datahub_tuple"})
+_NONE: Final = "no numbers"
+_ALL: Final = "numbers"
+_BATCH: Final = "the number of a batch without its time"
+
+
+class Numbers(tuple[int, ...]):  # noqa: SLOT001  slots of a tuple hold nothing
+    """The numbers of a change's own order, most significant first, none if it has none.
+
+    Comparing those of changes that have them with those of changes that do not raises `OrderError`:
+    which comes first is not guessed. Attributes: `kind` (str), and `source` of the change.
+    """
+
+    kind: str
+    source: Source
+
+    @classmethod
+    def of(cls, change: Change) -> Numbers:
+        """Give the numbers of a change."""
+        numbers = cls(change.position or ())
+        numbers.kind, numbers.source = _kind(change), change.source
+        return numbers
+
+    def __lt__(self, other: tuple[int, ...]) -> bool:
+        """Tell whether the numbers come before others of their kind."""
+        return super().__lt__(self._checked(other))
+
+    def __gt__(self, other: tuple[int, ...]) -> bool:
+        """Tell whether the numbers come after others of their kind."""
+        return super().__gt__(self._checked(other))
+
+    def __le__(self, other: tuple[int, ...]) -> bool:
+        """Tell whether the numbers do not come after others of their kind."""
+        return super().__le__(self._checked(other))
+
+    def __ge__(self, other: tuple[int, ...]) -> bool:
+        """Tell whether the numbers do not come before others of their kind."""
+        return super().__ge__(self._checked(other))
+
+    def _checked(self, other: tuple[int, ...]) -> tuple[int, ...]:
+        if isinstance(other, Numbers) and other.kind != self.kind:
+            found = " and some with ".join(sorted((self.kind, other.kind), reverse=True))
+            raise OrderError(self.source.format, self.source.table, f"some with {found}")
+        return other
+
+
+Key = tuple[int, tuple[int, ...], tuple[Any, ...], int]
+
+
+def order_key(change: Change) -> Key:
+    """Give the key that sorts the changes of one table.
+
+    First -1 for a statement read in a snapshot, which made the table, 0 for a row of a full load, 1
+    for any other change; then the format's own numbers, the place of arrival, and the row in the
+    message. A place is topic, partition and offset, the offset alone where all comes from one
+    unnamed topic, or file and line; files are ordered by name, `part-10` before `part-9`. Raises
+    `OrderError` for a change that has neither numbers nor a place, as tombstones and heartbeats of
+    most formats. Comparing the keys of a change with numbers and of one without raises it too: such
+    changes can be ordered by place only, all with `position=None`.
+    """
+    if change.position is None and not _is_place(change.place):
+        raise OrderError(change.source.format, change.source.table)
+    if change.op == "SNAPSHOT":
+        return 0, (), _arrival(change), change.row
+    return -1 if change.snapshot else 1, Numbers.of(change), _arrival(change), change.row
+
+
+def _kind(change: Change) -> str:
+    if change.position is None:
+        return _NONE
+    return _BATCH if change.source.format in BATCHED and change.event_time is None else _ALL
+
+
+def _is_place(place: Place | None) -> bool:
+    """Tell whether a place orders what arrived: an offset counts in a partition of a topic, a line in a file."""
+    if place is None:
+        return False
+    if place.offset is not None:
+        return place.topic is None or place.partition is not None
+    return place.file is not None and place.line is not None
+
+
+def _arrival(change: Change) -> tuple[Any, ...]:
+    place = change.place or Place()
+    return place.topic or "", place.partition or 0, place.offset or 0, place.file or "", place.line or 0
+
+
+def split_key_change(change: Change) -> list[Change]:
+    """Give an update that changed the primary key as a delete and an insert; any other change as it is.
+
+    A merge by key needs them so; Debezium sends them so, Canal does not. Both are spelled as their
+    format spells a delete and an insert, and neither has `members`: those tell of the one message.
+    """
+    before, after = change.before, change.after
+    if change.op != "UPDATE" or not change.key or before is None or after is None:
+        return [change]
+    if not any([not same(before.get(name), after.get(name)) for name in change.key]):  # noqa: C419  no generator
+        return [change]
+    bare = replace(change, operation=None, changed=None, members=None)
+    return [replace(bare, op="DELETE", after=None), replace(bare, op="INSERT", before=None)]
+
+
+def shard(change: Change, count: int, *, choose: Callable[[int], int] = random.randrange) -> int:
+    """Give the shard of a change, from 0 to `count` - 1, as DataHub chooses it.
+
+    By the values of the primary key; without one by the table's name, but in Tuple topics at random
+    (`choose`). Order holds only within a shard. Source: DataHub message formats, "Sharding strategies".
+    Raises `ValueError` for a `count` that is no whole number from 1.
+    """
+    if type(count) is not int or count < 1:
+        raise ValueError(f"a number of shards from 1, not {shown(repr(count))[1:-1]}")
+    image = change.before if change.before is not None else change.after
+    table = [change.source.database, change.source.schema, change.source.table]
+    if change.key and image is not None and all(name in image for name in change.key):
+        return zlib.crc32(render([*table, *(_key_text(image[name]) for name in change.key)])) % count
+    if change.source.format in _RANDOM_SHARDS:
+        return choose(count)
+    return zlib.crc32(render(table)) % count
+
+
+def _key_text(value: Any) -> str:
+    return render(value).decode() if type(value) in (dict, list, type(None)) else plain_text(value)

@@ -1,0 +1,47 @@
+"""The sequence ids of DataHub's messages: positions as one number each, and back.
+
+Source: DataHub message formats: "a unique numeric ID for each message", a string, which the two
+messages of an update share.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.exact.jsontext import MAX_LONG
+from cdcavro.exact.members import whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_DIGITS: Final = 19
+_MOST: Final = 32
+
+
+def sequence_id(position: Sequence[int] | None) -> str | None:
+    """Give the digits of a position: its first number, then each further one in 19 digits, as many as 64 bits need.
+
+    So the ids of positions of one length are ordered as these are. None without a position, and for
+    one that has a number below 0 or beyond 64 bits.
+
+    >>> sequence_id((1605339516000000004,)), sequence_id((2, 704))
+    ('1605339516000000004', '20000000000000000704')
+    """
+    if not position or not all(0 <= part <= MAX_LONG for part in position):
+        return None
+    first, *rest = position
+    return str(first) + "".join(f"{part:0{_DIGITS}}" for part in rest)
+
+
+def position_of(text: str | None) -> tuple[int, ...] | None:
+    """Give the position that `sequence_id` made an id of; None for text that is no number, and beyond 32 numbers.
+
+    >>> position_of("20000000000000000704"), position_of("-1")
+    ((2, 704), None)
+    """
+    if text is None or len(text) > _MOST * _DIGITS:
+        return None
+    first = len(text) % _DIGITS or min(len(text), _DIGITS)
+    texts = [text[:first], *(text[i : i + _DIGITS] for i in range(first, len(text), _DIGITS))]
+    parts = [part for one in texts for part in whole_number(one) or ()]
+    return tuple(parts) if len(parts) == len(texts) else None

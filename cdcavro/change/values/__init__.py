@@ -1,0 +1,1 @@
+"""Column values as their senders spell them."""

@@ -1,0 +1,297 @@
+"""Column values as Alibaba's Canal sends them, and as every other format has them.
+
+Canal sends each value as a string, to be read by the declared type of its column. As a JSON value a
+number is a number with the digits sent, ENUM and SET are their labels, and bytes are base64, those
+of a geometry EWKB. A string is read only if writing the value gives that string again; any other
+stays what it is.
+
+Source: what Canal 1.1.7 made of a MySQL binlog; MySQL reference manual, "Data Types".
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cdcavro.avro.buffer import is_number
+from cdcavro.exact.base64_text import bytes_of
+from cdcavro.exact.instants import REGULAR, SECOND, from_local, to_local
+from cdcavro.exact.jsontext import ExactNumber, integer, number, render
+from cdcavro.wire.writing.values import plain_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import tzinfo
+
+    from cdcavro.exact.sqltype import Declared
+
+_COUNT: Final = re.compile(r"0|[1-9][0-9]{0,19}", re.ASCII)
+_YEAR: Final = re.compile(r"[0-9]{4}", re.ASCII)
+_SECONDS: Final = re.compile(r"(0|[1-9][0-9]{0,11})(?:\.([0-9]{1,9}))?", re.ASCII)
+_NUMBERS: Final = (int, float, ExactNumber)
+# Fewer fit into 64 bits.
+_DIGITS: Final = 19
+_MAX_YEAR: Final = 9999
+_MAX_BITS: Final = 64
+_MAX_PRECISION: Final = 6
+_SECOND_SHOWN: Final = len("YYYY-MM-DD HH:mm:ss")
+_SRID: Final = 4
+_KIND: Final = 5
+_SRID_FLAG: Final = 0x20
+
+
+class _Way(NamedTuple):
+    """How the values of a type are read and written: both give None for what does not fit it.
+
+    `is_undone` (bool) says that what is read, written again, is always what was sent.
+    """
+
+    read: Callable[[str, Declared, tzinfo | None], Any]
+    write: Callable[[Any, Declared, tzinfo | None], str | None]
+    is_undone: bool = False
+
+
+def read_value(sent: Any, declared: Declared | None, zone: tzinfo | None = None) -> Any:
+    """Give the JSON value of what Canal sent for a column.
+
+    What is no string, what does not fit its type, and what has no declared type stays as it is; so
+    does a TIMESTAMP without the zone that it was written in.
+
+    >>> from cdcavro.exact.sqltype import declared_type
+    >>> read_value("5", declared_type("set('x','y','z')")), read_value("1.20", declared_type("decimal(10,2)"))
+    ('x,z', ExactNumber('1.20'))
+    """
+    read = value_reader(declared, zone)
+    return sent if read is None else read(sent)
+
+
+def value_reader(declared: Declared | None, zone: tzinfo | None = None) -> Callable[[Any], Any] | None:
+    """Give the function that does what `read_value` does; None for a type whose values stay as they are."""
+    way = None if declared is None else _WAYS.get(declared.name)
+    if declared is None or way is None:
+        return None
+    read, write, is_undone = way
+
+    def read_sent(sent: Any) -> Any:
+        if type(sent) is not str:
+            return sent
+        value = read(sent, declared, zone)
+        return sent if value is None or not (is_undone or write(value, declared, zone) == sent) else value
+
+    return read_sent
+
+
+def write_value(value: Any, declared: Declared | None, zone: tzinfo | None = None) -> str | None:
+    """Give a column's JSON value as Canal sends it; None for null.
+
+    By its declared type; without one, and where the value does not fit it, numbers give their
+    digits, true and false 1 and 0, objects and arrays their JSON text, and strings themselves.
+
+    >>> from cdcavro.exact.sqltype import declared_type
+    >>> write_value("/v8=", declared_type("blob")), write_value(True, None)
+    ('þÿ', '1')
+    """
+    write = value_writer(declared, zone)
+    return write(value)
+
+
+def value_writer(declared: Declared | None, zone: tzinfo | None = None) -> Callable[[Any], str | None]:
+    """Give the function that does what `write_value` does."""
+    way = None if declared is None else _WAYS.get(declared.name)
+    if declared is None or way is None:
+        return plain
+    write = way.write
+
+    def write_value(value: Any) -> str | None:
+        text = None if value is None else write(value, declared, zone)
+        return plain(value) if text is None else text
+
+    return write_value
+
+
+def plain(value: Any) -> str | None:
+    """Give what `write_value` gives without a declared type."""
+    if value is None or type(value) is str:
+        return value
+    if type(value) in (dict, list):
+        return render(value).decode()
+    return str(int(value)) if type(value) is bool else plain_text(value)
+
+
+class Turner:
+    """Turns the values of rows: made from functions by the names of columns, and one for the columns without."""
+
+    __slots__ = ("_other", "_turns")
+
+    def __init__(self, turns: dict[str, Callable[[Any], Any]], other: Callable[[Any], Any] | None) -> None:
+        self._turns = turns
+        self._other = other
+
+    def turned(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Give a row with every value turned."""
+        turns, other = self._turns, self._other
+        values = row if type(row) is dict else dict(row)
+        turned = {}
+        for name, value in values.items():
+            turn = turns.get(name, other)
+            turned[name] = value if turn is None else turn(value)
+        return turned
+
+
+def _read_integer(sent: str, _: Declared, __: tzinfo | None) -> int | ExactNumber | None:
+    if len(sent) < _DIGITS and sent.isdigit() and sent.isascii() and (sent[0] != "0" or len(sent) == 1):
+        return int(sent)
+    return integer(sent) if is_number(sent) and "." not in sent and "e" not in sent and "E" not in sent else None
+
+
+def _read_number(sent: str, _: Declared, __: tzinfo | None) -> int | float | ExactNumber | None:
+    return number(sent) if is_number(sent) else None
+
+
+def _write_number(value: Any, _: Declared, __: tzinfo | None) -> str | None:
+    return plain_text(value) if type(value) in _NUMBERS else None
+
+
+def _read_year(sent: str, *_: object) -> int | None:
+    return int(sent) if _YEAR.fullmatch(sent) else None
+
+
+def _write_year(value: Any, *_: object) -> str | None:
+    return f"{value:04}" if type(value) is int and 0 <= value <= _MAX_YEAR else None
+
+
+def _read_bytes(sent: str, *_: object) -> str | None:
+    try:
+        return b64encode(sent.encode("iso-8859-1")).decode()
+    except UnicodeEncodeError:
+        return None
+
+
+def _write_bytes(value: Any, *_: object) -> str | None:
+    raw = bytes_of(value)
+    return None if raw is None else raw.decode("iso-8859-1")
+
+
+def _read_geometry(sent: str, *_: object) -> str | None:
+    """Give the EWKB of MySQL's own form, a reference system before little-endian WKB; 0 is that of no system."""
+    raw = sent.encode("iso-8859-1", "replace")
+    srid, wkb = raw[:_SRID], raw[_SRID:]
+    if len(wkb) < _KIND or wkb[0] != 1 or wkb[_KIND - 1] & _SRID_FLAG:
+        return None
+    if any(srid):
+        wkb = wkb[: _KIND - 1] + bytes([wkb[_KIND - 1] | _SRID_FLAG]) + srid + wkb[_KIND:]
+    return b64encode(wkb).decode()
+
+
+def _write_geometry(value: Any, *_: object) -> str | None:
+    wkb = bytes_of(value) or b""
+    srid = bytes(_SRID)
+    if len(wkb) < _KIND or wkb[0] != 1:
+        return None
+    if wkb[_KIND - 1] & _SRID_FLAG:
+        srid = wkb[_KIND : _KIND + _SRID]
+        wkb = wkb[: _KIND - 1] + bytes([wkb[_KIND - 1] ^ _SRID_FLAG]) + wkb[_KIND + _SRID :]
+    return (srid + wkb).decode("iso-8859-1") if len(srid) == _SRID else None
+
+
+def _read_bits(sent: str, declared: Declared, _: object) -> str | None:
+    bits, count = _bits(declared), _count(sent)
+    if bits is None or count is None or count >> bits:
+        return None
+    return b64encode(count.to_bytes(_size(bits), "big")).decode()
+
+
+def _write_bits(value: Any, declared: Declared, _: object) -> str | None:
+    bits, raw = _bits(declared), bytes_of(value)
+    if bits is None or raw is None or len(raw) != _size(bits) or int.from_bytes(raw, "big") >> bits:
+        return None
+    return str(int.from_bytes(raw, "big"))
+
+
+def _bits(declared: Declared) -> int | None:
+    bits = declared.arguments[0] if declared.arguments else 1
+    return bits if 1 <= bits <= _MAX_BITS else None
+
+
+def _size(bits: int) -> int:
+    return -(-bits // 8)
+
+
+def _count(sent: str) -> int | None:
+    return int(sent) if _COUNT.fullmatch(sent) else None
+
+
+def _read_label(sent: str, declared: Declared, _: object) -> str | None:
+    """Give the label of an ENUM's index: from 1; 0 is the empty string that stands for an invalid value."""
+    count = _count(sent)
+    if count is None or not declared.members or count > len(declared.members):
+        return None
+    return declared.members[count - 1] if count else ""
+
+
+def _write_label(value: Any, declared: Declared, _: object) -> str | None:
+    if type(value) is not str or not declared.members:
+        return None
+    if value in declared.indexes:
+        return str(declared.indexes[value] + 1)
+    return None if value else "0"
+
+
+def _read_labels(sent: str, declared: Declared, _: object) -> str | None:
+    """Give the labels of a SET's bitmask, in the order of its declaration."""
+    count = _count(sent)
+    if count is None or not 0 < len(declared.members) <= _MAX_BITS or count >> len(declared.members):
+        return None
+    return ",".join(label for i, label in enumerate(declared.members) if count >> i & 1)
+
+
+def _write_labels(value: Any, declared: Declared, _: object) -> str | None:
+    if type(value) is not str or not 0 < len(declared.members) <= _MAX_BITS:
+        return None
+    labels = set(value.split(",")) if value else set()
+    return str(sum(1 << declared.indexes[label] for label in labels)) if labels <= declared.indexes.keys() else None
+
+
+def _read_instant(sent: str, declared: Declared, zone: tzinfo | None) -> str | None:
+    """Give a TIMESTAMP as OMS does: seconds since the epoch, a fraction without zeros at its end."""
+    precision = declared.arguments[0] if declared.arguments else 0
+    is_spelled = len(sent) == _SECOND_SHOWN + (precision and precision + 1) and sent[10] == " "
+    instant = from_local(sent, zone) if is_spelled else None
+    if instant is None or instant < 0:
+        return None
+    if type(zone) not in REGULAR and to_local(instant, zone) != sent[:_SECOND_SHOWN].replace(" ", "T"):
+        return None
+    fraction = sent[_SECOND_SHOWN + 1 :].rstrip("0")
+    return f"{instant // SECOND}.{fraction}" if fraction else str(instant // SECOND)
+
+
+def _write_instant(value: Any, declared: Declared, zone: tzinfo | None) -> str | None:
+    found = _SECONDS.fullmatch(value) if type(value) is str else None
+    local = to_local(int(found[1]) * SECOND, zone) if found else None
+    if found is None or local is None:
+        return None
+    precision = declared.arguments[0] if declared.arguments else 0
+    fraction = (found[2] or "").rstrip("0")
+    if not len(fraction) <= precision <= _MAX_PRECISION:
+        return None
+    return local.replace("T", " ") + (f".{fraction:0<{precision}}" if precision else "")
+
+
+_INTEGERS: Final = ("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "INTEGER", "BIGINT", "SERIAL", "BOOL", "BOOLEAN")
+_DECIMALS: Final = ("DECIMAL", "DEC", "NUMERIC", "FIXED", "FLOAT", "REAL", "DOUBLE", "DOUBLE PRECISION")
+_BINARIES: Final = ("BINARY", "VARBINARY", "LONG VARBINARY", "CHAR BYTE", "BYTES")
+_BLOBS: Final = ("TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB")
+_SHAPES: Final = ("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON")
+_COLLECTIONS: Final = ("GEOMETRYCOLLECTION", "GEOMCOLLECTION")
+_WAYS: Final[dict[str, _Way]] = {
+    **dict.fromkeys(_INTEGERS, _Way(_read_integer, _write_number, is_undone=True)),
+    **dict.fromkeys(_DECIMALS, _Way(_read_number, _write_number, is_undone=True)),
+    **dict.fromkeys(_BINARIES + _BLOBS, _Way(_read_bytes, _write_bytes)),
+    **dict.fromkeys(_SHAPES + _COLLECTIONS, _Way(_read_geometry, _write_geometry)),
+    "YEAR": _Way(_read_year, _write_year),
+    "BIT": _Way(_read_bits, _write_bits),
+    "ENUM": _Way(_read_label, _write_label),
+    "SET": _Way(_read_labels, _write_labels),
+    "TIMESTAMP": _Way(_read_instant, _write_instant, is_undone=True),
+}

@@ -1,0 +1,265 @@
+"""Column values as Kafka Connect and Debezium send them, and as every other format has them.
+
+How a value is sent depends on its column's type: a semantic type of the embedded schema
+(`io.debezium.time.Date`), or MySQL's declared type where there is no schema. As a JSON value a
+number is a number with the digits sent, days and local times are their text, instants are seconds
+as in OMS, and bytes are base64, those of BIT big-endian and those of a geometry EWKB.
+
+Source: Debezium reference, MySQL connector, "Data type mappings", with the connector's own defaults.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cdcavro.change.values.geometry import read_geometry, send_geometry
+from cdcavro.exact.base64_text import bytes_of
+from cdcavro.exact.jsontext import ExactNumber, is_number, number, same
+from cdcavro.exact.sqltimes import (
+    day_count,
+    day_text,
+    instant_text,
+    local_count,
+    local_text,
+    seconds_text,
+    time_count,
+    time_text,
+)
+from cdcavro.exact.sqltype import Declared, declared_type
+from cdcavro.wire.writing.values import plain_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SPELLED: Final = re.compile(r"([\w.]+)(?:\(([^()]*)\))?", re.ASCII)
+_PLAIN: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.([0-9]+))?", re.ASCII)
+_PARAMETER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+_REMEMBERED: Final = 1_000
+# What a schema claims must not cost more than what came: lengths are those of the databases, padding is bounded.
+_MAX_BIT: Final = 64
+_MAX_PADDED: Final = 8 * 1024
+_MAX_PRECISION: Final = 9
+# Python refuses to read and print longer integers, and takes long for those.
+_MAX_DIGITS: Final = 4_300
+_MAX_UNSCALED: Final = 1024
+_MAX_SCALE: Final = 4096
+_NUMBERS: Final = (int, float, ExactNumber)
+_MYSQL: Final = frozenset({"mysql", "mariadb"})
+
+
+class Codec(NamedTuple):
+    """How the values of a column are read and sent: both give None for what does not fit."""
+
+    read: Callable[[Any], Any]
+    send: Callable[[Any], Any]
+
+
+def read_value(sent: Any, codec: Codec | None) -> Any:
+    """Give the JSON value of what was sent for a column; what does not fit its type stays as it is.
+
+    >>> read_value("AkY=", codec_of("DECIMAL(10,2)", "mysql"))
+    5.82
+    """
+    value = None if codec is None or sent is None else codec.read(sent)
+    if codec is None or value is None or not same(codec.read(codec.send(value)), value):
+        return sent
+    return value
+
+
+def send_value(value: Any, codec: Codec | None) -> Any:
+    """Give what is sent for a column's JSON value; what does not fit its type stays as it is.
+
+    >>> send_value("2024-02-29", codec_of("io.debezium.time.Date"))
+    19782
+    """
+    sent = None if codec is None or value is None else codec.send(value)
+    return value if sent is None else sent
+
+
+def codec_of(declared: str | None, connector: str | None = None, decimals: str = "precise") -> Codec | None:
+    """Give the codec of a column's type; None where values are sent as they are, or the type is not known.
+
+    `decimals` says how a MySQL DECIMAL is sent: "precise" (base64 of the unscaled number) or "string".
+    A type with a length, precision or scale beyond what databases have is not known.
+    """
+    find = _remembered if len(declared or "") <= _REMEMBERED else _found
+    return find(declared or "", connector in _MYSQL, decimals)
+
+
+def _found(declared: str, is_mysql: bool, decimals: str) -> Codec | None:  # noqa: FBT001  cached by place
+    found = _SPELLED.fullmatch(declared)
+    if found is not None and found[1] in _SEMANTIC:
+        parameters = dict(one.partition("=")[::2] for one in (found[2] or "").split(",") if "=" in one)
+        if not all(map(_PARAMETER.fullmatch, parameters.values())):
+            return None
+        return _SEMANTIC[found[1]]({name: int(text) for name, text in parameters.items()})
+    if not is_mysql or not declared:
+        return None
+    own = declared_type(declared)
+    if "(" in declared and not own.arguments and not own.members:
+        return None
+    if decimals == "string" and own.name in _DECIMALS:
+        return Codec(_read_digits, _send_digits)
+    way = _DECLARED.get(own.name)
+    return None if way is None else way(own)
+
+
+_remembered: Final = lru_cache(maxsize=4096)(_found)
+
+
+def _decimal(scale: int) -> Codec | None:
+    return (
+        Codec(partial(_read_decimal, scale=scale), partial(_send_decimal, scale=scale)) if scale <= _MAX_SCALE else None
+    )
+
+
+def _read_decimal(sent: Any, scale: int) -> int | float | ExactNumber | None:
+    raw = bytes_of(sent)
+    if not raw or len(raw) > _MAX_UNSCALED:
+        return None
+    unscaled = int.from_bytes(raw, "big", signed=True)
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    whole, part = digits[: len(digits) - scale], digits[len(digits) - scale :]
+    return number(f"{'-' if unscaled < 0 else ''}{whole}{'.' if part else ''}{part}")
+
+
+def _send_decimal(value: Any, scale: int) -> str | None:
+    text = plain_text(value) if type(value) in _NUMBERS else ""
+    found = _PLAIN.fullmatch(text)
+    if found is None or len(found[1] or "") != scale or len(text) > _MAX_DIGITS:
+        return None
+    unscaled = int(text.replace(".", ""))
+    if text.startswith("-") and not unscaled:
+        return None
+    size = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
+    return b64encode(unscaled.to_bytes(size, "big", signed=True)).decode() if size <= _MAX_UNSCALED else None
+
+
+def _read_digits(sent: Any) -> int | float | ExactNumber | None:
+    return number(sent) if type(sent) is str and is_number(sent) else None
+
+
+def _send_digits(value: Any) -> str | None:
+    return plain_text(value) if type(value) in _NUMBERS else None
+
+
+def _read_scaled(sent: Any) -> int | float | ExactNumber | None:
+    if type(sent) is not dict or set(sent) != {"scale", "value"}:
+        return None
+    scale = sent["scale"]
+    return _read_decimal(sent["value"], scale) if type(scale) is int and 0 <= scale <= _MAX_SCALE else None
+
+
+def _send_scaled(value: Any) -> dict[str, Any] | None:
+    found = _PLAIN.fullmatch(plain_text(value)) if type(value) in _NUMBERS else None
+    scale = 0 if found is None else len(found[1] or "")
+    sent = None if found is None else _send_decimal(value, scale)
+    return None if sent is None else {"scale": scale, "value": sent}
+
+
+def _time(digits: int, precision: int | None = None) -> Codec | None:
+    if not _is_precision(precision):
+        return None
+    return Codec(partial(time_text, digits=digits, precision=precision), partial(time_count, digits=digits))
+
+
+def _local(digits: int, precision: int | None = None) -> Codec | None:
+    if not _is_precision(precision):
+        return None
+    return Codec(partial(local_text, digits=digits, precision=precision), partial(local_count, digits=digits))
+
+
+def _instant(precision: int | None = None) -> Codec | None:
+    return Codec(seconds_text, partial(instant_text, precision=precision)) if _is_precision(precision) else None
+
+
+def _is_precision(digits: int | None) -> bool:
+    return digits is None or digits <= _MAX_PRECISION
+
+
+def _bits(length: int | None) -> Codec:
+    return Codec(partial(_read_bits, length=length), partial(_send_bits, length=length))
+
+
+def _read_bits(sent: Any, length: int | None) -> str | None:
+    if type(sent) is bool:
+        return b64encode(bytes([sent])).decode() if length == 1 else None
+    raw, size = bytes_of(sent), -(-(length or 0) // 8)
+    if raw is None or (length is not None and len(raw) > size) or len(raw) < size > _MAX_PADDED:
+        return None
+    return b64encode(raw[::-1].rjust(size, b"\0")).decode()
+
+
+def _send_bits(value: Any, length: int | None) -> str | bool | None:
+    raw = bytes_of(value)
+    if length == 1:
+        return {b"\0": False, b"\1": True}.get(raw or b"")
+    return None if raw is None else b64encode(raw[::-1]).decode()
+
+
+def _read_label(sent: Any) -> str | None:
+    """Give an ENUM's label: Debezium puts a backslash before a comma in it."""
+    return sent.replace("\\,", ",") if type(sent) is str else None
+
+
+def _send_label(value: Any) -> str | None:
+    return value.replace(",", "\\,") if type(value) is str else None
+
+
+def _geometry(*, is_point: bool = False) -> Codec:
+    return Codec(read_geometry, partial(send_geometry, is_point=is_point))
+
+
+def _first(declared: Declared, default: int) -> int:
+    return declared.arguments[0] if declared.arguments else default
+
+
+def _second(declared: Declared) -> int:
+    return declared.arguments[1] if len(declared.arguments) > 1 else 0
+
+
+_CONNECT: Final = "org.apache.kafka.connect.data."
+_DEBEZIUM: Final = "io.debezium.data."
+_DEBEZIUM_TIME: Final = "io.debezium.time."
+_GEOMETRY: Final = "io.debezium.data.geometry."
+_SEMANTIC: Final[dict[str, Callable[[dict[str, int]], Codec | None]]] = {
+    _CONNECT + "Decimal": lambda given: _decimal(given["scale"]) if "scale" in given else None,
+    _CONNECT + "Date": lambda _: Codec(day_text, day_count),
+    _CONNECT + "Time": lambda _: _time(3),
+    _CONNECT + "Timestamp": lambda _: _local(3),
+    _DEBEZIUM_TIME + "Date": lambda _: Codec(day_text, day_count),
+    _DEBEZIUM_TIME + "Time": lambda _: _time(3),
+    _DEBEZIUM_TIME + "MicroTime": lambda _: _time(6),
+    _DEBEZIUM_TIME + "NanoTime": lambda _: _time(9),
+    _DEBEZIUM_TIME + "Timestamp": lambda _: _local(3),
+    _DEBEZIUM_TIME + "MicroTimestamp": lambda _: _local(6),
+    _DEBEZIUM_TIME + "NanoTimestamp": lambda _: _local(9),
+    _DEBEZIUM_TIME + "ZonedTimestamp": lambda _: _instant(),
+    _DEBEZIUM + "Bits": lambda given: _bits(given.get("length")),
+    _DEBEZIUM + "Enum": lambda _: Codec(_read_label, _send_label),
+    _DEBEZIUM + "VariableScaleDecimal": lambda _: Codec(_read_scaled, _send_scaled),
+    _GEOMETRY + "Point": lambda _: _geometry(is_point=True),
+    _GEOMETRY + "Geometry": lambda _: _geometry(),
+    _GEOMETRY + "Geography": lambda _: _geometry(),
+}
+_DECIMALS: Final = ("DECIMAL", "DEC", "NUMERIC", "FIXED")
+_SHAPES: Final = (
+    *("GEOMETRY", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON"),
+    *("GEOMETRYCOLLECTION", "GEOMCOLLECTION"),
+)
+_MILLISECONDS: Final = 3
+_DECLARED: Final[dict[str, Callable[[Declared], Codec | None]]] = {
+    **dict.fromkeys(_DECIMALS, lambda own: _decimal(_second(own))),
+    **dict.fromkeys(("BIGINT", "SERIAL"), lambda own: _decimal(0) if own.unsigned else None),
+    **dict.fromkeys(_SHAPES, lambda _: _geometry()),
+    "POINT": lambda _: _geometry(is_point=True),
+    "DATE": lambda _: Codec(day_text, day_count),
+    "TIME": lambda own: _time(6, _first(own, 0)),
+    "DATETIME": lambda own: _local(3 if _first(own, 0) <= _MILLISECONDS else 6, _first(own, 0)),
+    "TIMESTAMP": lambda own: _instant(_first(own, 0)),
+    "BIT": lambda own: _bits(_first(own, 1)) if _first(own, 1) <= _MAX_BIT else None,
+    "ENUM": lambda _: Codec(_read_label, _send_label),
+}

@@ -1,0 +1,85 @@
+"""`evolve`: the next version of a table's schema."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from cdcavro.change.model import Source
+from cdcavro.cli.commands.diff import read_schema
+from cdcavro.cli.commands.tables import types_option
+from cdcavro.cli.faults import note
+from cdcavro.cli.group import Fault, example
+from cdcavro.cli.options import INPUT, OUTPUT, force_option
+from cdcavro.errors import shown
+from cdcavro.files.streams import STANDARD, open_output
+from cdcavro.table.columns.column_type import is_known
+from cdcavro.table.ddl.parse import parse_ddl
+from cdcavro.table.evolution.evolve import evolve as evolved
+from cdcavro.table.schema import from_schema, schema_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cdcavro.avro.schema import Schema
+    from cdcavro.table.columns.overrides import GivenTypes
+
+
+@click.command(epilog=example('cdcavro evolve v1.avsc --ddl "ALTER TABLE orders ADD note VARCHAR(20)" > v2.avsc'))
+@click.argument("schema", type=INPUT)
+@click.option("--ddl", "statements", required=True, multiple=True, metavar="SQL", help="A statement; may be repeated.")
+@click.option(
+    "--db-type", metavar="NAME", help="The database, e.g. mysql, OB_ORACLE or postgresql, which tells the dialect."
+)
+@types_option
+@click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
+@force_option
+def evolve(
+    *, schema: str, statements: Sequence[str], db_type: str | None, given: GivenTypes, out: str, force: bool
+) -> None:
+    """Print the next version of a table's schema after statements (DDL).
+
+    SCHEMA is the schema of a row or of an envelope. What was done, and whether the new schema reads
+    what the old one wrote, is said on standard error.
+    """
+    found = read_schema(schema)
+    for statement in statements:
+        made = evolved(found, statement, source=Source(db_type=db_type), given=given)
+        for step in made.steps:
+            note(step)
+        if made.steps:
+            note(str(made.verdict))
+        else:
+            _check_about(found, statement, db_type)
+            note("nothing changed: the statement is not about a column, a key or the name of this table")
+        for sentence in _unknown_types(found, made.schema):
+            note(sentence)
+        found = made.schema
+    with open_output(out, force=force) as stream:
+        stream.write(schema_text(json.loads(found.json), indent=2).encode() + b"\n")
+
+
+def _check_about(schema: Schema, statement: str, db_type: str | None) -> None:
+    """Check that a statement that changed nothing names no other table. Raises `Fault`."""
+    own = from_schema(schema).table
+    named_ones = [
+        getattr(step, attribute)
+        for step in parse_ddl(statement, db_type, database=own.database)
+        for attribute in ("table", "old")
+        if hasattr(step, attribute)
+    ]
+    others = [one for one in named_ones if one.table != own.table]
+    if others and len(others) == len(named_ones):
+        raise Fault(f"the statement is about {shown(others[0].table)}, and the schema is that of {shown(own.table)}")
+
+
+def _unknown_types(old: Schema, new: Schema) -> list[str]:
+    """Give a sentence for each column that a statement gave a type which no database has."""
+    before = {(one.name, one.type) for one in from_schema(old).columns}
+    return [
+        f"column {shown(str(one.name))}: unknown type {shown(one.type)}: a string"
+        for one in from_schema(new).columns
+        if one.type is not None and (one.name, one.type) not in before and not is_known(one.type)
+    ]

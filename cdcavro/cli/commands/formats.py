@@ -1,0 +1,45 @@
+"""`formats` and `schema`: what cdcavro knows."""
+
+from __future__ import annotations
+
+import click
+
+from cdcavro.cli.group import example
+from cdcavro.cli.options import format_name
+from cdcavro.cli.report import table
+from cdcavro.formats import REGISTRY, get_format
+
+
+@click.command(epilog=example("cdcavro formats"))
+def formats() -> None:
+    """List the formats: name, record, fingerprint, and what each is.
+
+    The fingerprint is the CRC-64-AVRO of the schema's canonical form, in the order of a
+    single-object encoding.
+    """
+    rows = [
+        (name, format.envelope.name, format.schema.fingerprint, _first_sentence(format.envelope.doc))
+        for name, format in REGISTRY.items()
+    ]
+    click.echo(table(("format", "record", "fingerprint", "what it is"), rows))
+
+
+@click.command(epilog=example("cdcavro schema oms_canal > oms_canal.avsc"))
+@click.argument("name", callback=format_name())
+@click.option("--canonical", is_flag=True, help="Print the Parsing Canonical Form instead.")
+@click.option("--fingerprint", is_flag=True, help="Print the CRC-64-AVRO fingerprint instead.")
+def schema(name: str, *, canonical: bool, fingerprint: bool) -> None:
+    """Print the wire schema of a format."""
+    if canonical and fingerprint:
+        raise click.UsageError("--canonical and --fingerprint exclude each other")
+    found = get_format(name).schema
+    if canonical:
+        click.echo(found.canonical)
+    elif fingerprint:
+        click.echo(found.fingerprint)
+    else:
+        click.echo(found.json.rstrip("\n"))
+
+
+def _first_sentence(doc: str) -> str:
+    return doc.partition(" Source: ")[0]

@@ -1,0 +1,77 @@
+"""`generate`: a typed Python module for schemas."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cdcavro.cli.commands.diff import read_schema
+from cdcavro.cli.faults import note
+from cdcavro.cli.group import example
+from cdcavro.cli.options import OUTPUT, force_option
+from cdcavro.errors import UnknownFormatError
+from cdcavro.files.streams import STANDARD, open_input, open_output
+from cdcavro.records.codegen import KINDS, NamedSchema
+from cdcavro.records.codegen import generate as generated
+from cdcavro.wire.convert import CHANGE, FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cdcavro.avro.schema import Schema
+
+STALE: Final = 1
+
+
+@click.command(epilog=example("cdcavro generate canal --kind dataclass --out canal_records.py"))
+@click.argument("schemas", nargs=-1, required=True, metavar="NAME|FILE...")
+@click.option(
+    "--kind",
+    type=click.Choice(KINDS),
+    required=True,
+    help="What the records are: dataclasses, msgspec Structs or pydantic models; or spark, for the type and the DDL of"
+    " what from_avro gives.",
+)
+@click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
+@click.option("--check", is_flag=True, help="Write nothing; the exit code is 1 if FILE is stale or missing.")
+@force_option
+@click.pass_context
+def generate(ctx: click.Context, *, schemas: Sequence[str], kind: str, out: str, check: bool, force: bool) -> None:
+    """Write a Python module of typed records for schemas.
+
+    NAME is a format, or change; FILE is an .avsc file, such as `cdcavro tables` writes, an Avro container
+    file, or - for standard input. Each record of a schema is a class with from_avro, to_avro, from_json and
+    to_json. The same schemas always give the same bytes.
+    """
+    if check and out == STANDARD:
+        raise click.UsageError("--check needs --out FILE")
+    if schemas.count(STANDARD) > 1:
+        raise click.UsageError("only one of the schemas can be standard input")
+    if out != STANDARD and os.path.realpath(out) in map(os.path.realpath, schemas):
+        raise click.UsageError("--out names one of the schemas")
+    made = generated([NamedSchema(one, _schema(one)) for one in schemas], kind).encode()
+    if check:
+        ctx.exit(0 if _is_fresh(out, made) else STALE)
+    with open_output(out, force=force) as stream:
+        stream.write(made)
+
+
+def _schema(source: str) -> Schema:
+    is_name = source != STANDARD and "." not in source and os.sep not in source
+    if is_name and source not in (*FORMATS, CHANGE) and not Path(source).exists():
+        raise UnknownFormatError(source, (*FORMATS, CHANGE))
+    return read_schema(source)
+
+
+def _is_fresh(file: str, made: bytes) -> bool:
+    shown = click.format_filename(file)
+    if not Path(file).exists():
+        note(f"{shown} is missing")
+        return False
+    with open_input(file) as stream:
+        is_fresh = stream.read(len(made) + 1) == made
+    note(f"{shown} is {'fresh' if is_fresh else 'stale: its schemas give another module'}")
+    return is_fresh

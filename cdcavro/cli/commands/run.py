@@ -1,0 +1,145 @@
+"""`run`: the main job, on Spark."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import threading
+from concurrent.futures import Future
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from cdcavro.cli.faults import note
+from cdcavro.cli.group import REJECTED, Fault, example
+from cdcavro.cli.options import format_name, parse_max_rejects
+from cdcavro.cli.report import Counts
+from cdcavro.errors import FileError
+from cdcavro.files.streams import STANDARD
+from cdcavro.wire.sniff import AUTO, MIXED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from cdcavro.files.rejects import MaxRejects
+    from cdcavro.spark.job import Report
+
+T = TypeVar("T")
+_GLOB: Final = re.compile(r"[*?\[{]")
+
+
+@click.command(epilog=example("cdcavro run changes/ --out lake/ --format mixed --max-rejects 1%"))
+@click.argument("inputs", nargs=-1, metavar="[INPUT]...")
+@click.option("--out", required=True, metavar="DIR", help="A folder, or a URI that Spark can write to.")
+@click.option(
+    "--format",
+    metavar="auto|mixed|NAME",
+    callback=format_name(AUTO, MIXED),
+    default=AUTO,
+    help="auto (the default) tells the format of each file by its first messages, mixed that of each message.",
+)
+@click.option(
+    "--max-rejects",
+    metavar="N|P%",
+    callback=lambda _ctx, _param, value: None if value is None else parse_max_rejects(value),
+    help="End with 1 if more messages, or a larger share of them, are rejected. Default: end with 0 all the same.",
+)
+@click.option("--force", is_flag=True, help="Replace what an earlier run wrote to DIR.")
+@click.option("--master", metavar="URL", help="The Spark master. Default: local[*], or that of spark-submit.")
+@click.pass_context
+def run(
+    ctx: click.Context,
+    *,
+    inputs: tuple[str, ...],
+    out: str,
+    format: str,
+    max_rejects: MaxRejects | None,
+    force: bool,
+    master: str | None,
+) -> None:
+    """Convert files or folders of JSON lines on Spark.
+
+    Writes Avro container files to DIR/payloads/FORMAT/ and what cannot be converted to DIR/rejects/,
+    with raw bytes, file, line and reason. Without INPUT, the messages that ship with cdcavro.
+    """
+    _check_files(inputs, out, force=force)
+    given = inputs or (str(resources.files("cdcavro") / "samples"),)
+    with _session(master) as (spark, convert):
+        report = convert(spark, given, out, format=format, force=force, say=note)
+    counts = Counts()
+    for (name, operation), count in report.written.items():
+        counts.add(name, operation, count)
+    for name, count in report.rejects.items():
+        counts.reject(name, count)
+    click.echo(counts.table())
+    click.echo(counts.balance("written"))
+    if not report.is_complete:
+        raise Fault(f"{report.read:,} messages were read and {counts.read:,} were found again: {out} is not complete")
+    if counts.rejected:
+        note(f"rejected messages are in {out}/rejects, with the reason of each")
+    ctx.exit(0 if max_rejects is None or max_rejects.allows(counts.rejected, counts.read) else REJECTED)
+
+
+def _check_files(inputs: tuple[str, ...], out: str, *, force: bool) -> None:
+    """Check what can be checked before Spark starts, which takes its time."""
+    for one in inputs:
+        if one == STANDARD:
+            raise click.UsageError("Spark reads files and folders, not standard input")
+        if "://" not in one and not _GLOB.search(one) and not Path(one).exists():
+            raise FileError(one, "a file or folder", "none")
+    for folder in ("payloads", "rejects"):
+        if not force and "://" not in out and (Path(out) / folder).exists():
+            raise FileError(f"{out}/{folder}", "a new folder, or leave to replace it (--force)", "one that exists")
+
+
+@contextmanager
+def _session(master: str | None) -> Iterator[tuple[Any, Callable[..., Report]]]:
+    # pyspark takes a second to import and may not be installed: the other commands go without it.
+    from cdcavro.spark.job import run as convert  # noqa: PLC0415
+    from cdcavro.spark.session import session, stop  # noqa: PLC0415
+
+    note("starting Spark")
+    config = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
+    spark = None
+    is_over: AbstractContextManager[Any] = nullcontext()
+    try:
+        # A line may have 64 MiB, and is held several times on its way.
+        spark = _apart(partial(session, master=master, config={"spark.driver.memory": "4g", **config}))
+        spark.sparkContext.setLogLevel("ERROR")
+        yield spark, lambda *given, **options: _apart(partial(convert, *given, **options))
+    except KeyboardInterrupt:
+        # What was under way ends in errors, of which nobody wants to hear.
+        is_over = suppress(Exception)
+        logging.disable()
+        if spark is not None:
+            with suppress(Exception):
+                spark.sparkContext.setLogLevel("OFF")
+                spark.sparkContext.cancelAllJobs()
+        raise
+    finally:
+        with is_over:
+            if spark is not None:
+                stop(spark)
+
+
+def _apart(function: Callable[[], T]) -> T:
+    """Call a function in a thread of its own: so Ctrl-C reaches this one, and not Spark amid an answer.
+
+    Spark listens to it too, but only where its context is made in the main thread.
+    """
+    done: Future[T] = Future()
+
+    def call() -> None:
+        try:
+            done.set_result(function())
+        except BaseException as error:  # noqa: BLE001  it is raised where it is waited for
+            done.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return done.result()

@@ -1,0 +1,185 @@
+"""`transcode`: messages of one format as messages of another, with a report of losses."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from contextlib import nullcontext
+from itertools import chain
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+import click
+import orjson
+
+from cdcavro.cli.faults import SHOWN, Faults, note, untold
+from cdcavro.cli.group import REJECTED, example
+from cdcavro.cli.options import (
+    INPUT,
+    OUTPUT,
+    check_files,
+    decimals_option,
+    force_option,
+    format_name,
+    from_option,
+    max_rejects_option,
+    zone_option,
+)
+from cdcavro.cli.progress import Progress
+from cdcavro.errors import MessageError, shown
+from cdcavro.exact.jsontext import to_bytes
+from cdcavro.files.lines import Line, read_lines, tell_format
+from cdcavro.files.streams import STANDARD, input_size, open_output
+from cdcavro.transcoding.transcoder import Outcome, Transcoded, Transcoder
+from cdcavro.wire.sniff import AUTO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from zoneinfo import ZoneInfo
+
+    from cdcavro.files.rejects import MaxRejects
+    from cdcavro.transcoding.losses import Loss
+
+_REASONS: Final = 10
+_PLACES: Final = 5
+_KINDS: Final = 10_000
+_OTHERS: Final = "(others)"
+_INDEX: Final = re.compile(r"\[[0-9]+\]")
+
+
+@click.command(epilog=example("cdcavro transcode blob.jsonl --to oms_canal --out canal.jsonl --losses losses.jsonl"))
+@click.argument("source", default=STANDARD, type=INPUT, metavar="[INPUT]")
+@click.option("--to", "target", required=True, metavar="NAME", callback=format_name(), help="The format wanted.")
+@from_option
+@click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
+@click.option("--losses", type=OUTPUT, metavar="FILE", help="Write what is lost here, as JSON lines.")
+@click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages here, as JSON lines.")
+@zone_option
+@decimals_option
+@max_rejects_option
+@force_option
+def transcode(
+    *,
+    source: str,
+    target: str,
+    own: str,
+    out: str,
+    losses: str | None,
+    rejects: str | None,
+    zone: ZoneInfo | None,
+    decimals: str,
+    max_rejects: MaxRejects,
+    force: bool,
+) -> None:
+    """Turn messages of one format into messages of another.
+
+    The halves of an update that come as two messages are joined. What the other format cannot hold
+    is counted on standard error, and listed in the file of --losses: line, path, value and reason.
+    """
+    check_files(source, out, losses, rejects)
+    with (
+        Progress("transcoding", input_size(source), is_in_the_way=out == STANDARD) as progress,
+        open_output(out, force=force) as stream,
+        open_output(losses, force=force) if losses else nullcontext() as lost,
+        open_output(rejects, force=force) if rejects else nullcontext() as dead,
+    ):
+        lines = read_lines(source, progress.advance)
+        if own == AUTO:
+            # An empty file is of any format.
+            own, lines = _told(source, lines, target)
+        job = _Job(
+            Transcoder(own, target, zone=zone, decimals=decimals), Faults(source, dead, shown=SHOWN), stream, lost
+        )
+        job.run(lines)
+    job.report()
+    click.get_current_context().exit(0 if max_rejects.allows(job.rejected, job.read) else REJECTED)
+
+
+class _Job:
+    """One run over the lines of a file.
+
+    Attributes: `read` and `rejected` (int), messages.
+    """
+
+    def __init__(self, transcoder: Transcoder, faults: Faults, out: BinaryIO, losses: BinaryIO | None) -> None:
+        self._transcoder, self._faults, self._out, self._losses = transcoder, faults, out, losses
+        self._reasons: Counter[str] = Counter()
+        self._of_values: set[str] = set()
+        self._written = self._unanswered = 0
+        self.read = 0
+        self.rejected = 0
+
+    def run(self, lines: Iterator[Line]) -> None:
+        """Transcode all lines."""
+        for line in lines:
+            self.read += 1
+            try:
+                outcomes = self._transcoder.add(line.message(), line.number)
+            except MessageError as error:
+                self._reject(line, error)
+            else:
+                self._take(outcomes)
+        self._take(self._transcoder.finish())
+        self._faults.finish()
+
+    def report(self) -> None:
+        """Say on standard error what was read, written, rejected and lost."""
+        transcoded = self.read - self._unanswered - self.rejected
+        note(
+            f"read {self.read:,} = transcoded {transcoded:,} + without a counterpart {self._unanswered:,}"
+            f" + rejected {self.rejected:,}; wrote {self._written:,} messages"
+        )
+        if self._transcoder.unzoned:
+            note(
+                f"{self._transcoder.unzoned:,} times came without a zone and stay text"
+                f" (most in {self._unzoned_places()}); --zone gives the source's"
+            )
+        kinds = sorted(self._reasons.items(), key=lambda kind: (kind[0] not in self._of_values, -kind[1]))
+        for reason, count in kinds[:_REASONS]:
+            note(f"lost {count:,} times: {reason}")
+        if len(self._reasons) > _REASONS:
+            note(f"... and {len(self._reasons) - _REASONS:,} other kinds of losses")
+
+    def _unzoned_places(self) -> str:
+        return ", ".join(shown(place) for place, _ in self._transcoder.unzoned_places.most_common(_PLACES))
+
+    def _take(self, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes:
+            if outcome.error is None:
+                self._write(outcome.result())
+                continue
+            for number, text in outcome.messages:
+                raw = to_bytes(text)
+                self._reject(Line(number, raw, len(raw)), outcome.error)
+
+    def _write(self, made: Transcoded) -> None:
+        if not made.texts:
+            self._unanswered += len({loss.message for loss in made.losses})
+        for text in made.texts:
+            self._written += 1
+            self._out.write(text + b"\n")
+        for loss in made.losses:
+            self._lose(loss)
+
+    def _lose(self, loss: Loss) -> None:
+        kind = f"{_INDEX.sub('[*]', loss.path)}: {loss.reason}"
+        kind = kind if kind in self._reasons or len(self._reasons) < _KINDS else _OTHERS
+        self._reasons[kind] += 1
+        if loss.is_of_a_value:
+            self._of_values.add(kind)
+        if self._losses is not None:
+            members = {"line": loss.message, "path": loss.path, "value": loss.value, "reason": loss.reason}
+            self._losses.write(orjson.dumps(members) + b"\n")
+
+    def _reject(self, line: Line, error: MessageError) -> None:
+        self.rejected += 1
+        self._faults.add(error, line)
+
+
+def _told(source: str, lines: Iterator[Line], otherwise: str) -> tuple[str, Iterator[Line]]:
+    first = next(lines, None)
+    if first is None:
+        return otherwise, lines
+    name, lines = tell_format(chain([first], lines))
+    if not name:
+        raise untold(source, lines, "--from")
+    return name, lines

@@ -1,0 +1,123 @@
+"""Which schemas a command is to publish or check, and under which subjects."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from cdcavro.cli.commands.diff import read_schema
+from cdcavro.errors import FileError
+from cdcavro.registry import subject_name
+from cdcavro.table.folder import INDEX
+from cdcavro.wire.convert import CHANGE, FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cdcavro.avro.schema import Schema
+    from cdcavro.registry.subjects import Strategy
+
+_KEY: Final = ".key.avsc"
+_NUMBER: Final = re.compile(r"([0-9]{1,9})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One schema. Attributes: `name` (str), the format's or the file's; `schema`; `is_key` (bool)."""
+
+    name: str
+    schema: Schema
+    is_key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """How subjects are named. Attributes: `given` (str or None), the one subject; else `strategy` and `topic`."""
+
+    given: str | None
+    strategy: Strategy
+    topic: str | None
+
+    def of(self, source: Source) -> str:
+        """Give the subject of a schema."""
+        return self.given or subject_name(self.strategy, source.schema, topic=self.topic, is_key=source.is_key)
+
+
+def named_subjects(given: str | None, strategy: Strategy | None, topic: str | None) -> Subjects:
+    """Check what was said about subjects: without a word a topic's, or else the record's. Raises UsageError."""
+    if given is not None and (strategy or topic):
+        raise click.UsageError("--subject and --strategy or --topic exclude each other")
+    chosen: Strategy = strategy or ("topic" if topic else "record")
+    if chosen == "record" and topic:
+        raise click.UsageError("--strategy record takes no --topic")
+    if chosen != "record" and not topic and given is None:
+        raise click.UsageError(f"--strategy {chosen} needs --topic")
+    return Subjects(given, chosen, topic)
+
+
+def sources(names: Sequence[str], subjects: Subjects) -> list[Source]:
+    """Read schemas: of formats, files, and all files of folders. Raises `FileError` and UsageError."""
+    found = [one for name in names for one in _named(name)]
+    if subjects.given is not None and any(one.is_key for one in found):
+        raise click.UsageError("--subject names one subject, and there are schemas of keys too: say --topic")
+    if subjects.given is None and subjects.strategy == "topic":
+        _check_one_table(names)
+    return found
+
+
+def _named(name: str) -> Iterator[Source]:
+    path = Path(name)
+    if name in (*FORMATS, CHANGE) and not path.exists():
+        yield Source(name, read_schema(name))
+    elif path.is_dir():
+        files = list(_files(path))
+        if not files:
+            raise FileError(click.format_filename(name), "a folder with .avsc files", "one without")
+        yield from (_file(one) for one in files)
+    else:
+        yield _file(path, name)
+
+
+def _file(path: Path, name: str | None = None) -> Source:
+    return Source(name or str(path), read_schema(name or str(path)), is_key=path.name.endswith(_KEY))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """List the schemas of a folder in the order of their versions; of typed tables, table by table."""
+    folders = [folder / name for name in _tables(folder)] if (folder / INDEX).is_file() else [folder]
+    for one in folders:
+        yield from sorted(one.glob("*.avsc"), key=_order)
+
+
+def _order(path: Path) -> tuple[Any, ...]:
+    """Sort v10 behind v2, and a key behind its row."""
+    parts = _NUMBER.split(path.name.removesuffix(_KEY).removesuffix(".avsc"))
+    numbers = tuple((int(part), "") if i % 2 else (-1, part) for i, part in enumerate(parts))
+    return numbers, path.name.endswith(_KEY)
+
+
+def _tables(folder: Path) -> list[str]:
+    file = folder / INDEX
+    try:
+        listed = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        listed = None
+    rows = listed if isinstance(listed, list) else [None]
+    names = [str(one.get("folder", "")) if isinstance(one, dict) else "" for one in rows]
+    if not all(name and Path(name).name == name for name in names):
+        raise FileError(click.format_filename(str(file)), "the list that `cdcavro tables` wrote", "another file")
+    return names
+
+
+def _check_one_table(names: Sequence[str]) -> None:
+    for name in names:
+        if (Path(name) / INDEX).is_file() and len(_tables(Path(name))) > 1:
+            raise click.UsageError(
+                "the subject of a topic holds the versions of one table, and there are several:"
+                " say --strategy topic-record"
+            )

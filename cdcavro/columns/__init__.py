@@ -1,1 +1,0 @@
-"""Columns: how a declared type holds its values in Avro, exactly or not at all."""

@@ -1,2 +1,0 @@
-from cdcavro.columns.numbers cimport number_text
-from cdcavro.instants cimport from_local, to_local

@@ -1,2 +1,0 @@
-from cdcavro.scalars cimport plain_text
-from cdcavro.text cimport ExactNumber, render

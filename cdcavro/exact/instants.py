@@ -1,0 +1,212 @@
+"""Instants as formats spell them, to microseconds since the epoch, UTC, exactly or not at all, and back.
+
+What is finer than the unit of a format is rounded down on the way back: the instant is then the
+last one that the format can say and that was not later.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from cdcavro.errors import shown
+from cdcavro.exact.jsontext import MAX_LONG, MIN_LONG
+
+SECOND: Final = 1_000_000
+MILLISECOND: Final = 1_000
+_INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,18})", re.ASCII)
+_LOCAL: Final = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?", re.ASCII
+)
+_ZONED: Final = re.compile(r"(.{19,26})(?:Z|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))", re.ASCII)
+_MILLISECONDS: Final = re.compile(r"([0-9]{10})([0-9]{3})\.([0-9]{6})([0-9]{3})", re.ASCII)
+# Zones that change their clocks at most once in an hour.
+REGULAR: Final = frozenset({ZoneInfo, timezone})
+_HOUR_SHOWN: Final = len("YYYY-MM-DDTHH")
+_SIXTY: Final = 60
+_PAIRS: Final = tuple(f"{count:02}" for count in range(_SIXTY))
+_SPELLED: Final = {f":{text}": count for count, text in enumerate(_PAIRS)}
+_PART_SHOWN: Final = len(".ffffff")
+_HOUR: Final = 3_600 * SECOND
+_DAY_SECONDS: Final = 86_400
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def check_zone(zone: object) -> None:
+    """Raise `TypeError` for what is neither a time zone nor None; the name of one is none."""
+    if zone is None or type(zone) in REGULAR:
+        return
+    if not isinstance(zone, tzinfo):
+        raise TypeError(f"a zone is a zoneinfo.ZoneInfo or another tzinfo, not {shown(repr(zone))[1:-1]}")
+    # As it stands a zone of pytz has the mean solar time of its place, 8:06 in Shanghai.
+    if hasattr(zone, "localize"):
+        raise TypeError(f"a zone as of zoneinfo.ZoneInfo, not {type(zone).__module__}.{type(zone).__qualname__}")
+
+
+def from_count(value: Any, unit: int) -> int | None:
+    """Give the instant of a count of `unit` microseconds since the epoch, a number or its text.
+
+    None for anything else, for a negative count (DataHub's full loads say -1) and beyond 64 bits.
+
+    >>> from_count("1609344671", SECOND)
+    1609344671000000
+    """
+    if type(value) is str and _INTEGER.fullmatch(value):
+        value = int(value)
+    if type(value) is not int or value < 0 or value * unit > MAX_LONG:
+        return None
+    return value * unit
+
+
+def to_count(instant: int | None, unit: int) -> int | None:
+    """Give an instant as a count of `unit` microseconds since the epoch, rounded down; None beyond 64 bits.
+
+    >>> to_count(1_500_000, SECOND), to_count(1_500_000, MILLISECOND)
+    (1, 1500)
+    """
+    return None if instant is None or not MIN_LONG <= instant <= MAX_LONG else instant // unit
+
+
+def is_local(value: Any) -> bool:
+    """Tell whether a value is the text of a local time: of a day that there is, without a zone.
+
+    >>> is_local("2020-02-29 00:00:00"), is_local("0000-00-00 00:00:00")
+    (True, False)
+    """
+    return type(value) is str and _naive(value) is not None
+
+
+def from_local(value: Any, zone: tzinfo | None) -> int | None:
+    """Give the instant of a local time `YYYY-MM-DDTHH:mm:ss[.ffffff]` in a zone.
+
+    None without a zone, for anything else, and where the zone has that time twice or never
+    (summer time): nothing is guessed. Raises `TypeError` for a zone of pytz.
+    """
+    if type(zone) not in REGULAR:
+        check_zone(zone)
+    if zone is None or type(value) is not str:
+        return None
+    start = _start_of(value[:_HOUR_SHOWN], zone) if type(zone) in REGULAR else None
+    within = None if start is None else _within_hour(value)
+    return _instant(value, zone) if start is None or within is None else start + within
+
+
+def _within_hour(text: str) -> int | None:
+    """Give the microseconds behind the hour of a local time; None if that is not how they are spelled."""
+    minute, second, part = _SPELLED.get(text[13:16]), _SPELLED.get(text[16:19]), text[19:]
+    if minute is None or second is None:
+        return None
+    count = (minute * _SIXTY + second) * SECOND
+    if not part:
+        return count
+    if part[0] != "." or len(part) > _PART_SHOWN or not part.isascii() or not part[1:].isdigit():
+        return None
+    return count + int(part[1:].ljust(_PART_SHOWN - 1, "0"))
+
+
+def from_text(value: Any, zone: tzinfo | None) -> int | None:
+    """Give the instant of a text as in `from_local` with `Z` or an offset behind it; without one, in a zone.
+
+    >>> from_text("1970-01-01T08:00:01+08:00", None), from_text("1970-01-01T08:00:01", None)
+    (1000000, None)
+    """
+    found = _ZONED.fullmatch(value) if type(value) is str else None
+    if found is None:
+        return from_local(value, zone)
+    offset = timedelta(hours=int(found[3] or 0), minutes=int(found[4] or 0))
+    return from_local(found[1], timezone(-offset if found[2] == "-" else offset))
+
+
+def from_milliseconds_and_nanoseconds(text: str) -> int | None:
+    """Give the instant of 13 digits of milliseconds and, behind a point, nine of nanoseconds of the second.
+
+    So Dataworks sends column values; the times of its envelope are milliseconds alone. None where the
+    two disagree (the milliseconds of the second are either zero or those of the nanoseconds), where
+    the nanoseconds are no microseconds, and for anything else.
+
+    >>> from_milliseconds_and_nanoseconds("1590315269000.123456000")
+    1590315269123456
+    """
+    found = _MILLISECONDS.fullmatch(text)
+    if found is None or found[2] not in ("000", found[3][:3]) or found[4] != "000":
+        return None
+    return int(found[1]) * SECOND + int(found[3])
+
+
+def to_local(instant: int | None, zone: tzinfo | None) -> str | None:
+    """Give an instant as the local time `YYYY-MM-DDTHH:mm:ss` in a zone, rounded down to the second.
+
+    None where `from_local` would not read it.
+    """
+    if type(zone) not in REGULAR:
+        check_zone(zone)
+    if instant is None or zone is None:
+        return None
+    ahead = _ahead(instant // _HOUR, zone) if type(zone) in REGULAR else None
+    if ahead is None:
+        return _local(instant, zone)
+    days, seconds = divmod(instant // SECOND + ahead, _DAY_SECONDS)
+    minutes, second = divmod(seconds, _SIXTY)
+    hour, minute = divmod(minutes, _SIXTY)
+    return f"{_day_text(days)}T{_PAIRS[hour]}:{_PAIRS[minute]}:{_PAIRS[second]}"
+
+
+@lru_cache(maxsize=4096)
+def _start_of(hour: str, zone: tzinfo) -> int | None:
+    """Give the instant at which an hour `YYYY-MM-DDTHH` of a zone begins; None if its clocks are changed within it."""
+    first, last = _instant(f"{hour}:00:00", zone), _instant(f"{hour}:59:59", zone)
+    return first if first is not None and last == first + _HOUR - SECOND else None
+
+
+@lru_cache(maxsize=4096)
+def _ahead(hour: int, zone: tzinfo) -> int | None:
+    """Give how many seconds a zone is ahead of UTC in an hour since the epoch; None if its clocks are changed near it."""
+    found = set()
+    for instant in (hour * _HOUR, (hour + 1) * _HOUR - SECOND):
+        text = _local(instant, zone)
+        if text is None:
+            return None
+        found.add((datetime.fromisoformat(text).replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND - instant)
+    return found.pop() // SECOND if len(found) == 1 else None
+
+
+@lru_cache(maxsize=4096)
+def _day_text(days: int) -> str:
+    return (_EPOCH + timedelta(days=days)).strftime("%Y-%m-%d").rjust(10, "0")
+
+
+def _instant(text: str, zone: tzinfo | None) -> int | None:
+    """Give the instant of a local time in a zone that has it once."""
+    naive = _naive(text)
+    if naive is None:
+        return None
+    local = naive.replace(tzinfo=zone)
+    if local.utcoffset() != local.replace(fold=1).utcoffset():
+        return None
+    return (local - _EPOCH) // _MICROSECOND
+
+
+def _local(instant: int, zone: tzinfo) -> str | None:
+    """Give the local time of an instant in a zone that has it once."""
+    instant -= instant % SECOND
+    try:
+        local = (_EPOCH + timedelta(microseconds=instant)).astimezone(zone)
+    except OverflowError:
+        return None
+    text = local.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    return text if _instant(text, zone) == instant else None
+
+
+def _naive(text: str) -> datetime | None:
+    found = _LOCAL.fullmatch(text)
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = map(int, found.group(1, 2, 3, 4, 5, 6))
+    try:
+        return datetime(year, month, day, hour, minute, second, int((found[7] or "").ljust(6, "0")))  # noqa: DTZ001  local
+    except ValueError:
+        return None

@@ -1,0 +1,67 @@
+"""Members picked out of a record, whatever it lacks."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cdcavro.exact.jsontext import MAX_LONG
+from cdcavro.wire.writing.values import plain_text
+
+_LONG_DIGITS: Final = 19
+
+
+def at(record: Any, *names: str) -> Any:
+    """Give the member at the end of a way through objects; None where the way ends before.
+
+    >>> at({"a": {"b": 1}}, "a", "b"), at({"a": None}, "a", "b")
+    (1, None)
+    """
+    for name in names:
+        record = record.get(name) if type(record) is dict else None
+    return record
+
+
+def string_at(record: Any, *names: str) -> str | None:
+    """Give a scalar member as text; None where there is none.
+
+    >>> string_at({"id": 7}, "id")
+    '7'
+    """
+    return scalar_text(at(record, *names))
+
+
+def scalar_text(value: Any) -> str | None:
+    """Give a scalar as text; None for null, an object, an array."""
+    if value is None or type(value) is str:
+        return value
+    return None if type(value) is dict or type(value) is list else plain_text(value)
+
+
+def names_at(record: Any, *names: str) -> tuple[str, ...] | None:
+    """Give a member that is an array of names; None where there is none."""
+    return names_of(at(record, *names))
+
+
+def names_of(value: Any) -> tuple[str, ...] | None:
+    """Give an array of names; None for anything else."""
+    return tuple([item for item in value if type(item) is str]) if type(value) is list else None
+
+
+def whole_number(text: str | None) -> tuple[int, ...] | None:
+    """Give a number's digits as a position of one part; None for any other text and beyond 64 bits.
+
+    >>> whole_number("1605339516000000004"), whole_number("null")
+    ((1605339516000000004,), None)
+    """
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > _LONG_DIGITS or int(text) > MAX_LONG:
+        return None
+    return (int(text),)
+
+
+def given(record: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the members that are None.
+
+    >>> given({"a": 1, "b": None})
+    {'a': 1}
+    """
+    return {name: value for name, value in record.items() if value is not None}

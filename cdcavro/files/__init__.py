@@ -1,0 +1,1 @@
+"""Files of messages: lines, chunks, rejects, and the processes that share the work."""

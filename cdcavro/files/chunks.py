@@ -1,0 +1,136 @@
+"""A file of JSON lines cut into chunks, so that several processes can read it.
+
+A chunk is the lines that start in the same half mebibyte of the text, however the bytes come: so it is the
+same whether they come from a file, from gzip or from standard input, and whoever reads them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.exact import jsontext
+from cdcavro.files.lines import KEPT, Line, is_packed, open_text, skip_line
+from cdcavro.files.streams import open_input, place_of, unwatched
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from io import BufferedReader
+
+    from cdcavro.files.streams import Advance, Place
+
+CHUNK_BYTES: Final = 512 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    r"""Whole lines.
+
+    Attributes: `raw` (bytes), the lines as far as they lie in the chunk's own bytes; `rest` (bytes),
+    what follows of the last one, without its `\n`: put together only there, since `raw` is large;
+    `missing` (int), how many bytes are in neither, of a last line that is longer than a message may be.
+    """
+
+    raw: bytes
+    rest: bytes = b""
+    missing: int = 0
+
+    def read(self) -> Chunk:
+        """Give the chunk itself, as a `Range` gives the one that it stands for."""
+        return self
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a line may be longer than a message."""
+        return len(self.raw) + len(self.rest) + self.missing > jsontext.MAX_LENGTH
+
+    def texts(self) -> list[bytes]:
+        """Give the lines, with what there is of the last one."""
+        found = self.raw.split(b"\n")
+        last = found.pop() + self.rest
+        if last:
+            found.append(last)
+        return found
+
+    def lines(self) -> Iterator[Line]:
+        """Give the lines, numbered from 1."""
+        found = self.texts()
+        for i, raw in enumerate(found):
+            yield self.line(i, raw, is_last=i + 1 == len(found))
+
+    def line(self, index: int, raw: bytes, *, is_last: bool) -> Line:
+        """Give a line with its number and its length, by its index and what `texts` gave of it."""
+        length = len(raw) + (self.missing if is_last else 0)
+        return Line(index + 1, raw if length <= jsontext.MAX_LENGTH else raw[:KEPT], length)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The lines that start in a range of a file's bytes: from `start` on, before `end`."""
+
+    place: Place
+    start: int
+    end: int
+
+    def read(self) -> Chunk:
+        """Read the lines. Raises `FileError`."""
+        start = max(0, self.start - 1)
+        with self.place.open(start) as stream:
+            if self.start:
+                before = stream.readline(self.end - self.start)
+                if not before.endswith(b"\n"):
+                    return Chunk(b"")
+                start += len(before)
+            raw = stream.read(self.end - start)
+            if len(raw) < self.end - start:
+                raise self.place.changed()
+            return _completed(raw, stream)
+
+
+def read_chunks(path: str, advance: Advance = unwatched, size: int = CHUNK_BYTES) -> Iterator[Chunk | Range]:
+    """Cut a file, a gzip file or standard input (`-`) into chunks of `size` bytes and the rest of a line.
+
+    Of a plain file, ranges are given, and `advance` is told the bytes of each when it is given. Raises `FileError`.
+    """
+    place = _plain(path)
+    if place is None:
+        with open_text(path, advance) as stream:
+            yield from _cut(stream, size)
+        return
+    for start in range(0, place.size, size):
+        end = min(start + size, place.size)
+        yield Range(place, start, end)
+        advance(end - start)
+
+
+def _plain(path: str) -> Place | None:
+    place = place_of(path)
+    if place is None:
+        return None
+    with open_input(path) as stream:
+        return None if is_packed(path, stream) else place
+
+
+def _cut(stream: BufferedReader, size: int) -> Iterator[Chunk]:
+    position = 0
+    while raw := stream.read(size - position % size):
+        chunk = _completed(raw, stream)
+        yield chunk
+        position += len(raw)
+        if not raw.endswith(b"\n"):
+            position += len(chunk.rest) + chunk.missing + 1
+
+
+def _completed(raw: bytes, stream: BufferedReader) -> Chunk:
+    """Add the rest of the last line; of one that is too long, only the beginning is kept."""
+    if raw.endswith(b"\n"):
+        return Chunk(raw)
+    start = raw.rfind(b"\n") + 1
+    room = jsontext.MAX_LENGTH - (len(raw) - start)
+    rest = stream.readline(max(0, room + 1))
+    if rest.endswith(b"\n"):
+        return Chunk(raw, rest[:-1])
+    if len(rest) <= room:
+        return Chunk(raw, rest)
+    kept = max(0, KEPT - (len(raw) - start))
+    return Chunk(raw, rest[:kept], len(rest[kept:]) + skip_line(stream))

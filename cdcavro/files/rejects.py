@@ -1,0 +1,73 @@
+"""Rejects: the messages that could not be converted, with their bytes and the reason; and how many a caller allows."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import orjson
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from cdcavro.errors import MessageError
+    from cdcavro.files.lines import Line
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A message that was refused.
+
+    Attributes: `raw` (bytes), as it came, of a line longer than a message may be its beginning;
+    `file` (str) and `line` (int, from 1); `format` (str), None where it is not known; `path` (str),
+    the JSON path of the fault; `reason` (str).
+    """
+
+    raw: bytes
+    file: str
+    line: int
+    format: str | None
+    path: str
+    reason: str
+
+    @classmethod
+    def of(cls, error: MessageError, line: Line, file: str) -> Reject:
+        """Make a reject from the error that a line of a file gave."""
+        return cls(line.raw, file, line.number, error.format, error.path, error.reason)
+
+    def json(self) -> bytes:
+        r"""Give the reject as one line of JSON without its `\n`; `raw` is in base64 (RFC 4648, section 4).
+
+        >>> Reject(b"{", "a.jsonl", 7, None, "$", "expected JSON, got none").json()
+        b'{"raw":"ew==","file":"a.jsonl","line":7,"format":null,"path":"$","reason":"expected JSON, got none"}'
+        """
+        members = {
+            "raw": base64.b64encode(self.raw).decode(),
+            "file": self.file.encode(errors="backslashreplace").decode(),
+            "line": self.line,
+            "format": self.format,
+            "path": self.path,
+            "reason": self.reason,
+        }
+        return orjson.dumps(members)
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.format or 'message'}: {self.path}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class MaxRejects:
+    """How many rejects are allowed: a number, or a share of all messages read in percent."""
+
+    limit: Fraction
+    is_percent: bool = False
+
+    def allows(self, rejected: int, read: int) -> bool:
+        """Tell whether so many rejects among so many messages are allowed.
+
+        >>> from fractions import Fraction
+        >>> MaxRejects(Fraction(2), is_percent=True).allows(2, 100)
+        True
+        """
+        return rejected * 100 <= self.limit * read if self.is_percent else rejected <= self.limit

@@ -1,0 +1,1 @@
+"""The parts of Debezium's messages, which Kafka Connect wraps."""

@@ -1,0 +1,103 @@
+"""Columns as Debezium states them: in the table changes of a statement, and in embedded schemas."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from cdcavro.change.model import Column
+from cdcavro.exact.members import at, names_at, string_at
+
+Table = tuple[str | None, str | None, str | None]
+
+_IDENTIFIER: Final = re.compile(r'"((?:[^"]|"")*+)"')
+_IDENTIFIERS: Final = re.compile(rf"{_IDENTIFIER.pattern}(?:\.{_IDENTIFIER.pattern})*+")
+_IMAGES: Final = frozenset({"before", "after"})
+_MOST: Final = 3
+
+
+def table_of(change: Any) -> Table | None:
+    """Give the database, schema and name of the table that a table change is about.
+
+    >>> table_of({"id": '"shop"."we ird"'})
+    ('shop', None, 'we ird')
+    """
+    text = string_at(change, "id") or ""
+    names = [name.replace('""', '"') for name in _IDENTIFIER.findall(text)] if _IDENTIFIERS.fullmatch(text) else []
+    if not 1 <= len(names) <= _MOST:
+        return None
+    *above, name = names
+    database, schema = (*above, None, None)[:2]
+    return database, schema, name
+
+
+def table_columns(change: Any) -> tuple[Column, ...] | None:
+    """Give the columns of the table of a table change, their types as they would be declared.
+
+    >>> table_columns({"table": {"columns": [{"name": "n", "typeExpression": "INT UNSIGNED", "length": 8}]}})
+    (Column(name='n', type='INT(8) UNSIGNED', code=None),)
+    """
+    columns = at(change, "table", "columns")
+    if type(columns) is not list:
+        return None
+    return tuple(
+        Column(name=string_at(one, "name"), type=_declared(one), code=_integer(one, "jdbcType")) for one in columns
+    )
+
+
+def table_key(change: Any) -> tuple[str, ...] | None:
+    """Give the names of the primary key columns of the table of a table change."""
+    return names_at(change, "table", "primaryKeyColumnNames")
+
+
+def _declared(column: Any) -> str | None:
+    """Put length, scale and members into a type: `INT UNSIGNED` and 8 are `INT(8) UNSIGNED`."""
+    text = string_at(column, "typeExpression") or string_at(column, "typeName")
+    members, length, scale = names_at(column, "enumValues"), _integer(column, "length"), _integer(column, "scale")
+    if text is None or "(" in text:
+        return text
+    arguments = (
+        ",".join(map(_quoted, members)) if members else ",".join(str(one) for one in (length, scale) if one is not None)
+    )
+    name, space, rest = text.partition(" ")
+    return f"{name}({arguments}){space}{rest}" if arguments else text
+
+
+def _quoted(member: str) -> str:
+    return member if member.startswith("'") else "'" + member.replace("'", "''") + "'"
+
+
+def _integer(record: Any, name: str) -> int | None:
+    value = at(record, name)
+    return value if type(value) is int and -(2**31) <= value < 2**31 else None
+
+
+def image_columns(schema: Any) -> tuple[Column, ...] | None:
+    """Give the columns of the row images that an embedded schema describes."""
+    fields = at(schema, "fields")
+    images = [one for one in fields if at(one, "field") in _IMAGES] if type(fields) is list else []
+    return schema_columns(images[-1]) if images else None
+
+
+def schema_columns(schema: Any) -> tuple[Column, ...] | None:
+    """Give the columns that a Kafka Connect schema of a struct describes.
+
+    A type is the semantic one with the parameters that tell how a value is sent, or Kafka Connect's own.
+
+    >>> schema_columns({"fields": [{"type": "bytes", "name": "io.debezium.data.Bits", "parameters": {"length": "12"}, "field": "b"}]})
+    (Column(name='b', type='io.debezium.data.Bits(length=12)', code=None),)
+    """
+    fields = at(schema, "fields")
+    if type(fields) is not list:
+        return None
+    return tuple(Column(name=string_at(one, "field"), type=_spelled(one)) for one in fields)
+
+
+_PARAMETERS: Final = {"connect.decimal.precision": "precision", "scale": "scale", "length": "length"}
+
+
+def _spelled(field: Any) -> str | None:
+    text = string_at(field, "name") or string_at(field, "type")
+    found = {shown: string_at(field, "parameters", name) for name, shown in _PARAMETERS.items()}
+    given = ",".join(f"{shown}={value}" for shown, value in found.items() if value is not None)
+    return f"{text}({given})" if text and given else text

@@ -1,0 +1,160 @@
+"""Debezium's values and keys, made of changes.
+
+What a change does not say is left out, or null where MySQL's connector always sends it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.change.model import DDL, Change, Row, replace, spelled
+from cdcavro.change.values.connect import codec_of, send_value
+from cdcavro.exact.instants import MILLISECOND
+from cdcavro.exact.jsontext import MAX_LONG
+from cdcavro.exact.members import given
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OWN: Final = "debezium"
+_LETTERS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
+_MARKS: Final = {"TRANSACTION_BEGIN": "BEGIN", "TRANSACTION_END": "END"}
+_GTID: Final = re.compile(r"[0-9a-fA-F-]{36}:(?:\w+:)?[0-9]+|[0-9]+-[0-9]+-[0-9]+", re.ASCII)
+_MYSQL: Final = frozenset({"mysql", "mariadb"})
+_SENT_AS_NULL: Final = ("sequence", "table", "gtid", "thread", "query")
+_BINLOG_PARTS: Final = 3
+_NANOSECONDS: Final = 1_000
+
+
+def is_own(change: Change) -> bool:
+    """Tell whether a change came from Debezium."""
+    return change.source.format == OWN
+
+
+def is_sendable(change: Change) -> bool:
+    """Tell whether Debezium has a message for a change."""
+    return is_own(change) or change.op in DDL or change.op in _LETTERS or change.op in _VALUES
+
+
+def is_row(change: Change) -> bool:
+    """Tell whether a change is one of a row, or of all rows of a table."""
+    return not _is_statement(change) and change.op not in _ROWLESS
+
+
+def value_of(change: Change) -> dict[str, Any] | None:
+    """Give the value of a change without schema; None for a tombstone."""
+    return _statement(change) if _is_statement(change) else _VALUES.get(change.op, _row)(change)
+
+
+def key_of(change: Change) -> Row | None:
+    """Give the key of a change without schema; None where it has none."""
+    if _is_statement(change):
+        return {"databaseName": change.source.database}
+    if change.op in _MARKS:
+        return {"id": change.transaction}
+    image = _sent(change, change.before if change.after is None else change.after) or {}
+    return {name: image[name] for name in change.key or () if name in image} or None
+
+
+def with_sent_values(change: Change, came: Change) -> Change:
+    """Give a change of another format with its values as they were sent for the change that came from Debezium.
+
+    One that does not carry columns stays as it is: who reads it cannot know how they would be sent.
+    """
+    if change.columns is None or not is_own(came):
+        return change
+    return replace(change, before=_sent(came, change.before), after=_sent(came, change.after))
+
+
+def _is_statement(change: Change) -> bool:
+    return change.op in DDL and (change.op != "TRUNCATE" or change.ddl is not None)
+
+
+def _row(change: Change) -> dict[str, Any]:
+    return {
+        "before": _sent(change, change.before),
+        "after": _sent(change, change.after),
+        "source": _source(change),
+        "op": spelled(change, OWN, _LETTERS),
+        **_times(change.system_time),
+        "transaction": _block(change),
+    }
+
+
+def _statement(change: Change) -> dict[str, Any]:
+    return {
+        "source": _source(change),
+        **_time(change.system_time),
+        **given({"transaction": _block(change)}),
+        "databaseName": change.source.database,
+        "schemaName": change.source.schema,
+        "ddl": change.ddl,
+        "tableChanges": [],
+    }
+
+
+def _mark(change: Change) -> dict[str, Any]:
+    mark = {"status": _MARKS[change.op], "id": change.transaction, "event_count": None, "data_collections": None}
+    return mark | _time(change.event_time)
+
+
+def _heartbeat(change: Change) -> dict[str, Any]:
+    return {"ts_ms": None} | _time(change.system_time)
+
+
+def _source(change: Change) -> dict[str, Any]:
+    source = change.source
+    is_mysql = source.db_type in _MYSQL
+    known = {
+        "connector": source.db_type,
+        **_times(change.event_time),
+        "snapshot": "true" if change.op == "SNAPSHOT" or change.snapshot else "false",
+        "db": source.database,
+        "schema": source.schema,
+        "table": source.table,
+        "gtid": change.transaction if _is_gtid(change) else None,
+    }
+    if is_own(change) and is_mysql and change.position is not None and len(change.position) == _BINLOG_PARTS:
+        known |= {"pos": change.position[1], "row": change.position[2]}
+    return dict.fromkeys(_SENT_AS_NULL if is_mysql else ()) | given(known)
+
+
+def _block(change: Change) -> dict[str, Any] | None:
+    return None if change.transaction is None or _is_gtid(change) else {"id": change.transaction}
+
+
+def _is_gtid(change: Change) -> bool:
+    return change.transaction is not None and _GTID.fullmatch(change.transaction) is not None
+
+
+def _sent(change: Change, image: Row | None) -> Row | None:
+    """Give a row as it was sent; one of another format is sent as it is."""
+    if image is None or change.columns is None or not is_own(change):
+        return image
+    codecs = {column.name: codec_of(column.type, change.source.db_type) for column in change.columns}
+    return {name: send_value(value, codecs.get(name)) for name, value in image.items()}
+
+
+def _times(instant: int | None) -> dict[str, Any]:
+    if instant is None:
+        return {}
+    nanoseconds = instant * _NANOSECONDS
+    times = {"ts_ms": instant // MILLISECOND, "ts_us": instant}
+    return times | ({"ts_ns": nanoseconds} if nanoseconds <= MAX_LONG else {})
+
+
+def _time(instant: int | None) -> dict[str, Any]:
+    """Give an instant in milliseconds, and in finer units only if they are needed."""
+    if instant is None or instant % MILLISECOND:
+        return _times(instant)
+    return {"ts_ms": instant // MILLISECOND}
+
+
+_VALUES: Final[dict[str, Callable[[Change], dict[str, Any] | None]]] = {
+    "TRANSACTION_BEGIN": _mark,
+    "TRANSACTION_END": _mark,
+    "HEARTBEAT": _heartbeat,
+    "TOMBSTONE": lambda _: None,
+}
+_ROWLESS: Final = frozenset({*_MARKS, "HEARTBEAT"})

@@ -1,0 +1,76 @@
+"""Where a change stands in its source's own order, as Debezium's connectors say it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.exact.jsontext import MAX_LONG
+from cdcavro.exact.members import at, string_at, whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Position = tuple[int, ...]
+
+_SUFFIX: Final = re.compile(r".*?([0-9]{1,18})", re.ASCII | re.DOTALL)
+_SEQUENCE: Final = re.compile(r'\[\s*(?:null|"([0-9]{1,18})")\s*,\s*"([0-9]{1,18})"\s*\]', re.ASCII)
+_LSN: Final = re.compile(r"([0-9a-fA-F]{8}):([0-9a-fA-F]{8}):([0-9a-fA-F]{4})", re.ASCII)
+
+
+def position_of(source: Any) -> Position | None:
+    """Give the numbers that order the changes of one connector, most significant first; None where it says none.
+
+    >>> position_of({"connector": "mysql", "file": "bin.000002", "pos": 704, "row": 1})
+    (2, 704, 1)
+    >>> position_of({"connector": "postgresql", "lsn": 9, "sequence": '["7","9"]'})
+    (7, 9)
+    """
+    find = _POSITIONS.get(string_at(source, "connector") or "")
+    return None if find is None else find(source)
+
+
+def _in_binlog(source: Any) -> Position | None:
+    """Give the number of the file, the offset, and the row of the event."""
+    suffix = _SUFFIX.fullmatch(string_at(source, "file") or "")
+    rest = _numbers(at(source, "pos"), at(source, "row"))
+    return None if suffix is None or rest is None else (int(suffix[1]), *rest)
+
+
+def _in_log(source: Any) -> Position | None:
+    """Give the log sequence numbers of the last commit and of the change: transactions come as they were committed."""
+    found = _SEQUENCE.fullmatch(string_at(source, "sequence") or "")
+    return _numbers(at(source, "lsn")) if found is None else (int(found[1] or "0"), int(found[2]))
+
+
+def _in_redo(source: Any) -> Position | None:
+    """Give the system change numbers of the commit and of the change, and the number of the statement."""
+    commit = whole_number(string_at(source, "commit_scn"))
+    change = whole_number(string_at(source, "scn"))
+    return None if commit is None or change is None else (*commit, *change, *(_numbers(at(source, "ssn")) or (0,)))
+
+
+def _in_change_table(source: Any) -> Position | None:
+    """Give the parts of both log sequence numbers, of the commit and of the change, and the number of the event."""
+    found = [_LSN.fullmatch(string_at(source, name) or "") for name in ("commit_lsn", "change_lsn")]
+    parts = [int(part, 16) for one in found if one is not None for part in one.groups()]
+    return None if None in found else (*parts, *(_numbers(at(source, "event_serial_no")) or (0,)))
+
+
+def _in_oplog(source: Any) -> Position | None:
+    """Give the time, and the number of the event in it."""
+    return _numbers(at(source, "ts_ms"), at(source, "ord"))
+
+
+def _numbers(*values: Any) -> Position | None:
+    return values if all(type(value) is int and 0 <= value <= MAX_LONG for value in values) else None
+
+
+_POSITIONS: Final[dict[str, Callable[[Any], Position | None]]] = {
+    "mysql": _in_binlog,
+    "mariadb": _in_binlog,
+    "postgresql": _in_log,
+    "oracle": _in_redo,
+    "sqlserver": _in_change_table,
+    "mongodb": _in_oplog,
+}

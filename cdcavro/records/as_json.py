@@ -1,0 +1,222 @@
+"""Instances as JSON and back, one to one.
+
+A record is an object with all its fields under their Avro names; when it is read, a field that has a
+default may be missing, and a member that is no field is refused. A union of null and one type is
+the value or null; any other union is `{"branch": value}`, or null, as in Avro's own JSON encoding.
+What scalars are is said in `scalars`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.avro.types import ABSENT, Array, Enum, Fixed, Map, Primitive, Record, Type, Union, branch_name
+from cdcavro.errors import MessageError, SchemaError, StructureError, shown
+from cdcavro.exact.jsontext import escape, kind
+from cdcavro.records.classes import field_names, getter, maker
+from cdcavro.records.encode import fixed_check
+from cdcavro.records.field_defaults import default_maker
+from cdcavro.records.scalars import parse_base64, scalar, show_base64
+from cdcavro.records.shapes import Key, branch_classes, branch_keys, meaning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Turn = Callable[[Any], Any]
+
+NULL: Final = Primitive("null")
+
+
+class ToJson:
+    """Makes the functions that give values, which a writer takes, as JSON. Made from the classes by key."""
+
+    def __init__(self, classes: Mapping[Key, type]) -> None:
+        self._classes = classes
+        self._made: dict[str, Turn] = {}
+
+    def turn(self, declared: Type) -> Turn:
+        """Make the function for a type."""
+        match declared:
+            case Array(items):
+                item = self.turn(items)
+                return lambda value: [item(one) for one in value]
+            case Map(values):
+                inner = self.turn(values)
+                return lambda value: {name: inner(one) for name, one in value.items()}
+            case Union():
+                return self._union(declared)
+            case Record():
+                if declared.name not in self._made:
+                    self._made[declared.name] = self._record(declared)
+                return self._made[declared.name]
+            case Enum():
+                return str
+            case Fixed() if meaning(declared) is None:
+                return show_base64
+            case Primitive() | Fixed():
+                return scalar(declared).show or _same
+        raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+    def _record(self, declared: Record) -> Turn:
+        get = getter(field_names(self._classes[declared.name]))
+        parts = [(one.name, self.turn(one.type)) for one in declared.fields]
+        return lambda value: {name: turn(one) for (name, turn), one in zip(parts, get(value), strict=True)}
+
+    def _union(self, declared: Union) -> Turn:
+        turns: dict[type, tuple[str, Turn]] = {}
+        for branch, key, cls in zip(
+            declared.branches, branch_keys(declared), branch_classes(declared, self._classes), strict=True
+        ):
+            inner = self.turn(branch)
+            turns[cls] = branch_name(branch), (inner if key is None else _unwrapped(inner))
+        if is_plain(declared):
+            return lambda value: turns[type(value)][1](value)
+
+        def turn(value: Any) -> Any:
+            name, inner = turns[type(value)]
+            return None if value is None else {name: inner(value)}
+
+        return turn
+
+
+class FromJson:
+    """Makes the functions that give JSON as values. Made from the classes by key."""
+
+    def __init__(self, classes: Mapping[Key, type]) -> None:
+        self._classes = classes
+        self._made: dict[str, Turn] = {}
+
+    def turn(self, declared: Type) -> Turn:
+        """Make the function for a type; it raises `StructureError`."""
+        match declared:
+            case Array(items):
+                return _array(self.turn(items))
+            case Map(values):
+                return _map(self.turn(values))
+            case Union():
+                return self._union(declared)
+            case Record():
+                if declared.name not in self._made:
+                    self._made[declared.name] = self._record(declared)
+                return self._made[declared.name]
+            case Enum():
+                return _enum(declared, self._classes[declared.name])
+            case Fixed() if meaning(declared) is None:
+                cls: Any = self._classes[declared.name]
+                return _checked(lambda value: cls(parse_base64(value)), fixed_check(declared, cls))
+            case Primitive() | Fixed():
+                own = scalar(declared)
+                return _checked(own.parse or _same, own.lower)
+        raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+    def _record(self, declared: Record) -> Turn:
+        turns = {one.name: self.turn(one.type) for one in declared.fields}
+        defaults = {
+            one.name: default_maker(one.type, one.default, self._classes)
+            for one in declared.fields
+            if one.default is not ABSENT
+        }
+        cls = self._classes[declared.name]
+        make = maker(cls, field_names(cls))
+
+        def turn(value: Any) -> Any:
+            if type(value) is not dict:
+                raise StructureError("object", kind(value))
+            for name in value.keys() - turns.keys():
+                raise StructureError("a field of the record", "another member", pointer=f"/{escape(name)}")
+            values = []
+            for name, inner in turns.items():
+                if name in value:
+                    values.append(_below(inner, value[name], name))
+                elif name in defaults:
+                    values.append(defaults[name]())
+                else:
+                    raise StructureError("a member without a default", "none", pointer=f"/{name}")
+            return make(values)
+
+        return turn
+
+    def _union(self, declared: Union) -> Turn:
+        turns: dict[str, Turn] = {}
+        for branch, key in zip(declared.branches, branch_keys(declared), strict=True):
+            inner = self.turn(branch)
+            turns[branch_name(branch)] = inner if key is None else _wrapped(inner, self._classes[key])
+        is_nullable = turns.pop("null", None) is not None
+        if is_plain(declared):
+            only = next(iter(turns.values()), self.turn(NULL))
+            return lambda value: None if value is None and is_nullable else only(value)
+
+        def turn(value: Any) -> Any:
+            if value is None and is_nullable:
+                return None
+            if type(value) is not dict or len(value) != 1:
+                raise StructureError("an object with the name of a branch", kind(value))
+            ((name, inner),) = value.items()
+            if name not in turns:
+                raise StructureError("the name of a branch", shown(name))
+            return _below(turns[name], inner, name)
+
+        return turn
+
+
+def is_plain(declared: Union) -> bool:
+    """Tell whether a union has at most one branch beside null."""
+    return sum(one != NULL for one in declared.branches) <= 1
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _below(turn: Turn, value: Any, name: str) -> Any:
+    try:
+        return turn(value)
+    except MessageError as error:
+        error.below(f"/{escape(name)}")
+        raise
+
+
+def _checked(parse: Turn, check: Turn) -> Turn:
+    def turn(value: Any) -> Any:
+        made = parse(value)
+        check(made)
+        return made
+
+    return turn
+
+
+def _unwrapped(inner: Turn) -> Turn:
+    return lambda value: inner(value.value)
+
+
+def _wrapped(inner: Turn, cls: type) -> Turn:
+    return lambda value: cls(inner(value))
+
+
+def _array(inner: Turn) -> Turn:
+    def turn(value: Any) -> list[Any]:
+        if type(value) is not list:
+            raise StructureError("array", kind(value))
+        return [_below(inner, item, str(i)) for i, item in enumerate(value)]
+
+    return turn
+
+
+def _map(inner: Turn) -> Turn:
+    def turn(value: Any) -> dict[str, Any]:
+        if type(value) is not dict:
+            raise StructureError("object", kind(value))
+        return {name: _below(inner, item, name) for name, item in value.items()}
+
+    return turn
+
+
+def _enum(declared: Enum, cls: type) -> Turn:
+    symbols = frozenset(declared.symbols)
+
+    def turn(value: Any) -> Any:
+        if type(value) is not str or value not in symbols:
+            raise StructureError(f"a symbol of {declared.name}", shown(value))
+        return cls(value)
+
+    return turn

@@ -1,0 +1,130 @@
+"""Avro types as annotations. What is long gets a name of its own, so that every line fits."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.errors import SchemaError
+from cdcavro.records.codegen.literals import WIDTH
+from cdcavro.records.codegen.python_names import LONGEST_CLASS, class_names
+from cdcavro.records.shapes import Key, branch_keys, shape
+from cdcavro.wire.attributes import ATTRIBUTE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cdcavro.records.codegen.kinds import Dialect
+
+_LONG: Final = 70
+_SEVERAL: Final = 4
+_TYPES: Final[dict[type, str]] = {
+    Decimal: "Decimal",
+    dt.date: "dt.date",
+    dt.time: "dt.time",
+    dt.datetime: "dt.datetime",
+}
+_IMPORTED: Final = {"Decimal": ("decimal", "Decimal"), "dt": ("datetime", "dt")}
+_COLUMN_VALUE: Final = "ColumnValue"
+
+
+class Annotations:
+    """Gives the annotations of one module.
+
+    Made from the dialect and the names that are taken; `names` holds the classes of the present schema
+    by key. Attributes: `used` (set of str), the names of the dialect and of the standard library that
+    annotations use, as far as they are imported or declared; `pending` (list of str), declarations that
+    belong before the class that uses them.
+    """
+
+    def __init__(self, dialect: Dialect, taken: set[str]) -> None:
+        self._types = dialect.types
+        self._taken = taken
+        self._aliases: dict[str, str] = {}
+        self.names: Mapping[Key, str] = {}
+        self.used: set[str] = set()
+        self.pending: list[str] = []
+
+    def annotation(self, declared: Type, place: str) -> str:
+        """Give the annotation of a type; `place` is what a name for it would be made of."""
+        match declared:
+            case Array(items):
+                return f"list[{self._bounded(items, place + 'Item')}]"
+            case Map(values):
+                return f"dict[str, {self._bounded(values, place + 'Value')}]"
+            case Union():
+                return self._union(declared, place)
+            case Primitive() | Fixed() | Enum() | Record():
+                return self._single(declared)
+        raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+    def alias(self, text: str, place: str) -> str:
+        """Give a name that stands for an annotation, declared where it is new."""
+        if text not in self._aliases:
+            (name,) = class_names([("", place)], self._taken)
+            self._taken.add(name)
+            self._aliases[text] = name
+            self.pending.append(_declaration(name, text))
+        return self._aliases[text]
+
+    def wrapped(self, declared: Type) -> str:
+        """Give the annotation of what stands in a `Branch`."""
+        return self._single(declared)
+
+    def _bounded(self, declared: Type, place: str) -> str:
+        text = self.annotation(declared, place)
+        return text if len(text) <= _LONG else self.alias(text, place)
+
+    def _union(self, declared: Union, place: str) -> str:
+        texts: list[str] = []
+        for key, branch in zip(branch_keys(declared), declared.branches, strict=True):
+            texts.append(self.names[key] if key is not None else self.annotation(branch, place))
+        if "None" in texts:
+            texts.remove("None")
+            texts.append("None")
+        text = " | ".join(texts)
+        if len(texts) > _SEVERAL or len(text) > 2 * _LONG:
+            holding = any(isinstance(one, Record) and ATTRIBUTE in one.attributes for one in declared.branches)
+            return self.alias(text, _COLUMN_VALUE if holding else place)
+        return text
+
+    def _single(self, declared: Type) -> str:
+        own = shape(declared)
+        if isinstance(own, str):
+            return self.names[own]
+        if own is type(None):
+            return "None"
+        if own in _TYPES:
+            return self._use(self._time(declared) or _TYPES[own])
+        name = declared.name if isinstance(declared, Primitive) else ""
+        return self._use(self._types.get(name, own.__name__))
+
+    def _time(self, declared: Any) -> str:
+        """Give the dialect's name for an instant or a local time, if it has one."""
+        logical = str(declared.attributes.get("logicalType", ""))
+        word = {"timestamp": "aware", "local": "naive"}.get(logical.partition("-")[0], "")
+        return self._types.get(word, "")
+
+    def _use(self, text: str) -> str:
+        self.used.add(text.partition(".")[0])
+        return text
+
+
+def _declaration(name: str, text: str) -> str:
+    """Give the declaration of a name as a formatter lays it out."""
+    if len(name) + 3 + len(text) <= WIDTH or " | " not in text:
+        return f"{name} = {text}"
+    if len(text) + 4 <= WIDTH:
+        return f"{name} = (\n    {text}\n)"
+    return f"{name} = (\n    " + "\n    | ".join(text.split(" | ")) + "\n)"
+
+
+def place_of(owner: str, field: str) -> str:
+    """Give the place of a field, of which the name of its type is made.
+
+    >>> place_of("Canal", "data_rows")
+    'CanalDataRows'
+    """
+    return f"{owner}{''.join(part[:1].upper() + part[1:] for part in field.split('_'))}"[: 2 * LONGEST_CLASS]

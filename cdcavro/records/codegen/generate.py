@@ -1,0 +1,226 @@
+"""Modules of typed records: the source of a module for schemas, the same each time and everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.avro.types import Record, Union, branch_name
+from cdcavro.errors import SchemaError, shown
+from cdcavro.records.codegen.annotations import Annotations
+from cdcavro.records.codegen.class_source import ClassWriter
+from cdcavro.records.codegen.kinds import DIALECTS
+from cdcavro.records.codegen.literals import docstring, schema_text, string
+from cdcavro.records.codegen.python_names import (
+    BUILTINS,
+    KEYWORDS,
+    LONGEST_CLASS,
+    METHODS,
+    class_names,
+    label_of,
+    plain,
+    unique_labels,
+)
+from cdcavro.records.codegen.spark_types import spark_module
+from cdcavro.records.shapes import definitions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cdcavro.avro.schema import Schema
+    from cdcavro.avro.types import Field
+    from cdcavro.records.codegen.kinds import Dialect
+    from cdcavro.records.shapes import Definition
+
+SPARK: Final = "spark"
+KINDS: Final = (*DIALECTS, SPARK)
+_RUNTIME: Final = "cdcavro.records"
+_STANDARD: Final = ("dataclasses", "datetime", "decimal", "enum", "typing")
+_COMMENT: Final = """\
+# Names and texts are the schema's, as they stand there:
+# ruff: noqa: D205, D400, D403, D404, D405, D406, D407, D408, D409, D410, D411, D412, D413, D414, D415, D416
+# ruff: noqa: E501, E741, E742, N815, RUF001, RUF002, S105
+# Where this file lies, and what else is demanded of files, is up to you:
+# ruff: noqa: CPY001, INP001, RUF100"""
+
+
+@dataclass(frozen=True)
+class NamedSchema:
+    """A schema and where it is from.
+
+    Attributes: `source` (str), the name of a format or of a file, as given to the command; `schema`.
+    """
+
+    source: str
+    schema: Schema
+
+    @property
+    def name(self) -> str:
+        """The last part of the source, which is the same on every machine."""
+        return self.source.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+    @property
+    def label(self) -> str:
+        """What names are made of."""
+        return label_of(self.name.removesuffix(".avsc").removesuffix(".avro"))
+
+
+def generate(schemas: Sequence[NamedSchema], kind: str) -> str:
+    """Give the source of a module with the records of schemas, of one of `KINDS`.
+
+    Raises `SchemaError` for a schema that is no record, and for a default that no Python value
+    stands for; `ValueError` for another kind.
+
+    >>> from cdcavro.avro.schema import parse_schema
+    >>> schema = parse_schema('{"type": "record", "name": "Pair", "fields": [{"name": "key", "type": "string"}]}')
+    >>> "class Pair(AvroRecord):" in generate([NamedSchema("pair.avsc", schema)], "dataclass")
+    True
+    """
+    if kind == SPARK:
+        return _head(schemas, kind) + spark_module([(one.label, one.schema) for one in schemas])
+    if kind not in DIALECTS:
+        raise ValueError(f"kinds are {', '.join(KINDS)}, not {shown(kind)}")
+    for one in schemas:
+        if not isinstance(one.schema.root, Record):
+            raise SchemaError(one.name, f"expected a record, got {_root_name(one.schema)}")
+    return _Module(schemas, DIALECTS[kind]).source(_head(schemas, kind))
+
+
+class _Module:
+    """One module on its way: the names of its classes are found first, then each is written."""
+
+    def __init__(self, schemas: Sequence[NamedSchema], dialect: Dialect) -> None:
+        self._schemas = schemas
+        self._dialect = dialect
+        self._found = [definitions(one.schema.root) for one in schemas]
+        labels = unique_labels(one.label for one in schemas)
+        is_one = len(schemas) == 1
+        self._constants = [
+            (("SCHEMA", "CODEC") if is_one else (f"{label.upper()}_SCHEMA", f"{label.upper()}_CODEC"))
+            for label in labels
+        ]
+        self._taken = {name for names in dialect.imports.values() for name in names} | set(dialect.prelude)
+        self._taken |= BUILTINS | KEYWORDS | _OWN | {name for pair in self._constants for name in pair}
+        named = [
+            (schema.label, _base_name(one)) for schema, found in zip(schemas, self._found, strict=True) for one in found
+        ]
+        names = iter(class_names(named, self._taken))
+        self._names = [[next(names) for _ in found] for found in self._found]
+        self._taken |= {name for names in self._names for name in names}
+        # In the body of a class the name of a field would hide that of a type.
+        fields = {plain(one.name) for found in self._found for definition in found for one in _fields(definition)}
+        self._annotations = Annotations(dialect, self._taken | fields)
+
+    def source(self, head: str) -> str:
+        """Give the whole module."""
+        blocks: list[str] = []
+        used: set[str] = {"Codec", "Final"}
+        for i in range(len(self._schemas)):
+            made, names = self._schema(i)
+            blocks += made
+            used |= names
+        used |= self._annotations.used
+        prelude = [text for name, text in self._dialect.prelude.items() if name in used | _words(self._dialect.bases)]
+        for text in prelude:
+            used |= _words(text)
+        return head + _imports(self._dialect, used) + _laid([*prelude, *blocks])
+
+    def _schema(self, i: int) -> tuple[list[str], set[str]]:
+        schema, found, names = self._schemas[i], self._found[i], self._names[i]
+        own, codec = self._constants[i]
+        self._annotations.names = {one.key: name for one, name in zip(found, names, strict=True)}
+        writer = ClassWriter(self._dialect, self._annotations, codec, frozenset(self._taken) | METHODS)
+        blocks: list[str] = []
+        for number, (one, name) in enumerate(zip(found, names, strict=True)):
+            made = writer.definition(one, name, number)
+            blocks += self._annotations.pending
+            self._annotations.pending.clear()
+            blocks.append(made)
+        listed = "".join(f"        {name},\n" for name in names)
+        blocks.append(schema_text(own, schema.schema.json))
+        blocks.append(
+            f"{codec}: Final[Codec] = Codec(\n    {own},\n    [\n{listed}    ],\n    name={string(schema.label)},\n)"
+        )
+        return blocks, writer.used
+
+
+def _base_name(definition: Definition) -> str:
+    if isinstance(definition.key, str):
+        return definition.key
+    return definition.key[0] + "_branch"
+
+
+def _fields(definition: Definition) -> tuple[Field, ...]:
+    return definition.type.fields if isinstance(definition.type, Record) else ()
+
+
+def _words(text: str) -> set[str]:
+    return set("".join(char if char.isidentifier() or char.isdigit() else " " for char in text).split())
+
+
+def _imports(dialect: Dialect, used: set[str]) -> str:
+    wanted = {"decimal": ("Decimal",), "enum": ("StrEnum",), "typing": ("Final",)}
+    named = {
+        module: {*wanted.get(module, ()), *dialect.imports.get(module, ())} for module in {*wanted, *dialect.imports}
+    }
+    named[_RUNTIME] = {"AvroRecord", "Branch", "Codec", "FixedBytes"}
+    base = _words(dialect.bases) | _words(dialect.decorator)
+    found = {module: sorted(names & (used | base), key=_rank) for module, names in named.items()}
+    standard = ["import datetime as dt"] if "dt" in used else []
+    standard += [_import(module, found[module]) for module in _STANDARD if found.get(module)]
+    others = [_import(module, found[module]) for module in sorted(found) if module not in _STANDARD and found[module]]
+    return "\n".join(standard) + "\n\n" + "\n".join(others) + "\n"
+
+
+def _import(module: str, names: list[str]) -> str:
+    return f"from {module} import {', '.join(names)}"
+
+
+def _rank(name: str) -> tuple[bool, str]:
+    """Classes stand before functions."""
+    return name[0].islower(), name
+
+
+def _laid(blocks: list[str]) -> str:
+    """Put blocks below each other: two empty lines around a class, none between other statements."""
+    made = ""
+    for i, block in enumerate(blocks):
+        is_class, was_class = _is_class(block), i > 0 and _is_class(blocks[i - 1])
+        made += ("\n\n" if is_class or was_class else "\n" if i == 0 else "") + block + "\n"
+    return made
+
+
+def _is_class(block: str) -> bool:
+    return block.startswith(("class ", "@"))
+
+
+def _head(schemas: Sequence[NamedSchema], kind: str) -> str:
+    what = "What Spark's from_avro gives" if kind == SPARK else "Typed records"
+    said = "".join(map(_origin, schemas))
+    command = " ".join(["cdcavro generate", *(shlex.quote(_printed(one.name)) for one in schemas), f"--kind {kind}"])
+    text = f"{what}, made by cdcavro from a schema: do not edit, generate again.\n\n{said}\nCommand: {command}"
+    return f"{docstring(text, '')}\n\n{_COMMENT}\n\n"
+
+
+def _origin(one: NamedSchema) -> str:
+    digest = hashlib.sha256(one.schema.json.encode("utf-8", "surrogatepass")).hexdigest()
+    return (
+        f"Schema: {_printed(one.name)}, {_root_name(one.schema)}\n"
+        f"CRC-64-AVRO: {one.schema.fingerprint}\nSHA-256 of the text: {digest}\n"
+    )
+
+
+def _printed(name: str) -> str:
+    """Give a name as it may stand in a line: bounded, and on one line."""
+    text = name if len(name) <= 2 * LONGEST_CLASS else name[: 2 * LONGEST_CLASS] + "..."
+    return text if text.isprintable() and text.isascii() else ascii(text)[1:-1]
+
+
+def _root_name(schema: Schema) -> str:
+    root = schema.root
+    return "union" if isinstance(root, Union) else _printed(branch_name(root))
+
+
+_OWN: Final = frozenset({"AvroRecord", "Branch", "Codec", "Decimal", "Final", "FixedBytes", "StrEnum", "dt"})

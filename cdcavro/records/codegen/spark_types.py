@@ -1,0 +1,245 @@
+"""What Spark's `from_avro` makes of a schema, as Python and as DDL, without Spark.
+
+Source: spark-avro 4.1.1, `SchemaConverters.toSqlType`, with `enableStableIdentifiersForUnionType` off:
+the branches of a union are the members `member0` to `memberN` of a struct. A test holds the schemas
+of the project against it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cdcavro.avro.aliases import named_types
+from cdcavro.avro.logical import logical_type
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.errors import SchemaError
+from cdcavro.records.codegen.literals import WIDTH, string, text_lines
+from cdcavro.records.codegen.python_names import KEYWORDS, class_names, unique_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cdcavro.avro.schema import Schema
+
+MAX_PRECISION: Final = 38
+_NULL: Final = Primitive("null")
+# Where Spark's SQL has another word than its JSON.
+_SQL: Final = {"integer": "INT", "long": "BIGINT"}
+_LONG: Final = 60
+_CATALYST: Final = "spark.sql.catalyst.type"
+
+
+class SparkType(NamedTuple):
+    """A type of Spark's: the Python expression that makes it, its form in Spark's JSON, and whether it is nullable."""
+
+    expression: str
+    json: Any
+    is_nullable: bool = False
+
+
+_PRIMITIVES: Final = {
+    "null": SparkType("NullType()", "void", is_nullable=True),
+    "boolean": SparkType("BooleanType()", "boolean"),
+    "int": SparkType("IntegerType()", "integer"),
+    "long": SparkType("LongType()", "long"),
+    "float": SparkType("FloatType()", "float"),
+    "double": SparkType("DoubleType()", "double"),
+    "bytes": SparkType("BinaryType()", "binary"),
+    "string": SparkType("StringType()", "string"),
+}
+_TIMESTAMP: Final = SparkType("TimestampType()", "timestamp")
+_LOCAL: Final = SparkType("TimestampNTZType()", "timestamp_ntz")
+# What is not here is what its base is: time-micros is a long.
+_LOGICAL: Final = {
+    "date": SparkType("DateType()", "date"),
+    "timestamp-millis": _TIMESTAMP,
+    "timestamp-micros": _TIMESTAMP,
+    "local-timestamp-millis": _LOCAL,
+    "local-timestamp-micros": _LOCAL,
+}
+# Unions of numbers that Spark widens.
+_WIDENED: Final = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}
+
+
+def spark_type(schema: Schema) -> SparkType:
+    """Give the type that `from_avro` gives a schema. Raises `SchemaError` for what Spark refuses.
+
+    >>> from cdcavro.avro.schema import parse_schema
+    >>> ddl(spark_type(parse_schema('["null", "string", {"type": "long", "logicalType": "timestamp-micros"}]')))
+    'member0 STRING,member1 TIMESTAMP'
+    """
+    return _Converter({}).convert(schema.root)
+
+
+def ddl(made: SparkType) -> str:
+    """Give a type as DDL: the columns of a struct, as `StructType.toDDL` in Spark gives them, or else the type.
+
+    >>> ddl(_PRIMITIVES["long"])
+    'BIGINT'
+    """
+    if isinstance(made.json, dict) and made.json["type"] == "struct":
+        return ",".join(f"{one['name']} {_sql(one['type'])}{_not_null(one)}" for one in made.json["fields"])
+    return _sql(made.json)
+
+
+def _sql(declared: Any) -> str:
+    if isinstance(declared, str):
+        return _SQL.get(declared, declared.upper())
+    if declared["type"] == "array":
+        return f"ARRAY<{_sql(declared['elementType'])}>"
+    if declared["type"] == "map":
+        return f"MAP<STRING, {_sql(declared['valueType'])}>"
+    listed = ", ".join(f"{one['name']}: {_sql(one['type'])}{_not_null(one)}" for one in declared["fields"])
+    return f"STRUCT<{listed}>"
+
+
+def _not_null(field: Any) -> str:
+    return "" if field["nullable"] else " NOT NULL"
+
+
+def spark_module(schemas: Sequence[tuple[str, Schema]]) -> str:
+    """Give the source of a module with the type of each schema, given with its label, and its DDL."""
+    labels = unique_labels(label for label, _ in schemas)
+    named = [
+        (label, one.name) for label, schema in schemas for _, one in named_types(schema.root) if isinstance(one, Record)
+    ]
+    names = iter(class_names(named, _CLASSES | KEYWORDS | {"Final"}))
+    blocks: list[str] = []
+    for label, (_, schema) in zip(labels, schemas, strict=True):
+        records = [one.name for _, one in named_types(schema.root) if isinstance(one, Record)]
+        converter = _Converter(
+            {name: next(names) for name in records}, f"{label.upper()}_TYPE" if len(schemas) > 1 else "TYPE"
+        )
+        made = converter.root(schema.root)
+        own, columns = ("SCHEMA", "DDL") if len(schemas) == 1 else (f"{label.upper()}_SCHEMA", f"{label.upper()}_DDL")
+        blocks += [*converter.blocks, f"{own}: Final = {made.expression}", text_lines(columns, ddl(made))]
+    body = "\n".join(blocks) + "\n"
+    used = sorted(name for name in _CLASSES if f"{name}(" in body)
+    return f"from typing import Final\n\n{_imported(used)}\n\n{body}"
+
+
+class _Converter:
+    """Converts the types of one schema. Attribute: `blocks` (list of str), declarations of its structs, inner ones first."""
+
+    def __init__(self, names: Mapping[str, str], other: str = "TYPE") -> None:
+        self._names = names
+        self._other = other
+        self._made: dict[str, SparkType] = {}
+        self._count = 0
+        self._declarations: dict[str, str] = {}
+        self.blocks: list[str] = []
+
+    def convert(self, declared: Type) -> SparkType:
+        match declared:
+            case Primitive():
+                return _primitive(declared)
+            case Fixed():
+                return _decimal(declared) or _PRIMITIVES["bytes"]
+            case Enum():
+                return _PRIMITIVES["string"]
+            case Array(items):
+                return self._array(self.convert(items))
+            case Map(values):
+                return self._map(self.convert(values))
+            case Union(branches):
+                return self._of_union(branches)
+            case Record():
+                if declared.name not in self._made:
+                    fields = [(one.name, self.convert(one.type)) for one in declared.fields]
+                    self._made[declared.name] = self._struct(self._names.get(declared.name, "Record"), fields)
+                return self._made[declared.name]
+        raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+    def _of_union(self, branches: tuple[Type, ...]) -> SparkType:
+        others = [one for one in branches if one != _NULL]
+        is_nullable = len(others) < len(branches)
+        names = [one.name if isinstance(one, Primitive) else "" for one in others]
+        if len(others) == 1:
+            made = self.convert(others[0])
+            return made._replace(is_nullable=is_nullable or made.is_nullable)
+        if frozenset(names) in _WIDENED:
+            return _PRIMITIVES[_WIDENED[frozenset(names)]]._replace(is_nullable=is_nullable)
+        members = [(f"member{i}", self.convert(one)._replace(is_nullable=True)) for i, one in enumerate(others)]
+        return self._struct("", members)._replace(is_nullable=is_nullable)
+
+    def _struct(self, name: str, fields: list[tuple[str, SparkType]]) -> SparkType:
+        lines = "".join(_field(own, self._short(one.expression), one.is_nullable) for own, one in fields)
+        made = f"StructType(\n    [\n{lines}    ],\n)" if fields else "StructType([])"
+        name = self._declared(name, made)
+        declared = [{"name": own, "type": one.json, "nullable": one.is_nullable, "metadata": {}} for own, one in fields]
+        return SparkType(name, {"type": "struct", "fields": declared})
+
+    def _array(self, items: SparkType) -> SparkType:
+        expression = _call("ArrayType", self._short(items.expression), f"containsNull={items.is_nullable}")
+        return SparkType(expression, {"type": "array", "elementType": items.json, "containsNull": items.is_nullable})
+
+    def _map(self, values: SparkType) -> SparkType:
+        inner = self._short(values.expression)
+        expression = _call("MapType", "StringType()", inner, f"valueContainsNull={values.is_nullable}")
+        declared = {"type": "map", "keyType": "string", "valueType": values.json}
+        return SparkType(expression, declared | {"valueContainsNull": values.is_nullable})
+
+    def _short(self, expression: str) -> str:
+        """Give an expression, or a name for a long one."""
+        return expression if len(expression) <= _LONG else self._declared("", expression)
+
+    def root(self, declared: Type) -> SparkType:
+        """Convert the outermost type; its expression is short."""
+        made = self.convert(declared)
+        return made._replace(expression=self._short(made.expression))
+
+    def _declared(self, name: str, expression: str) -> str:
+        """Give the name that stands for an expression: this one, or one of its own, the same for the same."""
+        if name or expression not in self._declarations:
+            self._count += not name
+            name = name or f"{self._other}_{self._count}"
+            self._declarations[expression] = name
+            self.blocks.append(f"{name}: Final = {expression}")
+        return name or self._declarations[expression]
+
+
+def _call(name: str, *arguments: str) -> str:
+    """Give a call, on lines of its own where it is long, as it then will be declared under a name."""
+    flat = f"{name}({', '.join(arguments)})"
+    return flat if len(flat) <= _LONG else f"{name}(\n" + "".join(f"    {one},\n" for one in arguments) + ")"
+
+
+def _field(name: str, expression: str, is_nullable: bool) -> str:  # noqa: FBT001  an argument of Spark's
+    parts = [string(name), expression, f"nullable={is_nullable}"]
+    flat = f"        StructField({', '.join(parts)}),\n"
+    if len(flat) <= WIDTH + 1:
+        return flat
+    return "        StructField(\n" + "".join(f"            {part},\n" for part in parts) + "        ),\n"
+
+
+def _primitive(declared: Primitive) -> SparkType:
+    if declared.name in ("int", "long") and _CATALYST in declared.attributes:
+        raise SchemaError("$", "an interval that Spark wrote has no type outside Spark")
+    logical = logical_type(declared)
+    found = _decimal(declared) or (None if logical is None else _LOGICAL.get(logical.name))
+    return found or _PRIMITIVES[declared.name]
+
+
+def _decimal(declared: Primitive | Fixed) -> SparkType | None:
+    logical = logical_type(declared)
+    if logical is None or logical.name != "decimal":
+        return None
+    if logical.precision > MAX_PRECISION:
+        raise SchemaError("$", f"Spark has no decimal of {logical.precision} digits")
+    digits = f"({logical.precision},{logical.scale})"
+    expression = f"DecimalType({logical.precision}, {logical.scale})"
+    return SparkType(expression, f"decimal{digits}")
+
+
+def _imported(names: list[str]) -> str:
+    flat = f"from pyspark.sql.types import {', '.join(names)}"
+    if len(flat) <= WIDTH:
+        return flat
+    return "from pyspark.sql.types import (\n" + "".join(f"    {name},\n" for name in names) + ")"
+
+
+_LISTED: Final = (
+    "ArrayType BinaryType BooleanType DateType DecimalType DoubleType FloatType IntegerType LongType MapType NullType"
+    " StringType StructField StructType TimestampNTZType TimestampType"
+)
+_CLASSES: Final = frozenset(_LISTED.split())

@@ -1,0 +1,260 @@
+"""Reading Avro data as instances: the steps of `evolution.resolve` as functions that take from a `Source`.
+
+Data of the schema itself and of another writer's schema are read in one way: the writer's fields in
+their order, each into the reader's field, or into nothing; then the defaults.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.avro.decoder import Source
+from cdcavro.avro.resolution import (
+    ReadArray,
+    ReadEnum,
+    ReadFixed,
+    ReadMap,
+    ReadPrimitive,
+    ReadRecord,
+    ReadUnion,
+    Step,
+    is_same_name,
+)
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, branch_name
+from cdcavro.errors import MessageError, PayloadError, SchemaError, shown
+from cdcavro.exact.jsontext import escape
+from cdcavro.records.classes import field_names, maker
+from cdcavro.records.field_defaults import default_maker
+from cdcavro.records.scalars import scalar
+from cdcavro.records.shapes import Key, branch_keys, meaning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Read = Callable[[Source], Any]
+
+_SINGLE: Final = struct.Struct("<f")
+
+
+class Readers:
+    """Makes the readers of types. Made from the classes by key."""
+
+    def __init__(self, classes: Mapping[Key, type]) -> None:
+        self._classes = classes
+
+    def reader(self, step: Step, writer: Type, reader: Type) -> Read:
+        """Make the function that reads the writer's data as values of the reader's type, or raises `PayloadError`."""
+        if isinstance(writer, Union):
+            return self._from_union(step, writer, reader)
+        if isinstance(reader, Union):
+            at = _branch(step, writer, reader)
+            inner = self._reader(step, writer, reader.branches[at])
+            key = branch_keys(reader)[at]
+            return inner if key is None else _wrapped(inner, self._classes[key])
+        return self._reader(step, writer, reader)
+
+    def _reader(self, step: Step, writer: Type, reader: Type) -> Read:
+        match step, writer, reader:
+            case ReadPrimitive(), Primitive(), Primitive():
+                return _primitive(writer, reader)
+            case ReadFixed(size), _, Fixed():
+                return self._fixed(size, reader)
+            case ReadEnum(symbols=symbols), _, Enum():
+                return self._enum(symbols, reader)
+            case ReadArray(inner), Array(written), Array(items):
+                return _array(self.reader(inner, written, items))
+            case ReadMap(inner), Map(written), Map(values):
+                return _map(self.reader(inner, written, values))
+            case ReadRecord(), Record(), Record():
+                return self._record(step, reader)
+        raise SchemaError("$", f"no reader for {type(step).__name__}")
+
+    def _from_union(self, step: Step, writer: Union, reader: Type) -> Read:
+        if not isinstance(step, ReadUnion):
+            raise SchemaError("$", f"a union is not read by {type(step).__name__}")
+        readers = [
+            _refusing(one) if isinstance(one, str) else self.reader(one, branch, reader)
+            for one, branch in zip(step.branches, writer.branches, strict=True)
+        ]
+        count = len(readers)
+        return lambda source: readers[source.read_index(count, "a branch")](source)
+
+    def _fixed(self, size: int, reader: Fixed) -> Read:
+        made: Any = self._classes[reader.name] if meaning(reader) is None else scalar(reader).lift
+        return lambda source: made(source.take(size))
+
+    def _enum(self, symbols: tuple[str | None, ...], reader: Enum) -> Read:
+        cls = self._classes[reader.name]
+        members = [None if symbol is None else cls(symbol) for symbol in symbols]
+
+        def read(source: Source) -> Any:
+            found = members[source.read_index(len(members), "a symbol")]
+            if found is None:
+                raise PayloadError(f"a symbol of {reader.name}", f"another before byte {source.position}")
+            return found
+
+        return read
+
+    def _record(self, step: ReadRecord, declared: Record) -> Read:
+        places = {one.name: i for i, one in enumerate(declared.fields)}
+        plan = [
+            (
+                len(places) if into is None else places[into.name],
+                skipper(was.type) if into is None else self.reader(inner, was.type, into.type),
+                was.name,
+            )
+            for inner, was, into in step.fields
+        ]
+        fill = [(places[one.name], default_maker(one.type, one.default, self._classes)) for one in step.defaults]
+        cls = self._classes[declared.name]
+        make = maker(cls, field_names(cls))
+
+        def read(source: Source) -> Any:
+            # What the reader has no field for goes behind all others.
+            values: list[Any] = [None] * (len(places) + 1)
+            name = ""
+            try:
+                for at, inner, name in plan:  # noqa: B007  used where it fails
+                    values[at] = inner(source)
+            except MessageError as error:
+                error.below(f"/{name}")
+                raise
+            for at, default in fill:
+                values[at] = default()
+            values.pop()
+            return make(values)
+
+        return read
+
+
+def skipper(declared: Type) -> Read:
+    """Make the function that reads past a value that the reader's schema has no field for."""
+    match declared:
+        case Primitive(name):
+            return _READ[name]
+        case Fixed(size=size):
+            return lambda source: source.take(size)
+        case Enum(symbols=symbols):
+            return lambda source: source.read_index(len(symbols), "a symbol")
+        case Array(items):
+            return _array(skipper(items))
+        case Map(values):
+            return _map(skipper(values))
+        case Union(branches):
+            inner = [skipper(one) for one in branches]
+            return lambda source: inner[source.read_index(len(inner), "a branch")](source)
+        case Record(fields=fields):
+            parts = [skipper(one.type) for one in fields]
+            return lambda source: [part(source) for part in parts]
+    raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+
+def _branch(step: Step, writer: Type, reader: Union) -> int:
+    """Give the branch that resolution chose: the step says what it reads into, and of a fixed the names do."""
+    match step:
+        case ReadPrimitive(reader=into):
+            return _place(reader, into.name)
+        case ReadRecord(reader=into) | ReadEnum(reader=into):
+            return _place(reader, into.name)
+        case ReadArray():
+            return _place(reader, "array")
+        case ReadMap():
+            return _place(reader, "map")
+        case ReadFixed() if isinstance(writer, Fixed):
+            named = [one.name for one in reader.branches if isinstance(one, Fixed) and is_same_name(writer, one)]
+            return _place(reader, writer.name if writer.name in named else named[0])
+    raise SchemaError("$", f"no branch for {type(step).__name__}")
+
+
+def _place(reader: Union, name: str) -> int:
+    return next(i for i, one in enumerate(reader.branches) if branch_name(one) == name)
+
+
+def _wrapped(inner: Read, cls: type) -> Read:
+    return lambda source: cls(inner(source))
+
+
+def _refusing(reason: str) -> Read:
+    def read(_source: Source) -> Any:
+        raise PayloadError("a branch that the reader's schema has", shown(reason))
+
+    return read
+
+
+def _primitive(writer: Primitive, reader: Primitive) -> Read:
+    read, promote, lift = _READ[writer.name], _PROMOTE.get((writer.name, reader.name)), scalar(reader).lift
+    for turn in (promote, lift):
+        if turn is not None:
+            read = _turned(read, turn)
+    return read
+
+
+def _turned(read: Read, turn: Callable[[Any], Any]) -> Read:
+    return lambda source: turn(read(source))
+
+
+def _array(inner: Read) -> Read:
+    def read(source: Source) -> list[Any]:
+        items: list[Any] = []
+        append = items.append
+        try:
+            while count := source.read_block():
+                for _ in range(count):
+                    append(inner(source))
+        except MessageError as error:
+            error.below(f"/{len(items)}")
+            raise
+        return items
+
+    return read
+
+
+def _map(inner: Read) -> Read:
+    def read(source: Source) -> dict[str, Any]:
+        entries: dict[str, Any] = {}
+        name = ""
+        try:
+            while count := source.read_block():
+                for _ in range(count):
+                    name = source.read_string()
+                    if name in entries:
+                        raise PayloadError("each name once", f"{shown(name)} twice")
+                    entries[name] = inner(source)
+        except MessageError as error:
+            error.below(f"/{escape(name)}")
+            raise
+        return entries
+
+    return read
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise PayloadError("UTF-8", f"byte 0x{raw[error.start]:02x}") from error
+
+
+def _single(value: int) -> float:
+    return float(_SINGLE.unpack(_SINGLE.pack(value))[0])
+
+
+_READ: Final[dict[str, Read]] = {
+    "null": lambda _: None,
+    "boolean": Source.read_boolean,
+    "int": Source.read_int,
+    "long": Source.read_long,
+    "float": Source.read_float,
+    "double": Source.read_double,
+    "bytes": Source.read_bytes,
+    "string": Source.read_string,
+}
+_PROMOTE: Final[dict[tuple[str, str], Callable[[Any], Any]]] = {
+    ("int", "float"): _single,
+    ("long", "float"): _single,
+    ("int", "double"): float,
+    ("long", "double"): float,
+    ("string", "bytes"): str.encode,
+    ("bytes", "string"): _text,
+}

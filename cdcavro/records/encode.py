@@ -1,0 +1,202 @@
+"""Writing instances as Avro data: a type walked once, as functions that append to a `bytearray`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.avro.binary import (
+    MAX_COUNT,
+    write_bytes,
+    write_double,
+    write_float,
+    write_long,
+)
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.errors import MessageError, SchemaError, StructureError
+from cdcavro.exact.jsontext import escape
+from cdcavro.records.classes import field_names, getter
+from cdcavro.records.scalars import encoded, refused, scalar
+from cdcavro.records.shapes import Key, branch_classes, branch_keys, meaning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Write = Callable[[bytearray, Any], None]
+
+
+class Writers:
+    """Makes the writers of types; those of a record once. Made from the classes by key."""
+
+    def __init__(self, classes: Mapping[Key, type]) -> None:
+        self._classes = classes
+        self._made: dict[str, Write] = {}
+
+    def writer(self, declared: Type) -> Write:
+        """Make the function that appends a value of a type, or raises `StructureError`."""
+        match declared:
+            case Primitive(name):
+                return _scalar(scalar(declared).lower, _WRITE[name])
+            case Fixed():
+                return self._fixed(declared)
+            case Enum():
+                return _enum(declared, self._classes[declared.name])
+            case Array(items):
+                return _array(self.writer(items))
+            case Map(values):
+                return _map(self.writer(values))
+            case Union():
+                return self._union(declared)
+            case Record():
+                if declared.name not in self._made:
+                    self._made[declared.name] = self._record(declared)
+                return self._made[declared.name]
+        raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+    def _fixed(self, declared: Fixed) -> Write:
+        if meaning(declared) is not None:
+            return _scalar(scalar(declared).lower, bytearray.extend)
+        lower = fixed_check(declared, self._classes[declared.name])
+        return _scalar(lower, bytearray.extend)
+
+    def _union(self, declared: Union) -> Write:
+        keys, classes = branch_keys(declared), branch_classes(declared, self._classes)
+        writers: dict[type, tuple[bytes, Write]] = {}
+        for i, (branch, key, cls) in enumerate(zip(declared.branches, keys, classes, strict=True)):
+            write = self.writer(branch)
+            writers[cls] = _index(i), (write if key is None else _branch(write))
+        expected = " or ".join(cls.__name__ for cls in classes[:_NAMED]) + (", ..." if len(classes) > _NAMED else "")
+
+        def write_branch(out: bytearray, value: Any) -> None:
+            found = writers.get(type(value))
+            if found is None:
+                raise refused(expected, value)
+            head, inner = found
+            out += head
+            inner(out, value)
+
+        return write_branch
+
+    def _record(self, declared: Record) -> Write:
+        cls = self._classes[declared.name]
+        get = getter(field_names(cls))
+        writers = [self.writer(one.type) for one in declared.fields]
+
+        def write(out: bytearray, value: Any) -> None:
+            if type(value) is not cls and not isinstance(value, cls):
+                raise refused(cls.__name__, value)
+            at = 0
+            try:
+                for item in get(value):
+                    writers[at](out, item)
+                    at += 1
+            except MessageError as error:
+                error.below(f"/{declared.fields[at].name}")
+                raise
+
+        return write
+
+
+def fixed_check(declared: Fixed, cls: type) -> Callable[[Any], Any]:
+    """Make the function that gives a value of a fixed's class if it has the size. Raises `StructureError`."""
+    wanted: Any = cls
+
+    def check(value: Any) -> Any:
+        if type(value) is not wanted:
+            raise refused(wanted.__name__, value)
+        if len(value) != declared.size:
+            raise StructureError(f"{declared.size} bytes", f"{len(value)}")
+        return value
+
+    return check
+
+
+def _scalar(lower: Callable[[Any], Any], append: Callable[[bytearray, Any], None]) -> Write:
+    return lambda out, value: append(out, lower(value))
+
+
+def _index(branch: int) -> bytes:
+    out = bytearray()
+    write_long(out, branch)
+    return bytes(out)
+
+
+def _branch(inner: Write) -> Write:
+    return lambda out, value: inner(out, value.value)
+
+
+def _enum(declared: Enum, cls: type) -> Write:
+    places = {symbol: i for i, symbol in enumerate(declared.symbols)}
+    wanted: Any = cls
+
+    def write(out: bytearray, value: Any) -> None:
+        if type(value) is not wanted:
+            raise refused(wanted.__name__, value)
+        write_long(out, places[value])
+
+    return write
+
+
+def _array(inner: Write) -> Write:
+    def write(out: bytearray, value: Any) -> None:
+        if type(value) is not list:
+            raise refused("a list", value)
+        if value:
+            _start(out, value)
+            start, at = len(out), 0
+            try:
+                for item in value:
+                    inner(out, item)
+                    at += 1
+            except MessageError as error:
+                error.below(f"/{at}")
+                raise
+            if len(out) - start < len(value):
+                raise StructureError("items that take a byte each, as readers demand", f"{len(value)} that take none")
+        out.append(0)
+
+    return write
+
+
+def _map(inner: Write) -> Write:
+    def write(out: bytearray, value: Any) -> None:
+        if type(value) is not dict:
+            raise refused("a dict", value)
+        if value:
+            _start(out, value)
+            for name, item in value.items():
+                write_bytes(out, encoded(name))
+                try:
+                    inner(out, item)
+                except MessageError as error:
+                    error.below(f"/{escape(name)}")
+                    raise
+        out.append(0)
+
+    return write
+
+
+def _start(out: bytearray, value: list[Any] | dict[str, Any]) -> None:
+    if len(value) > MAX_COUNT:
+        raise StructureError(f"at most {MAX_COUNT} items", f"{len(value)}")
+    write_long(out, len(value))
+
+
+def _write_boolean(out: bytearray, value: Any) -> None:
+    out.append(value)
+
+
+def _write_null(_out: bytearray, _value: Any) -> None:
+    """Null takes no bytes."""
+
+
+_NAMED: Final = 10
+_WRITE: Final[dict[str, Callable[[bytearray, Any], None]]] = {
+    "null": _write_null,
+    "boolean": _write_boolean,
+    "int": write_long,
+    "long": write_long,
+    "float": write_float,
+    "double": write_double,
+    "bytes": write_bytes,
+    "string": write_bytes,
+}

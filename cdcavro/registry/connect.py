@@ -1,0 +1,102 @@
+"""From an address to a registry: what kind it is, and where its credentials come from."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, unquote, urlsplit
+
+from cdcavro.errors import RegistryError, SetupError, shown
+from cdcavro.registry.client import Registry
+from cdcavro.registry.folder_backend import FileRegistry
+
+TIMEOUT: Final = 10.0
+_VARIABLE: Final = "CDCAVRO_REGISTRY_"
+_EXPECTED: Final = "expected an address such as https://HOST/PATH, http://HOST/PATH or file:FOLDER"
+
+
+def connect(
+    url: str,
+    *,
+    auth: tuple[str, str] | None = None,
+    ca: str | None = None,
+    certificate: str | None = None,
+    key: str | None = None,
+    timeout: float = TIMEOUT,
+) -> Registry:
+    """Give the registry at an address.
+
+    `https://…` and `http://…` are servers with Confluent's REST API (`pip install 'cdcavro[registry]'`);
+    `file:FOLDER` is a folder, which the first publication makes. `auth` is (user, password) for basic
+    authentication; without it they are taken from the address, or else from CDCAVRO_REGISTRY_USER and
+    CDCAVRO_REGISTRY_PASSWORD. `ca` is a file or folder of certificates to trust, `certificate` and
+    `key` are files of the client's own; without them CDCAVRO_REGISTRY_CA, _CERTIFICATE and _KEY count.
+    `timeout` is in seconds, for each attempt. Nothing is asked yet. Raises `RegistryError` for an
+    address that is none, and `SetupError`.
+
+    >>> connect("file:schemas")
+    Registry('file:schemas')
+    """
+    scheme, colon, rest = url.partition(":")
+    if not colon or scheme.lower() not in ("http", "https", "file"):
+        raise RegistryError(shown(scheme if colon else ""), _EXPECTED)
+    if scheme.lower() == "file":
+        return Registry(FileRegistry(_folder(rest)))
+    clean, user, password = _told_apart(url)
+    given = auth or ((user, password) if user or password else None) or _from_environment()
+    files = {
+        name: value or os.environ.get(_VARIABLE + name.upper()) or None
+        for name, value in (("ca", ca), ("certificate", certificate), ("key", key))
+    }
+    return _server(clean, given, files, timeout)
+
+
+def _folder(rest: str) -> Path:
+    path = rest
+    if rest.startswith("//"):
+        host, _, path = rest[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise RegistryError("file", f"a folder of another machine, {shown(host)}; write file:///PATH")
+        path = "/" + unquote(path)
+    if not path or not path.isprintable():
+        raise RegistryError("file", _EXPECTED)
+    return Path(path)
+
+
+def _told_apart(url: str) -> tuple[str, str, str]:
+    """Tell the address from the user and password in it."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+        parts = urlsplit("")
+    if not host or parts.query or parts.fragment or not url.isprintable() or " " in url:
+        raise RegistryError(parts.scheme or "http", _EXPECTED + ", without ? and #")
+    place = f"[{host}]" if ":" in host else host
+    clean = f"{parts.scheme}://{place}{'' if port is None else f':{port}'}{parts.path.rstrip('/')}"
+    return clean, unquote(parts.username or ""), unquote(parts.password or "")
+
+
+def _from_environment() -> tuple[str, str] | None:
+    user, password = (os.environ.get(_VARIABLE + name, "") for name in ("USER", "PASSWORD"))
+    return (user, password) if user or password else None
+
+
+def _server(url: str, auth: tuple[str, str] | None, files: dict[str, str | None], timeout: float) -> Registry:
+    try:
+        from cdcavro.registry.server_backend import ServerRegistry, bounded, made_client  # noqa: PLC0415  an extra brings it
+    except ImportError as error:
+        raise SetupError("confluent-kafka is not installed: pip install 'cdcavro[registry]'") from error
+    client = made_client(url, ca=files["ca"], certificate=files["certificate"], key=files["key"])
+    return Registry(ServerRegistry(url, bounded(client, auth, timeout), _secrets(auth)))
+
+
+def _secrets(auth: tuple[str, str] | None) -> tuple[str, ...]:
+    """List the forms in which a password may come back."""
+    if auth is None or not auth[1]:
+        return ()
+    whole = ":".join(auth).encode()
+    return auth[1], quote(auth[1], safe=""), ascii(auth[1])[1:-1], base64.b64encode(whole).decode()

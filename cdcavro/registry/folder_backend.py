@@ -1,0 +1,221 @@
+"""A registry that is a folder of JSON files, with the ids, versions and levels of Confluent's.
+
+    registry.json              what the folder is
+    compatibility.json         the level of subjects that have none; BACKWARD without the file
+    lock                       held by the one who publishes
+    parts/                     files that are being written; what a crash left is removed by the next one
+    schemas/ID.json            a schema with its references; ids are 1, 2, 3, …
+    guids/GUID.json            the id of a schema by its content
+    fingerprints/HEX.json      the ids of the schemas that have a fingerprint
+    uses/ID.jsonl              the subjects and versions that have a schema, a line for each
+    subjects/NAME/VERSION.json which id a version is; versions are 1, 2, 3, …
+    subjects/NAME/compatibility.json
+
+A file takes its name when its bytes are on the disk, and all but the levels, the fingerprints and
+the uses are never changed. The version is written last, so that what a crash leaves is at most a
+schema that nobody was told of; it has then another id when it is published again. Nothing is kept in memory and no folder is listed but `subjects`:
+looking for the latest of n versions takes about 2 log n questions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote
+from uuid import UUID
+
+from cdcavro.errors import UnknownSchemaError, shown
+from cdcavro.registry.backend import Entry, as_json, checked, is_equal, named, normal_form, whole_number
+from cdcavro.registry.folder import Folder
+from cdcavro.registry.levels import checked_level
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from cdcavro.registry.levels import Level
+
+LOCK_SECONDS: Final = 60.0
+_LONGEST: Final = 200
+_LEVEL: Final = "compatibility.json"
+_LINE: Final = 16 << 10
+
+
+class FileRegistry:
+    """The backend on a folder. Made from its path; `lock_seconds` is how long it waits for another who publishes."""
+
+    def __init__(self, folder: Path, *, lock_seconds: float = LOCK_SECONDS) -> None:
+        self._folder = Folder(folder, lock_seconds=lock_seconds)
+        self.url = self._folder.url
+
+    def safe(self, said: str) -> str:
+        """Give a sentence as it may be shown: a folder has no credentials."""
+        return said
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Keep other threads and processes from publishing; the folder is made if it is not there."""
+        return self._folder.exclusive()
+
+    def subjects(self) -> list[str]:
+        """Give the names of all subjects that have a version."""
+        self._folder.check_there()
+        found = []
+        for name in self._folder.names(Path("subjects")):
+            first = self._folder.read(Path("subjects", name, "1.json"))
+            if first is not None:
+                own = first.get("subject") if name.startswith("~") else unquote(name)
+                found.append(self._folder.checked(named, own))
+        return sorted(found)
+
+    def versions(self, subject: str) -> list[int]:
+        """Give the versions of a subject."""
+        self._folder.check_there()
+        return list(range(1, self._folder.last(_place(subject)) + 1))
+
+    def version(self, subject: str, version: int | None) -> Entry:
+        """Give a version of a subject."""
+        number = self._folder.last(_place(subject)) if version is None else version
+        id = self._version_id(subject, number)
+        if id is None:
+            has_any = self._version_id(subject, 1) is not None
+            raise self._unknown(
+                f"version {number} of subject {shown(subject)}" if has_any else f"subject {shown(subject)}"
+            )
+        return self._entry(id, subject=subject, version=number)
+
+    def by_id(self, id: int) -> Entry:
+        """Give the schema with an id."""
+        return self._entry(id)
+
+    def by_guid(self, guid: UUID) -> Entry:
+        """Give the schema with a GUID."""
+        id = self._id_of(guid)
+        if id is None:
+            raise self._unknown(f"GUID {guid}")
+        return self._entry(id)
+
+    def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[Entry], str]) -> list[Entry]:  # noqa: ARG002  a backend's
+        """Give all schemas with a fingerprint."""
+        return [self._entry(id) for id in self._ids_with(fingerprint)]
+
+    def uses(self, id: int, subject: str | None) -> list[tuple[str, int]]:
+        """Give the versions of a subject that have the schema with an id, or else the first two of all."""
+        return list(islice(self._uses(id, subject), None if subject else 2))
+
+    def find(self, subject: str, wanted: Entry) -> Entry | None:
+        """Give the version of a subject that is equal."""
+        guid = _guid(wanted)
+        id = self._id_of(guid)
+        if id is None:
+            return None
+        if not is_equal(self._entry(id), wanted):
+            raise self._folder.damaged(Path("guids", f"{guid}.json"), "it is the id of another schema")
+        versions = self.uses(id, subject)
+        return self._entry(id, subject=subject, version=versions[-1][1]) if versions else None
+
+    def register(self, subject: str, new: Entry, fingerprint: str, *, force: bool) -> Entry:  # noqa: ARG002  nothing refuses here
+        """Make the next version."""
+        with self._folder.failing():
+            id = self._id_of(_guid(new)) or self._add(new, fingerprint)
+            version = self._folder.last(_place(subject)) + 1
+            self._folder.append(Path("uses", f"{id}.jsonl"), {"subject": subject, "version": version})
+            self._folder.make(_place(subject))
+            self._folder.write(_place(subject) / f"{version}.json", {"subject": subject, "version": version, "id": id})
+        return self._entry(id, subject=subject, version=version)
+
+    def level(self, subject: str) -> Level:
+        """Give the compatibility level of a subject."""
+        for place in (_place(subject) / _LEVEL, Path(_LEVEL)):
+            raw = self._folder.read(place)
+            if raw is not None:
+                return self._folder.checked(checked_level, raw.get("compatibility"))
+        return "BACKWARD"
+
+    def set_level(self, subject: str, level: Level) -> None:
+        """Set the compatibility level of a subject."""
+        with self._folder.failing():
+            self._folder.make(_place(subject))
+            self._folder.write(_place(subject) / _LEVEL, {"subject": subject, "compatibility": level})
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _add(self, new: Entry, fingerprint: str) -> int:
+        id, guid = self._folder.last(Path("schemas")) + 1, str(_guid(new))
+        raw = {"id": id, "guid": guid, "schema": new.text, "references": as_json(new.references)}
+        self._folder.write(Path("schemas", f"{id}.json"), raw)
+        self._folder.write(Path("fingerprints", f"{fingerprint}.json"), {"ids": [*self._ids_with(fingerprint), id]})
+        # Last, so that a schema is found by its content only if it is found in each way.
+        self._folder.write(Path("guids", f"{guid}.json"), {"id": id})
+        return id
+
+    def _entry(self, id: int, *, subject: str | None = None, version: int | None = None) -> Entry:
+        place = Path("schemas", f"{id}.json")
+        raw = self._folder.read(place)
+        if raw is None:
+            raise self._unknown(f"id {id}")
+        entry = self._folder.checked(checked, raw | {"subject": subject, "version": version})
+        if entry.id != id:
+            raise self._folder.damaged(place, "it has another id")
+        return entry
+
+    def _version_id(self, subject: str, version: int) -> int | None:
+        place = _place(subject) / f"{version}.json"
+        raw = self._folder.read(place)
+        if raw is None:
+            return None
+        if raw.get("subject") != subject or raw.get("version") != version:
+            raise self._folder.damaged(place, "it is another version's")
+        return self._number(raw.get("id"))
+
+    def _id_of(self, guid: UUID) -> int | None:
+        raw = self._folder.read(Path("guids", f"{guid}.json"))
+        return None if raw is None else self._number(raw.get("id"))
+
+    def _ids_with(self, fingerprint: str) -> list[int]:
+        place = Path("fingerprints", f"{fingerprint}.json")
+        listed = (self._folder.read(place) or {"ids": []}).get("ids")
+        if not isinstance(listed, list):
+            raise self._folder.damaged(place, "it has no list of ids")
+        return [self._number(id) for id in listed]
+
+    def _uses(self, id: int, subject: str | None) -> Iterator[tuple[str, int]]:
+        raw = self._folder.read_bytes(Path("uses", f"{id}.jsonl")) or b""
+        for line in dict.fromkeys(raw.split(b"\n")):
+            use = _use(line)
+            # A crash may have come before the version was written.
+            if use and (subject is None or use[0] == subject) and self._version_id(*use) == id:
+                yield use
+
+    def _number(self, value: Any) -> int:
+        return self._folder.checked(whole_number, value, "id")
+
+    def _unknown(self, what: str) -> UnknownSchemaError:
+        self._folder.check_there()
+        return UnknownSchemaError(self.url, what)
+
+
+def _use(line: bytes) -> tuple[str, int] | None:
+    """Read a line of uses; None if it is cut short."""
+    try:
+        raw = json.loads(line[:_LINE])
+        return named(raw["subject"]), whole_number(raw["version"], "version")
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _place(subject: str) -> Path:
+    """Name the folder of a subject, one to one."""
+    name = quote(subject, safe=" -_:@,+=()").replace("~", "%7E")
+    if len(name) > _LONGEST:
+        name = f"~{hashlib.sha256(subject.encode()).hexdigest()}"
+    return Path("subjects", name)
+
+
+def _guid(entry: Entry) -> UUID:
+    """Name a schema by its content: the JSON in its normal form, and what it refers to."""
+    content = [normal_form(entry.text), sorted(map(repr, entry.references))]
+    return UUID(bytes=hashlib.sha256(json.dumps(content).encode()).digest()[:16])

@@ -1,0 +1,287 @@
+"""A registry that is a server with Confluent's REST API, through confluent-kafka's client.
+
+What servers differ in, and what is made of it:
+
+* Some tell versions apart by their text (Apicurio), some by the parsed schema (Confluent), some by
+  the canonical form, to which aliases are nothing. Equal schemas are therefore looked for here, and
+  what was registered is read again and compared.
+* Apicurio answers 409 also when two make a subject or set its level at the same moment: 409 is
+  believed when it comes three times.
+* Apicurio knows no GUIDs, and its level is NONE where none is set. No server has fingerprints: for
+  these all versions are read, once.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
+from confluent_kafka.schema_registry.error import SchemaRegistryError
+
+from cdcavro.errors import RegistryError, SetupError, UnknownSchemaError, shown
+from cdcavro.registry.backend import LATEST, ContentError, Entry, UnusableError, checked, is_equal, named, whole_number
+from cdcavro.registry.http_session import Fault, Session
+from cdcavro.registry.levels import checked_level
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from uuid import UUID
+
+    from cdcavro.registry.levels import Level
+
+T = TypeVar("T")
+
+MAX_LISTED: Final = 100_000
+MAX_FINGERPRINTED: Final = 10_000
+_UNKNOWN: Final = frozenset({40400, 40401, 40402, 40403, 40408})
+_NO_SUBJECT: Final = 40401
+_REFUSALS: Final = {
+    401: "user and password are missing or wrong",
+    403: "the user may not do that",
+    409: "the server refuses the schema as incompatible",
+    422: "the server refuses what it was sent",
+    429: "too many requests",
+}
+_HIDDEN: Final = "(not shown: it holds a secret)"
+_FAILED: Final = 500
+_CONFLICT: Final = 409
+_CONFLICT_WAITS: Final = (0.05, 0.2)
+
+
+class ServerRegistry:
+    """The backend on a server.
+
+    Made from the address without credentials, confluent-kafka's client, and the texts that no
+    error may show.
+    """
+
+    def __init__(self, url: str, client: SchemaRegistryClient, secrets: tuple[str, ...] = ()) -> None:
+        self.url = url
+        self._client: Any = client
+        self._secrets = tuple(one for one in secrets if one)
+        self._lock = Lock()
+        self._fingerprints: dict[tuple[str, int], tuple[str, int | None]] = {}
+
+    def safe(self, said: str) -> str:
+        """Give a sentence as it may be shown."""
+        return _HIDDEN if any(one in said for one in self._secrets) else said
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Leave it to the server to keep publications apart."""
+        return nullcontext()
+
+    def subjects(self) -> list[str]:
+        """Give the names of all subjects."""
+        return sorted(self._ask(None, self._client.get_subjects, lambda raw: [named(one) for one in _listed(raw)]))
+
+    def versions(self, subject: str) -> list[int]:
+        """Give the versions of a subject."""
+
+        def read(raw: Any) -> list[int]:
+            return sorted(whole_number(one, "version") for one in _listed(raw))
+
+        try:
+            return self._ask(subject, lambda: self._client.get_versions(subject), read)
+        except UnknownSchemaError:
+            return []
+
+    def version(self, subject: str, version: int | None) -> Entry:
+        """Give a version of a subject."""
+        wanted: Any = LATEST if version is None else version
+        what = f"subject {shown(subject)}" if version is None else f"version {version} of subject {shown(subject)}"
+
+        def read(raw: Any) -> Entry:
+            entry = checked(raw.to_dict())
+            is_it = entry.subject == subject and entry.version is not None and version in (None, entry.version)
+            if not is_it or entry.id is None:
+                raise ContentError("it is another version")
+            return entry
+
+        return self._ask(subject, lambda: self._client.get_version(subject, wanted), read, what)
+
+    def by_id(self, id: int) -> Entry:
+        """Give the schema with an id."""
+        return self._ask(
+            None, lambda: self._client.get_schema(id), lambda raw: checked(raw.to_dict(), id=id), f"id {id}"
+        )
+
+    def by_guid(self, guid: UUID) -> Entry:
+        """Give the schema with a GUID, without its id, which Confluent's servers do not tell with it."""
+
+        def read(raw: Any) -> Entry:
+            entry = checked(raw.to_dict(), guid=str(guid))
+            return Entry(None, entry.text, entry.references, guid)
+
+        return self._ask(None, lambda: self._client.get_schema_by_guid(str(guid)), read, f"GUID {guid}")
+
+    def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[Entry], str]) -> list[Entry]:
+        """Give all schemas with a fingerprint: every version is read once."""
+        with self._lock:
+            for subject in self.subjects():
+                for version in self.versions(subject):
+                    if (subject, version) not in self._fingerprints:
+                        self._check_room()
+                        self._fingerprints[subject, version] = self._fingerprint(subject, version, fingerprint_of)
+            found = {id: place for place, (own, id) in self._fingerprints.items() if own == fingerprint}
+        return [self.version(*place) for place in found.values()]
+
+    def uses(self, id: int, subject: str | None) -> list[tuple[str, int]]:
+        """Give the versions of a subject that have the schema with an id, or else the first two of all."""
+
+        def read(raw: Any) -> list[tuple[str, int]]:
+            return sorted((named(one.subject), whole_number(one.version, "version")) for one in _listed(raw))
+
+        found = self._ask(None, lambda: self._client.get_schema_versions(id, subject), read, f"id {id}")
+        return [one for one in found if one[0] == subject] if subject else found[:2]
+
+    def find(self, subject: str, wanted: Entry) -> Entry | None:
+        """Give the version of a subject that is equal."""
+        found = self._looked_up(subject, wanted)
+        if found is not None and is_equal(found, wanted):
+            return found
+        # The server may know it as written otherwise: among all if it has one of that canonical form.
+        if found is None and self._looked_up(subject, wanted, normalize=True) is None:
+            return None
+        for version in reversed(self.versions(subject)):
+            entry = self.version(subject, version)
+            if is_equal(entry, wanted):
+                return entry
+        return None
+
+    def register(self, subject: str, new: Entry, fingerprint: str, *, force: bool) -> Entry:  # noqa: ARG002  a backend's
+        """Make the next version; by force also where the server's level would refuse it, which is then put back."""
+        try:
+            self._register(subject, new)
+        except RegistryError as error:
+            if not force or error.status != _CONFLICT:
+                raise
+            level = self.level(subject)
+            self.set_level(subject, "NONE")
+            try:
+                self._register(subject, new)
+            finally:
+                self.set_level(subject, level)
+        made = self._looked_up(subject, new)
+        if made is None or not is_equal(made, new):
+            reason = "the server took the schema for an older version, from which it differs"
+            raise RegistryError(self.url, reason, subject=subject)
+        return made
+
+    def level(self, subject: str) -> Level:
+        """Give the compatibility level of a subject: its own, or else the server's."""
+        try:
+            return self._ask(subject, lambda: self._client.get_compatibility(subject), checked_level)
+        except UnknownSchemaError:
+            return self._ask(None, self._client.get_compatibility, checked_level)
+
+    def set_level(self, subject: str, level: Level) -> None:
+        """Set the compatibility level of a subject."""
+        self._insist(subject, lambda: self._client.set_compatibility(subject, level))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _fingerprint(
+        self, subject: str, version: int, fingerprint_of: Callable[[Entry], str]
+    ) -> tuple[str, int | None]:
+        try:
+            entry = self.version(subject, version)
+            return fingerprint_of(entry), entry.id
+        except UnusableError:  # Protobuf, JSON Schema, an Avro schema that we refuse
+            return "", None
+
+    def _check_room(self) -> None:
+        if len(self._fingerprints) >= MAX_FINGERPRINTED:
+            reason = f"more than {MAX_FINGERPRINTED:,} versions, too many to look for a fingerprint in"
+            raise RegistryError(self.url, reason)
+
+    def _register(self, subject: str, new: Entry) -> None:
+        self._insist(subject, lambda: self._client.register_schema(subject, _as_confluent(new)))
+
+    def _insist(self, subject: str, call: Callable[[], Any]) -> None:
+        for wait in (*_CONFLICT_WAITS, None):
+            try:
+                return self._ask(subject, call, lambda _: None)
+            except RegistryError as error:
+                if error.status != _CONFLICT or wait is None:
+                    raise
+                time.sleep(wait)
+        raise AssertionError("the last attempt ends the loop")
+
+    def _looked_up(self, subject: str, wanted: Entry, *, normalize: bool = False) -> Entry | None:
+        """Give the version that the server takes for this schema, as it is there."""
+        try:
+            version = self._ask(
+                subject,
+                lambda: self._client.lookup_schema(subject, _as_confluent(wanted), normalize_schemas=normalize),
+                lambda raw: whole_number(raw.version, "version"),
+            )
+        except UnknownSchemaError:
+            return None
+        return self.version(subject, version)
+
+    def _ask(
+        self, subject: str | None, call: Callable[[], Any], read: Callable[[Any], T], what: str | None = None
+    ) -> T:
+        """Call the client and read what it gives. No error knows those that it was made of: they hold the request."""
+        error: RegistryError | UnknownSchemaError
+        # The client remembers without bound, and what we want to know anew.
+        self._client.clear_caches()
+        try:
+            return read(call())
+        except Fault as fault:
+            error = RegistryError(self.url, fault.reason, status=fault.status, subject=subject)
+        except SchemaRegistryError as refusal:
+            error = self._refused(refusal, subject, what)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, AssertionError) as fault:
+            why = str(fault) if isinstance(fault, ContentError) else "it is not what was asked for"
+            error = UnusableError(self.url, f"the answer cannot be used: {why}", subject=subject)
+        raise error
+
+    def _refused(
+        self, refusal: SchemaRegistryError, subject: str | None, what: str | None
+    ) -> RegistryError | UnknownSchemaError:
+        status, code = refusal.http_status_code, refusal.error_code
+        if code in _UNKNOWN:
+            is_subject = what is None or (code == _NO_SUBJECT and subject is not None)
+            return UnknownSchemaError(self.url, f"subject {shown(subject)}" if is_subject else str(what))
+        reason = _REFUSALS.get(status)
+        if reason is None:
+            reason = "the server failed" if status >= _FAILED else "the server does not do that; is this its address?"
+        said = refusal.error_message if code != SchemaRegistryError.UNKNOWN else None
+        if said and reason:
+            reason += f": {shown(said) if self.safe(str(said)) == str(said) else _HIDDEN}"
+        return RegistryError(self.url, reason, status=status, subject=subject)
+
+
+def made_client(url: str, *, ca: str | None, certificate: str | None, key: str | None) -> SchemaRegistryClient:
+    """Make confluent-kafka's client. Raises `SetupError` for TLS files that cannot be used."""
+    settings = {"url": url, "max.retries": 0, "ssl.ca.location": ca, "ssl.certificate.location": certificate}
+    try:
+        return SchemaRegistryClient({**settings, "ssl.key.location": key})
+    except (OSError, ValueError) as error:
+        raise SetupError(f"the TLS files cannot be used: {getattr(error, 'strerror', None) or error}") from error
+
+
+def bounded(client: SchemaRegistryClient, auth: tuple[str, str] | None, timeout: float) -> SchemaRegistryClient:
+    """Let a client speak through a `Session`."""
+    rest: Any = client._rest_client  # noqa: SLF001  it takes no session from outside
+    rest.session.close()
+    rest.session = Session(rest.verify, auth, timeout)
+    return client
+
+
+def _as_confluent(entry: Entry) -> Schema:
+    references = [SchemaReference(one.name, one.subject, one.version) for one in entry.references]
+    return Schema(entry.text, "AVRO", references)
+
+
+def _listed(raw: Any) -> list[Any]:
+    if not isinstance(raw, list) or len(raw) > MAX_LISTED:
+        raise ContentError(f"it is no list of up to {MAX_LISTED:,}")
+    return raw

@@ -1,0 +1,86 @@
+"""Text ⇄ payload as Columns, over Arrow batches, through the one converter of the project."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from cdcavro.formats import get_format
+from cdcavro.spark.arrow_udf import column_function, converted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from cdcavro.errors import MessageError
+
+    ColumnOrName = Column | str
+
+ERROR: Final = pa.struct([("format", pa.string()), ("path", pa.string()), ("message", pa.string())])
+RESULT: Final = "payload binary, error struct<format: string, path: string, message: string>"
+
+
+def encode(col: ColumnOrName, format: str, *, rejects: bool = False) -> Column:
+    """Encode a column of JSON text (string or binary) as payloads of the format's wire schema (binary).
+
+    With `rejects`, the column is `struct<payload binary, error struct<format, path, message>>`, and
+    exactly one of the two is null, so that one bad message never fails a job; without, the job
+    fails with the message's error. SQL null gives null. Raises `UnknownFormatError` at once.
+    """
+    get_format(format)
+    if not rejects:
+
+        def encoded(texts: pa.Array) -> pa.Array:
+            return encode_batch(texts, format)
+
+        made: Column = column_function(encoded, "binary", "cdc_encode")(col)
+        return made
+
+    def tried(texts: pa.Array) -> pa.Array:
+        return try_encode_batch(texts, format)
+
+    # Not deterministic in Spark's sense: a filter on error would otherwise run the function twice.
+    outcome: Column = column_function(tried, RESULT, "cdc_try_encode").asNondeterministic()(col)
+    return outcome
+
+
+def decode(col: ColumnOrName, format: str) -> Column:
+    """Decode a column of payloads (binary) as JSON text (string).
+
+    A payload that cannot be read fails the job with its error. SQL null gives null. Raises
+    `UnknownFormatError` at once.
+    """
+    get_format(format)
+
+    def decoded(payloads: pa.Array) -> pa.Array:
+        return decode_batch(payloads, format)
+
+    made: Column = column_function(decoded, "string", "cdc_decode")(col)
+    return made
+
+
+def encode_batch(texts: pa.Array, format: str) -> pa.Array:
+    """Encode an array of texts. Raises `MessageError`."""
+    return converted(texts, get_format(format).encode)
+
+
+def decode_batch(payloads: pa.Array, format: str) -> pa.Array:
+    """Decode an array of payloads. Raises `PayloadError`."""
+    return converted(payloads, get_format(format).decode).cast(pa.string())
+
+
+def try_encode_batch(texts: pa.Array, format: str) -> pa.Array:
+    """Encode an array of texts into an array of payload and error."""
+    faults: dict[int, dict[str, str | None]] = {}
+
+    def caught(place: int, error: MessageError) -> None:
+        faults[place] = error_fields(error)
+
+    payloads = converted(texts, get_format(format).encode, caught)
+    errors = pa.array([faults.get(i) for i in range(len(texts))], ERROR) if faults else pa.nulls(len(texts), ERROR)
+    return pa.StructArray.from_arrays([payloads, errors], ["payload", "error"], mask=texts.is_null())
+
+
+def error_fields(error: MessageError) -> dict[str, str | None]:
+    """Give what the error column holds of an error."""
+    return {"format": error.format, "path": error.path, "message": str(error)}

@@ -1,0 +1,71 @@
+"""The conversion of raw lines on executors: each line to a payload or to a reject."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from cdcavro.errors import MessageError
+from cdcavro.files.lines import Line
+from cdcavro.formats import get_format
+from cdcavro.spark.arrow_udf import raw_bytes
+from cdcavro.spark.job_lines import plain_path
+from cdcavro.wire.sniff import sniff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+COLUMNS: Final = (
+    "file string, block bigint, index bigint, format string, payload binary, raw binary, path string, reason string"
+)
+_SCHEMA: Final = pa.schema(
+    [
+        ("file", pa.string()),
+        ("block", pa.int64()),
+        ("index", pa.int64()),
+        ("format", pa.string()),
+        ("payload", pa.binary()),
+        ("raw", pa.binary()),
+        ("path", pa.string()),
+        ("reason", pa.string()),
+    ]
+)
+Row = tuple[str | None, bytes | None, bytes | None, str | None, str | None]
+
+
+def converter(formats: Mapping[str, str]) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    """Give the function that converts batches of `read_lines` into batches of `COLUMNS`.
+
+    `formats` says the format of each file's messages, by its plain path; an empty text stands for
+    those to be sniffed one by one. `index` counts the lines of a block from 0; `raw`, `path` and `reason` are set for rejects.
+    """
+
+    def converted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        count: dict[tuple[str, int], int] = {}
+        for batch in batches:
+            files = [plain_path(uri) for uri in batch.column("file").to_pylist()]
+            blocks = batch.column("block").to_pylist()
+            indexes = []
+            for place in zip(files, blocks, strict=True):
+                indexes.append(count.get(place, 0))
+                count[place] = indexes[-1] + 1
+            lengths = batch.column("length").to_pylist()
+            lines = zip(indexes, raw_bytes(batch.column("raw")), lengths, files, strict=True)
+            rows = [convert_line(Line(i, raw or b"", length), formats[file]) for i, raw, length, file in lines]
+            columns: list[Any] = [files, blocks, indexes, *zip(*rows, strict=True)] if rows else [[]] * len(_SCHEMA)
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
+            )
+
+    return converted
+
+
+def convert_line(line: Line, format: str) -> Row:
+    """Convert a line: its format, payload, and for a reject the raw bytes, JSON path and reason."""
+    try:
+        message = line.message()
+        name = format or sniff(message)
+        return name, get_format(name).encode(message), None, None, None
+    except MessageError as error:
+        return format or error.format, None, line.raw, error.path, error.reason

@@ -1,0 +1,142 @@
+"""Which table has a name, and had it when: names go from one table to another."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.change.model import Change, replace
+from cdcavro.change.order import order_key
+from cdcavro.errors import CdcAvroError, OrderError, SchemaError
+from cdcavro.table.history import FIRST, Room, Table, comparable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cdcavro.change.order import Key
+    from cdcavro.table.ddl.steps import TableName
+    from cdcavro.table.schema import TableSchema
+
+MAX_TABLES: Final = 100_000
+
+
+class Directory:
+    """The tables of a stream by their names, through time.
+
+    Attributes: `tables` (list of `Table`), all that there were; `room`, which they share.
+    """
+
+    def __init__(self) -> None:
+        self.tables: list[Table] = []
+        self._live: dict[TableName, Table] = {}
+        self._entries: dict[TableName, list[tuple[Any, Table | None]]] = {}
+        self.room = Room()
+        self._undo: list[Callable[[], None]] = []
+
+    def live(self, name: TableName) -> Table | None:
+        """Give the table that has a name now."""
+        return self._live.get(name)
+
+    def at(self, name: TableName, key: Key) -> Table | None:
+        """Give the table that had a name at a time, or the first that had it. Raises `OrderError`."""
+        entries = self._entries.get(name)
+        if entries is None:
+            return None
+        place = bisect_right(entries, key, key=_start) if len(entries) > 1 else 1
+        return entries[max(place - 1, 0)][1]
+
+    def only(self, name: TableName) -> Table | None:
+        """Give the table that has a name if no other ever had it."""
+        entries = self._entries.get(name)
+        return entries[0][1] if entries is not None and len(entries) == 1 else None
+
+    def when(self, name: TableName, change: Change) -> tuple[Table | None, Key | None]:
+        """Give the table of a change, and its time: where times do not compare, the one of now, and None."""
+        key = time_of(change)
+        entries = self._entries.get(name)
+        if entries is None:
+            return None, key
+        key = comparable(key, entries[-1][0])
+        table = entries[-1][1] if key is None or len(entries) == 1 else self.at(name, key)
+        return table, key if table is None else table.time(key)
+
+    def create(self, name: TableName, schema: TableSchema, sentence: str, start: Key | None) -> Table:
+        """Make a table. Raises `SchemaError` for more than 100,000, and if there is no room."""
+        if len(self.tables) >= MAX_TABLES:
+            raise SchemaError(name.table, f"more than {MAX_TABLES} tables")
+        table = Table(len(self.tables), self.room)
+        table.append(schema, (sentence,), start)
+        self.tables.append(table)
+        self._undo.append(lambda: self.tables.remove(table))
+        self._name(name, table, start)
+        return table
+
+    def drop(self, name: TableName, start: Key | None) -> None:
+        """Take a name from its table, which is gone."""
+        table = self._live.get(name)
+        if table is not None:
+            self.touch(table)
+            table.is_gone = True
+            self._name(name, None, start)
+
+    def move(self, old: TableName, new: TableName, start: Key | None) -> None:
+        """Give a table another name. Who had that before must have gone, unseen."""
+        table = self._live.get(old)
+        if table is not None and old != new:
+            self.drop(new, start)
+            self._name(old, None, start)
+            self._name(new, table, start)
+
+    def touch(self, table: Table) -> None:
+        """Note a table as it is, before something is done to it."""
+        mark = table.mark()
+        self._undo.append(lambda: table.back(mark))
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """Undo all that was done within if it ends in an error of the project."""
+        self._undo.clear()
+        try:
+            yield
+        except CdcAvroError:
+            for undo in reversed(self._undo):
+                undo()
+            raise
+        finally:
+            self._undo.clear()
+
+    def _name(self, name: TableName, table: Table | None, start: Key | None) -> None:
+        entries, before = self._entries.setdefault(name, []), self._live.get(name)
+        last = entries[-1][0] if entries else FIRST
+        entries.append((max(comparable(start, last) or FIRST, last), table))
+        self._set(name, table)
+        self._undo.append(lambda: self._unname(name, before))
+
+    def _unname(self, name: TableName, before: Table | None) -> None:
+        self._entries[name].pop()
+        if not self._entries[name]:
+            del self._entries[name]
+        self._set(name, before)
+
+    def _set(self, name: TableName, table: Table | None) -> None:
+        self.room.edits += 1
+        if table is None:
+            self._live.pop(name, None)
+        else:
+            self._live[name] = table
+
+
+def time_of(change: Change) -> Key | None:
+    """Give the time of a change, as versions begin in it; None if it has none.
+
+    A row of a full load has that at which its source says it was read, not one before all changes.
+    """
+    try:
+        return order_key(replace(change, op="INSERT") if change.op == "SNAPSHOT" else change)
+    except OrderError:
+        return None
+
+
+def _start(entry: tuple[Any, Table | None]) -> Any:
+    return entry[0]

@@ -1,0 +1,211 @@
+"""How declared types hold their values in Avro: each function here is one way, asked with what is stated.
+
+Source: as in `column_types`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cdcavro.table.columns import numbers, strings, times
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdcavro.table.columns.declaration import Stated
+
+MILLIS: Final = {"type": "long", "logicalType": "timestamp-millis"}
+MICROS: Final = {"type": "long", "logicalType": "timestamp-micros"}
+LOCAL: Final = {"type": "long", "logicalType": "local-timestamp-micros"}
+DATE: Final = {"type": "int", "logicalType": "date"}
+TIME: Final = {"type": "long", "logicalType": "time-micros"}
+OMS: Final = ("oms_default", "oms_default_extend_column_type", "oms_canal", "oms_dataworks", "oms_shareplex")
+_MAX_SINGLE: Final = 24
+_INT: Final = 32
+_LONG: Final = 64
+
+
+class Held(NamedTuple):
+    """How values are held: the Avro type, the reader, and what a user should be told."""
+
+    avro: Any
+    read: Callable[[Any], Any]
+    note: str | None = None
+
+
+def always(avro: Any, read: Callable[[Any], Any]) -> Callable[[Stated], Held]:
+    """Make a way that asks nothing of what is stated."""
+    made = Held(avro, read)
+    return lambda _: made
+
+
+def integer(bits: int) -> Callable[[Stated], Held]:
+    """Make the way of integers of so many bits, signed or unsigned: an int, a long, or a decimal beyond 63 bits."""
+
+    def make(stated: Stated) -> Held:
+        least, most = (0, 2**bits - 1) if stated.parts.unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        if most >= 2 ** (_LONG - 1):
+            return Held(decimal_type(20, 0), numbers.bounded_decimal(least, most, is_text=stated.is_digits))
+        return Held("int" if most < 2 ** (_INT - 1) else "long", numbers.whole(least, most))
+
+    return make
+
+
+def tinyint(stated: Stated) -> Held:
+    """Hold TINYINT; TINYINT(1) is MySQL's boolean, but any number of eight bits may be in it."""
+    made = integer(8)(stated)
+    return made._replace(note="TINYINT(1) is an int, not a boolean") if stated.argument(0) == 1 else made
+
+
+def signed(bits: int) -> Callable[[Stated], Held]:
+    """Make the way of integers that are never unsigned."""
+    return always("int" if bits <= _INT else "long", numbers.whole(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1))
+
+
+def oms_bigint(stated: Stated) -> Held:
+    """Hold OMS's BIGINT, which is the unsigned one too: its signed 64 bits are INT64."""
+    read = numbers.bounded_decimal(0 if stated.parts.unsigned else -(2**63), 2**64 - 1)
+    return Held(decimal_type(20, 0), read, "OMS's BIGINT may pass 64 bits: decimal(20,0)")
+
+
+def decimal_type(precision: int, scale: int) -> dict[str, Any]:
+    """Give the Avro type of a decimal."""
+    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+
+
+def decimal(precision: int | None, scale: int, *, is_digits: bool) -> Held:
+    """Hold decimals: as such up to 38 digits, otherwise as strings of the digits sent."""
+    if not precision:
+        note = "no precision is stated: a string of the digits sent"
+    elif precision > numbers.MAX_PRECISION:
+        note = f"DECIMAL({precision},{scale}) has more than {numbers.MAX_PRECISION} digits: a string"
+    elif scale > precision:
+        note = f"DECIMAL({precision},{scale}) has a scale beyond its precision: a string"
+    else:
+        return Held(decimal_type(precision, scale), numbers.decimal(precision, scale, is_text=is_digits))
+    return Held("string", numbers.digits(is_text=is_digits), note)
+
+
+def declared_decimal(stated: Stated) -> Held:
+    """Hold DECIMAL(p,s), its scale 0 if only p is stated."""
+    return decimal(stated.argument(0), stated.argument(1) or 0, is_digits=stated.is_digits)
+
+
+def connect_decimal(stated: Stated) -> Held:
+    """Hold Kafka Connect's Decimal, whose precision and scale are parameters."""
+    given = stated.parameters
+    return decimal(given.get("precision"), given.get("scale", 0), is_digits=stated.is_digits)
+
+
+def money(precision: int) -> Callable[[Stated], Held]:
+    """Make the way of SQL Server's amounts of money, with four decimal places."""
+    return lambda stated: decimal(precision, 4, is_digits=stated.is_digits)
+
+
+def float_of_bits(stated: Stated) -> Held:
+    """Make FLOAT(p) what MySQL makes of it: a double beyond 24 bits; FLOAT(m,d) is a float."""
+    bits = stated.argument(0) if len(stated.parts.arguments) == 1 else None
+    return DOUBLE(stated) if bits is not None and bits > _MAX_SINGLE else SINGLE(stated)
+
+
+def float_or_double(stated: Stated) -> Held:
+    """Hold FLOAT where the word alone is a double."""
+    return float_of_bits(stated) if stated.parts.arguments else DOUBLE(stated)
+
+
+def datahub_double(_: Stated) -> Held:
+    """Hold DataHub's DOUBLE, which is a DECIMAL where it comes as strings."""
+    return Held("string", numbers.digits(), "DataHub's DOUBLE may be a DECIMAL: a string of the digits sent")
+
+
+def binary(stated: Stated) -> Held:
+    """Make BINARY, whose bytes Canal sends without the zeros that fill them up."""
+    return Held("bytes", strings.binary((stated.argument(0) or 1) if stated.format == "canal" else None))
+
+
+def other_binary(stated: Stated) -> Held | None:
+    """Make bytes of other databases than Canal's, who has no base64 but for MySQL's types."""
+    return None if stated.format == "canal" else BYTES(stated)
+
+
+def bits(stated: Stated) -> Held | None:
+    """Hold BIT(n); None where its bytes come in an order that nobody told."""
+    width = stated.argument(0)
+    if stated.is_sent or (width is not None and not 1 <= width <= _LONG):
+        return None
+    if width is None and stated.format in ("canal", "debezium"):
+        width = 1
+    note = None if width else "no width is stated: as many bytes as are sent, or as an integer needs"
+    return Held("bytes", strings.bits(width), note)
+
+
+def connect_bits(stated: Stated) -> Held | None:
+    """Hold Debezium's Bits."""
+    width = stated.parameters.get("length")
+    return Held("bytes", strings.bits(width) if width and width <= _LONG else strings.binary())
+
+
+def labels(stated: Stated) -> Held:
+    """Hold ENUM."""
+    return Held("string", strings.label(stated.parts.members))
+
+
+def label_set(stated: Stated) -> Held:
+    """Hold SET."""
+    return Held("string", strings.labels(stated.parts.members))
+
+
+def date(stated: Stated) -> Held:
+    """Hold DATE; Debezium's numbers are days."""
+    count = _DATETIME_COUNTS.get(stated.format or "", times.no_count)
+    return Held(DATE, times.read_date(stated.zone, count, is_days=stated.format == "debezium"))
+
+
+def local(stated: Stated) -> Held:
+    """Hold DATETIME."""
+    return Held(LOCAL, times.read_local(stated.zone, _DATETIME_COUNTS.get(stated.format or "", times.no_count)))
+
+
+def oracle_date(stated: Stated) -> Held:
+    """Hold Oracle's DATE, which has a time of day."""
+    count = _DATETIME_COUNTS.get(stated.format or "", times.no_count)
+    return Held(LOCAL, times.read_local(stated.zone, count, is_date=True))
+
+
+def instant(stated: Stated) -> Held:
+    """Hold TIMESTAMP."""
+    return Held(MICROS, times.read_instant(stated.zone, _INSTANT_COUNTS.get(stated.format or "", times.seconds_text)))
+
+
+def connect_local(digits: int) -> Callable[[Stated], Held]:
+    """Make the way of Debezium's local times, which may still be counts of units of 10 to the power of -`digits` seconds."""
+    return always(LOCAL, times.read_local(None, local=times.counted(digits)))
+
+
+def connect_time(digits: int) -> Callable[[Stated], Held]:
+    """Make the way of Debezium's times of day, which may still be counts."""
+    return always(TIME, times.read_time(times.counted(digits)))
+
+
+# What a number, or the text of one, is in a column of local times, and of instants.
+_DATETIME_COUNTS: Final = {
+    "oms_dataworks": times.padded_milliseconds,
+    "datahub_blob": times.milliseconds,
+    "datahub_tuple": times.microseconds,
+}
+_INSTANT_COUNTS: Final = {
+    **dict.fromkeys(OMS, times.seconds),
+    "oms_dataworks": times.dataworks_instant,
+    "datahub_blob": times.milliseconds,
+    "datahub_tuple": times.microseconds,
+}
+YEAR: Final = always("int", numbers.whole(0, 2155))
+SINGLE: Final = always("float", numbers.single())
+DOUBLE: Final = always("double", numbers.double())
+BOOLEAN: Final = always("boolean", numbers.boolean())
+STRING: Final = always("string", strings.string())
+JSON: Final = always("string", strings.json_text())
+BYTES: Final = always("bytes", strings.binary())
+GEOMETRY: Final = always("bytes", strings.geometry())
+DIGITS: Final = always("string", numbers.digits())
+TIME_OF_DAY: Final = always(TIME, times.read_time())

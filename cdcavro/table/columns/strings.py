@@ -1,0 +1,130 @@
+"""JSON values of columns of characters and bytes as Avro data: exactly, or `MISFIT`.
+
+Each function here makes the reader of one type: a closure that takes a JSON value, never None, and
+gives the datum of an Avro primitive. What was sent is never cut, guessed or put in another form.
+
+Source: MySQL reference manual, "Data Types"; OMS data formats, the table of data types.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.exact.base64_text import bytes_of
+from cdcavro.exact.jsontext import ExactNumber, render
+from cdcavro.wire.writing.values import plain_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+
+class _Misfit:
+    """Says that a type cannot carry a value."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "MISFIT"
+
+
+MISFIT: Final = _Misfit()
+_INTEGER: Final = re.compile(r"0|[1-9][0-9]{0,19}", re.ASCII)
+_LONG: Final = 64
+_WKB_HEADER: Final = 5
+
+
+def string() -> Callable[[Any], Any]:
+    """Make the reader of strings: nothing else, for 1 is not "1"."""
+
+    def read(value: Any) -> Any:
+        return value if type(value) is str else MISFIT
+
+    return read
+
+
+def label(members: Collection[str]) -> Callable[[Any], Any]:
+    """Make the reader of an ENUM's labels, and of the empty string that stands for an invalid one."""
+    labels = frozenset(members) | {""}
+
+    def read(value: Any) -> Any:
+        return value if type(value) is str and (len(labels) == 1 or value in labels) else MISFIT
+
+    return read
+
+
+def labels(members: Collection[str]) -> Callable[[Any], Any]:
+    """Make the reader of a SET's labels, with commas between them."""
+    known = frozenset(members)
+
+    def read(value: Any) -> Any:
+        if type(value) is not str or (known and value and not known.issuperset(value.split(","))):
+            return MISFIT
+        return value
+
+    return read
+
+
+def json_text() -> Callable[[Any], Any]:
+    """Make the reader of JSON: a string is the text itself, all else is rendered compactly, digit for digit."""
+
+    def read(value: Any) -> Any:
+        return value if type(value) is str else render(value).decode()
+
+    return read
+
+
+def anything() -> Callable[[Any], Any]:
+    """Make the reader of a type that is not known: a scalar's own text, the compact JSON text of the rest.
+
+    So 1 and "1" become the same text.
+    """
+
+    def read(value: Any) -> Any:
+        return render(value).decode() if type(value) in (dict, list) else plain_text(value)
+
+    return read
+
+
+def binary(width: int | None = None) -> Callable[[Any], Any]:
+    """Make the reader of bytes as base64; with a width, zero bytes fill them up to it."""
+
+    def read(value: Any) -> Any:
+        raw = bytes_of(value)
+        if raw is None or (width is not None and len(raw) > width):
+            return MISFIT
+        return raw if width is None else raw.ljust(width, b"\0")
+
+    return read
+
+
+def bits(width: int | None) -> Callable[[Any], Any]:
+    """Make the reader of BIT: base64 of big-endian bytes, or an integer; without a width, as many bytes as come."""
+    size = None if width is None else -(-width // 8)
+
+    def read(value: Any) -> Any:
+        raw = bytes_of(value)
+        if raw is None:
+            count = _count(value)
+            raw = None if count is None else count.to_bytes(size or max(1, -(-count.bit_length() // 8)), "big")
+        if raw is None or (size is not None and len(raw) != size):
+            return MISFIT
+        return raw if width is None or not int.from_bytes(raw, "big") >> width else MISFIT
+
+    def _count(value: Any) -> int | None:
+        if type(value) is bool:
+            return int(value) if width == 1 else None
+        found = int(value.text) if type(value) is ExactNumber and _INTEGER.fullmatch(value.text) else value
+        return found if type(found) is int and found >= 0 and not found >> (width or _LONG) else None
+
+    return read
+
+
+def geometry() -> Callable[[Any], Any]:
+    """Make the reader of geometries: base64 of EWKB."""
+
+    def read(value: Any) -> Any:
+        raw = bytes_of(value)
+        return raw if raw is not None and len(raw) >= _WKB_HEADER and raw[0] in (0, 1) else MISFIT
+
+    return read

@@ -1,0 +1,1 @@
+"""Statements: DDL text to the steps that it asks for."""

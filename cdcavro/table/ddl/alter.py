@@ -1,0 +1,290 @@
+"""ALTER TABLE: every action is a step, or is known to change no column; any other is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.table.ddl.column_definition import charset, column
+from cdcavro.table.ddl.constraints import constraint, elements, key_names, sees_constraint
+from cdcavro.table.ddl.default_clause import default
+from cdcavro.table.ddl.keywords import COLUMN_UNCHANGED, DROPPED, MODIFIED, SETTINGS, STOPS, UNCHANGED
+from cdcavro.table.ddl.steps import (
+    AddColumn,
+    AddKey,
+    AlterTable,
+    ChangeColumn,
+    ColumnDef,
+    DropColumn,
+    DropConstraint,
+    DropDefault,
+    DropKey,
+    ModifyColumn,
+    NoChange,
+    RenameColumn,
+    RenameTo,
+    SetDefault,
+    SetNullable,
+    TableName,
+)
+from cdcavro.table.ddl.type_text import type_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdcavro.table.ddl.cursor import Cursor
+    from cdcavro.table.ddl.steps import Action
+
+    Actions = list[Action] | str  # or what it is that changes no column
+
+
+def alter_table(cursor: Cursor) -> AlterTable | NoChange:
+    """Take what follows ALTER TABLE."""
+    if_exists = cursor.accept("IF", "EXISTS")
+    table = _altered(cursor)
+    actions: list[Action] = []
+    unchanged: list[str] = []
+    while True:
+        found = _action(cursor, table)
+        if isinstance(found, str):
+            unchanged.append(found)
+        else:
+            actions += found
+        if not (cursor.accept(",") or _goes_on(cursor)):
+            break
+    return AlterTable(table, tuple(actions), if_exists) if actions else NoChange(unchanged[0])
+
+
+def _altered(cursor: Cursor) -> TableName:
+    if cursor.dialect.is_postgres and cursor.accept("ONLY") and cursor.accept("("):
+        table = cursor.table()
+        cursor.expect(")")
+        return table
+    table = cursor.table()
+    cursor.accept("*")
+    if cursor.dialect.is_mysql and not cursor.accept("NOWAIT") and cursor.accept("WAIT"):
+        cursor.take()
+    return table
+
+
+def _goes_on(cursor: Cursor) -> bool:
+    """Tell whether another action follows without a comma: Oracle's do, and MySQL's partitions."""
+    if cursor.ends():
+        return False
+    if cursor.dialect.is_oracle or cursor.dialect.name == "DB2" or cursor.sees_one_of({"PARTITION", "REMOVE"}):
+        return True
+    raise cursor.fail("',' or the end")
+
+
+def _action(cursor: Cursor, table: TableName) -> Actions:
+    word = cursor.token.key
+    if word in _VERBS:
+        cursor.take()
+        return _VERBS[word](cursor, table)
+    for what, starts in UNCHANGED.items():
+        if cursor.sees_one_of(starts):
+            cursor.take()
+            return _unchanged(cursor, what)
+    raise cursor.fail("an action of ALTER TABLE")
+
+
+def _unchanged(cursor: Cursor, what: str) -> str:
+    if what in {"partition", "order"}:
+        cursor.skip()  # its lists have commas, and nothing follows it
+    else:
+        cursor.skip(STOPS)
+    return what
+
+
+def _position(cursor: Cursor) -> tuple[bool, str | None]:
+    if cursor.accept("FIRST"):
+        return True, None
+    return False, cursor.name("column's name") if cursor.accept("AFTER") else None
+
+
+def _add(cursor: Cursor, _: TableName) -> Actions:
+    if sees_constraint(cursor):
+        found = constraint(cursor)
+        return found if isinstance(found, str) else [AddKey(found)]
+    if cursor.accept("SYSTEM", "VERSIONING"):
+        return "versioning"
+    if not cursor.dialect.is_postgres and cursor.accept_one_of({"PARTITION", "SUBPARTITION"}):
+        return _unchanged(cursor, "partition")
+    is_column = cursor.accept("COLUMN")
+    if is_column and cursor.accept("GROUP"):
+        cursor.group()
+        return "column group"
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    if cursor.accept("("):
+        return _add_several(cursor, if_not_exists=if_not_exists)
+    return [AddColumn(column(cursor), *_position(cursor), if_not_exists)]
+
+
+def _add_several(cursor: Cursor, *, if_not_exists: bool) -> Actions:
+    columns, key = elements(cursor)
+    cursor.expect(")")
+    added: list[Action] = [AddColumn(one, if_not_exists=if_not_exists) for one in columns]
+    return [*added, AddKey(key)] if key else added or "constraint"
+
+
+def _drop(cursor: Cursor, _: TableName) -> Actions:
+    if cursor.accept("PRIMARY", "KEY"):
+        _drop_tail(cursor)
+        return [DropKey()]
+    for words, what in DROPPED.items():
+        if cursor.accept(*words):
+            return _unchanged(cursor, what)
+    if cursor.dialect.is_mysql and cursor.accept_one_of({"INDEX", "KEY", "CHECK"}):
+        return _unchanged(cursor, "index")
+    if not cursor.dialect.is_postgres and cursor.accept_one_of({"PARTITION", "SUBPARTITION"}):
+        return _unchanged(cursor, "partition")
+    if cursor.accept("CONSTRAINT"):
+        return _drop_constraint(cursor)
+    return _drop_column(cursor)
+
+
+def _drop_constraint(cursor: Cursor) -> Actions:
+    cursor.accept("IF", "EXISTS")
+    name = cursor.name("constraint's name")
+    _drop_tail(cursor)
+    if not cursor.dialect.is_mysql:
+        return [DropConstraint(name)]
+    return [DropKey()] if name.upper() == "PRIMARY" else "constraint"
+
+
+def _drop_column(cursor: Cursor) -> Actions:
+    is_column = cursor.accept("COLUMN")
+    if is_column and cursor.accept("GROUP"):
+        cursor.group()
+        return "column group"
+    if_exists = cursor.accept("IF", "EXISTS")
+    names = key_names(cursor) if cursor.sees("(") else (cursor.name("column's name"),)
+    _drop_tail(cursor)
+    return [DropColumn(name, if_exists) for name in names]
+
+
+def _drop_tail(cursor: Cursor) -> None:
+    while True:
+        if cursor.accept("CHECKPOINT"):
+            cursor.take()
+        elif not (
+            cursor.accept_one_of({"CASCADE", "RESTRICT", "CONSTRAINTS", "INVALIDATE", "ONLINE"})
+            or cursor.accept("KEEP", "INDEX")
+            or cursor.accept("DROP", "INDEX")
+        ):
+            return
+
+
+def _modify(cursor: Cursor, _: TableName) -> Actions:
+    if not cursor.dialect.is_mysql:
+        for words, what in MODIFIED.items():
+            if cursor.accept(*words):
+                cursor.skip()
+                return what
+    cursor.accept("COLUMN")
+    if_exists = cursor.accept("IF", "EXISTS")
+    if not cursor.dialect.is_mysql and cursor.accept("("):
+        columns, _key = elements(cursor, lambda: column(cursor, typed=False))
+        cursor.expect(")")
+        return [ModifyColumn(one) for one in columns] or "constraint"
+    found = column(cursor, typed=False)
+    return [ModifyColumn(found, *_position(cursor), cursor.dialect.is_mysql, if_exists)]
+
+
+def _change(cursor: Cursor, _: TableName) -> Actions:
+    cursor.accept("COLUMN")
+    if_exists = cursor.accept("IF", "EXISTS")
+    old = cursor.name("column's name")
+    return [ChangeColumn(old, column(cursor), *_position(cursor), if_exists)]
+
+
+def _alter(cursor: Cursor, _: TableName) -> Actions:
+    if cursor.accept_one_of({"CONSTRAINT"}) or (cursor.dialect.is_mysql and cursor.accept_one_of({"INDEX", "CHECK"})):
+        return _unchanged(cursor, "constraint")
+    cursor.accept("COLUMN")
+    cursor.accept("IF", "EXISTS")
+    name = cursor.name("column's name")
+    for words, make in _ALTERED.items():
+        if cursor.accept(*words):
+            return make(cursor, name)
+    for words in COLUMN_UNCHANGED:
+        if cursor.accept(*words):
+            return _unchanged(cursor, "column option")
+    raise cursor.fail("SET, DROP or TYPE")
+
+
+def _retype(cursor: Cursor, name: str) -> Actions:
+    type = type_of(cursor)
+    if cursor.accept("COLLATE"):
+        cursor.table()
+    if cursor.accept("USING"):
+        cursor.skip(STOPS)
+    return [ModifyColumn(ColumnDef(name, type))]
+
+
+def _set_default(cursor: Cursor, name: str) -> Actions:
+    return [SetDefault(name, default(cursor, STOPS))]
+
+
+def _rename(cursor: Cursor, table: TableName) -> Actions:
+    if cursor.accept("COLUMN"):
+        if_exists = cursor.accept("IF", "EXISTS")
+        return [_renamed(cursor, cursor.name("column's name"), if_exists=if_exists)]
+    if cursor.accept_one_of({"CONSTRAINT", "PARTITION", "SUBPARTITION"}) or (
+        cursor.dialect.is_mysql and cursor.accept_one_of({"INDEX", "KEY"})
+    ):
+        return _unchanged(cursor, "constraint")
+    if cursor.accept_one_of({"TO", "AS", "="}) or cursor.dialect.is_mysql:
+        return [RenameTo(new_name(cursor, table))]
+    return [_renamed(cursor, cursor.name("column's name"), if_exists=False)]
+
+
+def _renamed(cursor: Cursor, old: str, *, if_exists: bool) -> RenameColumn:
+    cursor.expect("TO")
+    return RenameColumn(old, cursor.name("column's name"), if_exists)
+
+
+def new_name(cursor: Cursor, old: TableName) -> TableName:
+    """Take a table's new name: outside MySQL it stays in its schema, in MySQL it moves to the current database."""
+    new = cursor.table()
+    if cursor.dialect.is_mysql or new.schema is not None:
+        return new
+    return TableName(old.database, old.schema, new.table)
+
+
+def _set(cursor: Cursor, table: TableName) -> Actions:
+    if cursor.accept("SCHEMA"):
+        return [RenameTo(TableName(table.database, cursor.name("schema's name"), table.table))]
+    if cursor.accept("UNUSED"):  # Oracle: gone for every statement, though not yet from the disk
+        return _drop_column(cursor)
+    if cursor.sees_one_of(SETTINGS):
+        return _unchanged(cursor, "table option")
+    raise cursor.fail("SCHEMA, UNUSED or an option")
+
+
+def _convert(cursor: Cursor, _: TableName) -> Actions:
+    cursor.expect("TO")
+    if not cursor.sees_one_of({"CHARACTER", "CHAR", "CHARSET"}):
+        raise cursor.fail("CHARACTER SET")
+    cursor.take()
+    charset(cursor)
+    return _unchanged(cursor, "character set")
+
+
+_VERBS: Final[dict[str, Callable[[Cursor, TableName], Actions]]] = {
+    "ADD": _add,
+    "ALTER": _alter,
+    "CHANGE": _change,
+    "CONVERT": _convert,
+    "DROP": _drop,
+    "MODIFY": _modify,
+    "RENAME": _rename,
+    "SET": _set,
+}
+_ALTERED: Final[dict[tuple[str, ...], Callable[[Cursor, str], Actions]]] = {
+    ("SET", "DATA", "TYPE"): _retype,
+    ("TYPE",): _retype,
+    ("SET", "DEFAULT"): _set_default,
+    ("DROP", "DEFAULT"): lambda _, name: [DropDefault(name)],
+    ("SET", "NOT", "NULL"): lambda _, name: [SetNullable(name, nullable=False)],
+    ("DROP", "NOT", "NULL"): lambda _, name: [SetNullable(name, nullable=True)],
+}

@@ -1,0 +1,229 @@
+"""A column's definition: its name, its type as spelled, and what is said of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.table.ddl.default_clause import default
+from cdcavro.table.ddl.keywords import ALONE, STOPS, VALUED
+from cdcavro.table.ddl.steps import ColumnDef, Constant, Expression
+from cdcavro.table.ddl.type_text import type_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdcavro.table.ddl.cursor import Cursor
+
+
+@dataclass(slots=True)
+class _Stated:
+    """What a definition has said so far."""
+
+    type: str | None
+    nullable: bool | None = None
+    default: Constant | Expression | None = None
+    key: bool = False
+    generated: bool = False
+
+
+def column(cursor: Cursor, *, typed: bool = True) -> ColumnDef:
+    """Take a column's definition. `typed`: it must have a type, unless it is computed."""
+    name = cursor.name("column's name")
+    has_type = cursor.token.kind in ("word", "name") and not cursor.sees_one_of(_NO_TYPES)
+    stated = _Stated(type_of(cursor) if has_type else None)
+    place = cursor.at
+    while cursor.sees_one_of(_ATTRIBUTES):
+        _ATTRIBUTES[cursor.take().key](cursor, stated)
+    if stated.type is None and not stated.generated and (typed or cursor.dialect.is_mysql):
+        cursor.at = place
+        raise cursor.fail("a type")
+    return ColumnDef(name, stated.type, stated.nullable, stated.default, stated.key, stated.generated)
+
+
+def charset(cursor: Cursor) -> None:
+    """Go past what follows CHARACTER or CHARSET; a binary one, which makes bytes of text, is refused."""
+    if cursor.tokens[cursor.at - 1].key != "CHARSET":
+        cursor.expect("SET")
+    cursor.accept("=")
+    not_binary(cursor, "character set")
+
+
+def not_binary(cursor: Cursor, what: str) -> None:
+    """Go past the name of a character set or collation, which must not make bytes of text unsaid."""
+    if cursor.dialect.is_mysql and cursor.token.text.lower() == "binary":
+        raise cursor.fail(f"a {what} other than binary")
+    cursor.take()
+    while cursor.accept("."):
+        cursor.take()
+
+
+def _collate(cursor: Cursor, _: _Stated) -> None:
+    cursor.accept("=")
+    not_binary(cursor, "collation")
+
+
+def _not(cursor: Cursor, stated: _Stated) -> None:
+    if cursor.accept("NULL"):
+        stated.nullable = False
+    elif not cursor.accept_one_of({"DEFERRABLE", "ENFORCED", "VALID", "VISIBLE", "HIDDEN"}):
+        raise cursor.fail("NULL")
+
+
+def _null(_: Cursor, stated: _Stated) -> None:
+    stated.nullable = True
+
+
+def _default(cursor: Cursor, stated: _Stated) -> None:
+    if cursor.accept("ON", "NULL"):  # Oracle: the default stands for NULL too
+        stated.nullable = False
+        if cursor.accept("FOR", "INSERT") and not cursor.accept("ONLY"):
+            cursor.expect("AND", "UPDATE")
+    stated.default = default(cursor, DEFAULT_STOPS, stated.type)
+
+
+def _key(_: Cursor, stated: _Stated) -> None:
+    stated.key = True
+
+
+def _primary(cursor: Cursor, stated: _Stated) -> None:
+    cursor.expect("KEY")
+    stated.key = True
+
+
+def _unique(cursor: Cursor, _: _Stated) -> None:
+    cursor.accept("KEY")
+    if cursor.accept("NULLS"):
+        cursor.accept("NOT")
+        cursor.expect("DISTINCT")
+
+
+def _serial(cursor: Cursor, stated: _Stated) -> None:
+    cursor.expect("DEFAULT", "VALUE")
+    stated.nullable = False
+
+
+def _generated(cursor: Cursor, stated: _Stated) -> None:
+    if cursor.accept("BY", "DEFAULT"):
+        cursor.accept("ON", "NULL")
+    else:
+        cursor.expect("ALWAYS")
+    cursor.expect("AS")
+    _as(cursor, stated)
+
+
+def _as(cursor: Cursor, stated: _Stated) -> None:
+    if cursor.accept("IDENTITY"):
+        _maybe_group(cursor, stated)
+        return
+    if cursor.accept("ROW"):
+        if not cursor.accept_one_of({"START", "END", "BEGIN"}):
+            raise cursor.fail("START or END")
+    else:
+        cursor.group()
+    stated.generated = True
+
+
+def _maybe_group(cursor: Cursor, _: _Stated) -> None:
+    if cursor.sees("("):
+        cursor.group()
+
+
+def _constraint(cursor: Cursor, _: _Stated) -> None:
+    if not cursor.sees_one_of({"NOT", "NULL", "UNIQUE", "PRIMARY", "CHECK", "REFERENCES", "DEFAULT", "GENERATED"}):
+        cursor.name("constraint's name")
+
+
+def _check(cursor: Cursor, _: _Stated) -> None:
+    cursor.group()
+
+
+def _references(cursor: Cursor, stated: _Stated) -> None:
+    cursor.table()
+    _maybe_group(cursor, stated)
+
+
+def _on(cursor: Cursor, _: _Stated) -> None:
+    if not cursor.accept_one_of({"UPDATE", "DELETE"}):
+        raise cursor.fail("UPDATE or DELETE")
+    if cursor.accept("SET"):
+        cursor.take()
+    elif cursor.accept("NO"):
+        cursor.expect("ACTION")
+    else:
+        cursor.name("function or RESTRICT or CASCADE")
+        if cursor.sees("("):
+            cursor.group()
+
+
+def _value(cursor: Cursor, _: _Stated) -> None:
+    cursor.accept("=")
+    cursor.take()
+
+
+def _word(_: Cursor, __: _Stated) -> None:
+    """Nothing follows this word."""
+
+
+def _compressed(cursor: Cursor, _: _Stated) -> None:
+    if cursor.accept("="):
+        cursor.take()
+
+
+def _using(cursor: Cursor, stated: _Stated) -> None:
+    cursor.expect("INDEX")
+    if cursor.accept("TABLESPACE"):
+        cursor.name("tablespace's name")
+    _maybe_group(cursor, stated)
+
+
+def _with(cursor: Cursor, stated: _Stated) -> None:
+    if cursor.accept("SYSTEM", "VERSIONING"):
+        return
+    if not cursor.accept("DEFAULT"):
+        cursor.group()
+    elif cursor.ends() or cursor.sees_one_of(DEFAULT_STOPS) or cursor.sees(")"):
+        stated.default = Expression("WITH DEFAULT")  # DB2: the default of the type
+    else:
+        _default(cursor, stated)
+
+
+def _no(cursor: Cursor, _: _Stated) -> None:
+    cursor.expect("INHERIT")
+
+
+def _without(cursor: Cursor, _: _Stated) -> None:
+    cursor.expect("SYSTEM", "VERSIONING")
+
+
+_ATTRIBUTES: Final[dict[str, Callable[[Cursor, _Stated], None]]] = {
+    "AS": _as,
+    "CHAR": lambda cursor, _: charset(cursor),
+    "CHARACTER": lambda cursor, _: charset(cursor),
+    "CHARSET": lambda cursor, _: charset(cursor),
+    "CHECK": _check,
+    "COLLATE": _collate,
+    "COMPRESSED": _compressed,
+    "CONSTRAINT": _constraint,
+    "DEFAULT": _default,
+    "GENERATED": _generated,
+    "IDENTITY": _maybe_group,
+    "KEY": _key,
+    "NO": _no,
+    "NOT": _not,
+    "NULL": _null,
+    "ON": _on,
+    "PRIMARY": _primary,
+    "REFERENCES": _references,
+    "SERIAL": _serial,
+    "SKIP_INDEX": _maybe_group,
+    "UNIQUE": _unique,
+    "USING": _using,
+    "WITH": _with,
+    "WITHOUT": _without,
+    **dict.fromkeys(VALUED, _value),
+    **dict.fromkeys(ALONE, _word),
+}
+# Words that begin types as well as attributes.
+_NO_TYPES: Final = frozenset(_ATTRIBUTES) - {"BINARY", "CHAR", "CHARACTER", "SERIAL"}
+DEFAULT_STOPS: Final = frozenset(_ATTRIBUTES) | STOPS | {"FIRST", "AFTER", "PARTITION", "REMOVE"}

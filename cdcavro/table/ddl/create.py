@@ -1,0 +1,106 @@
+"""CREATE TABLE: columns and key, the table that lends them, or a query that does not tell them.
+
+Of what follows the columns, only that which bears on them is looked at: a query, INHERITS, and a
+binary character set (which would make bytes of every text, and is refused). The rest is skipped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.errors import shown
+from cdcavro.table.ddl.column_definition import charset, column, not_binary
+from cdcavro.table.ddl.constraints import elements
+from cdcavro.table.ddl.steps import ColumnDef, CreateTable, TableName
+
+if TYPE_CHECKING:
+    from cdcavro.table.ddl.cursor import Cursor
+
+_QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "(", "EXECUTE"})
+_STORED: Final = frozenset({"STORE", "SECUREFILE", "BASICFILE"})
+_CHARSETS: Final = frozenset({"CHARACTER", "CHARSET"})
+
+
+def create_table(cursor: Cursor) -> CreateTable:
+    """Take what follows CREATE TABLE."""
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    table = cursor.table()
+    if cursor.accept("LIKE") or cursor.accept("PARTITION", "OF"):
+        lender = cursor.table()
+        cursor.skip()
+        return CreateTable(table, like=lender, if_not_exists=if_not_exists)
+    like, columns, key = _body(cursor) if _sees_body(cursor) else (None, (), ())
+    place = cursor.at
+    parent, as_select = _tail(cursor)
+    cursor.at, end = place, cursor.at
+    if like is None and parent is None and not columns and not as_select:
+        raise cursor.fail("columns, LIKE or AS SELECT")
+    if like is not None and parent is not None:
+        raise cursor.fail("one table to take columns from")
+    if not as_select and any(one.type is None and not one.generated for one in columns):
+        raise cursor.fail("AS SELECT, since columns have no type")
+    cursor.at = end
+    return CreateTable(table, columns, key, like or parent, if_not_exists, as_select)
+
+
+def _sees_body(cursor: Cursor) -> bool:
+    return cursor.sees("(") and cursor.ahead().key not in {"SELECT", "WITH", "("}
+
+
+def _body(cursor: Cursor) -> tuple[TableName | None, tuple[ColumnDef, ...], tuple[str, ...]]:
+    cursor.expect("(")
+    like = None
+    if cursor.accept("LIKE"):
+        like = cursor.table()
+        cursor.skip({","})
+        if not cursor.accept(","):
+            cursor.expect(")")
+            return like, (), ()
+    if cursor.accept(")"):
+        return like, (), ()  # all its columns are inherited
+    columns, key = elements(cursor, lambda: column(cursor, typed=False))
+    names = [one.name for one in columns]
+    if len(set(names)) != len(names):
+        raise cursor.fail("each column once", f"{shown(next(one for one in names if names.count(one) > 1))} twice")
+    cursor.expect(")")
+    if cursor.dialect.is_mysql:  # where a key may spell a column in another case than its definition
+        spelled = {name.lower(): name for name in names}
+        key = tuple(name if name in names else spelled.get(name.lower(), name) for name in key)
+    return like, tuple(columns), key or tuple(one.name for one in columns if one.key)
+
+
+def _tail(cursor: Cursor) -> tuple[TableName | None, bool]:
+    """Go past all that follows the columns; give the table whose columns are inherited, and whether a query adds some."""
+    parent = None
+    while True:
+        cursor.skip({"AS", "SELECT", "(", "VALUES", "TABLE", "INHERITS", "COLLATE", *_CHARSETS})
+        if cursor.ends() or cursor.sees(")"):
+            return parent, False
+        if _sees_query(cursor):
+            cursor.skip()
+            return parent, True
+        if cursor.accept("INHERITS", "("):
+            parent = cursor.table()
+            cursor.expect(")")
+        elif cursor.sees("("):
+            cursor.group()
+        else:
+            _option(cursor)
+
+
+def _sees_query(cursor: Cursor) -> bool:
+    key, ahead = cursor.token.key, cursor.ahead().key
+    if key == "AS":
+        return ahead in _QUERIES and cursor.tokens[cursor.at - 1].key not in _STORED
+    if key == "(":
+        return ahead in {"SELECT", "WITH"}
+    return key == "SELECT" or (cursor.dialect.is_mysql and key in {"VALUES", "TABLE"})
+
+
+def _option(cursor: Cursor) -> None:
+    word = cursor.take().key
+    if cursor.dialect.is_mysql and word in _CHARSETS:
+        charset(cursor)
+    elif cursor.dialect.is_mysql and word == "COLLATE":
+        cursor.accept("=")
+        not_binary(cursor, "collation")

@@ -1,0 +1,208 @@
+"""The text of DDL as steps: what its statements do to tables and their columns.
+
+One grammar reads the statements of MySQL and its kin (MariaDB, OceanBase, TiDB), Oracle (OceanBase's
+Oracle mode too), PostgreSQL and DB2. It takes them to be what a database has run: it does not check
+that tables and columns exist, but what it does not understand is an error, never nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.table.ddl.alter import alter_table, new_name
+from cdcavro.table.ddl.create import create_table
+from cdcavro.table.ddl.cursor import Cursor
+from cdcavro.table.ddl.keywords import AFTER_DROPPED, AFTER_TRUNCATED, NOUNS, ROUTINES, STATEMENTS
+from cdcavro.table.ddl.steps import DropTable, NoChange, RenameTable, TableName, Truncate
+from cdcavro.table.ddl.tokens import dialect_of, tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from cdcavro.table.ddl.steps import Step
+
+    Steps = list[Step]
+
+_LOOKED_AT: Final = 32
+
+
+def parse_ddl(ddl: str, dialect: str | None = None, *, database: str | None = None) -> tuple[Step, ...]:
+    """Parse the text of one or more DDL statements into steps, in their order.
+
+    `dialect` is a database type as formats spell it (`OB_ORACLE`, `mysql`), None for MySQL;
+    `database` is the one that names without a database are in. Data statements, settings, and
+    definitions of anything but tables are a `NoChange`; so are temporary and foreign tables.
+
+    Raises `DdlError` for text that is not understood, a dialect that is not known, and text beyond
+    1 MiB, 200,000 tokens or 128 open brackets.
+
+    >>> parse_ddl("RENAME TABLE a TO b", database="shop")[0].new
+    TableName(database='shop', schema=None, table='b')
+    >>> parse_ddl('ALTER TABLE T MODIFY (C NUMBER(12, 2), D DEFAULT 0)', "OB_ORACLE")[0].actions[0].column.type
+    'NUMBER(12,2)'
+    """
+    family = dialect_of(dialect)
+    cursor = Cursor(ddl, tokenize(ddl, family), family, database)
+    steps: Steps = []
+    while cursor.token.kind != "end":
+        if not (cursor.accept(";") or (family.is_oracle and cursor.accept("/"))):
+            steps += _statement(cursor)
+            if not cursor.ends():
+                raise cursor.fail("the end of the statement")
+    return tuple(steps)
+
+
+def _statement(cursor: Cursor) -> Steps:
+    word = cursor.token.key
+    if cursor.dialect.is_oracle and word in {"BEGIN", "DECLARE"}:
+        return _block(cursor)
+    if word in _STATEMENTS:
+        cursor.take()
+        return _STATEMENTS[word](cursor)
+    what = next((what for what, words in STATEMENTS.items() if word in words), None)
+    if what is None:
+        raise cursor.fail("a statement")
+    if word == "SELECT" and cursor.dialect.is_postgres:
+        cursor.skip({"INTO"})  # it would make a table
+    else:
+        cursor.skip()
+    return [NoChange(what)]
+
+
+def _create(cursor: Cursor) -> Steps:
+    noun = _noun(cursor)
+    if noun in ROUTINES:
+        return _block(cursor)
+    if noun != "TABLE":
+        return _other(cursor, noun)
+    replaces = cursor.accept("OR", "REPLACE")
+    kind = _kind(cursor)
+    cursor.expect("TABLE")
+    if kind is not None:
+        return _other(cursor, kind)
+    step = create_table(cursor)
+    return [DropTable((step.table,), if_exists=True), step] if replaces else [step]
+
+
+def _kind(cursor: Cursor) -> str | None:
+    """Take the words before TABLE; tell what is no table whose rows are sent."""
+    if cursor.accept_one_of({"GLOBAL", "LOCAL", "PRIVATE"}) and not cursor.sees_one_of({"TEMPORARY", "TEMP"}):
+        raise cursor.fail("TEMPORARY")
+    if cursor.accept_one_of({"TEMPORARY", "TEMP"}):
+        return "temporary table"
+    if cursor.accept_one_of({"FOREIGN", "EXTERNAL"}):
+        return "foreign table"
+    cursor.accept_one_of({"UNLOGGED", "SHARDED", "DUPLICATED"})
+    return None
+
+
+def _alter(cursor: Cursor) -> Steps:
+    noun = _noun(cursor)
+    if noun != "TABLE":
+        return _other(cursor, noun)
+    cursor.accept_one_of({"ONLINE", "OFFLINE"})
+    cursor.accept("IGNORE")
+    kind = _kind(cursor)
+    cursor.expect("TABLE")
+    return [alter_table(cursor)] if kind is None else _other(cursor, kind)
+
+
+def _drop(cursor: Cursor) -> Steps:
+    noun = _noun(cursor)
+    if noun not in {"TABLE", "TABLES"}:
+        return _other(cursor, noun)
+    kind = _kind(cursor)
+    cursor.expect(noun)
+    if kind is not None:
+        return _other(cursor, kind)
+    if_exists = cursor.accept("IF", "EXISTS")
+    tables = cursor.listed(cursor.table)
+    _trailing(cursor, AFTER_DROPPED)
+    return [DropTable(tables, if_exists)]
+
+
+def _truncate(cursor: Cursor) -> Steps:
+    if cursor.accept("CLUSTER"):
+        return _other(cursor, "cluster")
+    cursor.accept("TABLE")
+    tables = cursor.listed(lambda: _truncated(cursor))
+    _trailing(cursor, AFTER_TRUNCATED)
+    return [Truncate(tables)]
+
+
+def _truncated(cursor: Cursor) -> TableName:
+    if cursor.dialect.is_postgres:
+        cursor.accept("ONLY")
+    table = cursor.table()
+    cursor.accept("*")
+    return table
+
+
+def _trailing(cursor: Cursor, words: Collection[str]) -> None:
+    while cursor.accept_one_of(words):
+        if cursor.token.kind == "number":  # WAIT 5
+            cursor.take()
+
+
+def _rename(cursor: Cursor) -> Steps:
+    if not cursor.dialect.is_mysql:
+        cursor.accept("TABLE")
+        return [_renamed(cursor, if_exists=False)]
+    if cursor.accept("USER"):
+        return _other(cursor, "user")
+    if not cursor.accept_one_of({"TABLE", "TABLES"}):
+        raise cursor.fail("TABLE or USER")
+    if_exists = cursor.accept("IF", "EXISTS")
+    return [*cursor.listed(lambda: _renamed(cursor, if_exists=if_exists))]
+
+
+def _renamed(cursor: Cursor, *, if_exists: bool) -> RenameTable:
+    old = cursor.table()
+    _trailing(cursor, {"WAIT", "NOWAIT"})
+    cursor.expect("TO")
+    return RenameTable(old, new_name(cursor, old), if_exists)
+
+
+def _use(cursor: Cursor) -> Steps:
+    cursor.database = cursor.name("database's name")
+    return [NoChange("database")]
+
+
+def _other(cursor: Cursor, noun: str) -> Steps:
+    cursor.skip()
+    return [NoChange(noun.lower())]
+
+
+def _noun(cursor: Cursor) -> str:
+    """Tell what CREATE, ALTER or DROP is about: the first noun among the words that follow."""
+    for i in range(_LOOKED_AT):
+        if cursor.ahead(i).key in NOUNS:
+            return cursor.ahead(i).key
+        if cursor.ahead(i).key == ";":
+            break
+    raise cursor.fail("TABLE or another noun")
+
+
+def _block(cursor: Cursor) -> Steps:
+    """Go past a routine, whose statements are its own: to its END, or in Oracle to the end of the text."""
+    depth = 0
+    while cursor.token.kind != "end" and (depth > 0 or cursor.dialect.is_oracle or not cursor.sees(";")):
+        before, key = cursor.tokens[cursor.at - 1].key, cursor.token.key
+        if key in {"BEGIN", "CASE"} and before not in {"END", "."}:
+            depth += 1
+        elif key == "END" and before != "." and cursor.ahead().key not in {"IF", "LOOP", "WHILE", "REPEAT", "FOR"}:
+            depth -= 1
+        cursor.at += 1
+    if depth > 0 and not cursor.dialect.is_oracle:
+        raise cursor.fail("END")
+    return [NoChange("routine")]
+
+
+_STATEMENTS: Final[dict[str, Callable[[Cursor], Steps]]] = {
+    "ALTER": _alter,
+    "CREATE": _create,
+    "DROP": _drop,
+    "RENAME": _rename,
+    "TRUNCATE": _truncate,
+    "USE": _use,
+}

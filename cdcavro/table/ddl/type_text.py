@@ -1,0 +1,70 @@
+"""A column's type, as spelled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cdcavro.table.ddl.keywords import INTERVAL_WORDS, TYPE_ENDS, TYPE_WORDS
+
+if TYPE_CHECKING:
+    from cdcavro.table.ddl.cursor import Cursor
+    from cdcavro.table.ddl.tokens import Token
+
+
+def type_of(cursor: Cursor) -> str:
+    """Take a type, as spelled, with single spaces, and none around brackets and commas.
+
+    Labels are in apostrophes, `''` for one of these, as MySQL shows them. Of a character set only
+    `binary` belongs to a type.
+    """
+    start = cursor.at
+    if cursor.token.kind not in ("word", "name"):
+        raise cursor.fail("a type")
+    is_interval = cursor.sees("INTERVAL")
+    cursor.take()
+    while cursor.accept("."):
+        cursor.name("type")
+    while _type_goes_on(cursor, is_interval=is_interval):
+        pass
+    return _spelled(cursor.tokens[start : cursor.at])
+
+
+def _spelled(tokens: list[Token]) -> str:
+    parts: list[str] = []
+    for i, token in enumerate(tokens):
+        joined = i == 0 or token.key in {"(", ")", ",", "["} or tokens[i - 1].key in {"(", ",", "["}
+        label = "'" + token.text.replace("'", "''") + "'" if token.kind == "string" else token.raw
+        parts += ["" if joined or tokens[i - 1].end == token.start else " ", label]
+    return "".join(parts)
+
+
+def _type_goes_on(cursor: Cursor, *, is_interval: bool) -> bool:
+    if _sees_charset(cursor):
+        return _charset(cursor)
+    if cursor.accept_one_of(TYPE_WORDS) or (is_interval and cursor.accept_one_of(INTERVAL_WORDS)):
+        return True
+    if any(cursor.accept(*words) for words in TYPE_ENDS):
+        return True
+    if cursor.sees("(") and cursor.tokens[cursor.at - 1].key != ")":
+        cursor.group()
+        return True
+    if cursor.accept("["):
+        cursor.skip()
+        cursor.expect("]")
+        return True
+    return False
+
+
+def _sees_charset(cursor: Cursor) -> bool:
+    return cursor.sees("CHARSET") or cursor.sees("CHARACTER", "SET") or cursor.sees("CHAR", "SET")
+
+
+def _charset(cursor: Cursor) -> bool:
+    """Take a character set only if it is binary: it makes of a text type one of bytes, so it belongs to the type."""
+    start = cursor.at
+    cursor.take()
+    cursor.accept("SET")
+    if cursor.take().text.lower() == "binary":
+        return True
+    cursor.at = start
+    return False

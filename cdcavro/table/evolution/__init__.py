@@ -1,0 +1,1 @@
+"""How one version of a table becomes the next."""

@@ -1,0 +1,141 @@
+"""A folder of typed tables: the schemas of each version, and the payloads in container files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
+
+from cdcavro.avro.container import ContainerWriter
+from cdcavro.errors import FileError, shown
+from cdcavro.table.schema import schema_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cdcavro.table.history import Table
+    from cdcavro.table.tables import TypedChange
+
+INDEX: Final = "tables.json"
+OPEN: Final = 128
+_LONGEST: Final = 120
+
+
+class TablesFolder:
+    """Writes typed changes into a folder, which takes its name when all went well.
+
+    Made from the folder's path; `force` replaces one that was written so before. Attributes:
+    `counts` (Counter of int), changes by the number of their table. Raises `FileError`.
+    """
+
+    def __init__(self, path: str, *, force: bool = False) -> None:
+        self._target = Path(path)
+        self.counts: Counter[int] = Counter()
+        self._parts: Counter[tuple[int, int]] = Counter()
+        self._open: dict[tuple[int, int], tuple[BinaryIO, ContainerWriter]] = {}
+        if self._target.exists():
+            is_own = (self._target / INDEX).is_file()
+            if not force or not is_own:
+                how = (
+                    "a new folder, or leave to replace it (--force)"
+                    if is_own or not force
+                    else f"a folder with {INDEX}, written before"
+                )
+                raise FileError(path, how, "one that exists")
+        self._beside = self._target.with_name(f"{self._target.name}.{secrets.token_hex(4)}.part")
+
+    def __enter__(self) -> Self:
+        try:
+            self._beside.mkdir(parents=True)
+        except OSError as error:
+            raise FileError(str(self._target), "a folder that can be made", shown(error.strerror or error)) from error
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        for stream, _writer in self._open.values():
+            stream.close()
+        shutil.rmtree(self._beside, ignore_errors=True)
+
+    def write(self, typed: TypedChange) -> None:
+        """Write one change."""
+        key = (typed.table.number, typed.schema.version)
+        if key not in self._open:
+            self._start(key, typed)
+        self._open[key][1].write(typed.payload)
+        self.counts[typed.table.number] += 1
+
+    def finish(self, tables: Sequence[Table]) -> None:
+        """Write the schemas, give each table's folder its newest name, and the whole its own. Raises `FileError`."""
+        try:
+            while self._open:
+                self._stop(next(iter(self._open)))
+            names = _names(tables)
+            for table in tables:
+                self._write_schemas(table, names[table.number])
+            listed = [_listed(table, names[table.number], self.counts[table.number]) for table in tables]
+            (self._beside / INDEX).write_text(json.dumps(listed, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            if self._target.exists():
+                shutil.rmtree(self._target)
+            self._beside.rename(self._target)
+        except OSError as error:
+            raise FileError(
+                str(self._target), "a folder that can be written", shown(error.strerror or error)
+            ) from error
+
+    def _start(self, key: tuple[int, int], typed: TypedChange) -> None:
+        if len(self._open) >= OPEN:
+            self._stop(next(iter(self._open)))
+        self._parts[key] += 1
+        number, version = key
+        folder = self._beside / str(number)
+        folder.mkdir(exist_ok=True)
+        part = self._parts[key]
+        stream = (folder / (f"v{version}.avro" if part == 1 else f"v{version}-{part}.avro")).open("xb")
+        self._open[key] = stream, ContainerWriter(stream, typed.schema.envelope)
+
+    def _stop(self, key: tuple[int, int]) -> None:
+        stream, writer = self._open.pop(key)
+        with stream:
+            writer.flush()
+
+    def _write_schemas(self, table: Table, name: str) -> None:
+        folder = self._beside / str(table.number)
+        folder.mkdir(exist_ok=True)
+        for schema in table.versions:
+            _write(folder / f"v{schema.version}.avsc", schema.envelope.json)
+            if schema.key is not None:
+                _write(folder / f"v{schema.version}.key.avsc", schema.key.json)
+        folder.rename(self._beside / name)
+
+
+def _write(path: Path, schema: str) -> None:
+    path.write_text(schema_text(json.loads(schema), indent=2) + "\n", encoding="utf-8")
+
+
+def _names(tables: Sequence[Table]) -> dict[int, str]:
+    """Give a folder's name for each table: its newest name in Avro's form, unlike any other's in capitals or not."""
+    names: dict[int, str] = {}
+    taken: set[str] = {INDEX, *map(str, range(len(tables)))}
+    for table in tables:
+        name = table.schema.full_name
+        if len(name) > _LONGEST:
+            name = f"{name[:_LONGEST]}~{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+        again, made = 1, name
+        while made.lower() in taken:
+            again += 1
+            made = f"{name}~{again}"
+        taken.add(made.lower())
+        names[table.number] = made
+    return names
+
+
+def _listed(table: Table, folder: str, count: int) -> dict[str, Any]:
+    versions = [
+        {"version": schema.version, "table": schema.table.table, "steps": list(steps)}
+        for schema, steps in zip(table.versions, table.steps, strict=True)
+    ]
+    return {"folder": folder, "changes": count, "is_gone": table.is_gone, "versions": versions}

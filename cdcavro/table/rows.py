@@ -1,0 +1,193 @@
+"""Rows of a table as Avro data: the cells of its columns, then the values that their types cannot carry, then what is absent."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.errors import MisfitError, SchemaError, StructureError, shown
+from cdcavro.exact.jsontext import escape, kind, render
+from cdcavro.table.columns.strings import MISFIT
+from cdcavro.wire.writing.values import plain_text
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Callable, Sequence
+
+    from cdcavro.avro.buffer import Buffer
+    from cdcavro.change.model import Row
+
+_FLOAT: Final = struct.Struct("<f")
+# What stands for a value that a row has not, and for one of a column that no newer row has.
+_ABSENT: Final = object()
+_GONE: Final = object()
+_LONG: Final = 0
+_STRING: Final = 1
+_BYTES: Final = 2
+_DOUBLE: Final = 3
+_SINGLE: Final = 4
+_BOOLEAN: Final = 5
+_KINDS: Final = {
+    "int": _LONG,
+    "long": _LONG,
+    "string": _STRING,
+    "bytes": _BYTES,
+    "double": _DOUBLE,
+    "float": _SINGLE,
+    "boolean": _BOOLEAN,
+}
+
+
+class Cell:
+    """A field of a row: a union of null and a primitive, and how the values of its column are read.
+
+    Made from the column's name, its reader (None for one that newer rows do not have), the name of the
+    primitive, its place in the union, and the declared type. Attributes: `name` (str).
+    """
+
+    __slots__ = ("_declared", "_kind", "_null", "_some", "name", "read")
+
+    def __init__(
+        self, name: str, read: Callable[[Any], Any] | None, primitive: str, place: int, declared: str = ""
+    ) -> None:
+        if primitive not in _KINDS:
+            raise SchemaError(name, f"holds {primitive}, and a cell is a primitive")
+        self.name = name
+        self.read = read
+        self._kind = _KINDS[primitive]
+        self._some, self._null = place << 1, (1 - place) << 1
+        self._declared = declared
+
+    def write_null(self, out: Buffer) -> None:
+        """Append null."""
+        out.append(self._null)
+
+    def write(self, out: Buffer, value: Any) -> bool:
+        """Append a value, or null for one that the type cannot carry; tell whether it could."""
+        datum = None if value is None or self.read is None else self.read(value)
+        if datum is None or datum is MISFIT:
+            out.append(self._null)
+            return datum is None
+        out.append(self._some)
+        if self._kind == _LONG:
+            out.write_long(datum)
+        elif self._kind == _STRING:
+            out.write_string(datum)
+        elif self._kind == _BYTES:
+            out.write_long(len(datum))
+            out.write_raw(datum)
+        elif self._kind == _DOUBLE:
+            out.write_double(datum)
+        elif self._kind == _SINGLE:
+            out.write_raw(_FLOAT.pack(datum))
+        else:
+            out.append(datum)
+        return True
+
+    def misfit(self, value: Any, pointer: str, format: str | None) -> MisfitError:
+        """Make the error for a value that the type cannot carry; `pointer` is that to the row."""
+        got = f"{kind(value)} {shown(text_of(value))}"
+        return MisfitError(self._declared, got, pointer=f"{pointer}/{escape(self.name)}", format=format)
+
+
+class Written:
+    """Where the cells of a row stand, for another row that has the same values."""
+
+    __slots__ = ("starts", "values")
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.values: list[Any] = []
+
+
+class RowWriter:
+    """Writes the rows of one version of a table, as one source sends them.
+
+    Made from the cells in the order of the fields; the names of the version's columns; what the
+    version is called in errors, and the format; and `misfits`, in which values that their types
+    cannot carry are counted by column. With `is_strict` they are errors.
+    """
+
+    __slots__ = ("_cells", "_columns", "_format", "_is_strict", "_label", "_misfits")
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        columns: frozenset[str | None],
+        label: str,
+        format: str | None,
+        misfits: Counter[str],
+        *,
+        is_strict: bool,
+    ) -> None:
+        self._cells = tuple(cells)
+        self._columns = columns
+        self._label = label
+        self._format = format
+        self._misfits = misfits
+        self._is_strict = is_strict
+
+    def write(self, out: Buffer, image: Row, pointer: str, last: Written | None = None) -> Written:
+        """Append a row; tell where its cells stand.
+
+        `last` is a row of the same table before it in the same payload: most of an update's values are
+        the same objects in both of its rows, and are copied. Raises `StructureError`, `MisfitError`.
+        """
+        written, found = Written(), 0
+        absent: list[str] = []
+        misfits: dict[str, str] = {}
+        cells = image if type(image) is dict else dict(image)
+        for i, cell in enumerate(self._cells):
+            written.starts.append(len(out))
+            value = _GONE if cell.read is None else cells.get(cell.name, _ABSENT)
+            if value is _GONE or value is _ABSENT:
+                cell.write_null(out)
+                if value is _ABSENT:
+                    absent.append(cell.name)
+            else:
+                found += 1
+                if last is not None and last.values[i] is value:
+                    out.write_again(last.starts[i], last.starts[i + 1])
+                elif not cell.write(out, value):
+                    if self._is_strict:
+                        raise cell.misfit(value, pointer, self._format)
+                    misfits[cell.name] = text_of(value)
+                    value = MISFIT
+            written.values.append(value)
+        written.starts.append(len(out))
+        if found != len(cells):
+            raise self._unknown(image, pointer)
+        if misfits:
+            self._misfits.update(misfits.keys())
+        write_texts(out, misfits)
+        self._write_absent(out, absent)
+        return written
+
+    def _write_absent(self, out: Buffer, names: list[str]) -> None:
+        if names:
+            out.write_long(len(names))
+            for name in names:
+                out.write_string(name)
+        out.append(0)
+
+    def _unknown(self, image: Row, pointer: str) -> StructureError:
+        name = next(name for name in image if name not in self._columns)
+        expected = f"a column of {self._label}"
+        return StructureError(expected, "none", pointer=f"{pointer}/{escape(name)}", format=self._format)
+
+
+def write_texts(out: Buffer, texts: dict[str, str]) -> None:
+    """Append a map of strings."""
+    if texts:
+        out.write_long(len(texts))
+        for name, text in texts.items():
+            out.write_string(name)
+            out.write_string(text)
+    out.append(0)
+
+
+def text_of(value: Any) -> str:
+    """Give the text of a value that a type cannot carry: a string itself, anything else its JSON text."""
+    if type(value) is str:
+        return value
+    return plain_text(value) if type(value) not in (dict, list, bool) else render(value).decode()

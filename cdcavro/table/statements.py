@@ -1,0 +1,203 @@
+"""Statements followed: which tables they create, drop, rename and alter."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cdcavro.change.model import Change, Source, replace
+from cdcavro.errors import SchemaError, shown
+from cdcavro.table.ddl.parse import parse_ddl
+from cdcavro.table.ddl.steps import (
+    AddKey,
+    AlterTable,
+    CreateTable,
+    DropTable,
+    NoChange,
+    RenameTable,
+    RenameTo,
+    TableName,
+    Truncate,
+)
+from cdcavro.table.evolution.evolve import by_columns, by_step, created
+from cdcavro.table.evolution.evolve import columns_of as created_columns
+from cdcavro.table.history import columns_of
+from cdcavro.table.names import named, table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cdcavro.change.model import Column
+    from cdcavro.change.order import Key
+    from cdcavro.table.catalog import Directory
+    from cdcavro.table.columns.overrides import GivenTypes
+    from cdcavro.table.ddl.steps import Action, Step
+    from cdcavro.table.history import Table
+
+_REMEMBERED: Final = 10_000
+
+
+class _Statement(NamedTuple):
+    """What tells a statement from any other: its place in the order, who made it, a digest of its text."""
+
+    key: Key | None
+    source: Source
+    text: bytes
+
+    @classmethod
+    def of(cls, change: Change, key: Key | None) -> _Statement:
+        text = (change.ddl or "").encode(errors="surrogatepass")
+        return cls(key, change.source, hashlib.sha256(text).digest())
+
+    def is_as(self, other: _Statement | None) -> bool:
+        """Tell whether another has the same numbers and text, wherever it arrived."""
+        if other is None or self.key is None or other.key is None:
+            return False
+        return (self.key[1], self.source, self.text) == (other.key[1], other.source, other.text)
+
+
+class Follower:
+    """Follows the statements of a stream: made from the tables that it keeps, and the types that the user gives."""
+
+    def __init__(self, tables: Directory, given: GivenTypes) -> None:
+        self._tables, self._given = tables, given
+        self._taken: dict[_Statement, None] = {}
+        self._last: _Statement | None = None
+
+    def follow(self, change: Change, key: Key | None) -> None:
+        """Take a statement, as a whole or not at all, unless it was delivered before. Raises `DdlError`, `SchemaError`."""
+        own = _Statement.of(change, key)
+        if own in self._taken or (change.position is not None and own.is_as(self._last)):
+            return
+        source = replace(change.source, format=None)
+        with self._tables.whole():
+            for step in steps_of(change):
+                _STEPS[type(step)](self, step, change, source, key)
+        self._last = own
+        if change.place is not None and key is not None:
+            if len(self._taken) >= _REMEMBERED:
+                del self._taken[next(iter(self._taken))]
+            self._taken[own] = None
+
+    def _on_create(self, step: CreateTable, change: Change, source: Source, start: Key | None) -> None:
+        name = named(step.table, change.source)
+        live = self._tables.live(name)
+        if live is not None and step.if_not_exists:
+            return
+        columns, key, own = self._created(step, change, source)
+        if live is not None and (columns is None or self._is_that(live, columns, key, own, start)):
+            return
+        self._tables.drop(name, start)
+        if columns is not None:
+            schema = created(name, columns, key, own, self._given)
+            self._tables.create(name, schema, sentence(name, columns), start).is_stated = True
+
+    def _created(
+        self, step: CreateTable, change: Change, source: Source
+    ) -> tuple[Sequence[Column] | None, Sequence[str], Source]:
+        """Give the columns of a table that is created, None if they are not told, its key, and whose words its types are."""
+        like = None if step.like is None else self._tables.live(named(step.like, change.source))
+        key = step.key or (like.schema.key_names if like is not None else ())
+        if change.columns is not None and table_of(change.source) == named(step.table, change.source):
+            return change.columns, change.key or key, change.source
+        if step.as_select or (step.like is not None and like is None):
+            return None, key, source
+        lent = [] if like is None else columns_of(like.schema)
+        return [*lent, *created_columns(step, source)] or None, key, source
+
+    def _is_that(
+        self, live: Table, columns: Sequence[Column], key: Sequence[str], source: Source, start: Key | None
+    ) -> bool:
+        """Tell whether a statement creates the table that is there already, and take what else it says of it.
+
+        It has the same columns then: of a snapshot's statements, which come behind its rows, or of one
+        that is delivered again. Of a table whose columns nobody stated it has those that were seen.
+        """
+        names, new = {one.name for one in live.schema.columns}, {one.name for one in columns}
+        if names != new and (live.is_stated or not names < new):
+            return False
+        self._tables.touch(live)
+        if not live.is_stated:
+            table = live.schema.table
+            if live.is_written:
+                live.append(*by_columns(live.schema, columns, source, self._given), start)
+            else:
+                live.begin_again(created(table, columns, key, source, self._given), [sentence(table, columns)])
+            live.is_stated = True
+        if key and not live.schema.key_names:
+            self._evolve(
+                live, AlterTable(live.schema.table, (AddKey(tuple(key)),)), replace(source, db_type=None), start
+            )
+        return True
+
+    def _on_drop(self, step: DropTable, change: Change, _source: Source, start: Key | None) -> None:
+        for one in step.tables:
+            self._tables.drop(named(one, change.source), start)
+
+    def _on_rename(self, step: RenameTable, change: Change, source: Source, start: Key | None) -> None:
+        old, new = named(step.old, change.source), named(step.new, change.source)
+        table = self._tables.live(old)
+        if table is not None and old != new:
+            self._tables.touch(table)
+            self._evolve(table, RenameTable(old, new), source, start)
+            self._tables.move(old, new, start)
+
+    def _on_alter(self, step: AlterTable, change: Change, source: Source, start: Key | None) -> None:
+        name, own = named(step.table, change.source), table_of(change.source)
+        table, columns = self._tables.live(name), change.columns
+        if table is not None:
+            self._tables.touch(table)
+            try:
+                self._evolve(table, AlterTable(name, _full(step.actions, change.source)), source, start)
+            except SchemaError:
+                if columns is None or own != name or not table.is_as(columns, change.source, self._given):
+                    raise
+            self._tables.move(name, table.schema.table, start)
+        if columns is None or own not in (name, table and table.schema.table):
+            return
+        if table is None:
+            schema = created(name, columns, change.key or (), change.source, self._given)
+            table = self._tables.create(name, schema, sentence(name, columns), start)
+        table.state(columns, change.source, self._given, start, change.key)
+
+    def _evolve(self, table: Table, step: Step, source: Source, start: Key | None) -> None:
+        schema, steps = by_step(table.schema, step, source, self._given)
+        if steps:
+            table.append(schema, steps, start)
+
+    def _on_nothing(self, step: NoChange | Truncate, change: Change, source: Source, start: Key | None) -> None:
+        """Change nothing: rows that go are no matter of schemas."""
+
+
+def steps_of(change: Change) -> tuple[Step, ...]:
+    """Give the steps of a change's statement. Raises `DdlError`."""
+    return parse_ddl(change.ddl or "", change.source.db_type, database=change.source.database)
+
+
+def truncated(change: Change) -> list[TableName]:
+    """Give the names of the tables whose rows all go. Raises `DdlError`."""
+    if change.ddl is None:
+        name = table_of(change.source)
+        return [] if name is None else [name]
+    steps = [one for one in steps_of(change) if isinstance(one, Truncate)]
+    return [named(one, change.source) for step in steps for one in step.tables]
+
+
+def sentence(name: TableName, columns: Sequence[Column]) -> str:
+    """Say that a table was made."""
+    return f"table {shown(name.table)} with {len(columns)} columns"
+
+
+def _full(actions: Sequence[Action], source: Source) -> tuple[Action, ...]:
+    """Give actions with a table's new name as changes of rows have it."""
+    return tuple(RenameTo(named(one.new, source)) if isinstance(one, RenameTo) else one for one in actions)
+
+
+_STEPS: Final[dict[type, Callable[..., None]]] = {
+    CreateTable: Follower._on_create,  # noqa: SLF001
+    DropTable: Follower._on_drop,  # noqa: SLF001
+    RenameTable: Follower._on_rename,  # noqa: SLF001
+    AlterTable: Follower._on_alter,  # noqa: SLF001
+    Truncate: Follower._on_nothing,  # noqa: SLF001
+    NoChange: Follower._on_nothing,  # noqa: SLF001
+}

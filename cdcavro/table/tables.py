@@ -1,0 +1,281 @@
+"""Changes as typed payloads of their tables, whose schemas evolve as the changes pass.
+
+A table's first version comes from CREATE TABLE, or from the columns of its first change; the next
+ones from statements, and from lists of columns that changed without one. A change goes to the
+version that has the columns which it states, also when it comes late; one that states none goes to
+the version of its time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from cdcavro.change.model import DDL, DML, Change, Column, Source, replace
+from cdcavro.change.order import split_key_change
+from cdcavro.errors import OrderError, SchemaError, shown
+from cdcavro.formats import debezium
+from cdcavro.table.catalog import MAX_TABLES, Directory, time_of
+from cdcavro.table.evolution.evolve import NONE_GIVEN, created
+from cdcavro.table.history import Table, columns_of
+from cdcavro.table.names import source_of, table_of
+from cdcavro.table.schema import TableSchema
+from cdcavro.table.statements import Follower, sentence, truncated
+from cdcavro.table.writer import TableWriter
+from cdcavro.transcoding.schema_history import PRECISE, with_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import tzinfo
+
+    from cdcavro.table.columns.overrides import GivenTypes
+    from cdcavro.table.ddl.steps import TableName
+
+KEEP: Final = "keep"
+ERROR: Final = "error"
+REJECT: Final = "reject"
+ON_MISFIT: Final = (KEEP, ERROR, REJECT)
+_WRITERS: Final = 1_000
+
+
+class TypedChange(Struct, frozen=True):
+    """A change of a table's rows in Avro.
+
+    Attributes: `table` (`Table`); `schema` (`TableSchema`), the version that wrote it; `key` (bytes or
+    None), a payload of the key's schema, None without a primary key; `payload` (bytes), one of the
+    envelope's; `change`, the change itself.
+    """
+
+    table: Table
+    schema: TableSchema
+    key: bytes | None
+    payload: bytes
+    change: Change
+
+
+Found = tuple[Table, TableSchema]
+
+
+class _Learned:
+    """The table and the version of a change, which are those of the next one as long as no table is changed."""
+
+    __slots__ = ("_columns", "_edits", "_source", "found")
+
+    def __init__(self, change: Change, edits: int, found: Found) -> None:
+        self._source = change.source
+        self._columns = change.columns
+        self._edits = edits
+        self.found = found
+
+    def is_for(self, change: Change, edits: int) -> bool:
+        """Tell whether a change has the same source, and states the very same columns."""
+        if self._edits != edits or self._columns is not change.columns:
+            return False
+        source = change.source
+        return self._source is source or self._source == source
+
+
+class Tables:
+    """Follows the tables of a stream of changes.
+
+    `given` are types for columns that state none, or another; `zone` is that of the source;
+    `on_misfit` says what becomes of a change with a value that its column's type cannot carry:
+    "keep" puts its text into `unparsed`, "error" and "reject" raise `MisfitError` for the caller to stop or
+    to set it aside; `decimals` is as in `Catalog`. Attributes: `tables` (list of `Table`), all that there were;
+    `misfits`, by the number of a table, how many values of each column are text in `unparsed`.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_decimals",
+        "_directory",
+        "_follower",
+        "_given",
+        "_is_strict",
+        "_learned",
+        "_names",
+        "_recent",
+        "_room",
+        "_writers",
+        "_zone",
+        "misfits",
+    )
+
+    def __init__(
+        self,
+        *,
+        given: GivenTypes = NONE_GIVEN,
+        zone: tzinfo | None = None,
+        on_misfit: str = KEEP,
+        decimals: str = PRECISE,
+    ) -> None:
+        if on_misfit not in ON_MISFIT:
+            raise ValueError(f"on_misfit is one of {', '.join(ON_MISFIT)}, not {shown(on_misfit)}")
+        self._given, self._zone, self._decimals = given, zone, decimals
+        self._is_strict = on_misfit != KEEP
+        self._directory = Directory()
+        self._follower = Follower(self._directory, given)
+        self._names: dict[Source, TableName] = {}
+        self.misfits: dict[int, Counter[str]] = {}
+        self._forget()
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        """Give what another process needs: writers are made again there. A subclass may have more attributes."""
+        facts = (self._given, self._zone, self._decimals, self._is_strict)
+        more = getattr(self, "__dict__", {})
+        return (*facts, self._directory, self._follower, self._names, self.misfits, more)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Take what another process gave."""
+        self._given, self._zone, self._decimals, self._is_strict, *rest = state
+        self._directory, self._follower, self._names, self.misfits, more = rest
+        for name, value in more.items():
+            setattr(self, name, value)
+        self._forget()
+
+    @property
+    def tables(self) -> list[Table]:
+        """All tables that there were."""
+        return self._directory.tables
+
+    def add(self, change: Change) -> list[TypedChange]:
+        """Take the next change of the stream; give it in Avro if it is one of rows: of one, or TRUNCATE of all.
+
+        A change of a key is a delete and an insert. A statement that is delivered again changes
+        nothing. Raises `DdlError` for a statement that does not parse, `SchemaError` for one that its
+        table contradicts: both change nothing. Raises `StructureError` for a row that its table
+        contradicts, with the column.
+        """
+        emptied = self._emptied(change) if change.op == "TRUNCATE" else []
+        found = self.learn(change)
+        return self.write(change, emptied if found is None else [found])
+
+    def learn(self, change: Change) -> Found | None:
+        """Take what a change says of tables; give the table and version of a row's change. Raises as `add`."""
+        if change.op in DML:
+            learned = self._learned
+            if learned is not None and learned.is_for(change, self._room.edits):
+                return learned.found
+            name = self._name(change.source)
+            return None if name is None else self._row(change, name)
+        if change.ddl is not None and change.op in DDL:
+            self._follower.follow(change, time_of(change))
+        return None
+
+    def find(self, change: Change) -> list[Found]:
+        """Give the tables and versions of a change that was learned, by its place in the order.
+
+        Raises `SchemaError` for one that was not learned, `OrderError` for one that cannot be ordered.
+        """
+        key, name = time_of(change), table_of(change.source)
+        if key is None:
+            raise OrderError(change.source.format, change.source.table)
+        if change.op == "TRUNCATE":
+            return self._emptied(change)
+        if change.op not in DML or name is None:
+            return []
+        table = self._directory.at(name, key)
+        if table is None:
+            raise SchemaError(name.table, "the table is not known")
+        if change.columns is None:
+            return [(table, table.having(_names(change), key))]
+        return [(table, table.at(change.columns, change.source, self._given, key))]
+
+    def write(self, change: Change, found: Sequence[Found]) -> list[TypedChange]:
+        """Give a change in Avro, for each table and version that it belongs to. Raises `StructureError`, `SchemaError`."""
+        made = []
+        for table, schema in found:
+            table.is_written = True
+            turned = self._turned(change, schema)
+            writer = self._writer(table, schema, turned)
+            made += [TypedChange(table, schema, writer.key(one), writer.envelope(one), one) for one in _rows(turned)]
+        return made
+
+    def _forget(self) -> None:
+        self._room = self._directory.room
+        self._writers: dict[tuple[Any, ...], TableWriter] = {}
+        self._recent: TableWriter | None = None
+        self._learned: _Learned | None = None
+
+    def _row(self, change: Change, name: TableName) -> Found:
+        columns = change.columns
+        table = self._directory.only(name)
+        ready = None if table is None or columns is None else table.ready(columns, change.source)
+        if table is not None and ready is not None:
+            self._learned = _Learned(change, self._room.edits, (table, ready))
+            return table, ready
+        table, key = self._directory.when(name, change)
+        if table is None:
+            listed = [Column(name=one) for one in _names(change)] if columns is None else columns
+            schema = created(name, listed, change.key or (), change.source, self._given)
+            with self._directory.whole():
+                table = self._directory.create(name, schema, sentence(name, listed), key)
+        if columns is not None:
+            schema = table.state(columns, change.source, self._given, key, change.key)
+        else:
+            schema = table.extend(_names(change), change.source, self._given, key)
+        table.use(schema)
+        return table, schema
+
+    def _emptied(self, change: Change) -> list[Found]:
+        """Give the tables whose rows all go, with the version of that time."""
+        tables = [self._directory.when(name, change) for name in truncated(change)]
+        return [(one, one.having((), key)) for one, key in tables if one is not None]
+
+    def _name(self, source: Source) -> TableName | None:
+        name = self._names.get(source)
+        if name is None:
+            name = table_of(source)
+            if name is not None and len(self._names) < MAX_TABLES:
+                self._names[source] = name
+        return name
+
+    def _turned(self, change: Change, schema: TableSchema) -> Change:
+        """Give a change with the key of its table, and its values read where Debezium does not say how."""
+        if change.op == "TRUNCATE":
+            return replace(change, source=source_of(change.source, schema.table), columns=None, before=None, after=None)
+        if change.key is None and _has(change, schema.key_names):
+            change = replace(change, key=schema.key_names)
+        if change.columns is not None or change.source.format != debezium.FORMAT.name:
+            return change
+        columns = columns_of(schema)
+        if all(one.type is None for one in columns):
+            return change
+        return with_columns(change, columns, decimals=self._decimals)
+
+    def _writer(self, table: Table, schema: TableSchema, change: Change) -> TableWriter:
+        columns, source, recent = change.columns, change.source, self._recent
+        if recent is not None and recent.is_for(schema, source, columns):
+            return recent
+        facts = (table.number, schema.version, source, columns)
+        writer = self._writers.get(facts)
+        if writer is None or writer.schema is not schema:
+            if len(self._writers) >= _WRITERS:
+                self._writers.clear()
+            writer = self._writers[facts] = TableWriter(
+                schema,
+                source,
+                columns,
+                zone=self._zone,
+                is_strict=self._is_strict,
+                misfits=self.misfits.setdefault(table.number, Counter()),
+            )
+        self._recent = writer
+        return writer
+
+
+def _rows(change: Change) -> list[Change]:
+    return [change] if change.op == "TRUNCATE" else split_key_change(change)
+
+
+def _has(change: Change, key: Sequence[str]) -> bool:
+    """Tell whether both rows of an update have all columns of a key."""
+    return all(image is not None and name in image for name in key for image in (change.before, change.after))
+
+
+def _names(change: Change) -> list[str]:
+    """Give the names of the columns that a change has values of."""
+    images = [image for image in (change.before, change.after) if image is not None]
+    return list(dict.fromkeys(column for image in images for column in image))

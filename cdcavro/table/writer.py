@@ -1,0 +1,216 @@
+"""Changes of a table's rows as payloads of its schemas: the key, and the envelope with both rows.
+
+What is to be done is worked out once for each version of a schema and list of columns. Each column
+is then a reader of JSON values and a writer of Avro data.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.avro.buffer import Buffer
+from cdcavro.change.model import Column
+from cdcavro.errors import SchemaError, StructureError, shown
+from cdcavro.exact.jsontext import MAX_LONG, MIN_LONG
+from cdcavro.table.columns.column_type import column_type
+from cdcavro.table.evolution.promotion import bare, label
+from cdcavro.table.fields import avro_of
+from cdcavro.table.rows import Cell, RowWriter, text_of, write_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import tzinfo
+
+    from cdcavro.change.model import Change, Row, Source
+    from cdcavro.table.schema import TableColumn, TableSchema
+
+OPERATIONS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
+_MILLISECOND: Final = 1_000
+# A place that is not known.
+_NOWHERE: Final = bytes(5)
+
+
+class TableWriter:
+    """Writes the changes of one version of a table, as one source sends them.
+
+    Made from the version, the source, and the columns that its changes state (None if they state
+    none). With `is_strict` a value that its type cannot carry is an error; else it goes as text into
+    `unparsed`, and is counted in `misfits` by its column. Raises `SchemaError` where a column is not
+    held as the version holds it.
+    """
+
+    def __init__(
+        self,
+        schema: TableSchema,
+        source: Source,
+        columns: Sequence[Column] | None,
+        *,
+        zone: tzinfo | None = None,
+        is_strict: bool = False,
+        misfits: Counter[str] | None = None,
+    ) -> None:
+        self.schema = schema
+        # Nearly all changes that a writer gets are of one source.
+        self._starts = tuple(_source_start(source, is_snapshot=is_snapshot) for is_snapshot in (False, True))
+        self._source, self._columns = source, columns
+        self._format = source.format
+        self._is_strict = is_strict
+        stated = {one.name: one for one in columns or ()}
+        by_field = {one.field: one for one in schema.all_columns}
+        fields = [field for field in schema.record["fields"] if field["name"] in by_field]
+        cells = [
+            _cell(one, by_field[one["name"]], stated.get(by_field[one["name"]].name), source, zone) for one in fields
+        ]
+        self._rows = RowWriter(
+            cells,
+            frozenset(one.name for one in schema.columns),
+            f"{schema.table.table} in version {schema.version}",
+            source.format,
+            Counter() if misfits is None else misfits,
+            is_strict=is_strict,
+        )
+        named = {cell.name: cell for cell in cells if cell.read is not None}
+        self._key = [named[name] for name in schema.key_names] if schema.key is not None else None
+
+    def is_for(self, schema: TableSchema, source: Source, columns: Sequence[Column] | None) -> bool:
+        """Tell whether the writer was made from these very objects, or an equal source."""
+        return self.schema is schema and self._columns is columns and (self._source is source or self._source == source)
+
+    def envelope(self, change: Change) -> bytes:
+        """Give a change as a payload of the envelope. Raises `StructureError` with the column."""
+        out = Buffer()
+        last = None
+        if change.before is None:
+            out.append(0)
+        else:
+            out.append(2)
+            last = self._rows.write(out, change.before, "/before")
+        if change.after is None:
+            out.append(0)
+        else:
+            out.append(2)
+            self._rows.write(out, change.after, "/after", last)
+        is_snapshot = change.op == "SNAPSHOT"
+        if change.source is self._source or change.source == self._source:
+            out.write_raw(self._starts[is_snapshot])
+        else:
+            out.write_raw(_source_start(change.source, is_snapshot=is_snapshot))
+        _write_place(out, change)
+        out.write_string(OPERATIONS[change.op])
+        _write_times(out, change.system_time)
+        return out.taken()
+
+    def row(self, image: Row) -> bytes:
+        """Give a row as a payload of the row's schema. Raises `StructureError` with the column."""
+        out = Buffer()
+        self._rows.write(out, image, "")
+        return out.taken()
+
+    def key(self, change: Change) -> bytes | None:
+        """Give the key of a change as a payload of the key's schema: that of the row before; None without one.
+
+        Raises `StructureError` with the column.
+        """
+        image = change.before if change.before is not None else change.after
+        if self._key is None or image is None:
+            return None
+        out = Buffer()
+        misfits: dict[str, str] = {}
+        for cell in self._key:
+            if cell.name not in image:
+                expected = f"the key column {shown(cell.name)}"
+                raise StructureError(expected, "none", pointer="/key", format=self._format)
+            value = image[cell.name]
+            if not cell.write(out, value):
+                if self._is_strict:
+                    raise cell.misfit(value, "/key", self._format)
+                misfits[cell.name] = text_of(value)
+        write_texts(out, misfits)
+        return out.taken()
+
+
+def _cell(
+    field: dict[str, Any], column: TableColumn, stated: Column | None, source: Source, zone: tzinfo | None
+) -> Cell:
+    branches = field["type"] if isinstance(field["type"], list) else [field["type"]]
+    avro = avro_of(field)
+    if "null" not in branches or len(branches) != 2:  # noqa: PLR2004  null and the type
+        raise SchemaError(field["name"], "the field of a column is a union of null and its type")
+    place, primitive = 1 - branches.index("null"), avro if isinstance(avro, str) else avro["type"]
+    if column.until is not None:
+        return Cell(column.name, None, primitive, place)
+    # What the change does not state is known from a statement: in the database's words, none of the format's.
+    own = stated or Column(name=column.name, code=None if column.type else column.code)
+    given = column.given or (column.type if stated is None else None)
+    held = column_type(own, source, given=given, zone=zone)
+    if bare(held.avro) != bare(avro):
+        raise SchemaError(field["name"], f"holds {label(avro)}, and the column is {label(held.avro)}")
+    return Cell(column.name, held.read, primitive, place, str(column.type or primitive))
+
+
+def _source_start(source: Source, *, is_snapshot: bool) -> bytes:
+    """Give the first fields of the source, which are the same in all changes of one."""
+    out = Buffer()
+    for text in (source.format, source.db_type, source.db_version, "true" if is_snapshot else "false"):
+        _write_text(out, text)
+    for text in (source.tenant, source.database, source.schema, source.table):
+        _write_text(out, text)
+    return out.taken()
+
+
+def _write_place(out: Buffer, change: Change) -> None:
+    """Write the other fields of the source: when and where its change was made, and where it arrived."""
+    place = change.place
+    _write_times(out, change.event_time)
+    _write_position(out, change.position)
+    _write_text(out, change.transaction)
+    if place is None:
+        out.write_raw(_NOWHERE)
+    else:
+        _write_text(out, place.topic)
+        _write_long(out, place.partition)
+        _write_long(out, place.offset)
+        _write_text(out, place.file)
+        _write_long(out, place.line)
+    _write_long(out, change.row)
+
+
+def _write_times(out: Buffer, instant: int | None) -> None:
+    """Write an instant in milliseconds, and in microseconds."""
+    _write_long(out, None if instant is None else instant // _MILLISECOND)
+    _write_long(out, instant)
+
+
+def _write_long(out: Buffer, value: int | None) -> None:
+    if value is None:
+        out.append(0)
+        return
+    out.append(2)
+    _put_long(out, value)
+
+
+def _put_long(out: Buffer, value: int) -> None:
+    if type(value) is not int or not MIN_LONG <= value <= MAX_LONG:
+        raise StructureError("an integer of at most 64 bits", shown(repr(value))[1:-1])
+    out.write_long(value)
+
+
+def _write_text(out: Buffer, value: str | None) -> None:
+    if value is None:
+        out.append(0)
+    else:
+        out.append(2)
+        out.write_string(value)
+
+
+def _write_position(out: Buffer, numbers: Sequence[int] | None) -> None:
+    if numbers is None:
+        out.append(0)
+        return
+    out.append(2)
+    if numbers:
+        out.write_long(len(numbers))
+        for number in numbers:
+            _put_long(out, number)
+    out.append(0)

@@ -1,0 +1,1 @@
+"""Messages to changes and back, and so any format into any other."""

@@ -1,0 +1,3 @@
+from cdcavro.change.rows cimport check_repeated
+from cdcavro.exact.instants cimport check_zone
+from cdcavro.exact.jsontext cimport render, same

@@ -1,0 +1,101 @@
+"""The columns of tables, learned from Debezium's schema changes, and row changes turned with them.
+
+Without an embedded schema a Debezium message does not say how its values are to be read: `AkY=` is
+a DECIMAL or a BLOB. The connector's schema changes do, if they are read in the same order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.change.model import DML, Change, Column, replace
+from cdcavro.errors import shown
+from cdcavro.exact.jsontext import parse
+from cdcavro.formats import debezium
+from cdcavro.formats.connect.columns import Table, table_columns, table_key, table_of
+from cdcavro.formats.connect.envelope import is_own
+from cdcavro.transcoding.mapping import complete, records
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PRECISE: Final = "precise"
+STRING: Final = "string"
+_TABLE_CHANGES: Final = tuple(f"{above}/tableChanges" for above in ("", "/payload", "/value", "/value/payload"))
+
+
+class Catalog:
+    """Learns the columns and keys of tables as Debezium's changes pass, and puts them into row changes.
+
+    `decimals` is the connector's `decimal.handling.mode`: "precise", its default, or "string". What
+    else says how values are sent is taken to be the connector's default. Values of other connectors
+    than MySQL's and MariaDB's are not turned. A table that was renamed is known by both names until
+    the old one is created again or dropped. Raises `ValueError` for other `decimals`.
+    """
+
+    def __init__(self, *, decimals: str = PRECISE) -> None:
+        if decimals not in (PRECISE, STRING):
+            raise ValueError(f"decimals are {PRECISE} or {STRING}, not {shown(decimals)}")
+        self._decimals = decimals
+        self._tables: dict[Table, tuple[tuple[Column, ...], tuple[str, ...] | None]] = {}
+
+    def add(self, change: Change) -> Change:
+        """Learn from a statement; give a row change with the columns of its table, any other change as it is."""
+        if not is_own(change):
+            return change
+        for table_change in _table_changes(change):
+            self._learn(table_change)
+        found = self._tables.get(_table(change)) if change.op in DML and change.columns is None else None
+        if found is None:
+            return change
+        columns, key = found
+        turned = with_columns(change, columns, decimals=self._decimals)
+        return turned if turned.key is not None else replace(turned, key=key)
+
+    def columns(self, database: str | None, table: str, schema: str | None = None) -> tuple[Column, ...] | None:
+        """Give the columns of a table as they are now; None for one that is not known, or gone."""
+        found = self._tables.get((database, schema, table))
+        return None if found is None else found[0]
+
+    def _learn(self, table_change: Any) -> None:
+        table, columns = table_of(table_change), table_columns(table_change)
+        if table is None:
+            return
+        if columns is None:
+            self._tables.pop(table, None)
+        else:
+            self._tables[table] = columns, table_key(table_change)
+
+
+def with_columns(change: Change, columns: Sequence[Column], *, decimals: str = PRECISE) -> Change:
+    """Give a row change of Debezium with its columns, its values turned from those that were sent.
+
+    Values that do not fit their column's type stay as they were sent, as do all of another
+    connector than MySQL's and MariaDB's. The message still comes back from the change whole. A
+    change of another format, or one that has columns, stays as it is.
+    """
+    if not is_own(change) or change.columns is not None:
+        return change
+    (record,) = records([change], debezium.FORMAT.name)
+    (came,) = debezium.to_changes(record)
+    connector = change.source.db_type
+    turned = replace(
+        change,
+        columns=tuple(columns),
+        before=debezium.read_row(change.before, columns, connector, decimals),
+        after=debezium.read_row(change.after, columns, connector, decimals),
+        members=came.members,
+    )
+    return complete([turned], record, debezium.FORMAT.name)[0]
+
+
+def _table(change: Change) -> Table:
+    return change.source.database, change.source.schema, change.source.table
+
+
+def _table_changes(change: Change) -> list[Any]:
+    """Give the table changes of a statement, which its members hold."""
+    members = change.members or {}
+    texts = [members[pointer] for pointer in _TABLE_CHANGES if members.get(pointer)]
+    found = parse(texts[0]) if texts else None
+    return found if type(found) is list else []

@@ -1,0 +1,1 @@
+"""Layer 1, wire: a message becomes a payload and comes back, by its wire schema."""

@@ -1,0 +1,206 @@
+"""`extras` put back into a record: JSON pointers (RFC 6901) to texts, each checked before it goes in.
+
+An empty text takes the member away; any other is parsed and takes the member's place. No pointer
+may lead into what another one puts in, and each one's parent is there already, so that their order
+does not matter.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cdcavro.avro.buffer import is_number
+from cdcavro.errors import PayloadError, TextError, shown
+from cdcavro.exact import jsontext
+from cdcavro.exact.jsontext import number, unescape
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Step = tuple[Sequence[str], str, Any]
+
+ABSENT: Final = object()
+_WORDS: Final = {"true": True, "false": False, "null": None}
+_TILDE: Final = re.compile("~(?![01])")
+
+
+class Place(NamedTuple):
+    """A member that the schema names: whether it is a scalar, and whether a message must have it.
+
+    `above` are the pointers to all that holds it, `parents` their names, `name` its own.
+    """
+
+    is_scalar: bool
+    is_required: bool
+    above: tuple[str, ...]
+    parents: tuple[str, ...]
+    name: str
+
+
+def place_of(pointer: str, *, is_scalar: bool, is_required: bool) -> Place:
+    """Give the place that a pointer leads to.
+
+    >>> place_of("/a/b~1c", is_scalar=True, is_required=False).above
+    ('/a',)
+    """
+    tokens = pointer.split("/")
+    above = tuple("/".join(tokens[:end]) for end in range(2, len(tokens)))
+    *parents, name = map(unescape, tokens[1:])
+    return Place(is_scalar, is_required, above, tuple(parents), name)
+
+
+def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str, Place] | None = None) -> None:
+    """Apply `extras` to a record, in place; `places` are the members that the schema names, by pointer.
+
+    Raises `PayloadError`: no pointer, a parent that is not there, a text that is not JSON or not what
+    may stand in its place.
+
+    >>> record = {"a": 1, "b": 2}
+    >>> apply(record, {"/a": "1.0", "/b": "", "/c": "[]"})
+    >>> record
+    {'a': 1.0, 'c': []}
+    """
+    known = places or {}
+    for pointer, value in extras.items():
+        _check_step(pointer, value, extras, known)
+    for pointer, value in extras.items():
+        parents, name = _way(pointer, known)
+        _put(_parent(record, parents, pointer), name, pointer, value)
+
+
+def steps(extras: Mapping[str, str], places: Mapping[str, Place]) -> list[Step] | None:
+    """Give what `apply` does, checked, for `take`: the names of parents, the name, and a scalar or `ABSENT`.
+
+    None where what is to be done depends on the record, and where it is an error.
+
+    >>> steps({"/a/b": "1.0"}, {"/a/b": place_of("/a/b", is_scalar=True, is_required=False)})
+    [(('a',), 'b', 1.0)]
+    """
+    found: list[Step] = []
+    try:
+        for pointer, value in extras.items():
+            _check_step(pointer, value, extras, places)
+            parents, name = _way(pointer, places)
+            put = ABSENT if value == "" else _parsed(value, pointer)
+            if type(put) is dict or type(put) is list:
+                return None
+            found.append((parents, name, put))
+    except PayloadError:
+        return None
+    return found
+
+
+def take(record: dict[str, Any], taken: list[Step]) -> bool:
+    """Take steps in a record; tell whether all could be taken."""
+    for parents, name, value in taken:
+        parent: Any = record
+        for token in parents:
+            parent = parent.get(token) if type(parent) is dict else None
+        if type(parent) is not dict:
+            return False
+        if value is ABSENT:
+            parent.pop(name, None)
+        else:
+            parent[name] = value
+    return True
+
+
+def _put(parent: Any, name: str, pointer: str, value: str) -> None:
+    if type(parent) is list:
+        parent[_index(parent, name, pointer)] = _parsed(value, pointer)
+    elif value == "":
+        parent.pop(name, None)
+    else:
+        parent[name] = None if value == "null" else _parsed(value, pointer)
+
+
+def _check_step(pointer: str, value: str, extras: Mapping[str, str], places: Mapping[str, Place]) -> None:
+    """Check a pointer, and its text too if the schema names what it leads to."""
+    place = places.get(pointer)
+    if place is None:
+        _check(pointer, extras)
+    else:
+        _check_apart(pointer, place.above, extras)
+        _check_place(pointer, value, place)
+
+
+def _way(pointer: str, places: Mapping[str, Place]) -> tuple[Sequence[str], str]:
+    """Give the names of the parents that a pointer leads through, and the last."""
+    place = places.get(pointer)
+    if place is not None:
+        return place.parents, place.name
+    *parents, name = [unescape(token) for token in pointer[1:].split("/")]
+    return parents, name
+
+
+def _check(pointer: str, extras: Mapping[str, str]) -> None:
+    if pointer[:1] != "/":
+        raise PayloadError("a JSON pointer in extras", shown(pointer))
+    if pointer.count("/") > jsontext.MAX_DEPTH:
+        raise PayloadError(f"at most {jsontext.MAX_DEPTH} levels in extras", "more", pointer=pointer)
+    if "~" in pointer and _TILDE.search(pointer):
+        raise PayloadError("~0 and ~1 only in a JSON pointer in extras", shown(pointer))
+    end = pointer.rfind("/") if len(extras) > 1 else 0
+    while end > 0:
+        _check_apart(pointer, (pointer[:end],), extras)
+        end = pointer.rfind("/", 0, end)
+
+
+def _check_apart(pointer: str, above: tuple[str, ...], extras: Mapping[str, str]) -> None:
+    for one in above:
+        if one in extras:
+            raise PayloadError("extras that lie apart", f"one inside {shown(one)}", pointer=pointer)
+
+
+def _check_place(pointer: str, value: str, place: Place) -> None:
+    bare = value.strip(" \t\r\n") if value not in ("", "null") else value
+    if value == "" or bare == "null":
+        if place.is_required:
+            raise PayloadError("a required member", bare or "none", pointer=pointer)
+    elif not place.is_scalar:
+        raise PayloadError("null or nothing in extras in place of an object or array", shown(value), pointer=pointer)
+    elif bare.startswith(("[", "{")):
+        raise PayloadError("a scalar in extras in place of a scalar", shown(value), pointer=pointer)
+
+
+def _parent(record: Any, tokens: Sequence[str], pointer: str) -> Any:
+    place = record
+    for token in tokens:
+        if type(place) is dict:
+            place = place.get(token)
+        elif type(place) is list:
+            place = place[_index(place, token, pointer)]
+        else:
+            break
+    if type(place) is not dict and type(place) is not list:
+        raise PayloadError("a parent in the record for a pointer in extras", "none", pointer=pointer)
+    return place
+
+
+def _index(items: list[Any], token: str, pointer: str) -> int:
+    if token.isascii() and token.isdigit() and len(token) < 10 and str(int(token)) == token:  # noqa: PLR2004
+        index = int(token)
+        if index < len(items):
+            return index
+    raise PayloadError(f"an index below {len(items)} in extras", shown(token), pointer=pointer)
+
+
+def _is_plain(value: str) -> bool:
+    """Tell whether a text is that of a string without anything escaped."""
+    inner = value[1:-1]
+    is_quoted = len(value) > 1 and value[0] == value[-1] == '"'
+    return is_quoted and inner.isprintable() and '"' not in inner and "\\" not in inner
+
+
+def _parsed(value: str, pointer: str) -> Any:
+    if value in _WORDS:
+        return _WORDS[value]
+    if is_number(value):
+        return number(value)
+    if _is_plain(value):
+        return value[1:-1]
+    try:
+        return jsontext.parse(value, above=pointer.count("/"))
+    except TextError as error:
+        raise PayloadError(f"{error.expected} in extras", error.got, pointer=pointer + error.pointer) from error

@@ -1,0 +1,219 @@
+"""A format: its wire schema, the plans made from it, and the trip text ⇄ payload.
+
+`encode` takes the fast way (`encoder`) where it is exact; everything else, every fault included, goes
+the exact way through `text.parse`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.avro.buffer import Buffer
+from cdcavro.avro.decoder import Payload
+from cdcavro.avro.resolution import resolve
+from cdcavro.avro.schema import Schema, parse_schema
+from cdcavro.avro.types import Record
+from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
+from cdcavro.exact.jsontext import kind, parse, render, to_bytes
+from cdcavro.wire.reading.plan import message_reader
+from cdcavro.wire.renaming import names_of, rename
+from cdcavro.wire.writing.fast import Encoder
+from cdcavro.wire.writing.plan import message_writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from importlib.resources.abc import Traversable
+
+    from cdcavro.wire.reading.messages import MessageReader
+    from cdcavro.wire.renaming import Names
+    from cdcavro.wire.writing.messages import MessageWriter
+
+_KEPT: Final = 64
+_PIECE: Final = 256 << 10
+
+
+@dataclass(frozen=True)
+class Format:
+    """A message format.
+
+    Attributes: `name` (str), which is also the name of its `.avsc`; `given`, a wire schema to use
+    instead of that one.
+    """
+
+    name: str
+    given: Schema | None = None
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The wire schema, read from `avsc/<name>.avsc` when it is first asked for."""
+        if self.given is not None:
+            return self.given
+        return parse_schema((_schemas() / f"{self.name}.avsc").read_text(encoding="utf-8"))
+
+    @cached_property
+    def envelope(self) -> Record:
+        """The outermost record of the wire schema."""
+        if not isinstance(self.schema.root, Record):
+            raise SchemaError(self.name, "a wire schema is a record")
+        return self.schema.root
+
+    def encode(self, message: bytes | str) -> bytes:
+        """Turn JSON text into a payload. Raises `TextError`, `StructureError`."""
+        try:
+            raw = to_bytes(message)
+            payload = self._encode_fast(raw)
+            return self._encode_exact(raw) if payload is None else payload
+        except MessageError as error:
+            error.format = self.name
+            raise
+
+    def encode_lines(self, lines: list[bytes], first: int, out: Buffer) -> int:
+        """Append the payloads of lines, of at most 64 MiB, from `first` on.
+
+        Gives their number, or the first that is left to `encode`, as faulty ones are.
+        """
+        return self._encoder.encode_lines(lines, first, out)
+
+    def decode(self, payload: bytes, writer: Schema | None = None) -> bytes:
+        """Turn a payload into UTF-8 JSON text; `writer` is the schema it was written with, if another.
+
+        Raises `PayloadError`; `ResolutionError` if this format's schema cannot read the writer's.
+        """
+        if writer is not None and writer is not self.schema:
+            return render(self.read(payload, writer))
+        try:
+            return self._reader.decode(payload if type(payload) is bytes else _bytes(payload))
+        except MessageError as error:
+            error.format = self.name
+            raise
+
+    def parse(self, message: bytes | str) -> Any:
+        """Parse text into a record: the JSON value that it is, checked. Raises `TextError`, `StructureError`."""
+        try:
+            raw = to_bytes(message)
+            value = self._encoder.parse(raw)
+            if value is not None:
+                return value
+        except MessageError as error:
+            error.format = self.name
+            raise
+        return self.read(self.encode(raw))
+
+    def read(self, payload: bytes, writer: Schema | None = None) -> dict[str, Any]:
+        """Read a payload into a record. Raises `PayloadError`, `ResolutionError`."""
+        try:
+            raw = Payload(_bytes(payload))
+            record = self.reader(writer)(raw)
+            raw.finish()
+        except MessageError as error:
+            error.format = self.name
+            raise
+        return record
+
+    def read_block(self, raw: bytes, count: int, writer: Schema) -> Iterator[dict[str, Any]]:
+        """Read so many payloads that lie one behind another. Raises `PayloadError`."""
+        read = self.reader(writer)
+        payloads = Payload(raw)
+        try:
+            _check_count(raw, count)
+            for _ in range(count):
+                yield read(payloads)
+            payloads.finish()
+        except MessageError as error:
+            error.format = self.name
+            raise
+
+    def decode_block(self, raw: bytes, count: int, writer: Schema) -> Iterator[tuple[bytes, int]]:
+        """Turn so many payloads that lie one behind another into lines of JSON text.
+
+        Gives some lines at a time, at most some 256 KiB and one line, and how many they are; also those
+        before an error. Raises `PayloadError`, `ResolutionError`.
+        """
+        reader, names = _resolved(writer, self.schema)
+        if names is not None:
+            yield from ((render(record) + b"\n", 1) for record in self.read_block(raw, count, writer))
+            return
+        try:
+            _check_count(raw, count)
+            yield from _decoded(reader, raw, count)
+        except MessageError as error:
+            error.format = self.name
+            raise
+
+    def write(self, record: Any) -> bytes:
+        """Write a record as a payload. Raises `StructureError`."""
+        try:
+            return self._writer.write(record)
+        except MessageError as error:
+            error.format = self.name
+            raise
+
+    def reader(self, writer: Schema | None = None) -> Callable[[Payload], dict[str, Any]]:
+        """Give the function that reads the payloads of a writer's schema. Raises `ResolutionError`."""
+        if writer is None or writer is self.schema:
+            return self._reader.read
+        reader, names = _resolved(writer, self.schema)
+        return reader.read if names is None else lambda payload: rename(reader.read(payload), names)
+
+    def _encode_exact(self, raw: bytes) -> bytes:
+        value = parse(raw)
+        if type(value) is not dict:
+            raise StructureError("object", kind(value))
+        return self._writer.write(value)
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return Encoder(self._writer)
+
+    @cached_property
+    def _encode_fast(self) -> Callable[[bytes], bytes | None]:
+        return self._encoder.encode
+
+    @cached_property
+    def _reader(self) -> MessageReader:
+        return message_reader(self.schema.root)
+
+    @cached_property
+    def _writer(self) -> MessageWriter:
+        return message_writer(self.envelope)
+
+
+def _bytes(payload: bytes) -> bytes:
+    if not isinstance(payload, (bytes, bytearray, memoryview)):
+        raise TypeError(f"a payload is bytes, not {type(payload).__name__}")
+    return bytes(payload)
+
+
+def _schemas() -> Traversable:
+    """Give the folder of schemas: part of the package where it is installed, beside it in a checkout."""
+    try:
+        return resources.files("cdcavro.avsc")
+    except ModuleNotFoundError:
+        return Path(__file__).parents[2] / "avsc"
+
+
+def _check_count(raw: bytes, count: int) -> None:
+    if not 0 <= count <= len(raw):
+        raise PayloadError("at most one payload to a byte", f"{count} in {len(raw)} bytes")
+
+
+def _decoded(reader: MessageReader, raw: bytes, count: int) -> Iterator[tuple[bytes, int]]:
+    out, position = Buffer(), 0
+    while count:
+        position, done, error = reader.decode_lines(raw, position, count, out, _PIECE)
+        yield out.taken(), done
+        if error is not None:
+            raise error
+        count -= done
+        out.cut(0)
+    Payload(raw, position).finish()
+
+
+@lru_cache(maxsize=_KEPT)
+def _resolved(writer: Schema, reader: Schema) -> tuple[MessageReader, Names | None]:
+    names = names_of(resolve(writer.root, reader.root))
+    return message_reader(writer.root), names

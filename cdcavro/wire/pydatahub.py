@@ -1,0 +1,146 @@
+"""Records of DataHub's own Python SDK (pydatahub) as messages of `datahub_tuple`, and back.
+
+pydatahub is imported only to make its records: `pip install 'cdcavro[datahub]'`.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from cdcavro.errors import SetupError, StructureError, shown
+from cdcavro.exact.jsontext import MAX_LONG, MIN_LONG, ExactNumber, escape, integer, kind, number, parse, render
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+NAME: Final = "datahub_tuple"
+
+
+class Field(Protocol):
+    """A field of a schema: its name and its type, an enum member."""
+
+    name: str
+    type: Any
+
+
+class TupleRecord(Protocol):
+    """What is asked of a record: its fields, and a value for each."""
+
+    field_list: Sequence[Field]
+    values: Sequence[Any]
+
+
+def tuple_text(record: TupleRecord) -> bytes:
+    """Give a pydatahub TupleRecord as JSON text: an object from column name to value, digits as they are.
+
+    Raises `StructureError` for a value that JSON has no place for, and for a column name given twice.
+    """
+    row: dict[str, Any] = {}
+    for field, value in zip(record.field_list, record.values, strict=True):
+        if field.name in row:
+            raise StructureError("each column once", f"{shown(field.name)} twice", format=NAME)
+        row[field.name] = _json_value(value, field.name)
+    return render(row)
+
+
+def tuple_record(text: bytes | str, schema: Any) -> Any:
+    """Make a pydatahub TupleRecord of a RecordSchema from JSON text.
+
+    Raises `SetupError` without pydatahub, `TextError`, and `StructureError` for a column that the
+    schema has not, or a value that the column's type does not hold exactly.
+    """
+    try:
+        from datahub.exceptions import DatahubException  # noqa: PLC0415  only who asks for it needs it
+        from datahub.models import TupleRecord as Made  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise SetupError("pydatahub is not installed: pip install 'cdcavro[datahub]'") from error
+    row = parse(text)
+    if type(row) is not dict:
+        raise StructureError("object", kind(row), format=NAME)
+    types = {field.name: str(field.type.value) for field in schema.field_list}
+    for name in row:
+        if name not in types:
+            raise StructureError("a column of the schema", "none", pointer=f"/{escape(name)}", format=NAME)
+    made = Made(schema=schema)
+    for name, value in row.items():
+        python_value = None if value is None else _python_value(value, types[name], name)
+        try:
+            made.set_value(name, python_value)
+        except DatahubException as error:
+            raise _misfit(value, types[name], name) from error
+    return made
+
+
+def _json_value(value: Any, name: str) -> Any:
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return integer(str(value))
+    if isinstance(value, float) and isfinite(value):
+        return number(repr(value))
+    if isinstance(value, Decimal) and value.is_finite():
+        return number(str(value))
+    raise StructureError("a JSON value", shown(repr(value)), pointer=f"/{escape(name)}", format=NAME)
+
+
+def _python_value(value: Any, type_name: str, name: str) -> Any:
+    convert = _PYTHON.get(type_name)
+    made = None if convert is None else convert(value)
+    if made is None:
+        raise _misfit(value, type_name, name)
+    return made
+
+
+def _misfit(value: Any, type_name: str, name: str) -> StructureError:
+    got = f"{kind(value)} {shown(render(value).decode())}"
+    return StructureError(type_name, got, pointer=f"/{escape(name)}", format=NAME)
+
+
+def _long(value: Any) -> int | None:
+    return value if type(value) is int and MIN_LONG <= value <= MAX_LONG else None
+
+
+def _float(value: Any) -> float | None:
+    if type(value) not in (int, float, ExactNumber):
+        return None
+    digits = value.text if type(value) is ExactNumber else repr(value)
+    made, exact = float(digits), _read_decimal(digits)
+    return made if isfinite(made) and exact is not None and Decimal(repr(made)) == exact else None
+
+
+def _decimal(value: Any) -> Decimal | None:
+    if type(value) is ExactNumber:
+        return _read_decimal(value.text)
+    return Decimal(repr(value)) if type(value) in (int, float) else None
+
+
+def _read_decimal(digits: str) -> Decimal | None:
+    """Give the number exactly; None for one whose exponent Python's decimals cannot have."""
+    try:
+        return Decimal(digits)
+    except InvalidOperation:
+        return None
+
+
+def _string(value: Any) -> str | None:
+    return value if type(value) is str else None
+
+
+def _boolean(value: Any) -> bool | None:
+    return value if type(value) is bool else None
+
+
+_PYTHON: Final[dict[str, Callable[[Any], Any]]] = {
+    "tinyint": _long,
+    "smallint": _long,
+    "integer": _long,
+    "bigint": _long,
+    "timestamp": _long,
+    "string": _string,
+    "boolean": _boolean,
+    "float": _float,
+    "double": _float,
+    "decimal": _decimal,
+}

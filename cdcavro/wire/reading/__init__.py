@@ -1,0 +1,1 @@
+"""Payload to record or text: a plan made of small readers."""

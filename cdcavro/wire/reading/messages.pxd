@@ -1,0 +1,56 @@
+cimport cython
+
+from cdcavro.avro.buffer cimport Buffer
+from cdcavro.wire.reading.collections cimport MapReader
+from cdcavro.wire.reading.values cimport Reader, StringReader
+from cdcavro.exact.caching cimport Kept
+from cdcavro.avro.decoder cimport Payload
+from cdcavro.exact.jsontext cimport render
+
+cdef object UNSET
+cdef bint COMPILED
+cdef int _STREAK
+cdef int _OBJECT
+cdef int _OBJECT_END
+cdef int _COMMA
+cdef int _NEWLINE
+
+
+@cython.final
+cdef class FieldReader:
+    cdef public str members
+    cdef public str name
+    cdef str pointer
+    cdef bytes label
+    cdef Reader reader
+
+
+cdef class RecordReader(Reader):
+    cdef tuple _fields
+    cdef frozenset _named
+
+    @cython.locals(field=FieldReader, record=dict)
+    cpdef read(self, Payload payload)
+    @cython.locals(field=FieldReader, first=bint, size=Py_ssize_t)
+    cpdef bint render(self, Payload payload, Buffer out) except -1
+    cdef _pass_extras(self, Payload payload, Reader reader)
+    cdef bint _render_rest(self, Payload payload, Buffer out, MapReader rest, bint first) except -1
+    cdef _check_rest(self, object names)
+
+
+@cython.final
+cdef class MessageReader:
+    cdef RecordReader _record
+    cdef object _members
+    cdef int _extras
+    cdef Kept _kept
+
+    @cython.locals(record=dict, tail=bytes, steps=list)
+    cpdef dict read(self, Payload payload)
+    cdef list _steps(self, bytes tail)
+    @cython.locals(out=Buffer, position=Py_ssize_t)
+    cpdef bytes decode(self, bytes raw)
+    @cython.locals(done=Py_ssize_t, size=Py_ssize_t)
+    cpdef tuple decode_lines(self, bytes raw, Py_ssize_t position, Py_ssize_t count, Buffer out, Py_ssize_t most)
+    @cython.locals(payload=Payload, record=dict, size=Py_ssize_t)
+    cdef Py_ssize_t _append(self, bytes raw, Py_ssize_t position, Buffer out) except -1

@@ -1,0 +1,212 @@
+"""The small readers that a plan for payloads is made of: those of records and whole messages.
+
+`extras` are passed by while the record is read, and applied at the end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET
+
+from cdcavro.avro.buffer import COMPILED, Buffer
+from cdcavro.avro.decoder import Payload
+from cdcavro.errors import MessageError, PayloadError, shown
+from cdcavro.exact.caching import Kept
+from cdcavro.exact.jsontext import render
+from cdcavro.wire import extras
+from cdcavro.wire.reading.collections import MapReader
+from cdcavro.wire.reading.values import Reader, StringReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+_OBJECT, _OBJECT_END, _COMMA, _NEWLINE = b"{},\n"
+_STREAK: Final = 2
+# An empty map; and the extras whose steps are kept: the bytes of one at most, and of all of them.
+_NONE: Final = b"\0"
+_TAIL: Final = 2_000
+_TAILS: Final = 256 << 10
+
+
+class FieldReader:
+    """Reads a field: `members` is its rule, "" for a member of its own `name`; `pointer` is where that stands."""
+
+    __slots__ = ("label", "members", "name", "pointer", "reader")
+
+    def __init__(self, members: str, name: str, pointer: str, reader: Reader) -> None:
+        self.members = members
+        self.name = name
+        self.pointer = pointer
+        self.reader = reader
+        self.label = render(name) + b":"
+
+
+class RecordReader(Reader):
+    """A record: members by name, a rest map's entries beside them, `extras` put aside."""
+
+    __slots__ = ("_fields", "_named")
+
+    def __init__(self, fields: Sequence[FieldReader]) -> None:
+        self._fields = tuple(fields)
+        self._named = frozenset(field.name for field in fields if not field.members)
+
+    def read(self, payload: Payload) -> Any:
+        """Read all fields."""
+        record: dict[str, Any] = {}
+        for field in self._fields:
+            payload.place = field.pointer
+            if not field.members:
+                value = field.reader.read(payload)
+                if value is not UNSET:
+                    record[field.name] = value
+            elif field.members == "extras":
+                self._pass_extras(payload, field.reader)
+            else:
+                rest = field.reader.read(payload)
+                self._check_rest(rest)
+                record.update(rest)
+        return record
+
+    def render(self, payload: Payload, out: Buffer) -> bool:
+        """Read all fields and append them as JSON text."""
+        first = True
+        out.append(_OBJECT)
+        for field in self._fields:
+            payload.place = field.pointer
+            if not field.members:
+                size = len(out)
+                if not first:
+                    out.append(_COMMA)
+                out.write_raw(field.label)
+                if field.reader.render(payload, out):
+                    first = False
+                else:
+                    out.cut(size)
+            elif field.members == "extras":
+                payload.extras = field.reader.read(payload)
+            else:
+                first = not self._render_rest(payload, out, field.reader, first) and first
+        out.append(_OBJECT_END)
+        return True
+
+    def _pass_extras(self, payload: Payload, reader: Reader) -> None:
+        try:
+            payload.skip_texts()
+        except MessageError:
+            # Reading finds the same fault, and says where it is.
+            payload.extras = reader.read(payload.back())
+
+    def _render_rest(self, payload: Payload, out: Buffer, rest: Any, first: bool) -> bool:  # noqa: FBT001  as above
+        names = rest.render_entries(payload, out, first)
+        self._check_rest(names)
+        return bool(names)
+
+    def _check_rest(self, names: Iterable[str]) -> None:
+        for taken in self._named.intersection(names):
+            raise PayloadError("a member that has no field", shown(taken))
+
+
+class MessageReader:
+    """A whole message: the outermost record with its `extras` applied.
+
+    `members` are those that the schema names, by pointer.
+    """
+
+    __slots__ = ("_extras", "_kept", "_members", "_record")
+
+    def __init__(self, record: RecordReader, members: Mapping[str, extras.Place]) -> None:
+        self._record = record
+        self._members = members
+        self._extras = 0
+        self._kept = Kept(_TAILS)
+
+    def read(self, payload: Payload) -> dict[str, Any]:
+        """Read one payload, perhaps of several in a row. Raises `PayloadError`."""
+        payload.extras = None
+        # A writer's schema may have no extras.
+        payload.start = payload.stop = 0
+        try:
+            record: dict[str, Any] = self._record.read(payload)
+            payload.place = ""
+            tail = payload.tail()
+            if tail and tail != _NONE:
+                steps = self._steps(tail)
+                if steps is None or not extras.take(record, steps):
+                    payload.extras = _EXTRAS.read(payload.back())
+                    extras.apply(record, payload.extras, self._members)
+        except MessageError as error:
+            error.below(payload.place)
+            raise
+        return record
+
+    def _steps(self, tail: bytes) -> list[extras.Step] | None:
+        """Give the steps that the bytes of extras stand for; few differ, and what was found is kept."""
+        found: tuple[list[extras.Step] | None] | None = self._kept.get(tail)
+        if found is None:
+            if len(tail) > _TAIL:
+                return None
+            try:
+                payload = Payload(tail)
+                payload.place = ""
+                found = (extras.steps(_EXTRAS.read(payload), self._members),)
+            except MessageError:
+                return None
+            self._kept.put(tail, found, len(tail))
+        return found[0]
+
+    def decode(self, raw: bytes) -> bytes:
+        """Turn a payload into compact JSON text. Raises `PayloadError`."""
+        out = Buffer()
+        position = self._append(raw, 0, out)
+        if position != len(raw):
+            Payload(raw, position).finish()
+        return out.taken()
+
+    def decode_lines(
+        self, raw: bytes, position: int, count: int, out: Buffer, most: int
+    ) -> tuple[int, int, MessageError | None]:
+        """Append payloads from a position on as lines of compact JSON text: `count` of them, or until `out` has `most` bytes.
+
+        Gives the position behind them, how many they are, and what is wrong with the payload there.
+        """
+        done = 0
+        size = len(out)
+        try:
+            while done < count and size < most:
+                position = self._append(raw, position, out)
+                out.append(_NEWLINE)
+                size = len(out)
+                done += 1
+        except MessageError as error:
+            out.cut(size)
+            return position, done, error
+        return position, done, None
+
+    def _append(self, raw: bytes, position: int, out: Buffer) -> int:
+        """Append a payload as JSON text.
+
+        Compiled, it goes straight from payload to text, but for messages with `extras`, for which the
+        record is needed: two of them make a third likely.
+        """
+        payload = Payload(raw, position)
+        if COMPILED and self._extras < _STREAK:
+            size = len(out)
+            payload.extras = None
+            try:
+                self._record.render(payload, out)
+            except MessageError as error:
+                error.below(payload.place)
+                raise
+            if not payload.extras:
+                return payload.position
+            out.cut(size)
+            payload = Payload(raw, position)
+        record = self.read(payload)
+        self._extras = min(self._extras + 1, _STREAK) if payload.stop - payload.start > len(_NONE) else 0
+        out.write_raw(render(record))
+        return payload.position
+
+
+_EXTRAS: Final = MapReader(StringReader())

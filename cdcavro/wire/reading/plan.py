@@ -1,0 +1,115 @@
+"""The plan that reads payloads: a wire schema walked once, as a tree of `readers`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import UNSET
+
+from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Type, Union, branch_name
+from cdcavro.errors import SchemaError
+from cdcavro.exact.jsontext import escape
+from cdcavro.wire.attributes import field_rule, holds
+from cdcavro.wire.extras import place_of
+from cdcavro.wire.reading.collections import ArrayReader, MapReader
+from cdcavro.wire.reading.messages import FieldReader, MessageReader, RecordReader
+from cdcavro.wire.reading.values import (
+    BooleanReader,
+    DoubleReader,
+    EnumReader,
+    IntReader,
+    LongReader,
+    NumberReader,
+    OptionalReader,
+    Reader,
+    StringReader,
+    TextReader,
+    UnionReader,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdcavro.wire.extras import Place as Member
+
+
+def message_reader(declared: Type) -> MessageReader:
+    """Make the plan of a wire schema. Raises `SchemaError` for what is no wire schema."""
+    if not isinstance(declared, Record):
+        raise SchemaError("$", "a wire schema is a record")
+    members: dict[str, Member] = {}
+    return MessageReader(_record(declared, _Place("", 1, members)), members)
+
+
+class _Place(NamedTuple):
+    """Where a reader stands: its pointer below the nearest array or map, and its depth in the JSON.
+
+    `members` takes the members that the schema names, by pointer; None below an array or map.
+    """
+
+    pointer: str
+    depth: int
+    members: dict[str, Member] | None
+
+    def member(self, name: str) -> _Place:
+        return _Place(f"{self.pointer}/{escape(name)}", self.depth + 1, self.members)
+
+    def item(self) -> _Place:
+        return _Place("", self.depth + 1, None)
+
+
+def _reader(declared: Type, place: _Place, missing: Any) -> Reader:
+    match declared:
+        case Primitive(name) if name in _SCALARS:
+            return _SCALARS[name]()
+        case Enum(symbols=symbols):
+            return EnumReader(symbols)
+        case Array(items):
+            return ArrayReader(_reader(items, place.item(), None))
+        case Map(values):
+            return MapReader(_reader(values, place.item(), None))
+        case Union(branches):
+            return _union(branches, place, missing)
+        case Record():
+            return _HELD.get(holds(declared), _record)(declared, place)
+    raise SchemaError(place.pointer or "$", f"a wire schema holds no {branch_name(declared)}")
+
+
+def _union(branches: tuple[Type, ...], place: _Place, missing: Any) -> Reader:
+    readers = [None if one == Primitive("null") else _reader(one, place, missing) for one in branches]
+    some = [reader for reader in readers if reader is not None]
+    if len(readers) == len(some) + 1 == 2:  # noqa: PLR2004  null and one other
+        return OptionalReader(some[0], readers.index(some[0]), missing)
+    return UnionReader(readers, missing)
+
+
+def _record(declared: Record, place: _Place) -> RecordReader:
+    fields: list[FieldReader] = []
+    for one in declared.fields:
+        rule = field_rule(one)
+        own = place if rule.members else place.member(rule.name)
+        if place.members is not None and not rule.members:
+            place.members[own.pointer] = place_of(
+                own.pointer, is_scalar=_is_scalar(one.type), is_required=rule.required
+            )
+        missing = None if rule.missing == "null" else UNSET
+        fields.append(FieldReader(rule.members, rule.name, own.pointer, _reader(one.type, own, missing)))
+    return RecordReader(fields)
+
+
+def _is_scalar(declared: Type) -> bool:
+    branches = declared.branches if isinstance(declared, Union) else (declared,)
+    return not any(isinstance(branch, (Array, Map, Record)) for branch in branches)
+
+
+_HELD: Final[dict[str, Callable[[Record, _Place], Reader]]] = {
+    "number": lambda *_: NumberReader(),
+    "text": lambda _, place: TextReader(place.depth - 1),
+}
+_SCALARS: Final[dict[str, Callable[[], Reader]]] = {
+    "boolean": BooleanReader,
+    "int": IntReader,
+    "long": LongReader,
+    "double": DoubleReader,
+    "string": StringReader,
+}

@@ -1,0 +1,77 @@
+cimport cython
+
+from cdcavro.avro.buffer cimport Buffer, is_number
+from cdcavro.wire.writing.fast cimport parse_quickly
+from cdcavro.avro.decoder cimport Payload
+from cdcavro.exact.jsontext cimport ExactNumber, kind, render
+
+cdef object UNSET
+cdef double _MAX_DOUBLE
+
+
+cdef class Reader:
+    cpdef read(self, Payload payload)
+    cpdef bint render(self, Payload payload, Buffer out) except -1
+
+
+@cython.final
+cdef class BooleanReader(Reader):
+    pass
+
+
+@cython.final
+cdef class LongReader(Reader):
+    pass
+
+
+@cython.final
+cdef class IntReader(Reader):
+    pass
+
+
+cdef class DoubleReader(Reader):
+    @cython.locals(value=double)
+    cpdef read(self, Payload payload)
+
+
+@cython.final
+cdef class StringReader(Reader):
+    pass
+
+
+cdef class NumberReader(Reader):
+    @cython.locals(held=str)
+    cpdef read(self, Payload payload)
+    @cython.locals(held=str)
+    cpdef bint render(self, Payload payload, Buffer out) except -1
+
+
+@cython.final
+cdef class TextReader(Reader):
+    cdef Py_ssize_t _above
+
+
+@cython.final
+cdef class EnumReader(Reader):
+    cdef tuple _symbols
+    cdef tuple _texts
+
+
+@cython.final
+cdef class OptionalReader(Reader):
+    cdef Reader _inner
+    cdef Py_ssize_t _branch
+    cdef object _missing
+
+
+cdef bint _render_missing(object missing, Buffer out) except -1
+
+
+cdef class UnionReader(Reader):
+    cdef list _branches
+    cdef object _missing
+
+    @cython.locals(branch=Reader)
+    cpdef read(self, Payload payload)
+    @cython.locals(branch=Reader)
+    cpdef bint render(self, Payload payload, Buffer out) except -1

@@ -1,0 +1,135 @@
+"""Records of an older schema under the names of a newer one: what schema resolution means for JSON.
+
+A record is read with the schema that wrote it, `extras` and all, so that it is the message that was
+sent. Then members get their new names, and members that are new their defaults. A member that the
+newer schema does not have stays under its own name, as one that no schema names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cdcavro.avro.resolution import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion, Step
+from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Union
+from cdcavro.errors import PayloadError, SchemaError, shown
+from cdcavro.exact.jsontext import escape
+from cdcavro.wire.attributes import field_rule, holds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cdcavro.avro.types import Field, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Renames in every item of an array or value of a map."""
+
+    of: Names
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Renames of a record's members: new name and renames inside, by old name; and what new members start with."""
+
+    names: Mapping[str, tuple[str, Names | None]]
+    defaults: Mapping[str, tuple[Type, Any]]
+
+
+Names = Items | Members
+
+
+def names_of(step: Step) -> Names | None:
+    """Give the renames that a resolution means; None for none.
+
+    Raises `SchemaError` for a union of several records with renames: JSON does not tell its branches.
+    """
+    match step:
+        case ReadArray(inner) | ReadMap(inner):
+            below = names_of(inner)
+            return Items(below) if below else None
+        case ReadUnion(branches):
+            inside = [below for one in branches if not isinstance(one, str) and (below := names_of(one)) is not None]
+            if len(inside) > 1:
+                raise SchemaError("$", "renames in several branches of a union")
+            return inside[0] if inside else None
+        case ReadRecord(reader=declared) if not holds(declared):
+            names = dict(entry for field in step.fields for entry in _renamed(*field))
+            defaults = dict(entry for one in step.defaults for entry in _default(one))
+            return Members(names, defaults) if names or defaults else None
+        case ReadPrimitive() | ReadFixed() | ReadEnum() | ReadRecord():
+            return None
+    raise SchemaError("$", f"no renames for {type(step).__name__}")
+
+
+def _renamed(step: Step, was: Field, now: Field | None) -> list[tuple[str, tuple[str, Names | None]]]:
+    if now is None or field_rule(was).members:
+        return []
+    old, new, below = field_rule(was).name, field_rule(now).name, names_of(step)
+    return [(old, (new, below))] if old != new or below else []
+
+
+def _default(declared: Field) -> list[tuple[str, tuple[Type, Any]]]:
+    rule = field_rule(declared)
+    if rule.members or (declared.default is None and rule.missing == "absent"):
+        return []
+    return [(rule.name, (declared.type, declared.default))]
+
+
+def rename(value: Any, names: Names, pointer: str = "") -> Any:
+    """Give a JSON value under its new names.
+
+    Raises `PayloadError` where a new name is taken by another member: one of two would be lost.
+    """
+    match names:
+        case Items(of) if isinstance(value, dict):
+            return {name: rename(item, of, f"{pointer}/{escape(name)}") for name, item in value.items()}
+        case Items(of) if isinstance(value, list):
+            return [rename(item, of, f"{pointer}/{i}") for i, item in enumerate(value)]
+        case Members() if isinstance(value, dict):
+            return _members(value, names, pointer)
+        case Items() | Members():
+            return value
+    raise SchemaError(pointer or "$", f"no renames are {type(names).__name__}")
+
+
+def _members(value: dict[str, Any], members: Members, pointer: str) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for old, item in value.items():
+        new, below = members.names.get(old, (old, None))
+        if new in made:
+            raise PayloadError("a name that is free", f"{shown(new)} twice", pointer=f"{pointer}/{escape(old)}")
+        made[new] = rename(item, below, f"{pointer}/{escape(old)}") if below else item
+    for name, default in members.defaults.items():
+        made.setdefault(name, _value(*default))
+    return made
+
+
+def _value(declared: Type, default: Any) -> Any:
+    """Give a default, as a schema's JSON states it, as a JSON value of a message."""
+    match declared:
+        case Union(branches):
+            return _value(branches[0], default)
+        case Record():
+            return _record(declared, default)
+        case Array(items):
+            return [_value(items, item) for item in default]
+        case Map(values):
+            return {name: _value(values, item) for name, item in default.items()}
+        case Primitive("float" | "double"):
+            return float(default)
+        case Primitive() | Enum():
+            return default
+    raise SchemaError("$", f"a wire schema holds no {type(declared).__name__}")
+
+
+def _record(declared: Record, default: dict[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for one in declared.fields:
+        rule, item = field_rule(one), default.get(one.name, one.default)
+        if rule.members:
+            made.update(_value(one.type, item))
+        elif item is not None or rule.missing == "null":
+            made[rule.name] = _value(one.type, item)
+    return made

@@ -1,0 +1,1 @@
+"""Record or text to payload: a plan made of small writers."""

@@ -1,0 +1,104 @@
+"""The plan that writes records: a wire schema walked once, as a tree of `writers`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Type, Union, branch_name
+from cdcavro.errors import SchemaError, shown
+from cdcavro.exact.jsontext import escape
+from cdcavro.wire.attributes import enum_rule, field_rule, holds
+from cdcavro.wire.writing.messages import (
+    ArrayWriter,
+    MapWriter,
+    MessageWriter,
+    OptionalWriter,
+    RecordWriter,
+    VariantWriter,
+)
+from cdcavro.wire.writing.values import SCALARS, ColumnWriter, EnumWriter, ScalarWriter, Writer
+
+
+def message_writer(declared: Record) -> MessageWriter:
+    """Make the plan of a wire schema's outermost record. Raises `SchemaError` for what is no wire schema."""
+    last = declared.fields[-1] if declared.fields else None
+    if last is None or last.type != Map(Primitive("string")) or field_rule(last).members != "extras":
+        raise SchemaError(declared.name, "the envelope does not end in extras, a map of strings")
+    return MessageWriter(_record(declared, _Place("", 1)))
+
+
+class _Place(NamedTuple):
+    """Where in the schema a writer stands: its pointer below the nearest array or map, and its depth in the JSON."""
+
+    pointer: str
+    depth: int
+
+    def member(self, name: str) -> _Place:
+        return _Place(f"{self.pointer}/{escape(name)}", self.depth + 1)
+
+    def item(self) -> _Place:
+        return _Place("", self.depth + 1)
+
+
+def _writer(declared: Type, place: _Place, missing: str) -> Writer:
+    match declared:
+        case Primitive(name) if name in SCALARS:
+            return SCALARS[name](name, place.pointer)
+        case Enum():
+            return EnumWriter(declared.symbols, enum_rule(declared), place.pointer)
+        case Array(items):
+            return ArrayWriter(_writer(items, place.item(), "null"), place.pointer)
+        case Map():
+            return _map(declared, place)
+        case Record():
+            return _record(declared, place)
+        case Union():
+            return _union(declared, place, missing)
+    raise SchemaError(place.pointer or "$", f"a wire schema holds no {branch_name(declared)}")
+
+
+def _map(declared: Map, place: _Place) -> MapWriter:
+    return MapWriter(_writer(declared.values, place.item(), "null"), place.pointer)
+
+
+def _record(declared: Record, place: _Place) -> RecordWriter:
+    members: dict[str, Writer] = {}
+    required: list[str] = []
+    rest: MapWriter | None = None
+    for one in declared.fields:
+        rule = field_rule(one)
+        if rule.members == "extras":
+            continue
+        if rest is not None:
+            raise SchemaError(declared.name, "the rest map stands behind the named members")
+        if rule.members == "rest":
+            if not isinstance(one.type, Map):
+                raise SchemaError(declared.name, "the rest is a map")
+            rest = _map(one.type, place)
+            continue
+        if rule.name in members:
+            raise SchemaError(declared.name, f"two fields stand for the member {shown(rule.name)}")
+        if rule.required:
+            required.append(rule.name)
+        members[rule.name] = _writer(one.type, place.member(rule.name), rule.missing)
+    return RecordWriter(members, required, rest, place.pointer, place.depth)
+
+
+def _union(declared: Union, place: _Place, missing: str) -> Writer:
+    if any(holds(branch) for branch in declared.branches):
+        return ColumnWriter([holds(branch) or branch_name(branch) for branch in declared.branches], place.depth)
+    null = declared.branches.index(Primitive("null"))
+    others = {i: branch for i, branch in enumerate(declared.branches) if i != null}
+    if len(others) == 1:
+        index, branch = others.popitem()
+        return OptionalWriter(_writer(branch, place, missing), index, place.pointer, missing)
+    if not others:
+        raise SchemaError(place.pointer or "$", "a union of null alone holds nothing")
+    branches: dict[int, ScalarWriter] = {}
+    for i, branch in others.items():
+        if not isinstance(branch, Primitive) or branch.name not in SCALARS:
+            raise SchemaError(place.pointer or "$", "a union of variants holds scalars only")
+        branches[i] = SCALARS[branch.name](branch.name, place.pointer)
+    if len({branch.own for branch in branches.values()}) != len(others):
+        raise SchemaError(place.pointer or "$", "a union of variants holds one branch for each JSON type")
+    return VariantWriter(branches, null, place.pointer, missing)

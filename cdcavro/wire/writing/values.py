@@ -1,0 +1,288 @@
+"""Writers of single values: scalars, enums, column values, and the conversions between scalars that are exact."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.errors import SchemaError, StructureError, TextError, shown
+from cdcavro.exact import jsontext
+from cdcavro.exact.jsontext import MAX_LONG, ExactNumber, kind, render
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cdcavro.avro.buffer import Buffer
+    from cdcavro.wire.attributes import EnumRule
+    from cdcavro.wire.notes import Notes
+
+_MAX_DOUBLE: Final = sys.float_info.max
+_MAX_INT: Final = 2**31 - 1
+_DIGITS: Final = 20
+_EXPONENT: Final = 20
+COLUMN_BRANCHES: Final = frozenset({"null", "boolean", "long", "double", "string", "number", "text"})
+
+
+class Writer:
+    """Writes one value."""
+
+    __slots__ = ()
+
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+        """Append the value to `out`. Raises `StructureError`."""
+        raise NotImplementedError
+
+
+class ScalarWriter(Writer):
+    """A boolean, int, long or string; another scalar is converted if that is exact, and noted.
+
+    Attributes: `expected` (str), the Avro type's name; `own` (type), the Python type of its JSON values.
+    """
+
+    __slots__ = ("_convert", "_pointer", "expected", "own")
+
+    def __init__(self, name: str, pointer: str) -> None:
+        self.own, self._convert = _CONVERSIONS[name]
+        self.expected = name
+        self._pointer = pointer
+
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+        """Append the value."""
+        if self.fits(value):
+            self._put(out, value)
+        else:
+            self._write_other(out, value, notes)
+
+    def _write_other(self, out: Buffer, value: Any, notes: Notes) -> None:
+        notes.note(self._pointer, scalar_text(value, self.expected, self._pointer))
+        self._put(out, self.converted(value))
+
+    def fits(self, value: Any) -> bool:
+        """Tell whether a value has the own Python type and is within the bounds of the Avro type."""
+        return type(value) is self.own
+
+    def converted(self, value: Any) -> Any:
+        """Convert a scalar of another type exactly. Raises `StructureError`."""
+        made = self._convert(value)
+        if made is None or not self.fits(made):
+            got = f"{kind(value)} {shown(plain_text(value))}"
+            raise StructureError(self.expected, got, pointer=self._pointer)
+        return made
+
+    def _put(self, out: Buffer, value: Any) -> None:
+        raise NotImplementedError
+
+
+class StringWriter(ScalarWriter):
+    """A string."""
+
+    __slots__ = ()
+
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+        """Append the value."""
+        if type(value) is str:
+            out.write_string(value)
+        else:
+            self._write_other(out, value, notes)
+
+    def _put(self, out: Buffer, value: Any) -> None:
+        out.write_string(value)
+
+
+class LongWriter(ScalarWriter):
+    """An int or a long."""
+
+    __slots__ = ("_most",)
+
+    def __init__(self, name: str, pointer: str) -> None:
+        super().__init__(name, pointer)
+        self._most = _MAX_INT if name == "int" else MAX_LONG
+
+    def fits(self, value: Any) -> bool:
+        """Tell whether a value is an integer within the bounds of the Avro type."""
+        return type(value) is int and -self._most - 1 <= value <= self._most
+
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+        """Append the value."""
+        if type(value) is int and out.fits(value, self._most):
+            out.write_long(value)
+        else:
+            self._write_other(out, value, notes)
+
+    def _put(self, out: Buffer, value: Any) -> None:
+        out.write_long(value)
+
+
+class BooleanWriter(ScalarWriter):
+    """A boolean."""
+
+    __slots__ = ()
+
+    def _put(self, out: Buffer, value: Any) -> None:
+        out.append(value)
+
+
+class EnumWriter(Writer):
+    """The index of a symbol; another spelling and unknown text are noted."""
+
+    __slots__ = ("_other", "_pointer", "_spellings", "_symbols")
+
+    def __init__(self, symbols: Sequence[str], rule: EnumRule, pointer: str) -> None:
+        self._symbols: dict[Any, int] = {symbol: i for i, symbol in enumerate(symbols)}
+        self._spellings = {spelling: self._symbols[symbol] for spelling, symbol in rule.spellings.items()}
+        self._other = self._symbols[rule.other] if rule.other else None
+        self._pointer = pointer
+        if self._other is not None:
+            del self._symbols[rule.other]
+
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+        """Append the index."""
+        if type(value) is str:
+            index = self._symbols.get(value)
+            if index is not None:
+                out.write_long(index)
+                return
+        notes.note(self._pointer, scalar_text(value, "a symbol", self._pointer))
+        index = self._spellings.get(plain_text(value), self._other)
+        if index is None:
+            expected = f"one of {', '.join(self._symbols)}"
+            raise StructureError(expected, shown(plain_text(value)), pointer=self._pointer)
+        out.write_long(index)
+
+
+class ColumnWriter(Writer):
+    """A column's value: null, boolean, long, double, string, the text of a number, the text of an object or array."""
+
+    __slots__ = ("_boolean", "_depth", "_double", "_long", "_null", "_number", "_string", "_text")
+
+    def __init__(self, branches: Sequence[str], depth: int) -> None:
+        if set(branches) != COLUMN_BRANCHES:
+            raise SchemaError("column value", f"the branches are not {', '.join(sorted(COLUMN_BRANCHES))}")
+        index = {branch: i << 1 for i, branch in enumerate(branches)}
+        self._null, self._boolean, self._long = index["null"], index["boolean"], index["long"]
+        self._double, self._string = index["double"], index["string"]
+        self._number, self._text = index["number"], index["text"]
+        self._depth = depth
+
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+        """Append a branch index and the value."""
+        own = type(value)
+        if own is str:
+            out.append(self._string)
+            out.write_string(value)
+        elif value is None:
+            out.append(self._null)
+        elif own is int and out.fits(value, MAX_LONG):
+            out.append(self._long)
+            out.write_long(value)
+        elif own is float:
+            check_finite(value)
+            out.append(self._double)
+            out.write_double(value)
+        elif own is bool:
+            out.append(self._boolean)
+            out.append(value)
+        elif own is ExactNumber or own is int:
+            out.append(self._number)
+            out.write_string(plain_text(value))
+        elif own is dict or own is list:
+            out.append(self._text)
+            notes.members += count_members(value, self._depth)
+            out.write_string(render(value).decode())
+        else:
+            raise TypeError(f"{own.__name__} is no JSON value")
+
+
+def check_finite(value: float, pointer: str = "") -> None:
+    """Check that JSON has a text for a number. Raises `StructureError`."""
+    if not -_MAX_DOUBLE <= value <= _MAX_DOUBLE:
+        raise StructureError("a JSON number", repr(value), pointer=pointer)
+
+
+def count_members(value: Any, depth: int) -> int:
+    """Count the members of all objects in a JSON value that stands at a depth.
+
+    Raises `TextError` beyond 128 levels, `StructureError` for a number that is not finite.
+    """
+    if type(value) is dict:
+        items: Any = value.values()
+        members = len(value)
+    elif type(value) is list:
+        items = value
+        members = 0
+    else:
+        if type(value) is float:
+            check_finite(value)
+        return 0
+    if depth > jsontext.MAX_DEPTH:
+        raise TextError(f"at most {jsontext.MAX_DEPTH} levels", "a level more")
+    for item in items:
+        members += count_members(item, depth + 1)
+    return members
+
+
+def plain_text(value: Any) -> str:
+    """Give a scalar's text as a string column would hold it."""
+    if type(value) is str:
+        return value
+    if type(value) is ExactNumber:
+        return value.text
+    if type(value) is bool:
+        return "true" if value else "false"
+    return repr(value)
+
+
+def scalar_text(value: Any, expected: str, pointer: str) -> str:
+    """Give a scalar's JSON text. Raises `StructureError` for anything else."""
+    if value is None or type(value) in (dict, list):
+        raise StructureError(expected, kind(value), pointer=pointer)
+    if type(value) is float:
+        check_finite(value, pointer)
+    return render(value).decode() if type(value) is str else plain_text(value)
+
+
+def _to_long(value: Any) -> int | None:
+    if type(value) is bool:
+        return None
+    found = jsontext.number(plain_text(value)) if jsontext.is_number(plain_text(value)) else None
+    if type(found) is float:
+        return int(found) if found.is_integer() else None
+    if type(found) is ExactNumber:
+        return _integral(found.text)
+    return found if type(found) is int else None
+
+
+def _integral(number: str) -> int | None:
+    """Give the value of a number's text if it is whole and has at most 20 digits, in time linear in the text."""
+    mantissa, _, exponent = number.lower().partition("e")
+    whole, _, part = mantissa.lstrip("-").partition(".")
+    digits = (whole + part).strip("0")
+    if not digits:
+        return 0
+    shift = exponent.lstrip("+-0") or "0"
+    if len(shift) > _EXPONENT:
+        return None
+    moved = -int(shift) if exponent.startswith("-") else int(shift)
+    zeros = moved - len(part) + len(whole + part) - len((whole + part).rstrip("0"))
+    if zeros < 0 or len(digits) + zeros > _DIGITS:
+        return None
+    size: int = int(digits) * 10**zeros
+    return -size if number.startswith("-") else size
+
+
+def _to_boolean(value: Any) -> bool | None:
+    return {"true": True, "false": False}.get(value) if type(value) is str else None
+
+
+_CONVERSIONS: Final[dict[str, tuple[type, Callable[[Any], Any]]]] = {
+    "boolean": (bool, _to_boolean),
+    "int": (int, _to_long),
+    "long": (int, _to_long),
+    "string": (str, plain_text),
+}
+SCALARS: Final[dict[str, Callable[[str, str], ScalarWriter]]] = {
+    "boolean": BooleanWriter,
+    "int": LongWriter,
+    "long": LongWriter,
+    "string": StringWriter,
+}
