@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support.places import SHARED
+
 # The tests that several files share fail with as many words as others.
-pytest.register_assert_rewrite("registry_suite", "registry_writers")
+pytest.register_assert_rewrite("support.registry_suite", "support.registry_writers")
 
 _EXAMPLES = os.environ.get("CDCAVRO_EXAMPLES", "")
 
@@ -36,7 +38,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def shared_samples() -> Path:
     """The samples that are read where they lie and never copied; a test that needs them is skipped without."""
-    folder = Path(__file__).resolve().parents[2] / "shared" / "samples"
+    folder = SHARED / "samples"
     if not folder.is_dir():
         pytest.skip("the samples in ../shared are not here")
     return folder

@@ -10,8 +10,6 @@ import time
 
 import fastavro
 import pytest
-from messages import goldens
-from roundtrip import assert_round_trip, error_of, fast, fastavro_schema, outcome
 
 import cdcavro
 from cdcavro.avro import binary
@@ -19,6 +17,8 @@ from cdcavro.exact import jsontext
 from cdcavro.formats import REGISTRY
 from cdcavro.wire import notes
 from cdcavro.wire.writing import messages
+from support.messages import goldens
+from support.roundtrip import assert_round_trip, error_of, fast, fastavro_schema, outcome
 
 _DIGITS = "1" * 1_000_000
 

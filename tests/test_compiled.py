@@ -16,21 +16,21 @@ import fastavro
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from messages import golden_files
-from plain_writer import assert_plain
-from roundtrip import outcome
-from strategies import damaged, numbers, strings, texts
 
 import cdcavro
 from cdcavro.avro import binary, buffer
 from cdcavro.exact import jsontext
 from cdcavro.formats import REGISTRY
 from cdcavro.wire.reading import plan
+from support.messages import golden_files
+from support.places import ROOT
+from support.plain_writer import assert_plain
+from support.roundtrip import outcome
+from support.strategies import damaged, numbers, strings, texts
 
 pytestmark = pytest.mark.slow
 
 PACKAGE = Path(cdcavro.__file__).parent
-ROOT = Path(__file__).parents[1]
 DECLARED = sorted(".".join(path.relative_to(ROOT).with_suffix("").parts) for path in (ROOT / "cdcavro").rglob("*.pxd"))
 compiled = pytest.mark.skipif(not buffer.COMPILED, reason="the sources run as they are")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from documents import REFERENCE, documented, repair
-from messages import golden_files
-from roundtrip import exact
 
 import cdcavro
+from support.documents import REFERENCE, documented, repair
+from support.messages import golden_files
+from support.roundtrip import exact
 
 _FROM_NO_DOCUMENT = {"canal", "debezium"}
 """Formats whose golden messages come from running systems and other projects' tests."""

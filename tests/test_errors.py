@@ -7,10 +7,10 @@ import pickle
 import time
 
 import pytest
-from roundtrip import error_of
 
 import cdcavro
 from cdcavro.errors import json_path, shown
+from support.roundtrip import error_of
 
 _MEGABYTE = 1_000_000
 _ERRORS = [

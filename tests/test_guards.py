@@ -15,14 +15,15 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from messages import SAMPLES
 
 import cdcavro
 from cdcavro.cli import main
 from cdcavro.formats import REGISTRY
+from support.messages import SAMPLES
+from support.places import TESTS
 
 PACKAGE = Path(cdcavro.__file__).parent
-TESTS = Path(__file__).resolve().parent
+AVSC = next(folder for folder in (PACKAGE / "avsc", PACKAGE.parent / "avsc") if folder.is_dir())
 README = (TESTS.parent / "README.md").read_text(encoding="utf-8")
 # What each folder may import besides itself, top to bottom; `cdcavro` is what stands in __init__.py.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -121,14 +122,15 @@ def _formats_of_readme() -> list[str]:
 @pytest.mark.parametrize(
     "found",
     [
-        pytest.param(lambda: _stems(PACKAGE / "avsc", "*.avsc") - {"change"}, id="avsc"),
+        pytest.param(lambda: _stems(AVSC, "*.avsc") - {"change"}, id="avsc"),
         pytest.param(lambda: _stems(PACKAGE / "formats", "*.py") - {"__init__"}, id="module"),
         pytest.param(lambda: {path.name for path in SAMPLES.iterdir() if any(path.glob("*.json"))}, id="samples"),
         pytest.param(lambda: {path.name for path in SAMPLES.iterdir()}, id="no other samples"),
         pytest.param(lambda: set(_formats_of_readme()), id="README"),
         pytest.param(lambda: {format.name for format in REGISTRY.values()}, id="constant"),
         pytest.param(
-            lambda: {stem.removeprefix("test_") for stem in _stems(TESTS, "test_*.py")} & set(REGISTRY), id="test"
+            lambda: {stem.removeprefix("test_") for stem in _stems(TESTS / "formats", "test_*.py")} & set(REGISTRY),
+            id="test",
         ),
     ],
 )

@@ -12,27 +12,27 @@ import re
 from base64 import b64decode
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC
 from decimal import Decimal
 from difflib import SequenceMatcher
 from functools import cache
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
 import pytest
-from messages import shop_canal, shop_debezium
 
 from cdcavro.change.model import DML, Change, Place, Row, replace
 from cdcavro.change.order import order_key, split_key_change
 from cdcavro.exact.jsontext import ExactNumber, same
-from cdcavro.exact.sqltype import declared_type
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.transcoding.schema_history import Catalog
 from cdcavro.wire.writing.values import plain_text
+from support.messages import shop_canal, shop_debezium
+from support.places import DATA
+from support.shop_tables import server_text
 
 MESSAGES = {"canal": shop_canal, "debezium": shop_debezium}
-ORACLE = json.loads((Path(__file__).parent / "data" / "shop-final-tables.json").read_bytes())
+ORACLE = json.loads((DATA / "shop-final-tables.json").read_bytes())
 SERVER_SETTING = "SET character_set_server=utf8mb4, collation_server=utf8mb4_0900_ai_ci"
 
 # What each kind of loss does to a value: of Canal's and Debezium's, or of a producer's and the server's.
@@ -271,27 +271,6 @@ def applied(changes: tuple[Change, ...] | list[Change]) -> Database:
     for change in ordered(changes):
         database.apply(change)
     return database
-
-
-def server_text(value: Any, type: str) -> str | None:
-    """Give a column's value as the server shows it."""
-    declared = declared_type(type)
-    if value is None:
-        return None
-    match declared.name:
-        case "BINARY" | "VARBINARY" | "TINYBLOB" | "BLOB" | "LONGBLOB":
-            return f"hex:{b64decode(value).hex().upper()}"
-        case "POINT":
-            return f"hex:{'00' * 4}{b64decode(value).hex().upper()}"
-        case "BIT":
-            return f"bit:{int.from_bytes(b64decode(value), 'big'):b}"
-        case "TIMESTAMP":
-            seconds, _, fraction = value.partition(".")
-            digits = declared.arguments[0] if declared.arguments else 0
-            moment = f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%d %H:%M:%S}"
-            return f"{moment}.{fraction:0<{digits}}" if digits else moment
-    text = plain_text(value)
-    return text.zfill(declared.arguments[0]) if declared.zerofill else text
 
 
 def shown(table: Table) -> dict[tuple[str | None, ...], dict[str, str | None]]:

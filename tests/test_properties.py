@@ -9,14 +9,14 @@ import fastavro
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from messages import golden_files
-from roundtrip import assert_round_trip, exact, fast, outcome
-from strategies import damaged, repeating, strings, texts, values, written
 
 import cdcavro
 from cdcavro.exact import jsontext
 from cdcavro.formats import REGISTRY
 from cdcavro.wire.writing.fast import parse_quickly
+from support.messages import golden_files
+from support.roundtrip import assert_round_trip, exact, fast, outcome
+from support.strategies import damaged, repeating, strings, texts, values, written
 
 formats = pytest.mark.parametrize("format", cdcavro.FORMATS)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from messages import shop_canal
-from readme import README, blocks, is_spark
 
 from cdcavro.cli import main
+from support.messages import shop_canal
+from support.readme import README, blocks, is_spark
 
 ROOT = README.parent
 

@@ -9,13 +9,13 @@ import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from wire import field, record
 
 import cdcavro
 from cdcavro import registry
 from cdcavro.registry.client import Registry
 from cdcavro.registry.framing import KEY_HEADER, VALUE_HEADER
 from cdcavro.registry.server_backend import ServerRegistry
+from support.wire import field, record
 
 SCHEMA = json.dumps(record(field("x", "string"), name="a.R"))
 # Confluent's reader refuses values of less than six bytes, also those whose schema the header tells.

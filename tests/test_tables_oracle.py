@@ -15,7 +15,12 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from shop_tables import (
+
+from cdcavro.avro.schema import parse_schema
+from cdcavro.table.schema import from_schema
+from cdcavro.table.tables import Tables, TypedChange
+from cdcavro.wire.writing.values import plain_text
+from support.shop_tables import (
     BEFORE_TRUNCATE,
     MESSAGES,
     ORACLE,
@@ -27,16 +32,11 @@ from shop_tables import (
     moved,
     orders,
     replayed,
+    server_text,
     shop,
     shop_changes,
     value_of,
 )
-from test_oracle import server_text
-
-from cdcavro.avro.schema import parse_schema
-from cdcavro.table.schema import from_schema
-from cdcavro.table.tables import Tables, TypedChange
-from cdcavro.wire.writing.values import plain_text
 
 OLD_AMOUNT = "amount (until version 4)"
 # What each kind of loss does to a value: of Canal's and Debezium's, or of a producer's and the server's.

@@ -15,12 +15,12 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from messages import shop_debezium
-from shop_tables import MESSAGES, is_same, moved, orders, read, shop
 
 from cdcavro.change.model import Change, Source
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables, TypedChange
+from support.messages import shop_debezium
+from support.shop_tables import MESSAGES, is_same, moved, orders, read, shop
 
 READ = {"orders_v3": 21, "all_types": 13, "we ird-tab.le": 3}
 # What a field of Debezium's `source` is in ours, as both have it in Avro.

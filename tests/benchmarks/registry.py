@@ -17,11 +17,11 @@ import tempfile
 import fastavro
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
-from spark import timed
 
 from cdcavro import registry
 from cdcavro import spark as cdc
 from cdcavro.registry.framing import frame
+from spark import timed
 
 ROUNDS = 3
 FIELDS = 8

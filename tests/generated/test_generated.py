@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from messages import shop_canal
-from schema_pairs import pairs
-from test_codegen import HARD_NAMES
-from test_codegen_hostile import PAYLOADS, hostile, schemas
-from wire import array, enum, field, mapping, record
 
 import cdcavro
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import SchemaError
 from cdcavro.records.codegen import KINDS, NamedSchema, generate
+from support.generated_modules import HARD_NAMES
+from support.hostile_schemas import PAYLOADS, hostile, schemas
+from support.messages import shop_canal
+from support.schema_pairs import pairs
+from support.wire import array, enum, field, mapping, record
 
 for _needed in ("mypy", "pydantic", "ruff"):
     pytest.importorskip(_needed)

@@ -10,12 +10,12 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext, SerializationError
-from messages import goldens
-from registry_suite import KNOWN, Place
 
 import cdcavro
 from cdcavro import registry
 from cdcavro.registry.subjects import STRATEGIES, subject_name
+from support.messages import goldens
+from support.registry_suite import KNOWN, Place
 
 ADDRESS = {"type": "record", "name": "a.Address", "fields": [{"name": "city", "type": "string"}]}
 PERSON = {

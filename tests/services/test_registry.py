@@ -6,10 +6,10 @@ import json
 
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
-from registry_suite import *  # noqa: F403
-from registry_suite import KNOWN, V1, Place, text
 
 import cdcavro
+from support.registry_suite import *  # noqa: F403
+from support.registry_suite import KNOWN, V1, Place, text
 
 
 @pytest.fixture(params=list(KNOWN))

@@ -6,10 +6,10 @@ import json
 import time
 
 import pytest
-from registry_writers import kill_at_random, many, publish_at_once
-from wire import field, record
 
 from cdcavro import registry
+from support.registry_writers import kill_at_random, many, publish_at_once
+from support.wire import field, record
 
 
 @pytest.mark.parametrize(("count", "synced"), [(200, "no"), (40, "yes")])

@@ -9,9 +9,9 @@ from pathlib import Path
 import fastavro
 import pyspark
 import pytest
-from messages import goldens
 
 import cdcavro
+from support.messages import goldens
 
 AVRO = "1.8.2"
 

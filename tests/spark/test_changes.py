@@ -5,7 +5,6 @@ from __future__ import annotations
 from zoneinfo import ZoneInfo
 
 import pytest
-from messages import goldens, shop_canal
 from pyspark.errors import PythonException
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro, to_avro
@@ -15,6 +14,7 @@ from cdcavro import spark as cdc
 from cdcavro.change.model import Change, Place, replace
 from cdcavro.spark.changes import key_fields
 from cdcavro.transcoding.mapping import to_changes
+from support.messages import goldens, shop_canal
 
 SCHEMA = cdcavro.load_schema("change").json
 

@@ -6,17 +6,17 @@ import json
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from messages import shop_canal
 from pyspark.errors import ArithmeticException
 from pyspark.sql.types import StructType
-from schema_pairs import pairs
-from wire import array, enum, field, mapping, record
 
 import cdcavro
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import SchemaError
 from cdcavro.records.codegen import NamedSchema, generate
 from cdcavro.records.codegen.spark_types import ddl, spark_type
+from support.messages import shop_canal
+from support.schema_pairs import pairs
+from support.wire import array, enum, field, mapping, record
 
 FIXED = {"type": "fixed", "name": "F", "size": 4}
 LOGICAL = [

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import fastavro
 import pytest
-from messages import SAMPLES, goldens, shop_canal, shop_debezium
-from roundtrip import exact
 
 import cdcavro
 from cdcavro.spark.job import Report, run
 from cdcavro.spark.job_lines import read_head, read_lines
+from support.messages import SAMPLES, goldens, shop_canal, shop_debezium
+from support.roundtrip import exact
 
 
 def read_payloads(folder: Path) -> list[dict]:

@@ -11,8 +11,9 @@ from contextlib import chdir
 from pathlib import Path
 
 import pytest
-from messages import SAMPLES
-from readme import blocks, is_spark
+
+from support.messages import SAMPLES
+from support.readme import blocks, is_spark
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import json
 
 import fastavro
 import pytest
-from messages import shop_canal
 from pyspark.sql import functions as sf
 
 from cdcavro import registry
@@ -18,6 +17,7 @@ from cdcavro.errors import SchemaError
 from cdcavro.registry.framing import Fingerprint, frame
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import created, evolve
+from support.messages import shop_canal
 
 
 @pytest.fixture

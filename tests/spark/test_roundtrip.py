@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from messages import goldens, shop_canal
 from pyspark.sql.avro.functions import from_avro, to_avro
-from roundtrip import exact
 
 import cdcavro
 from cdcavro import spark as cdc
+from support.messages import goldens, shop_canal
+from support.roundtrip import exact
 
 
 def through_spark(spark, format: str, texts: list[str]) -> list[str]:

@@ -31,7 +31,13 @@ from pyspark.sql.types import (
     TimestampNTZType,
     TimestampType,
 )
-from shop_tables import (
+
+from cdcavro import spark as cdc
+from cdcavro.errors import CdcAvroError
+from cdcavro.spark.tables import TypedTables, read_versions, to_tables
+from cdcavro.table.history import Table
+from cdcavro.table.schema import TableSchema
+from support.shop_tables import (
     MESSAGES,
     Moved,
     is_same,
@@ -43,12 +49,6 @@ from shop_tables import (
     shown,
     true_row,
 )
-
-from cdcavro import spark as cdc
-from cdcavro.errors import CdcAvroError
-from cdcavro.spark.tables import TypedTables, read_versions, to_tables
-from cdcavro.table.history import Table
-from cdcavro.table.schema import TableSchema
 
 FILE = "shop.jsonl"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -18,12 +18,12 @@ from hypothesis import given, note, settings
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql.avro.functions import from_avro
-from schema_data import expected, is_same, write
-from schema_pairs import UnreadableError, fastavro_difference, fastavro_reads, pair, pairs
-from wire import array, enum, field, record
 
 from cdcavro.avro.compatibility import verdict
 from cdcavro.avro.schema import parse_schema
+from support.schema_data import expected, is_same, write
+from support.schema_pairs import UnreadableError, fastavro_difference, fastavro_reads, pair, pairs
+from support.wire import array, enum, field, record
 
 PAIRS = 450
 CONVERSIONS = (

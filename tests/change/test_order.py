@@ -1,0 +1,286 @@
+"""The order of changes, changes of a key, and shards."""
+
+from __future__ import annotations
+
+import operator
+import pickle
+import random
+import zlib
+from functools import partial
+
+import pytest
+
+import cdcavro
+from cdcavro.change.halves import join_halves
+from cdcavro.change.model import Change, Place, Row, Source, replace
+from cdcavro.change.order import order_key, shard, split_key_change
+from cdcavro.errors import OrderError
+from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.transcoding.mapping import from_changes, to_changes
+from support.roundtrip import error_of, exact
+
+BLOB = Source(format="datahub_blob", database="d", table="t")
+
+
+def line(number: int) -> Place:
+    """Give a line of one file."""
+    return Place(file="a.jsonl", line=number)
+
+
+def test_the_formats_numbers_come_first_then_the_place_then_the_row():
+    """Ties inside one transaction or second are broken by arrival, and by the row in a message."""
+    wanted = [
+        Change(op="SNAPSHOT", place=line(90)),
+        Change(op="INSERT", position=(1609344671, 9), place=line(5)),
+        Change(op="INSERT", position=(1609344671, 12), place=line(4), row=0, rows=2),
+        Change(op="INSERT", position=(1609344671, 12), place=line(4), row=1, rows=2),
+        Change(op="INSERT", position=(1609344671, 12), place=line(6)),
+        Change(op="INSERT", position=(1609344672, 1), place=line(1)),
+    ]
+    for seed in range(20):
+        shuffled = random.Random(seed).sample(wanted, len(wanted))
+        assert sorted(shuffled, key=order_key) == wanted
+
+
+def test_a_full_load_row_sorts_before_any_change_whatever_its_number():
+    """It never beats a newer change."""
+    load = Change(op="SNAPSHOT", position=(99,), place=line(9))
+    assert order_key(load) < order_key(Change(op="DELETE", position=(1,), place=line(1)))
+
+
+def test_arrival_is_topic_partition_and_offset():
+    """Or file and line."""
+    first = Change(op="INSERT", place=Place(topic="t", partition=0, offset=9))
+    second = Change(op="INSERT", place=Place(topic="t", partition=0, offset=10))
+    assert order_key(first) < order_key(second)
+
+
+def test_an_offset_alone_is_one_of_an_unnamed_topic():
+    """It is not passed over, and neither is its partition."""
+    places = [Place(offset=3), Place(offset=10), Place(partition=1, offset=2)]
+    keys = [order_key(Change(op="INSERT", place=place)) for place in places]
+    assert sorted(keys) == keys
+    assert len(set(keys)) == 3
+
+
+def test_a_place_beside_a_number_breaks_ties_as_far_as_it_goes():
+    """The number alone would do."""
+    places = [None, Place(), Place(offset=1), Place(topic="t", offset=2), Place(topic="t", offset=3)]
+    keys = [order_key(Change(op="INSERT", position=(1,), place=place)) for place in places]
+    assert sorted(keys) == keys
+    assert len(set(keys)) == 4
+
+
+CANAL = Source(format="oms_canal", table="t")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "got"),
+    [
+        (
+            Change(op="INSERT", source=CANAL, position=(5,), event_time=5000, place=line(1)),
+            Change(op="DELETE", source=CANAL, place=line(2)),
+            "some with numbers and some with no numbers",
+        ),
+        (
+            Change(op="INSERT", source=CANAL, position=(5, 9), event_time=5000, place=line(1)),
+            Change(op="DELETE", source=CANAL, position=(10,), place=line(2)),
+            "some with the number of a batch without its time and some with numbers",
+        ),
+    ],
+)
+def test_changes_with_numbers_and_changes_without_are_not_put_in_order(one, other, got):
+    """Neither by numbers that one lacks nor by the place, which may contradict those of the others."""
+    expected = f"oms_canal: expected the same kind of position in all changes of 't', got {got}"
+    for changes in ([one, other], [other, one], [one, one, other]):
+        assert error_of(partial(sorted, changes, key=order_key)) == expected
+        assert error_of(partial(max, changes, key=order_key)) == expected
+    for compare in (operator.le, operator.ge):
+        assert error_of(compare, order_key(one), order_key(other)) == expected
+    bare = [replace(change, position=None) for change in (other, one)]
+    assert [change.op for change in sorted(bare, key=order_key)] == ["INSERT", "DELETE"]
+
+
+def test_a_full_load_may_be_without_numbers_among_changes_with_them():
+    """It comes first anyway."""
+    changes = [Change(op="INSERT", position=(1,), place=line(2)), Change(op="SNAPSHOT", place=line(1))]
+    assert [change.op for change in sorted(changes, key=order_key)] == ["SNAPSHOT", "INSERT"]
+
+
+def test_a_key_is_a_value():
+    """It can be copied, sent to another process, looked up and printed."""
+    key = order_key(Change(op="INSERT", position=(1, 2), place=line(2)))
+    again = pickle.loads(pickle.dumps(key))
+    assert (again, hash(again), repr(again)) == (key, hash(key), "(1, (1, 2), ('', 0, 0, 'a.jsonl', 2), 0)")
+    assert not again < key
+
+
+def test_statements_of_a_snapshot_come_before_its_rows_and_rows_before_changes():
+    """Debezium's snapshot drops and creates its tables, all at one position of the binlog."""
+    source = '"source":{"connector":"mysql","snapshot":"%s","db":"d","table":"t","file":"b.000003","pos":5,"row":0}'
+    texts = [
+        '{"databaseName":"d","ddl":"DROP TABLE t","tableChanges":[],' + source % "first" + "}",
+        '{"databaseName":"d","ddl":"CREATE TABLE t (id int)","tableChanges":[],' + source % "true" + "}",
+        '{"op":"r","before":null,"after":{"id":1},' + source % "last" + "}",
+        '{"op":"u","before":{"id":1},"after":{"id":2},' + source % "false" + "}",
+        '{"databaseName":"d","ddl":"ALTER TABLE t ADD x int","tableChanges":[],' + source % "false" + "}",
+    ]
+    changes = [replace(to_changes(text, "debezium")[0], place=line(i)) for i, text in enumerate(texts)]
+    assert [change.snapshot for change in changes] == [True, True, None, None, None]
+    for seed in range(20):
+        assert sorted(random.Random(seed).sample(changes, 5), key=order_key) == changes
+    for text, change in zip(texts, changes, strict=True):
+        assert [exact(one) for one in from_changes([change], "debezium")] == [exact(text)]
+
+
+def test_a_batch_without_a_time_orders_by_its_number():
+    """Canal's `id` alone; it comes back."""
+    text = '{"type":"INSERT","id":%d,"gtid":"","table":"t","data":[{"a":"1"}]}'
+    changes = [to_changes(text % number, "canal")[0] for number in (9, 10)]
+    assert [change.position for change in sorted(changes, key=order_key)] == [(9,), (10,)]
+    assert [exact(one) for one in from_changes(changes, "canal")] == [exact(text % 9), exact(text % 10)]
+
+
+def test_files_are_ordered_by_name():
+    """As text: `part-10` before `part-9`, so that parts need leading zeros."""
+    changes = [Change(op="INSERT", place=Place(file=f"part-{part}.jsonl", line=1)) for part in (10, 9)]
+    assert sorted(changes, key=order_key) == changes
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        None,
+        Place(),
+        Place(topic="t"),
+        Place(topic="t", partition=0),
+        Place(topic="t", offset=3),
+        Place(file="a.jsonl"),
+        Place(line=3),
+        Place(topic="t", line=3),
+    ],
+)
+def test_a_change_without_number_and_place_is_refused(place):
+    """Its order is not guessed: an offset has a meaning in a partition only, a line in a file."""
+    with pytest.raises(OrderError) as caught:
+        order_key(Change(op="INSERT", source=Source(format="oms_canal", table="t"), place=place))
+    expected = "oms_canal: expected a position or a place to order the change of 't' by, got none"
+    assert str(caught.value) == expected
+
+
+def test_a_changed_primary_key_is_a_delete_and_an_insert():
+    """Canal sends one UPDATE."""
+    text = '{"type":"UPDATE","pkNames":["id"],"data":[{"id":2,"a":1}],"old":[{"id":1}]}'
+    (update,) = to_changes(text, "oms_canal")
+    assert [(one.op, one.before, one.after) for one in split_key_change(update)] == [
+        ("DELETE", {"id": 1, "a": 1}, None),
+        ("INSERT", None, {"id": 2, "a": 1}),
+    ]
+    same = replace(update, before={"id": 2, "a": 0})
+    assert split_key_change(same) == [same]
+
+
+UPDATES = {
+    "oms_default": '{"recordType":"UPDATE","prevStruct":{"id":1,"a":1},"postStruct":{"id":2,"a":1}}',
+    "oms_canal": '{"type":"UPDATE","zz":1,"data":[{"id":2,"a":1}],"old":[{"id":1}]}',
+    "canal": '{"type":"UPDATE","gtid":"","data":[{"id":"2","a":"1"}],"old":[{"id":"1"}],"mysqlType":{"id":"int","a":"int"}}',
+    "oms_dataworks": (
+        '{"version":"2.0","payload":{"op":"UPDATE","before":{"data":{"id":1,"a":1}},"after":{"data":{"id":2,"a":1}}}}'
+    ),
+    "oms_shareplex": '{"meta":{"op":"upd"},"key":{"id":1,"a":1},"data":{"id":2}}',
+    "datahub_blob": (
+        '{"payload":{"op":"UPDATE_AFTER","sequenceId":"7",'
+        '"before":{"dataColumn":{"id":1,"a":1}},"after":{"dataColumn":{"id":2,"a":1}}}}'
+    ),
+    "debezium": '{"op":"u","before":{"id":1,"a":1},"after":{"id":2,"a":1}}',
+}
+UPDATES["oms_default_extend_column_type"] = UPDATES["oms_default"]
+TUPLE = (
+    '{"_sequence_id_":"7","_operation_type_":"U","_before_image_":"Y","_after_image_":"N","id":1,"a":1}',
+    '{"_sequence_id_":"7","_operation_type_":"U","_before_image_":"N","_after_image_":"Y","id":2,"a":1}',
+)
+
+
+def key_change(format: str) -> Change:
+    """Give an update of the primary key as it comes in a format."""
+    texts = TUPLE if format == "datahub_tuple" else (UPDATES[format],)
+    (update,) = join_halves(change for text in texts for change in to_changes(text, format))
+    return replace(update, key=("id",))
+
+
+@pytest.mark.parametrize("source", cdcavro.FORMATS)
+@pytest.mark.parametrize("target", cdcavro.FORMATS)
+def test_a_changed_primary_key_is_written_as_a_delete_and_an_insert(source, target):
+    """In every format, also in the one that the update came in."""
+    texts = from_changes(split_key_change(key_change(source)), target)
+    back = [change for text in texts for change in to_changes(text, target)]
+    assert [(one.op, one.half) for one in back] == [("DELETE", None), ("INSERT", None)]
+    assert [one.before and number_texts(one.before) for one in back] == [{"id": "1", "a": "1"}, None]
+    assert [one.after and number_texts(one.after) for one in back] == [None, {"id": "2", "a": "1"}]
+
+
+def number_texts(row: Row) -> dict[str, str]:
+    """Give the values of a row as text: Canal's are."""
+    return {name: str(value) for name, value in row.items()}
+
+
+def test_shards_are_chosen_by_primary_key():
+    """All changes of a row go to one shard, whatever else they hold, and the rows to all shards."""
+    rows = [Change(op="INSERT", source=BLOB, key=("id",), after={"id": i, "x": 1}) for i in range(100)]
+    later = [Change(op="UPDATE", source=BLOB, key=("id",), before={"id": i}, after={"id": i}) for i in range(100)]
+    found = [shard(one, 4) for one in rows]
+    assert found == [shard(one, 4) for one in later]
+    assert set(found) == {0, 1, 2, 3}
+
+
+def test_a_key_is_compared_by_its_text():
+    """1, "1" and an exact 1 are one key, since formats spell numbers differently."""
+    values = (1, "1", ExactNumber("1"))
+    keys = [Change(op="INSERT", source=BLOB, key=("id",), after={"id": value}) for value in values]
+    assert len({shard(one, 1000) for one in keys}) == 1
+
+
+def test_without_a_key_a_blob_goes_by_table_and_a_tuple_at_random():
+    """The order of a table holds for Blob only."""
+    blob = [shard(Change(op="INSERT", source=BLOB, after={"id": i}), 8) for i in range(20)]
+    assert len(set(blob)) == 1
+    tuple_source = replace(BLOB, format="datahub_tuple")
+    assert shard(Change(op="INSERT", source=tuple_source), 8, choose=lambda count: count - 3) == 5
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0"), (-1, "-1"), (1.5, "1.5"), ("4", "'4'"), (True, "True")])
+def test_a_number_of_shards_is_a_whole_number_from_1(count, said):
+    """Whatever the change is: by key, by table or at random."""
+    for change in (Change(op="INSERT", source=BLOB, key=("id",), after={"id": 1}), Change(op="INSERT")):
+        with pytest.raises(ValueError, match=f"^a number of shards from 1, not {said}$"):
+            shard(change, count)
+
+
+@pytest.mark.parametrize(
+    ("source", "key", "text"),
+    [
+        (BLOB, "7", b'["d",null,"t","7"]'),
+        (BLOB, None, b'["d",null,"t"]'),
+        (replace(BLOB, database=None, schema="s"), "7", b'[null,"s","t","7"]'),
+        (replace(BLOB, table="u"), "7", b'["d",null,"u","7"]'),
+    ],
+)
+def test_a_shard_is_the_same_in_every_process(source, key, text):
+    """By the CRC-32 of the table's names and the values of the key, as JSON: Python's own hash differs from run to run."""
+    one = Change(op="INSERT", source=source, key=key and ("id",), after={"id": key, "x": 1})
+    assert shard(one, 1_000_000) == zlib.crc32(text) % 1_000_000
+    assert shard(Change(op="INSERT", source=BLOB, key=("id",), after={"id": 7}), 1000) == 866
+
+
+def test_an_update_goes_to_the_shard_of_the_row_before_it():
+    """So that it follows the changes of that row; a delete has no other."""
+    update = Change(op="UPDATE", source=BLOB, key=("id",), before={"id": 1}, after={"id": 2})
+    found = shard(update, 1_000_000)
+    assert found == shard(replace(update, op="DELETE", after=None), 1_000_000)
+    assert found != shard(replace(update, op="INSERT", before=None), 1_000_000)
+
+
+def test_rows_of_different_tables_with_one_key_are_spread():
+    """Otherwise the first row of every table would go to one shard."""
+    tables = [replace(BLOB, table=f"t{i}") for i in range(50)]
+    assert len({shard(Change(op="INSERT", source=one, key=("id",), after={"id": 1}), 8) for one in tables}) == 8

@@ -1,0 +1,166 @@
+"""The rows of one message, put together again; those of others are not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cdcavro.change.model import Change, Column, Place, Source, replace
+from cdcavro.change.rows import batches
+from cdcavro.transcoding.mapping import from_changes, to_changes
+from support.roundtrip import error_of, exact
+
+
+def rows_of(operation: str, table: str, **facts: str) -> str:
+    """Write a Canal message of two rows, with more members if any are given."""
+    more = "".join(f',"{name}":{value}' for name, value in facts.items())
+    return (
+        f'{{"type":"{operation}","database":"d","table":"{table}","es":1000{more},"data":[{{"id":"1"}},{{"id":"2"}}]}}'
+    )
+
+
+@pytest.mark.parametrize("format", ["oms_canal", "canal"])
+@pytest.mark.parametrize(
+    "other",
+    [
+        rows_of("DELETE", "t"),
+        rows_of("INSERT", "u"),
+        rows_of("INSERT", "t", ts="5"),
+        rows_of("INSERT", "t", id="7"),
+        rows_of("INSERT", "t", gtid='"x"'),
+        rows_of("INSERT", "t", pkNames='["id"]'),
+        rows_of("INSERT", "t", mysqlType='{"id":"int"}'),
+        rows_of("INSERT", "t", sql='"x"'),
+        rows_of("REPLACE", "t"),
+    ],
+)
+def test_rows_of_different_messages_are_not_put_together(format, other):
+    """Of a filtered list, the first row of one message and the second of another are two messages."""
+    first, second = to_changes(rows_of("INSERT", "t"), format)[0], to_changes(other, format)[1]
+    texts = from_changes([first, second], format)
+    assert [exact(text)["data"] for text in texts] == [[{"id": "1"}], [{"id": "2"}]]
+    assert [exact(text)["type"] for text in texts] == [first.operation, second.operation]
+
+
+def test_rows_that_arrived_in_different_places_are_not_put_together():
+    """Two messages may be equal in everything else."""
+    placed = [
+        [replace(one, place=Place(file="a", line=line)) for one in to_changes(rows_of("INSERT", "t"), "oms_canal")]
+        for line in (1, 2)
+    ]
+    assert len(from_changes([placed[0][0], placed[1][1]], "oms_canal")) == 2
+    assert len(from_changes(placed[0], "oms_canal")) == 1
+
+
+FACTS = {
+    "op": "DELETE",
+    "half": "AFTER",
+    "operation": "X",
+    "source": Source(schema="x"),
+    "key": ("x",),
+    "columns": (Column(name="x"),),
+    "position": (2,),
+    "place": Place(topic="x"),
+    "rows": 4,
+    "event_time": 2,
+    "system_time": 2,
+    "checkpoint_time": 2,
+    "transaction": "x",
+    "ddl": "x",
+    "ddl_meta": "x",
+    "snapshot": True,
+}
+
+
+@pytest.mark.parametrize(
+    "fact", sorted(set(Change.__struct_fields__) - {"before", "after", "changed", "row", "members"})
+)
+def test_every_fact_of_a_message_tells_its_rows_from_others(fact):
+    """One that differs is enough."""
+    first, second = (Change(op="INSERT", row=i, rows=3, after={"a": i}) for i in (0, 1))
+    assert batches([first, second]) == [[first, second]]
+    other = replace(second, **{fact: FACTS[fact]})
+    assert batches([first, other]) == [[first], [other]]
+
+
+def test_rows_read_from_payloads_are_one_message_again():
+    """They hold equal facts, not the same ones."""
+    text = rows_of("INSERT", "t", mysqlType='{"id":"int"}', pkNames='["id"]', zz="1")
+    changes = [Change.from_avro(one.to_avro()) for one in to_changes(text, "oms_canal")]
+    assert [exact(back) for back in from_changes(changes, "oms_canal")] == [exact(text)]
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [
+        ([0, 1, 2], '{"type":"DELETE","zz":1,"data":[{"id":1},{"id":2},{"id":3}],"old":[null,null,null]}'),
+        ([0], '{"type":"DELETE","zz":1,"data":[{"id":1}]}'),
+        ([0, 1], '{"type":"DELETE","zz":1,"data":[{"id":1},{"id":2}]}'),
+    ],
+)
+def test_members_that_tell_of_rows_go_with_the_rows(kept, expected):
+    """With a row missing they would tell of one that is gone: `old` would be longer than `data`."""
+    text = '{"type":"DELETE","zz":1,"data":[{"id":1},{"id":2},{"id":3}],"old":[null,null,null]}'
+    changes = to_changes(text, "oms_canal")
+    (back,) = from_changes([changes[i] for i in kept], "oms_canal")
+    assert {name: value for name, value in exact(back).items() if name != "old" or value is not None} == exact(expected)
+    assert len(to_changes(back, "oms_canal")) == len(kept)
+
+
+def test_members_go_with_the_first_row():
+    """The others make a message of their own, in the format's own manner."""
+    changes = to_changes(rows_of("INSERT", "t", zz="1"), "oms_canal")
+    (back,) = from_changes(changes[1:], "oms_canal")
+    assert "zz" not in exact(back)
+    assert to_changes(back, "oms_canal")[0].after == {"id": "2"}
+
+
+def test_members_of_a_change_that_has_no_message_any_more_are_not_put_in():
+    """A change may be made of another."""
+    (change,) = to_changes('{"recordType":"INSERT","zz":1}', "oms_default")
+    assert from_changes([replace(change, op="TRANSACTION_BEGIN", operation=None)], "oms_default") == []
+
+
+@pytest.mark.parametrize("format", ["oms_canal", "canal"])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"mysqlType": {f"c{i}": "int" for i in range(2000)}},
+        {"sqlType": {f"c{i}": 4 for i in range(2000)}},
+        {"mysqlType": {"a": "x" * 50_000}},
+        {"sql": "x" * 50_000},
+        {"pkNames": ["abcdef"] * 7_000},
+        {"pkNames": [""] * 20_000},
+        {"table": "x" * 50_000},
+    ],
+)
+@pytest.mark.slow
+def test_rows_that_would_repeat_far_more_than_came_are_refused(format, facts):
+    """2,000 rows that each carry 2,000 columns would be a thousand times the message."""
+    text = json.dumps({"type": "INSERT", "data": [{"a": "1"}] * 2_000, **facts})
+    most = 4 * 1024 * 1024 + 64 * len(text)
+    message = error_of(to_changes, text, format)
+    expected = (
+        f"{format}: $: expected at most {most} characters of what 2000 rows have in common, once for each row, got "
+    )
+    assert message.startswith(expected)
+    assert int(message.removeprefix(expected)) > most
+
+
+@pytest.mark.parametrize(
+    ("count", "row", "types"),
+    [
+        (40, {f"column_{i}": "1" for i in range(4096)}, {f"column_{i}": "varchar(255)" for i in range(4096)}),
+        (1_600, {"a": "1"}, {"a": "enum(" + ",".join(f"'country {i}'" for i in range(250)) + ")"}),
+        (20_000, {"id": "1", "v": "2"}, {"id": "bigint(20) unsigned", "v": "decimal(65,30)"}),
+        (1, {"a": "1"}, {f"c{i}": "int" for i in range(20_000)}),
+    ],
+)
+@pytest.mark.slow
+def test_rows_of_real_tables_are_taken(count, row, types):
+    """The widest table there may be, an ENUM of all countries in as many rows as fit an event, a large batch."""
+    text = json.dumps({"type": "INSERT", "mysqlType": types, "data": [row] * count})
+    changes = to_changes(text, "oms_canal")
+    assert len(changes) == count
+    assert all(len(change.columns) == len(types) for change in changes[:3])

@@ -1,0 +1,392 @@
+"""`--jobs`: real files, real processes; nothing that is written or said depends on how many there are."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cdcavro.avro.container import ContainerReader
+from cdcavro.cli import main
+from cdcavro.cli.commands import encode
+from cdcavro.exact import jsontext
+from cdcavro.files import workers
+from cdcavro.files.chunks import read_chunks
+from support.messages import SAMPLES, shop_canal
+
+COMMAND = Path(sys.executable).with_name("cdcavro")
+SHOP = (SAMPLES / "canal" / "shop.jsonl").read_bytes()
+FIRST = shop_canal()[10]
+CHUNK = 5000
+SLOW_2 = pytest.param(2, marks=pytest.mark.slow)
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """Cut small, and start processes for what is behind the first chunk."""
+    monkeypatch.setattr(workers, "ALONE", 1)
+    monkeypatch.setattr(encode, "read_chunks", partial(read_chunks, size=CHUNK))
+
+
+def encoded(folder, given, jobs, *options, input=None):
+    """Encode a file, or standard input; give all that came of it."""
+    out, rejects = folder / f"{jobs}.avro", folder / f"{jobs}.rejects"
+    arguments = ["encode", str(given), "--out", str(out), "--rejects", str(rejects), "--jobs", str(jobs), "--force"]
+    result = CliRunner().invoke(main, [*arguments, *options], input=input, catch_exceptions=False)
+    files = [path.read_bytes() if path.exists() else None for path in (out, rejects)]
+    return result.exit_code, result.stderr, *files
+
+
+def decoded(path, jobs, input=None):
+    """Decode a file to standard output; give all that came of it."""
+    result = CliRunner().invoke(main, ["decode", str(path), "--jobs", str(jobs)], input=input, catch_exceptions=False)
+    return result.exit_code, result.stderr, result.stdout_bytes
+
+
+def decoded_to_file(path, jobs):
+    """Decode a file to a file, which each process writes; give what `decoded` gives."""
+    out = path.with_suffix(".lines")
+    arguments = ["decode", str(path), "--jobs", str(jobs), "--out", str(out), "--force"]
+    result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert result.stdout_bytes == b""
+    return result.exit_code, result.stderr, out.read_bytes()
+
+
+def at_borders():
+    """Make a file with a fault, an empty line or a line break of another kind wherever a chunk ends."""
+    wrong = [b"", b"{", b"\xff", b"[1]", FIRST + b"\r", b"x" * CHUNK * 3, b"\r"]
+    raw = b""
+    for number in range(40):
+        line = wrong[number % len(wrong)]
+        border = (len(raw) // CHUNK + 1) * CHUNK + number % 5 - 2
+        # The line break, or the first or last byte of the line, falls on the border.
+        filler = b'{"type":"INSERT","database":"%s"}' % (b"a" * max(0, border - len(raw) - 34))
+        raw += filler + b"\n" + line + b"\n"
+    return raw
+
+
+CONTENTS = {
+    "faults at borders": at_borders(),
+    "messages": SHOP,
+    "no newline at the end": SHOP + FIRST,
+    "CRLF": SHOP.replace(b"\n", b"\r\n"),
+    "empty lines": b"\n" * 3 * CHUNK + FIRST,
+    "a long line": SHOP[: CHUNK // 2] + b'{"type":"INSERT","database":"%s"}\n' % (b"x" * 4 * CHUNK) + SHOP,
+}
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize(
+    ("content", "jobs"),
+    [
+        pytest.param(CONTENTS[name], jobs, id=f"{name}-{jobs}", marks=() if jobs == 2 and i == 0 else pytest.mark.slow)
+        for i, name in enumerate(CONTENTS)
+        for jobs in (2, 3, 5)
+    ],
+)
+def test_files_and_sentences_do_not_depend_on_the_number_of_processes(tmp_path, content, jobs):
+    """Container file, rejects, standard error and exit code, to the byte; and back."""
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(content)
+    alone = encoded(tmp_path, path, 1, "--format", "canal")
+    assert alone[2]
+    assert encoded(tmp_path, path, jobs, "--format", "canal") == alone
+    back = decoded(tmp_path / "1.avro", 1)
+    assert decoded(tmp_path / "1.avro", jobs) == back
+    assert decoded_to_file(tmp_path / "1.avro", jobs) == back
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("jobs", [1, SLOW_2])
+def test_it_does_not_matter_where_the_bytes_come_from(tmp_path, jobs):
+    """A file, gzip, standard input and gzip there give the same container file."""
+    content = at_borders()
+    plain, packed = tmp_path / "in.jsonl", tmp_path / "in.jsonl.gz"
+    plain.write_bytes(content)
+    packed.write_bytes(gzip.compress(content))
+    expected = encoded(tmp_path, plain, 1)[2]
+    assert encoded(tmp_path, packed, jobs)[2] == expected
+    assert encoded(tmp_path, "-", jobs, input=content)[2] == expected
+    assert encoded(tmp_path, "-", jobs, input=gzip.compress(content))[2] == expected
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.slow
+@pytest.mark.parametrize("codec", ["null", "deflate"])
+def test_blocks_on_standard_input_are_shared_too(tmp_path, codec):
+    """Payloads go to the other processes then, not places in a file."""
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(SHOP * 30)
+    assert encoded(tmp_path, path, 1, "--codec", codec)[0] == 0
+    alone = decoded(tmp_path / "1.avro", 1)
+    assert decoded("-", 2, input=(tmp_path / "1.avro").read_bytes()) == alone
+    assert alone[2].count(b"\n") == 188 * 30
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("name", ["plain", "-"])
+def test_a_broken_payload_is_told_by_its_number_and_what_is_before_it_is_written(tmp_path, name):
+    """As by one process; what others made of blocks behind it is dropped."""
+    path, out = tmp_path / "in.jsonl", tmp_path / "1.avro"
+    path.write_bytes(SHOP * 30)
+    encoded(tmp_path, path, 1, "--codec", "null")
+    raw = bytearray(out.read_bytes())
+    with out.open("rb") as stream:
+        frames = list(ContainerReader(stream, "x").frames())
+    raw[frames[-2].start + frames[-2].size - 1] = 0xFF
+    out.write_bytes(raw)
+    before = sum(frame.count for frame in frames[:-1]) - 1
+    given = (out, None) if name == "plain" else ("-", bytes(raw))
+    code, stderr, lines = decoded(given[0], 2, input=given[1])
+    assert code == 2
+    assert stderr.startswith(f"Error: {given[0]}: message {before + 1}: canal: $")
+    assert lines.count(b"\n") == before
+    assert (code, stderr, lines) == decoded(given[0], 1, input=given[1])
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("jobs", [1, SLOW_2])
+def test_a_file_that_ends_too_early_is_decoded_up_to_there(tmp_path, jobs):
+    """Then it is an error."""
+    path, out = tmp_path / "in.jsonl", tmp_path / "1.avro"
+    path.write_bytes(SHOP * (30 if jobs > 1 else 3))
+    whole = encoded(tmp_path, path, 1)[2]
+    out.write_bytes(whole[:-20])
+    code, stderr, lines = decoded(out, jobs)
+    assert (code, stderr) == (2, f"Error: {out}: expected a whole Avro container file, got one that ends too early\n")
+    with out.open("wb") as stream:
+        stream.write(whole)
+    everything = decoded(out, 1)[2]
+    assert everything.startswith(lines)
+    assert len(lines) > len(everything) - 2 * CHUNK
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_line_that_is_too_long_is_one_reject(tmp_path, monkeypatch):
+    """The bound is that of this process; whoever reads the chunk keeps the beginning only."""
+    monkeypatch.setattr(jsontext, "MAX_LENGTH", 100_000)
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(SHOP + b"[" * 300_000 + b"\n" + SHOP)
+    code, stderr, _, rejects = encoded(tmp_path, path, 1)
+    line = "expected at most 100000 bytes, got 300000"
+    assert (code, stderr) == (1, f"{path}:189: canal: $: {line}\nread 377 = written 376 + rejected 1\n")
+    assert json.loads(rejects)["reason"] == line
+
+
+@pytest.mark.parametrize("jobs", [1, 4])
+def test_small_and_empty_files_are_converted_by_one_process(tmp_path, monkeypatch, jobs):
+    """Starting another would take longer than all of the work."""
+    monkeypatch.setattr(workers, "_shared", None)
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(SHOP)
+    assert encoded(tmp_path, path, jobs)[0] == 0
+    assert decoded(tmp_path / f"{jobs}.avro", jobs)[0] == 0
+    path.write_bytes(b"")
+    code, stderr, out, _ = encoded(tmp_path, path, jobs, "--format", "canal")
+    assert (code, stderr) == (0, "read 0 = written 0 + rejected 0\n")
+    assert decoded(tmp_path / f"{jobs}.avro", jobs) == (0, "", b"")
+    assert out
+
+
+def test_the_file_does_not_depend_on_the_time(tmp_path):
+    """The sync marker is made of what is in the file, so that the same input gives the same file."""
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(SHOP)
+    assert encoded(tmp_path, path, 1)[2] == encoded(tmp_path, path, 1)[2]
+
+
+@pytest.mark.parametrize(("format", "value"), [("canal", "-1"), ("canal", "257"), ("canal", "two")])
+def test_a_number_of_processes_that_is_none_is_wrong_usage(format, value):
+    """Before anything is read."""
+    result = CliRunner().invoke(main, ["encode", "--format", format, "--jobs", value], input=b"")
+    assert result.exit_code == 2
+    assert "Invalid value for '--jobs'" in result.stderr
+
+
+def test_none_is_as_many_as_there_are_cores(monkeypatch):
+    """Those that this process may use."""
+    given = []
+
+    def noted(_work, _tasks, jobs, _out):
+        given.append(jobs)
+        yield from ()
+
+    monkeypatch.setattr(encode, "in_order", noted)
+    assert CliRunner().invoke(main, ["encode", "--format", "canal", "--jobs", "0"], input=b"").exit_code == 0
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert given == [cores]
+
+
+# real processes
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A file that is worth several processes, with a fault here and there."""
+    path = tmp_path_factory.mktemp("large") / "large.jsonl"
+    with path.open("wb") as stream:
+        for number in range(100):
+            stream.write(SHOP if number % 9 else SHOP + b"\n{\n")
+    return path
+
+
+def children(process):
+    """Give the processes that a command has started to share its work."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = path.read_text().rpartition(")")[2].split()
+            if int(fields[1]) == process.pid and b"spawn_main" in (path.parent / "cmdline").read_bytes():
+                found.append(int(path.parent.name))
+    return found
+
+
+def waited(process, count):
+    """Wait until a command has so many other processes at work, and give them."""
+    for _ in range(2000):
+        found = children(process)
+        if len(found) == count:
+            return found
+        assert process.poll() is None
+        time.sleep(0.005)
+    raise AssertionError("no processes")
+
+
+def are_gone(numbers):
+    """Tell whether processes have ended, after a while."""
+    for _ in range(400):
+        if not any(Path(f"/proc/{number}").exists() for number in numbers):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not list processes")
+
+
+@pytest.fixture
+def started(tmp_path, large):
+    """A command at work with two other processes, which waits for more of its standard input."""
+    arguments = [COMMAND, "encode", "--format", "canal", "--jobs", "2", "--out", tmp_path / "x.avro"]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdin.write(large.read_bytes())
+        process.stdin.flush()
+        yield process
+        process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["2", "3", "0"])
+def test_the_command_gives_the_same_whatever_its_jobs(tmp_path, large, jobs):
+    """As it is used: with its own chunks, in processes of its own."""
+
+    def run(*arguments):
+        done = subprocess.run([COMMAND, *arguments], capture_output=True, check=False)
+        return done.returncode, done.stderr, done.stdout
+
+    alone, shared = tmp_path / "1.avro", tmp_path / "n.avro"
+    expected = run("encode", large, "--out", alone)
+    assert expected[0] == 1
+    assert b"read 18,824 = written 18,800 + rejected 24\n" in expected[1]
+    assert run("encode", large, "--out", shared, "--jobs", jobs) == expected
+    assert shared.read_bytes() == alone.read_bytes()
+    assert run("decode", shared, "--jobs", jobs) == run("decode", alone)
+
+
+@pytest.mark.slow
+@needs_proc
+def test_a_process_that_is_killed_ends_the_command(tmp_path, started):
+    """As when memory runs out: one sentence, no file, no process left."""
+    first, second = waited(started, 2)
+    os.kill(second, signal.SIGKILL)
+    _, stderr = started.communicate(timeout=30)
+    sentence = b"Error: a process of --jobs was killed by signal 9: perhaps there is not enough memory for all\n"
+    assert stderr.endswith(sentence)
+    assert b"Traceback" not in stderr
+    assert started.returncode == 2
+    assert list(tmp_path.iterdir()) == []
+    assert are_gone([first])
+
+
+@pytest.mark.slow
+@needs_proc
+def test_an_interrupt_ends_all_processes_and_leaves_no_file(tmp_path, started):
+    """Ctrl-C reaches all of them; none complains, and the exit code is that of one."""
+    others = waited(started, 2)
+    for number in [*others, started.pid]:
+        os.kill(number, signal.SIGINT)
+    for _ in range(10):
+        with suppress(subprocess.TimeoutExpired):
+            started.wait(timeout=5)
+            break
+        started.send_signal(signal.SIGINT)
+    assert started.returncode == 130
+    assert b"Traceback" not in started.stderr.read()
+    assert are_gone(others)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@needs_proc
+def test_other_processes_end_when_the_command_is_killed(started):
+    """Nobody is left to end them."""
+    others = waited(started, 2)
+    started.kill()
+    assert are_gone(others)
+
+
+@pytest.mark.slow
+@needs_proc
+def test_a_closed_pipe_ends_all_processes_quietly(tmp_path, large):
+    """`cdcavro decode --jobs 2 | head -1` has no complaint."""
+    out = tmp_path / "x.avro"
+    subprocess.run([COMMAND, "encode", large, "--out", out, "--codec", "null"], stderr=subprocess.PIPE, check=False)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    arguments = [COMMAND, "decode", out, "--jobs", "2"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+        assert process.stdout.read(1) == b"{"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+@pytest.mark.slow
+@needs_proc
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    """Of a file of 60 MB all processes together take what they take of one of 12."""
+    path, out, again = tmp_path / "in.jsonl", tmp_path / "x.avro", tmp_path / "again.jsonl"
+    taken = []
+    for times in (115, 575):
+        path.write_bytes(SHOP * times)
+        for arguments in (["encode", path, "--out", out], ["decode", out, "--out", again]):
+            with subprocess.Popen(
+                [COMMAND, *arguments, "--jobs", "2", "--force"], stderr=subprocess.DEVNULL
+            ) as process:
+                taken.append(peak(process))
+            assert process.returncode == 0
+    assert max(taken) < 200 << 10
+    assert max(taken[2:]) < max(taken[:2]) + (20 << 10)
+
+
+def peak(process):
+    """Watch a command until it ends, and give the most that it and its processes took, together, in KiB."""
+    most = {}
+    while process.poll() is None:
+        for number in [process.pid, *children(process)]:
+            with suppress(OSError):
+                found = re.search(r"VmHWM:\s+([0-9]+) kB", Path(f"/proc/{number}/status").read_text())
+                most[number] = max(most.get(number, 0), int(found[1]) if found else 0)
+        time.sleep(0.02)
+    return sum(most.values())

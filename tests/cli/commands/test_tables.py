@@ -1,0 +1,322 @@
+"""The commands `tables` and `evolve`: what they write, what they say, and their exit codes."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import fastavro
+import pytest
+from click.testing import CliRunner
+
+from cdcavro.avro.schema import parse_schema
+from cdcavro.cli import main
+from cdcavro.table.schema import from_schema
+from support.messages import SAMPLES, shop_canal
+
+CREATE = b'{"type":"CREATE","isDdl":true,"database":"s","table":"t","id":1,"es":1,"sql":"CREATE TABLE t (id INT PRIMARY KEY, a INT)"}'
+ALTER = (
+    b'{"type":"ALTER","isDdl":true,"database":"s","table":"t","id":3,"es":3,"sql":"ALTER TABLE t CHANGE a b BIGINT"}'
+)
+
+KEYED = [
+    (
+        b'{"data":[{"id":"1","at":"2024-01-01 00:00:00"}],"old":null,"database":"shop","table":"orders","type":"INSERT",'
+        b'"es":1,"ts":1,"id":1,"gtid":"","isDdl":false,"sql":"","pkNames":["id"],"sqlType":{"id":4,"at":93},'
+        b'"mysqlType":{"id":"int","at":"timestamp"}}'
+    )
+]
+
+
+def row(number: int, name: str, value: str, type: str = "int") -> bytes:
+    """Write an insert of Canal's."""
+    message = {
+        "type": "INSERT",
+        "database": "s",
+        "table": "t",
+        "id": number,
+        "es": number,
+        "pkNames": ["id"],
+        "mysqlType": {"id": "int", name: type},
+        "data": [{"id": str(number), name: value}],
+    }
+    return json.dumps(message, separators=(",", ":")).encode()
+
+
+TABEL = "MySQL DDL: line 1, column 8: expected TABLE or another noun, got 'TABEL'"
+STREAM = (CREATE, row(2, "a", "7"), ALTER, row(4, "b", "8", "bigint"))
+
+
+def run(*arguments, input=None):
+    """Run a command inside this process."""
+    return CliRunner().invoke(main, list(map(str, arguments)), input=input, catch_exceptions=False)
+
+
+def write(folder, *lines):
+    """Write lines into a file and give its path."""
+    path = folder / "in.jsonl"
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+    return path
+
+
+def rows_of(path):
+    """Give the rows after the changes of a container file."""
+    with path.open("rb") as stream:
+        return [record["after"] for record in fastavro.reader(stream)]
+
+
+def test_a_table_has_a_folder_with_the_schemas_and_payloads_of_its_versions(tmp_path):
+    """Under its newest name; `tables.json` says what led to each version."""
+    done = run("tables", write(tmp_path, *STREAM), "--out", tmp_path / "out")
+    assert done.stdout == (
+        "table  versions  changes\nt             2        2\nread 4 = typed 2 + other 2 + rejected 0\n"
+    )
+    assert (done.exit_code, done.stderr) == (0, "")
+    folder = tmp_path / "out" / "s.t"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        *("v1.avro", "v1.avsc", "v1.key.avsc", "v2.avro", "v2.avsc", "v2.key.avsc")
+    ]
+    assert rows_of(folder / "v1.avro") == [{"id": 2, "a": 7, "unparsed": {}, "absent": []}]
+    assert rows_of(folder / "v2.avro") == [{"id": 4, "b": 8, "unparsed": {}, "absent": []}]
+    with (folder / "v1.avro").open("rb") as stream:
+        newest = json.loads((folder / "v2.avsc").read_text())
+        assert [record["after"]["b"] for record in fastavro.reader(stream, newest)] == [7]
+    (listed,) = json.loads((tmp_path / "out" / "tables.json").read_text())
+    assert (listed["folder"], listed["changes"], listed["is_gone"]) == ("s.t", 2, False)
+    assert [one["steps"] for one in listed["versions"]] == [
+        ["table 't' with 2 columns"],
+        ["column 'a' renamed to 'b'", "column 'b' reads int as long"],
+    ]
+
+
+def test_rejects_have_their_bytes_and_what_they_contradict(tmp_path):
+    """A column that no version has, a statement that does not parse, text that is none: the others go on."""
+    bad = [
+        row(5, "b", "9", "bigint").replace(b'"b":"9"', b'"c":"9"'),
+        CREATE.replace(b"CREATE TABLE t", b"CREATE TABEL"),
+        b"{",
+    ]
+    done = run("tables", write(tmp_path, *STREAM, *bad), "--out", tmp_path / "out", "--rejects", tmp_path / "bad")
+    assert done.stdout.splitlines()[-1] == "read 7 = typed 2 + other 2 + rejected 3"
+    assert done.exit_code == 1
+    rejects = [json.loads(line) for line in (tmp_path / "bad").read_bytes().splitlines()]
+    assert [base64.b64decode(one["raw"]) for one in rejects] == bad
+    assert [(one["path"], one["reason"]) for one in rejects] == [
+        ("$.after.c", "expected a column of t in version 2, got none"),
+        (
+            "$",
+            f"expected a statement or columns that the table allows, got {TABEL}",
+        ),
+        ("$", "expected JSON, got text that ends too early, at character 1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "balance"),
+    [
+        ("keep", 0, "read 1 = typed 1 + other 0 + rejected 0"),
+        ("reject", 1, "read 1 = typed 0 + other 0 + rejected 1"),
+        ("error", 2, ""),
+    ],
+)
+def test_a_value_that_its_type_cannot_carry_is_kept_or_rejected_or_ends_the_command(tmp_path, policy, code, balance):
+    """Nothing becomes null unseen."""
+    file = write(tmp_path, row(1, "d", "0000-00-00", "date"))
+    done = run("tables", file, "--out", tmp_path / "out", "--on-misfit", policy)
+    assert (done.exit_code, "".join(done.stdout.splitlines()[-1:])) == (code, balance)
+    sentence = "$.after.d: expected date, got string '0000-00-00'"
+    if policy == "keep":
+        (after,) = rows_of(tmp_path / "out" / "s.t" / "v1.avro")
+        assert (after["d"], after["unparsed"]) == (None, {"d": "0000-00-00"})
+        assert done.stderr == "1 values that their type cannot carry are text in unparsed: t.d 1\n"
+    elif policy == "reject":
+        assert done.stderr == f"{file}:1: canal: {sentence}\n"
+    else:
+        assert done.stderr == f"Error: {file}:1: canal: {sentence}\n"
+        assert not (tmp_path / "out").exists()
+
+
+def test_types_are_given_for_formats_that_state_none(tmp_path):
+    """And said to be unknown without."""
+    line = b'{"meta":{"op":"ins","table":"s.t"},"data":{"id":1,"price":1.20}}'
+    (tmp_path / "types.json").write_text('{"s.t":{"id":"bigint","price":"decimal(10,2)"}}')
+    file = write(tmp_path, line)
+    done = run("tables", file, "--out", tmp_path / "out", "--types", tmp_path / "types.json")
+    (after,) = rows_of(tmp_path / "out" / "s.t" / "v1.avro")
+    assert (done.exit_code, after["id"], str(after["price"])) == (0, 1, "1.20")
+    done = run("tables", file, "--out", tmp_path / "again")
+    (after,) = rows_of(tmp_path / "again" / "s.t" / "v1.avro")
+    assert (after["id"], after["price"]) == ("1", "1.20")
+    assert done.stderr == "t: id: no type is stated: a string\nt: price: no type is stated: a string\n"
+    (tmp_path / "types.json").write_text('{"s.t":{"id":"bigit"}}')
+    done = run("tables", file, "--out", tmp_path / "out", "--types", tmp_path / "types.json")
+    assert done.exit_code == 2
+    assert "expected a type that is known for 's.t' 'id', got 'bigit'" in done.stderr
+
+
+def test_a_folder_is_replaced_only_if_it_was_written_so(tmp_path):
+    """--force does not remove what somebody else put there."""
+    file = write(tmp_path, *STREAM)
+    assert run("tables", file, "--out", tmp_path / "out").exit_code == 0
+    done = run("tables", file, "--out", tmp_path / "out")
+    expected = "expected a new folder, or leave to replace it (--force), got one that exists"
+    assert (done.exit_code, done.stderr) == (2, f"Error: {tmp_path / 'out'}: {expected}\n")
+    assert run("tables", file, "--out", tmp_path / "out", "--force").exit_code == 0
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "precious").write_text("x")
+    done = run("tables", file, "--out", tmp_path / "mine", "--force")
+    expected = "expected a folder with tables.json, written before, got one that exists"
+    assert (done.exit_code, done.stderr) == (2, f"Error: {tmp_path / 'mine'}: {expected}\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "mine", "out"]
+
+
+def test_halves_are_joined_before_they_are_typed(tmp_path):
+    """A Blob update is one change with both rows; a half alone is a reject."""
+    half = '{{"schema":{{"dataColumn":[{{"name":"id","type":"LONG"}}],"source":{{"dbName":"s","tableName":"t"}}}},"payload":{{"op":"UPDATE_{}","{}":{{"dataColumn":{{"id":{}}}}},"sequenceId":"{}"}},"version":"0.0.1"}}'
+    lines = [
+        half.format("BEFOR", "before", 1, 5),
+        half.format("AFTER", "after", 2, 5),
+        half.format("AFTER", "after", 3, 6),
+    ]
+    done = run("tables", write(tmp_path, *map(str.encode, lines)), "--out", tmp_path / "out")
+    assert done.stdout.splitlines()[-1] == "read 3 = typed 2 + other 0 + rejected 1"
+    (path,) = (tmp_path / "out").glob("*/v1.avro")
+    with path.open("rb") as stream:
+        (record,) = fastavro.reader(stream)
+    assert (record["op"], record["before"]["id"], record["after"]["id"]) == ("u", 1, 2)
+
+
+def test_the_whole_shop_is_typed(tmp_path):
+    """Hostile names stay in the folder; input is output and rejects."""
+    done = run("tables", SAMPLES / "canal" / "shop.jsonl", "--out", tmp_path / "out", "--zone", "UTC")
+    assert done.stdout.splitlines()[-1] == f"read {len(shop_canal())} = typed 167 + other 21 + rejected 0"
+    folders = sorted(path.name for path in (tmp_path / "out").iterdir() if path.is_dir())
+    assert folders == [
+        *("shop.all_types", "shop.big", "shop.ctas", "shop.nopk2", "shop.orders_v3", "shop.we_x20_ird_x2d_tab_x2e_le")
+    ]
+
+
+def test_an_empty_file_makes_an_empty_folder(tmp_path):
+    """Nothing to do is no fault."""
+    done = run("tables", write(tmp_path), "--out", tmp_path / "out")
+    assert (done.exit_code, done.stdout) == (0, "read 0 = typed 0 + other 0 + rejected 0\n")
+    assert json.loads((tmp_path / "out" / "tables.json").read_text()) == []
+
+
+def test_evolve_prints_the_next_version_and_says_what_was_done(tmp_path):
+    """On a schema that `tables` wrote; the new one reads the old payloads."""
+    run("tables", write(tmp_path, *STREAM), "--out", tmp_path / "out")
+    schema = tmp_path / "out" / "s.t" / "v2.avsc"
+    statement = "ALTER TABLE t RENAME COLUMN b TO `it's`, ADD d DATE NOT NULL DEFAULT '2020-02-29'"
+    done = run("evolve", schema, "--ddl", statement)
+    table = from_schema(parse_schema(done.stdout))
+    assert ([one.name for one in table.columns], table.version) == (["id", "it's", "d"], 3)
+    assert "'" not in done.stdout
+    assert done.stderr.splitlines()[:2] == [
+        "column 'b' renamed to \"it's\"",
+        "column 'd' added: '2020-02-29' in older rows",
+    ]
+    with (schema.parent / "v2.avro").open("rb") as stream:
+        (after,) = (record["after"] for record in fastavro.reader(stream, json.loads(done.stdout)))
+    # fastavro gives a default as the schema has it: days since the epoch.
+    assert (after["it_x27_s"], after["d"]) == (8, 18_321)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--ddl", "ALTER TABLE t DROP x"], "schema t: there is no column 'x'"),
+        (["--ddl", "ALTER TABLE t FROBNICATE"], "MySQL DDL: line 1, column 15: expected"),
+        (["--ddl", "ALTER TABLE t ADD x INT", "--db-type", "dbase"], "dbase"),
+    ],
+)
+def test_evolve_says_in_one_sentence_what_is_wrong(tmp_path, arguments, sentence):
+    """With exit code 2 and nothing on standard output."""
+    run("tables", write(tmp_path, *STREAM), "--out", tmp_path / "out")
+    done = run("evolve", tmp_path / "out" / "s.t" / "v2.avsc", *arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_statement_that_is_not_about_columns_changes_nothing(tmp_path):
+    """And that is said."""
+    run("tables", write(tmp_path, *STREAM), "--out", tmp_path / "out")
+    schema = tmp_path / "out" / "s.t" / "v2.avsc"
+    done = run("evolve", schema, "--ddl", "ALTER TABLE t ADD INDEX (id)")
+    assert json.loads(done.stdout) == json.loads(schema.read_text())
+    assert done.stderr == "nothing changed: the statement is not about a column, a key or the name of this table\n"
+
+
+@pytest.mark.parametrize(("table", "sql"), [("u", "ALTER TABLE u ADD x INT"), ("T", "ALTER TABLE `T` ADD x INT")])
+def test_a_statement_about_another_table_is_an_error(tmp_path, table, sql):
+    """A name mistyped must not look like a version that was made."""
+    run("tables", write(tmp_path, *STREAM), "--out", tmp_path / "out")
+    done = run("evolve", tmp_path / "out" / "s.t" / "v2.avsc", "--ddl", sql, "--out", tmp_path / "v3.avsc")
+    said = f"Error: the statement is about '{table}', and the schema is that of 't'\n"
+    assert (done.exit_code, done.stderr) == (2, said)
+    assert not (tmp_path / "v3.avsc").exists()
+
+
+def test_a_type_that_no_database_has_is_told(tmp_path):
+    """A word mistyped makes a string of the column."""
+    run("tables", write(tmp_path, *STREAM), "--out", tmp_path / "out")
+    done = run("evolve", tmp_path / "out" / "s.t" / "v2.avsc", "--ddl", "ALTER TABLE t ADD x VARCAHR(20)")
+    assert done.exit_code == 0
+    assert "column 'x': unknown type 'VARCAHR(20)': a string\n" in done.stderr
+
+
+def test_the_schema_of_a_key_does_not_evolve_alone(tmp_path):
+    """It lies beside that of the row."""
+    run("tables", write(tmp_path, *KEYED), "--out", tmp_path / "out")
+    (schema,) = tmp_path.glob("out/*/v1.key.avsc")
+    done = run("evolve", schema, "--ddl", "ALTER TABLE orders ADD x INT")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "is the schema of a key, which follows that of its row" in done.stderr
+
+
+def test_tables_of_one_name_are_told_apart(tmp_path):
+    """By their database; and who forgets the zone is told of it."""
+    other = KEYED[0].replace(b'"shop"', b'"other"')
+    done = run("tables", write(tmp_path, *KEYED, other), "--from", "canal", "--out", tmp_path / "out")
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:3]] == ["shop.orders", "other.orders"]
+    assert (
+        "2 values that their type cannot carry are text in unparsed: shop.orders.at 1, other.orders.at 1" in done.stderr
+    )
+    assert "a TIMESTAMP without a zone is an instant only in the source's zone: say it with --zone" in done.stderr
+    done = run("tables", write(tmp_path, *KEYED), "--from", "canal", "--out", tmp_path / "zoned", "--zone", "UTC")
+    assert (done.stdout.splitlines()[1].split()[0], done.stderr) == ("orders", "")
+
+
+def test_only_a_misfit_ends_the_command_where_it_is_to_be_an_error(tmp_path):
+    """Text that is no message is a reject all the same."""
+    done = run("tables", write(tmp_path, b"{", *STREAM), "--out", tmp_path / "out", "--on-misfit", "error")
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "read 5 = typed 2 + other 2 + rejected 1")
+
+
+def test_rejects_do_not_replace_the_input(tmp_path):
+    """Not with --force either."""
+    file = write(tmp_path, *STREAM)
+    before = file.read_bytes()
+    done = run("tables", file, "--out", tmp_path / "out", "--rejects", file, "--force")
+    assert (done.exit_code, file.read_bytes()) == (2, before)
+    assert "two of the input and the outputs are the same file" in done.stderr
+
+
+def test_no_file_of_the_user_goes_with_the_folder_that_is_replaced(tmp_path):
+    """An input or rejects within it are refused, and stay."""
+    assert run("tables", write(tmp_path, *STREAM), "--out", tmp_path / "out").exit_code == 0
+    inside = tmp_path / "out" / "mine.jsonl"
+    inside.write_bytes(CREATE + b"\n")
+    for arguments in ([inside], [tmp_path / "in.jsonl", "--rejects", inside]):
+        done = run("tables", *arguments, "--out", tmp_path / "out", "--force")
+        assert (done.exit_code, inside.read_bytes()) == (2, CREATE + b"\n")
+        assert "mine.jsonl lies in the folder that is written" in done.stderr
+
+
+def test_evolve_refuses_a_file_that_is_no_schema(tmp_path):
+    """In one sentence."""
+    (tmp_path / "x.avsc").write_bytes(b"\xff\xfe")
+    done = run("evolve", tmp_path / "x.avsc", "--ddl", "ALTER TABLE t ADD x INT")
+    expected = "expected an Avro schema or container file, got bytes that are not UTF-8"
+    assert (done.exit_code, done.stderr) == (2, f"Error: {tmp_path / 'x.avsc'}: {expected}\n")

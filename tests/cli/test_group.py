@@ -1,0 +1,645 @@
+"""The command line: what each command prints and writes, and the exit code of every kind of end."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+
+import fastavro
+import pytest
+from click.testing import CliRunner
+
+import cdcavro
+from cdcavro import FORMATS
+from cdcavro.avro.buffer import COMPILED
+from cdcavro.avro.container import ContainerWriter
+from cdcavro.cli import main, progress
+from cdcavro.cli.options import parse_max_rejects
+from cdcavro.cli.report import MAX_ROWS, Counts
+from cdcavro.exact import jsontext
+from cdcavro.formats import get_format
+from cdcavro.wire.format import Format
+from cdcavro.wire.operation import operation
+from cdcavro.wire.validate import difference
+from support.messages import SAMPLES, goldens, shop_canal
+
+SHOP = str(SAMPLES / "canal" / "shop.jsonl")
+INSERT = shop_canal()[10]
+EMPTY_LINE = "canal: $: expected JSON, got an empty line"
+COMMAND = Path(sys.executable).with_name("cdcavro")
+
+
+def run(*arguments, input=None):
+    """Run a command inside this process."""
+    return CliRunner().invoke(main, [str(one) for one in arguments], input=input, catch_exceptions=False)
+
+
+def values(raw):
+    """Parse JSON lines exactly."""
+    return [jsontext.parse(line) for line in raw.rstrip(b"\n").split(b"\n")]
+
+
+def lines_file(folder, *lines):
+    """Write lines into a file and give its path."""
+    path = folder / "in.jsonl"
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+    return str(path)
+
+
+def assert_ends(result, code, stderr):
+    """Check exit code and the whole of standard error."""
+    assert (result.exit_code, result.stderr) == (code, stderr)
+
+
+def usage(command, sentence):
+    """Give what a command says about wrong usage."""
+    arguments = {"schema": "NAME", "encode": "[INPUT]", "decode": "[INPUT]"}.get(command, "[FILE]...")
+    return f"Usage: main {command} [OPTIONS] {arguments}\nTry 'main {command} --help' for help.\n\nError: {sentence}\n"
+
+
+# formats, schema, version, help
+
+
+def test_formats_lists_every_format_with_its_record_and_fingerprint():
+    """One row each, in the order in which formats are preferred."""
+    heading, *rows = run("formats").stdout.splitlines()
+    assert heading.split() == ["format", "record", "fingerprint", "what", "it", "is"]
+    assert [row.split()[0] for row in rows] == list(FORMATS)
+    for row in rows:
+        own = get_format(row.split()[0])
+        assert row.split()[1:3] == [own.envelope.name, own.schema.fingerprint]
+        assert row.endswith(own.envelope.doc.partition(" Source: ")[0])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_schema_prints_text_canonical_form_and_fingerprint(format):
+    """They are those of `load_schema`."""
+    schema = cdcavro.load_schema(format)
+    assert json.loads(run("schema", format).stdout) == json.loads(schema.json)
+    assert run("schema", format, "--canonical").stdout == schema.canonical + "\n"
+    assert run("schema", format, "--fingerprint").stdout == schema.fingerprint + "\n"
+
+
+def test_schema_prints_one_thing_only():
+    """Two wishes are wrong usage."""
+    result = run("schema", "oms_canal", "--canonical", "--fingerprint")
+    assert_ends(result, 2, usage("schema", "--canonical and --fingerprint exclude each other"))
+
+
+def test_an_unknown_format_is_wrong_usage_with_the_nearest_name():
+    """Did you mean."""
+    sentence = "Invalid value for 'NAME': unknown format 'oms_cnal': did you mean oms_canal?"
+    assert_ends(run("schema", "oms_cnal"), 2, usage("schema", sentence))
+    sentence = "Invalid value for '--format': unknown format 'mixd': did you mean mixed?"
+    assert_ends(run("validate", SHOP, "--format", "mixd"), 2, usage("validate", sentence))
+
+
+def test_the_version_is_told():
+    """Under the command's name."""
+    result = subprocess.run([COMMAND, "--version"], capture_output=True, text=True, check=True)
+    build = "compiled" if COMPILED else "pure Python: not compiled when it was installed"
+    assert result.stdout == f"cdcavro {version('cdcavro')} ({build})\n"
+
+
+@pytest.mark.parametrize("command", [[], *[[name] for name in main.commands]])
+def test_every_command_has_help_with_an_example(command):
+    """The example stands on a line of its own."""
+    result = run(*command, "--help")
+    assert result.exit_code == 0
+    assert f"  Example:\n    cdcavro {' '.join(command)}" in result.stdout
+
+
+# sniff
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_sniff_tells_the_format_of_every_golden_message(format):
+    """From standard input, one line each."""
+    messages = b"\n".join(message for message in goldens(format) if cdcavro.sniff(message) == format)
+    result = run("sniff", input=messages)
+    assert result.stdout == f"{format}\n" * len(messages.split(b"\n"))
+    assert result.exit_code == 0
+
+
+def test_sniff_of_several_files_says_where_each_message_stands(tmp_path):
+    """Braces in a name are nothing special."""
+    path = tmp_path / "{a}.jsonl"
+    path.write_bytes(INSERT + b"\n" + goldens("oms_shareplex")[1])
+    result = run("sniff", path, path)
+    assert result.stdout == f"{path}:1: canal\n{path}:2: oms_shareplex\n" * 2
+
+
+def test_sniff_tells_what_it_does_not_know_and_ends_with_1():
+    """The messages behind it go on."""
+    result = run("sniff", input=b"{\n\n" + INSERT + b"\n")
+    assert result.stdout == "canal\n"
+    stderr = (
+        "-:1: message: $: expected JSON, got text that ends too early, at character 1\n"
+        "-:2: message: $: expected JSON, got an empty line\n"
+        "-: a message must stand on one line\n"
+    )
+    assert_ends(result, 1, stderr)
+
+
+# validate
+
+
+def test_validate_accepts_every_message_that_ships_with_the_project():
+    """All goldens and all real messages come back exactly."""
+    files = sorted(SAMPLES.glob("*/*.json*"))
+    total = sum(path.read_bytes().count(b"\n") for path in files)
+    result = run("validate", *files, "--format", "mixed")
+    assert_ends(result, 0, "")
+    assert result.stdout.endswith(f"read {total} = valid {total} + rejected 0\n")
+
+
+def test_validate_counts_by_format_and_operation(tmp_path):
+    """Rejects stand at the end."""
+    path = lines_file(tmp_path, *goldens("oms_shareplex")[1:], b"", b'{"op":1}')
+    result = run("validate", path, "--format", "oms_shareplex")
+    assert result.stdout == (
+        "format         operation   messages\n"
+        "oms_shareplex  del                1\n"
+        "oms_shareplex  ins                1\n"
+        "oms_shareplex  upd                1\n"
+        "oms_shareplex  (rejected)         2\n"
+        "read 5 = valid 3 + rejected 2\n"
+    )
+    assert result.exit_code == 1
+
+
+def test_validate_prints_each_fault_with_file_and_line(tmp_path):
+    """Invalid UTF-8 and empty lines are faults of their messages alone."""
+    path = lines_file(tmp_path, INSERT, b"", b"\xff", INSERT)
+    result = run("validate", path)
+    stderr = f"{path}:2: {EMPTY_LINE}\n{path}:3: canal: $: expected UTF-8, got byte 0xff at byte 0\n"
+    assert_ends(result, 1, stderr)
+
+
+def test_validate_tells_auto_per_file_and_mixed_per_message(tmp_path):
+    """A message of another format than its file's is a fault unless the file is mixed."""
+    path = lines_file(tmp_path, INSERT, INSERT, goldens("oms_default")[0])
+    assert run("validate", path).exit_code == 1
+    result = run("validate", path, "--format", "mixed")
+    assert result.exit_code == 0
+    assert [row.split()[0] for row in result.stdout.splitlines()[1:3]] == ["canal", "oms_default"]
+
+
+def test_validate_of_nothing_is_fine():
+    """An empty file has no fault."""
+    result = run("validate", input=b"")
+    assert_ends(result, 0, "")
+    assert result.stdout == "format  operation  messages\nread 0 = valid 0 + rejected 0\n"
+
+
+def test_validate_finds_a_value_that_does_not_come_back(monkeypatch):
+    """Values are compared exactly: 1.0 is not 1."""
+    read = Format.read
+
+    def bent(self, payload, writer=None):
+        record = read(self, payload, writer)
+        record["data"][0]["id"] = 1.0
+        return record
+
+    monkeypatch.setattr(Format, "read", bent)
+    result = run("validate", input=b'{"database":"a","type":"INSERT","data":[{"id":1}]}')
+    assert_ends(result, 1, "-:1: oms_canal: $.data[0].id: expected the same value back, got another one\n")
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "place"),
+    [
+        ("1", "1.0", ""),
+        ("1", "true", ""),
+        ("0.0", "-0.0", ""),
+        ("1.20", "1.2", ""),
+        ("[1.20]", "[1.200]", "/0"),
+        ('{"a/b":{"c":null}}', '{"a/b":{"c":""}}', "/a~1b/c"),
+        ('{"a":1}', '{"a":1,"b":2}', ""),
+        ("[]", "[1]", ""),
+        ("{}", "[]", ""),
+        ('{"a":1,"b":[1.20,"x"]}', '{"b":[1.20,"x"],"a":1}', None),
+    ],
+)
+def test_values_differ_by_type_and_digits_but_not_by_the_order_of_members(left, right, place):
+    """The pointer says where."""
+    assert difference(jsontext.parse(left), jsontext.parse(right)) == place
+
+
+# encode and decode
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate"])
+def test_real_messages_go_to_a_container_file_and_come_back_exactly(tmp_path, codec):
+    """Fastavro reads the file too."""
+    out = tmp_path / "shop.avro"
+    result = run("encode", SHOP, "--out", out, "--codec", codec)
+    assert_ends(result, 0, "read 188 = written 188 + rejected 0\n")
+    with out.open("rb") as stream:
+        assert len(list(fastavro.reader(stream))) == 188
+    back = run("decode", out)
+    assert_ends(back, 0, "")
+    assert all(
+        difference(*pair) is None
+        for pair in zip(values(back.stdout_bytes), map(jsontext.parse, shop_canal()), strict=True)
+    )
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_goldens_of_every_format_go_through_pipes(format):
+    """Standard input to standard output, both ways; the header tells the format."""
+    packed = run("encode", "--format", format, input=b"\n".join(goldens(format)))
+    assert packed.exit_code == 0
+    back = run("decode", input=packed.stdout_bytes)
+    assert back.exit_code == 0
+    assert all(
+        difference(*pair) is None
+        for pair in zip(values(back.stdout_bytes), map(jsontext.parse, goldens(format)), strict=True)
+    )
+
+
+def test_gzip_and_standard_input_give_the_same_payloads(tmp_path):
+    """Where the bytes come from makes no difference."""
+    packed = tmp_path / "shop.jsonl.gz"
+    packed.write_bytes(gzip.compress(Path(SHOP).read_bytes()))
+    from_gzip = run("decode", input=run("encode", packed).stdout_bytes)
+    from_pipe = run("decode", "-", input=run("encode", "-", input=Path(SHOP).read_bytes()).stdout_bytes)
+    assert (
+        from_gzip.stdout_bytes
+        == from_pipe.stdout_bytes
+        == run("decode", input=run("encode", SHOP).stdout_bytes).stdout_bytes
+    )
+
+
+def test_line_separators_inside_values_and_carriage_returns_are_kept_apart(tmp_path):
+    """U+0085 and U+2028 split no message; CRLF files convert."""
+    message = '{"database":"a\u0085b\u2028c","type":"INSERT"}'.encode()
+    result = run("decode", input=run("encode", lines_file(tmp_path, message + b"\r", message + b"\r")).stdout_bytes)
+    assert values(result.stdout_bytes) == [jsontext.parse(message)] * 2
+
+
+def test_rejects_keep_the_raw_bytes_and_say_why(tmp_path):
+    """One JSON object each, from which the message can be sent again."""
+    broken = [b"", b"\xff\x00", b'{"type":"INSERT","data":{}}']
+    path = lines_file(tmp_path, INSERT, *broken)
+    rejects = tmp_path / "rejects.jsonl"
+    result = run("encode", path, "--out", tmp_path / "x.avro", "--rejects", rejects)
+    sentences = [
+        "canal: $: expected JSON, got an empty line",
+        "canal: $: expected UTF-8, got byte 0xff at byte 0",
+        "canal: $.data: expected array, got object",
+    ]
+    stderr = "".join(f"{path}:{i}: {sentence}\n" for i, sentence in enumerate(sentences, 2))
+    assert_ends(result, 1, stderr + "read 4 = written 1 + rejected 3\n")
+    kept = [json.loads(line) for line in rejects.read_bytes().splitlines()]
+    assert [base64.b64decode(one.pop("raw")) for one in kept] == broken
+    assert kept == [
+        {"file": path, "line": 2, "format": "canal", "path": "$", "reason": "expected JSON, got an empty line"},
+        {
+            "file": path,
+            "line": 3,
+            "format": "canal",
+            "path": "$",
+            "reason": "expected UTF-8, got byte 0xff at byte 0",
+        },
+        {"file": path, "line": 4, "format": "canal", "path": "$.data", "reason": "expected array, got object"},
+    ]
+
+
+def test_a_message_that_is_too_long_is_a_reject_of_its_beginning(tmp_path, monkeypatch):
+    """Memory is bounded; the reason tells the length."""
+    monkeypatch.setattr(jsontext, "MAX_LENGTH", 100_000)
+    rejects = tmp_path / "rejects.jsonl"
+    result = run("encode", "--format", "oms_canal", "--rejects", rejects, input=b"[" * 200_000)
+    stderr = "-:1: oms_canal: $: expected at most 100000 bytes, got 200000\nread 1 = written 0 + rejected 1\n"
+    assert_ends(result, 1, stderr)
+    assert base64.b64decode(json.loads(rejects.read_bytes())["raw"]) == b"[" * 65_536
+
+
+def test_the_sentences_on_standard_error_are_bounded():
+    """Twenty, and how many more there are."""
+    result = run("encode", input=INSERT + b"\n" * 31)
+    sentences = "".join(f"-:{line}: {EMPTY_LINE}\n" for line in range(2, 22))
+    assert_ends(result, 1, sentences + "... and 10 more\nread 31 = written 1 + rejected 30\n")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "code"), [("0", 1), ("1", 1), ("2", 0), ("3", 0), ("19%", 1), ("20%", 0), ("19.999%", 1), ("100%", 0)]
+)
+@pytest.mark.parametrize("command", ["encode", "validate"])
+def test_max_rejects_is_a_number_or_a_share(command, allowed, code):
+    """2 of 10 messages are rejected here."""
+    result = run(command, "--max-rejects", allowed, input=INSERT + b"\n\n\n" + (INSERT + b"\n") * 7)
+    assert result.exit_code == code
+    assert "= " + ("written" if command == "encode" else "valid") + " 8 + rejected 2\n" in result.output
+
+
+@pytest.mark.parametrize("value", ["", "-1", "1.5", "101%", "%", "five", "²", "1e3%"])
+def test_max_rejects_refuses_what_is_neither(value):
+    """Wrong usage."""
+    sentence = f"Invalid value for '--max-rejects': expected a number such as 5 or a share such as 2%, got {value!a}"
+    assert_ends(run("validate", "--max-rejects", value, input=b""), 2, usage("validate", sentence))
+
+
+def test_a_share_of_no_messages_allows_no_rejects():
+    """There is nothing to divide by."""
+    assert parse_max_rejects("0%").allows(0, 0)
+    assert not parse_max_rejects("0%").allows(1, 1)
+
+
+def test_an_empty_file_needs_a_format(tmp_path):
+    """With one it becomes a container file without messages; without, nothing is left behind."""
+    out = tmp_path / "out.avro"
+    stderr = "Error: -: expected a message of a known format among the first 100, or --format NAME, got none\n"
+    assert_ends(run("encode", "--out", out, input=b""), 2, stderr)
+    assert list(tmp_path.iterdir()) == []
+    assert_ends(run("encode", "--out", out, "--format", "oms_canal", input=b""), 0, "read 0 = written 0 + rejected 0\n")
+    assert run("decode", out).stdout == ""
+
+
+def test_an_output_that_exists_is_kept_without_force(tmp_path):
+    """Neither --out nor --rejects replaces a file unasked."""
+    out, rejects = tmp_path / "out.avro", tmp_path / "rejects.jsonl"
+    rejects.write_bytes(b"mine")
+    refused = "expected a new file (--force replaces one), got one that exists\n"
+    assert_ends(run("encode", SHOP, "--out", out, "--rejects", rejects), 2, f"Error: {rejects}: {refused}")
+    assert rejects.read_bytes() == b"mine"
+    assert not out.exists()
+    assert run("encode", SHOP, "--out", out, "--rejects", rejects, "--force").exit_code == 0
+    assert rejects.read_bytes() == b""
+    assert_ends(run("decode", out, "--out", rejects), 2, f"Error: {rejects}: {refused}")
+    assert run("decode", out, "--out", rejects, "--force").exit_code == 0
+    assert len(values(rejects.read_bytes())) == 188
+    assert sorted(tmp_path.iterdir()) == [out, rejects]
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_output_is_not_the_input(tmp_path, force):
+    """Not even by --force: a file is not replaced by what is made of it."""
+    path = tmp_path / "in.avro"
+    assert run("encode", SHOP, "--out", path).exit_code == 0
+    before = path.read_bytes()
+    result = run("decode", path, "--out", tmp_path / "." / "in.avro", *force)
+    assert_ends(result, 2, usage("decode", "--out names the input"))
+    assert path.read_bytes() == before
+
+
+def test_out_and_rejects_are_two_files(tmp_path):
+    """One would replace the other."""
+    result = run("encode", SHOP, "--out", tmp_path / "x", "--rejects", tmp_path / "." / "x")
+    assert_ends(result, 2, usage("encode", "--out and --rejects name the same file"))
+
+
+def test_a_failure_leaves_no_file_behind(tmp_path):
+    """Gzip that ends too early stops the command."""
+    path = tmp_path / "cut.gz"
+    path.write_bytes(gzip.compress(Path(SHOP).read_bytes())[:-50])
+    result = run("encode", path, "--out", tmp_path / "x.avro", "--rejects", tmp_path / "r.jsonl")
+    assert_ends(result, 2, f"Error: {path}: expected a whole gzip file, got one that ends too early\n")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_to_the_output_stays_a_link(tmp_path):
+    """What it leads to is replaced."""
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    assert run("encode", SHOP, "--out", link, "--force").exit_code == 0
+    assert link.is_symlink()
+    assert target.read_bytes().startswith(b"Obj\x01")
+
+
+def test_a_device_is_written_and_not_replaced():
+    """/dev/null is no file that exists."""
+    assert run("encode", SHOP, "--out", os.devnull).exit_code == 0
+    assert not Path(os.devnull).is_file()
+
+
+@pytest.mark.parametrize("command", ["sniff", "validate", "encode", "decode"])
+def test_a_missing_file_is_wrong_usage(command):
+    """Before anything is read or written."""
+    name = "[INPUT]" if command in ("encode", "decode") else "[FILE]..."
+    sentence = f"Invalid value for '{name}': File 'none.jsonl' does not exist."
+    assert_ends(run(command, "none.jsonl"), 2, usage(command, sentence))
+
+
+def test_an_output_in_a_missing_folder_is_an_error(tmp_path):
+    """One sentence, no traceback."""
+    out = tmp_path / "none" / "x.avro"
+    stderr = f"Error: {out}: expected a file that can be written, got 'No such file or directory'\n"
+    assert_ends(run("encode", SHOP, "--out", out), 2, stderr)
+
+
+def test_decode_refuses_what_is_no_container_file():
+    """JSON lines, for one."""
+    stderr = f"Error: {SHOP}: expected an Avro container file, got one that starts with '{{\"da'\n"
+    assert_ends(run("decode", SHOP), 2, stderr)
+
+
+def packed(payloads, schema, codec="null"):
+    """Give the bytes of a container file around payloads."""
+    stream = io.BytesIO()
+    writer = ContainerWriter(stream, schema, codec=codec)
+    for payload in payloads:
+        writer.write(payload)
+    writer.flush()
+    return stream.getvalue()
+
+
+def test_decode_refuses_a_schema_that_is_no_wire_schema():
+    """And one that the given format cannot read."""
+    other = packed([b"\x00"], cdcavro.parse_schema('"string"'))
+    known = ", ".join(FORMATS)
+    stderr = f"Error: -: expected a wire schema in the header ({known}), or --format NAME, got another schema\n"
+    assert_ends(run("decode", input=other), 2, stderr)
+    stderr = "Error: -: schema $: cdcavro.oms.Canal cannot read string\n"
+    assert_ends(run("decode", "--format", "oms_canal", input=other), 2, stderr)
+
+
+def test_decode_tells_which_payload_is_broken():
+    """The messages before it are not taken for the whole."""
+    canal = get_format("oms_canal")
+    good = canal.encode(INSERT)
+    result = run("decode", input=packed([good, good[:-1]], canal.schema))
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: -: message 2: oms_canal: $")
+    assert result.stderr.endswith(", where the payload ends\n")
+
+
+def test_decode_reads_what_an_older_schema_wrote():
+    """What the present schema does not have comes back under the name that it was sent with."""
+    canal = get_format("oms_canal")
+    older = Format("older", cdcavro.parse_schema(canal.schema.json.replace('"name": "gtid"', '"name": "gtidOld"')))
+    payload = older.encode(b'{"type":"INSERT","database":"a","gtidOld":"x"}')
+    result = run("decode", input=packed([payload], older.schema))
+    assert_ends(result, 0, "")
+    assert values(result.stdout_bytes) == [{"type": "INSERT", "database": "a", "gtidOld": "x"}]
+
+
+# counts and operations
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_operation_of_every_format_is_found(format):
+    """It is the member that the schema marks, as it is spelled in the message; Debezium's statements have none."""
+    own = get_format(format)
+    found = {operation(own.parse(message), own) for message in goldens(format)} - {"(none)", "TOMBSTONE"}
+    spelled = b"".join(goldens(format))
+    assert all(f'"{one}"'.encode() in spelled for one in found)
+    assert operation({}, own) == "(none)"
+
+
+def test_tombstones_are_counted_as_such():
+    """With an embedded schema and without; a line that is null says nothing of a key, and is a fault."""
+    lines = [b'{"topic":"t","key":{"id":1},"value":null}', b'{"key":{"id":1},"value":{"schema":null,"payload":null}}']
+    result = run("validate", "--format", "debezium", input=b"\n".join([*lines, b'{"ts_ms":1}', b"null"]))
+    assert [row.split() for row in result.stdout.splitlines()[1:]] == [
+        ["debezium", "(none)", "1"],
+        ["debezium", "TOMBSTONE", "2"],
+        ["debezium", "(rejected)", "1"],
+        ["read", "4", "=", "valid", "3", "+", "rejected", "1"],
+    ]
+    assert result.stderr == "-:4: debezium: $: expected object, got null\n"
+
+
+def test_an_unknown_operation_is_counted_as_it_is_spelled():
+    """Not as OTHER; what a terminal could stumble over is escaped, and its length bounded."""
+    messages = [b'{"database":"a","type":"MERGE"}', b'{"database":"a","type":"\\u001b[2J"}']
+    messages.append(b'{"database":"a","type":"' + b"x" * 100 + b'"}')
+    rows = [row.split()[1] for row in run("validate", input=b"\n".join(messages)).stdout.splitlines()[1:4]]
+    assert rows == ["'\\x1b[2J'", "'" + "x" * 40 + "...'", "MERGE"]
+
+
+def test_the_number_of_rows_is_bounded():
+    """Whatever messages say, the table stays a table."""
+    counts = Counts()
+    for i in range(MAX_ROWS + 50):
+        counts.add("oms_canal", f"op{i}")
+    counts.reject(None, 3)
+    rows = counts.table().splitlines()
+    assert len(rows) == 1 + MAX_ROWS + 2
+    assert rows[1].split() == ["oms_canal", "(others)", "50"]
+    assert rows[-1].split() == ["(unknown)", "(rejected)", "3"]
+    assert counts.balance("written") == "read 253 = written 250 + rejected 3"
+
+
+# real processes
+
+# Without it: output that is not buffered fails at once, and not again when the interpreter ends.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+
+def test_output_that_nobody_reads_ends_quietly():
+    """Not even the interpreter complains at its end."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    result = subprocess.run(
+        [COMMAND, "formats"], stdout=write_end, stderr=subprocess.PIPE, check=False, env=ENVIRONMENT
+    )
+    os.close(write_end)
+    assert (result.returncode, result.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
+def test_a_full_disk_is_one_sentence():
+    """No traceback."""
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run([COMMAND, "formats"], stdout=full, stderr=subprocess.PIPE, check=False, env=ENVIRONMENT)
+    assert (result.returncode, result.stderr) == (2, b"Error: the output failed: No space left on device\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="a shell closes the streams")
+@pytest.mark.parametrize(
+    ("arguments", "closed", "code", "said"),
+    [
+        (["encode", SHOP, "--out", "x.avro"], "2>&-", 0, b""),
+        (["sniff", SHOP], "2>&-", 0, b""),
+        (["nonsense"], "2>&-", 2, b""),
+        (["sniff", SHOP], ">&-", 2, b"Error: -: expected an open standard stream, got a closed one\n"),
+        (["encode", SHOP], ">&-", 2, b"Error: -: expected an open standard stream, got a closed one\n"),
+    ],
+)
+def test_a_standard_stream_that_is_closed_gives_no_traceback(tmp_path, arguments, closed, code, said):
+    """Nothing is said where nobody listens; output that goes nowhere is an error."""
+    given = f"{shlex.join(map(str, [COMMAND, *arguments]))} {closed}"
+    done = subprocess.run(["sh", "-c", given], cwd=tmp_path, capture_output=True, check=False, env=ENVIRONMENT)
+    assert (done.returncode, done.stderr) == (code, said)
+
+
+def test_a_closed_pipe_ends_quietly(tmp_path):
+    """`cdcavro decode | head -1` has no complaint."""
+    path = tmp_path / "many.jsonl"
+    path.write_bytes(Path(SHOP).read_bytes() * 20)
+    with subprocess.Popen(
+        [COMMAND, "sniff", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
+    ) as process:
+        assert process.stdout.read(5) == b"canal"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_leaves_no_file(tmp_path, number, code):
+    """Ctrl-C is no fault, nor is a system that ends all programs."""
+    out = tmp_path / "x.avro"
+    arguments = [COMMAND, "encode", "--format", "oms_canal", "--out", out]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while not list(tmp_path.iterdir()):
+            assert process.poll() is None
+        assert stopped(process, number) == b""
+    assert process.returncode == code
+    assert list(tmp_path.iterdir()) == []
+
+
+def stopped(process, number=signal.SIGINT):
+    """Interrupt a process, again where the signal came just before it went to wait; give what it said."""
+    for _ in range(10):
+        process.send_signal(number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=5)
+            break
+    return process.stderr.read()
+
+
+def test_the_commands_import_no_spark_and_no_rich():
+    """So that they start fast."""
+    code = "import sys, cdcavro.cli; print(sorted({'rich', 'pyspark', 'pyarrow', 'pandas'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+# progress
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        """Tell so."""
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stderr", "seconds", "is_shown"), [(Terminal, 2, True), (Terminal, 0.5, False), (io.StringIO, 2, False)]
+)
+def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch, stderr, seconds, is_shown):
+    """Neither in a log nor for quick work."""
+    stream, now = stderr(), [100.0]
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.Progress("encoding", 1000) as shown:
+        shown.advance(10)
+        now[0] += seconds
+        shown.advance(500)
+    assert ("encoding" in stream.getvalue()) is is_shown

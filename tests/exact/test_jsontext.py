@@ -1,0 +1,187 @@
+"""JSON text, exactly: what is parsed, what it becomes, and what is refused with which sentence."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from cdcavro.errors import TextError
+from cdcavro.exact import jsontext
+from cdcavro.exact.jsontext import ExactNumber
+from support.roundtrip import error_of, exact
+
+_BOMB = 100_000
+_MILLION = "1" * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("sent", "value"),
+    [
+        ("0", 0),
+        ("-1", -1),
+        (str(2**63 - 1), 2**63 - 1),
+        (str(-(2**63)), -(2**63)),
+        (str(2**63), ExactNumber(str(2**63))),
+        (str(-(2**63) - 1), ExactNumber(str(-(2**63) - 1))),
+        ("-0", ExactNumber("-0")),
+        ("-0.0", -0.0),
+        ("1.5", 1.5),
+        ("1.50", ExactNumber("1.50")),
+        ("0.1", 0.1),
+        ("0.00001", ExactNumber("0.00001")),
+        ("1e5", ExactNumber("1e5")),
+        ("1E400", ExactNumber("1E400")),
+        ("5e-324", ExactNumber("5e-324")),
+        ("9007199254740993.0", ExactNumber("9007199254740993.0")),
+        (_MILLION, ExactNumber(_MILLION)),
+        (f"0.{_MILLION}", ExactNumber(f"0.{_MILLION}")),
+    ],
+    ids=lambda given: str(given)[:24],
+)
+def test_number_becomes_the_value_that_gives_its_text_back(sent, value):
+    """A number is a long or a double only if that renders to the same digits."""
+    parsed = jsontext.parse(sent)
+    assert (type(parsed), parsed) == (type(value), value)
+    assert jsontext.render(parsed) == sent.encode()
+
+
+def test_exact_number_is_a_value():
+    """Two exact numbers are equal if their texts are; a string of the same text is something else."""
+    assert ExactNumber("1.0") == ExactNumber("1.0")
+    assert ExactNumber("1.0") != ExactNumber("1.00")
+    assert ExactNumber("1.0") != "1.0"
+    assert len({ExactNumber("1.0"), ExactNumber("1.0")}) == 1
+    assert repr(ExactNumber("1.20")) == "ExactNumber('1.20')"
+
+
+@pytest.mark.parametrize("sent", ["1.", ".5", "01", "+1", "1e", "0x1", "1_0", "--1", "", "Infinity", "١", "1 ", "1\n"])
+def test_what_is_no_number(sent):
+    """`is_number` holds a whole text against JSON's grammar."""
+    assert not jsontext.is_number(sent)
+
+
+def test_members_and_white_space():
+    """Every kind of white space that JSON has may stand around tokens; the value is what counts."""
+    sent = ' \t\r\n{ "a" : [ 1 , 2.50 , null , true , "\\u0041\\/\\ud83d\\ude00" ] , "" : { } } \n'
+    assert exact(jsontext.render(jsontext.parse(sent))) == exact(sent)
+
+
+def test_bytes_and_text_are_the_same():
+    """UTF-8 bytes and text give one value."""
+    assert jsontext.parse('{"é":"\U0001f600"}') == jsontext.parse('{"é":"\U0001f600"}'.encode())
+
+
+@pytest.mark.parametrize(
+    ("sent", "sentence"),
+    [
+        ("", "expected JSON, got an empty line"),
+        (" \r\n", "expected JSON, got white space only"),
+        (b'{"a":"\xff"}', "expected UTF-8, got byte 0xff at byte 6"),
+        (b'"\xed\xa0\x80"', "expected UTF-8, got byte 0xed at byte 1"),
+        (b"\xef\xbb\xbf{}", "expected JSON, got a byte order mark before it"),
+        (b"\xff\xfe{\x00}\x00", "expected UTF-8, got byte 0xff at byte 0"),
+        ("nope", "expected JSON, got 'nope' at character 0"),
+        ("{'a':1}", "expected JSON, got \"'a':1}\" at character 1"),
+        ('{"a":1', "expected JSON, got text that ends too early, at character 6"),
+        ('{"a":"xy', "expected JSON, got text that ends too early, at character 8"),
+        ('{"a":', "expected JSON, got text that ends too early, at character 5"),
+        ('{"a" ', "expected JSON, got text that ends too early, at character 5"),
+        ("[1,", "expected JSON, got text that ends too early, at character 3"),
+        ('{"a":1}{"b":2}', "expected JSON, got more than one value, from character 7"),
+        ('{"a":1}\x85', "expected JSON, got more than one value, from character 7"),
+        ('{"a":1}\0', "expected JSON, got more than one value, from character 7"),
+        ('{"a":01}', "expected JSON, got '1}' at character 6"),
+        ('{"a":"\n"}', r"""expected JSON, got '\n"}' at character 6"""),
+        ('"\\x"', r"""expected JSON, got '\\x"' at character 1"""),
+        ('{"a":NaN}', "expected JSON, got NaN, which is no JSON number"),
+        ('{"a":[-Infinity]}', "expected JSON, got -Infinity, which is no JSON number"),
+        ("[" * 129 + "]" * 129, "expected at most 128 levels, got a level more at byte 128"),
+        ('{"a":' * _BOMB, "expected at most 128 levels, got a level more at byte 640"),
+        ("[" * _BOMB, "expected at most 128 levels, got a level more at byte 128"),
+        ('"\ud800"', "expected Unicode text, got a lone surrogate at character 1"),
+    ],
+    ids=lambda given: repr(given)[:30],
+)
+def test_text_that_is_not_one_json_value(sent, sentence):
+    """Each way to be no JSON has its sentence."""
+    assert error_of(jsontext.parse, sent) == f"message: $: {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("sent", "sentence"),
+    [
+        ('{"a":1,"a":1}', "$: expected each member once, got 'a' twice"),
+        ('{"a":1,"b":2,"\\u0061":null}', "$: expected each member once, got 'a' twice"),
+        ('{"x":[{},{"a b":{"":1,"":2}}]}', "$.x[1][\"a b\"]: expected each member once, got '' twice"),
+        ('{"x":{"a":1,"a":2},"x":3}', "$: expected each member once, got 'x' twice"),
+        ('{"x":"\\ud800"}', "$.x: expected Unicode text, got a lone surrogate at character 0"),
+        ('{"x":["ab\\udC00c"]}', "$.x[0]: expected Unicode text, got a lone surrogate at character 2"),
+        ('{"x":{"a\\uDBFF":1}}', "$.x: expected Unicode text, got a lone surrogate at character 1"),
+        ('["\\ude00\\ud83d"]', "$[0]: expected Unicode text, got a lone surrogate at character 0"),
+    ],
+)
+def test_fault_within_a_value_is_named_with_its_place(sent, sentence):
+    """A repeated member and a lone surrogate are found with the path to them."""
+    assert error_of(jsontext.parse, sent) == f"message: {sentence}"
+
+
+def test_nesting_up_to_the_bound():
+    """128 levels are a message, 129 are not; brackets within strings are no levels."""
+    assert jsontext.parse("[" * 128 + "]" * 128)
+    assert jsontext.parse('["' + "[{" * 200 + '"]') == ["[{" * 200]
+    assert jsontext.parse('["\\"' + "[" * 200 + '"' + ",[]" * 200 + "]")
+    with pytest.raises(TextError):
+        jsontext.parse("[" * 100 + "]" * 100, above=29)
+    assert jsontext.parse("[" * 100 + "]" * 100, above=28)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "[" * _BOMB,
+        '{"a":' * _BOMB,
+        "[" + '"' + "\\" * 2_000_000,
+        '"' + "a" * 12_000_000 + '"' + "[]" * 200,
+        "{" + ",".join(f'"{i}":0' for i in range(50_000)) + ',"49999":1}',
+        f'{{"a":{_MILLION}.{_MILLION}e{_MILLION}',
+        "-" * 1_000_000,
+    ],
+    ids=["arrays", "objects", "backslashes", "long string", "late repetition", "long number", "minus signs"],
+)
+def test_hostile_text_is_refused_soon(sent):
+    """Whatever is wrong with a megabyte, it is found in well under a second's time."""
+    start = time.process_time()
+    error_of(jsontext.parse, sent)
+    assert time.process_time() - start < 1
+
+
+def test_text_beyond_the_bound_is_refused(monkeypatch):
+    """Longer texts than the bound are refused before anything else is done with them."""
+    monkeypatch.setattr(jsontext, "MAX_LENGTH", 10)
+    assert error_of(jsontext.parse, b'"' + b"x" * 10) == "message: $: expected at most 10 bytes, got 11"
+
+
+@pytest.mark.parametrize("given", [None, 1, ["{}"]])
+def test_text_is_bytes_or_str(given):
+    """Anything else is the caller's mistake, not the message's."""
+    with pytest.raises(TypeError, match="text is bytes or str, not"):
+        jsontext.parse(given)
+
+
+@pytest.mark.parametrize(("name", "token"), [("a", "a"), ("a/b~c", "a~1b~0c"), ("~1", "~01"), ("", ""), ("/", "~1")])
+def test_pointer_tokens(name, token):
+    """Names are escaped as RFC 6901 says, and back."""
+    assert jsontext.escape(name) == token
+    assert jsontext.unescape(token) == name
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(None, "null"), (True, "boolean"), (1, "number"), (1.5, "number"), (ExactNumber("1E5"), "number"), ("", "string")],
+)
+def test_kinds_are_those_of_json(value, kind):
+    """The name of a value's type is JSON's."""
+    assert jsontext.kind(value) == kind
+    assert jsontext.kind([value]) == "array"
+    assert jsontext.kind({"a": value}) == "object"

@@ -1,0 +1,70 @@
+"""Every type of Kafka Connect and Debezium that column values come in."""
+
+from __future__ import annotations
+
+import struct
+from base64 import b64encode
+
+from hypothesis import strategies as st
+
+from cdcavro.exact.jsontext import number
+from support.strategies import strings
+
+CONNECT = "org.apache.kafka.connect.data."
+DATA = "io.debezium.data."
+TIME = "io.debezium.time."
+TYPES = [
+    *(
+        f"{CONNECT}{name}"
+        for name in ("Decimal(precision=10,scale=2)", "Decimal(scale=0)", "Date", "Time", "Timestamp")
+    ),
+    *(f"{TIME}{name}" for name in ("Date", "Time", "MicroTime", "NanoTime", "Timestamp", "MicroTimestamp")),
+    *(f"{TIME}{name}" for name in ("NanoTimestamp", "ZonedTimestamp", "Year")),
+    *(f"{DATA}{name}" for name in ("Bits(length=12)", "Bits", "Enum", "EnumSet", "Json", "VariableScaleDecimal")),
+    *(f"{DATA}geometry.{name}" for name in ("Point", "Geometry", "Geography")),
+]
+DECLARED = [
+    *(
+        "DECIMAL(65,30)",
+        "NUMERIC(5)",
+        "BIGINT UNSIGNED",
+        "BIGINT",
+        "DATE",
+        "TIME",
+        "TIME(6)",
+        "DATETIME",
+        "DATETIME(2)",
+    ),
+    *(
+        "DATETIME(5)",
+        "TIMESTAMP",
+        "TIMESTAMP(3)",
+        "BIT(1)",
+        "BIT(12)",
+        "ENUM('a','b,c')",
+        "POINT",
+        "GEOMETRY",
+        "BLOB",
+        "INT",
+    ),
+]
+
+
+values = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.integers(-(10**7), 10**13),
+    st.decimals(allow_nan=False, allow_infinity=False, places=2).map(lambda value: number(f"{value:f}")),
+    strings,
+    st.binary(max_size=40).map(lambda raw: b64encode(raw).decode()),
+    st.datetimes().map(lambda value: value.isoformat() + "Z"),
+    st.builds(
+        lambda kind, rest: b64encode(b"\1" + struct.pack("<I", kind) + rest), st.sampled_from([1, 3]), st.binary()
+    )
+    .map(bytes.decode)
+    .flatmap(lambda wkb: st.none() | st.integers(0, 2**33).map(lambda srid: {"wkb": wkb, "srid": srid})),
+    st.fixed_dictionaries(
+        {"scale": st.integers(-2, 9), "value": st.binary(max_size=9).map(b64encode).map(bytes.decode)}
+    ),
+)

@@ -1,0 +1,65 @@
+"""Modules of generated records, loaded as if they were imported."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import types
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from cdcavro.avro.schema import Schema, parse_schema
+from cdcavro.records.codegen import NamedSchema, generate
+from support.wire import field, record
+
+RECORD_KINDS = [
+    "dataclass",
+    "msgspec",
+    pytest.param("pydantic", marks=pytest.mark.skipif(find_spec("pydantic") is None, reason="needs pydantic")),
+]
+_NUMBERS = itertools.count()
+
+
+HARD_NAMES = [
+    "class", "class_", "None", "self", "cls", "from_avro", "to_json", "int", "str", "list", "dict", "field", "Field",
+    "dt", "Decimal", "_a", "__a", "a", "__init__", "__slots__", "__class__", "_1", "_", "__", "schema", "json", "copy",
+    "model_config", "model_fields", "R", "CODEC", "SCHEMA", "Int64", "Struct", "match", "type", "id", "x" * 200,
+    "x" * 199 + "y", "Model", "AvroRecord", "f_1", "metadata", "__dict__", "__avro__", "object", "property",
+]  # fmt: skip
+
+
+def parsed(declared: Any) -> Schema:
+    """Give the schema of a JSON value."""
+    return parse_schema(json.dumps(declared))
+
+
+def load(source: str) -> types.ModuleType:
+    """Run the source of a module."""
+    made = types.ModuleType(f"generated_{next(_NUMBERS)}")
+    # Dataclasses and pydantic look for the module of a class.
+    sys.modules[made.__name__] = made
+    # Not with this file's own `from __future__ import annotations`.
+    exec(compile(source, f"{made.__name__}.py", "exec", dont_inherit=True), vars(made))
+    return made
+
+
+def module(schema: Any, kind: str = "dataclass", source: str = "t.avsc") -> types.ModuleType:
+    """Generate and load the module of a `Schema`, or of the JSON value of one."""
+    declared = schema if isinstance(schema, Schema) else parsed(schema)
+    return load(generate([NamedSchema(source, declared)], kind))
+
+
+def root(made: types.ModuleType) -> Any:
+    """Give the class of the outermost record of a module with one schema."""
+    return made.CODEC._listed[-1]
+
+
+def one(declared: Any, kind: str = "dataclass") -> Any:
+    """Give the class of a record with the one field `a`, and its module as the class's attribute `module`."""
+    made = module(record(field("a", declared)), kind)
+    cls = root(made)
+    cls.module = made
+    return cls

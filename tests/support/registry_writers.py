@@ -1,0 +1,106 @@
+"""Programs that publish in one folder at once, and the check that all in it holds together."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import cdcavro
+from cdcavro import registry
+from cdcavro.registry.folder import FOLDERS, MARK
+from cdcavro.registry.folder_backend import FileRegistry
+from support.wire import field, record
+
+ROOT = str(Path(cdcavro.__file__).parents[1])
+# Publishes for as long as it lives: each schema under a subject of its own program and under a shared one.
+WRITER = """
+import json, os, sys
+folder, who, count, synced = sys.argv[1:]
+if synced == "no":
+    os.fsync = lambda _: None
+from cdcavro import registry
+schemas = registry.connect("file:" + folder)
+print("ready", flush=True)
+for i in range(int(count)):
+    # Every second schema is published by the other program too.
+    doc = f"both {i}" if i % 2 else f"{who} {i}"
+    schema = json.dumps({"type": "record", "name": "R", "doc": doc, "fields": []})
+    made = schemas.publish(schema, "shared", compatibility="NONE")
+    own = schemas.publish(schema, who)
+    assert own.id == made.id
+    print(made.id, made.version, flush=True)
+"""
+
+
+def writer(folder, who, count, *, synced="no"):
+    """Start a program that publishes."""
+    command = [sys.executable, "-c", WRITER, str(folder), who, str(count), synced]
+    environment = os.environ | {"PYTHONPATH": ROOT}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def check_folder(folder) -> dict[int, str]:
+    """Check that all that the folder says holds together, and give the ids of the shared subject by version."""
+    schemas = registry.connect(f"file:{folder}")
+    seen: dict[str, int] = {}
+    for subject in schemas.subjects():
+        for version in schemas.versions(subject):
+            found = schemas.fetch(subject=subject, version=version)
+            assert seen.setdefault(found.schema.json, found.id) == found.id
+            assert schemas.fetch(id=found.id, subject=subject).version == version
+            assert schemas.fetch(guid=found.guid).id == found.id
+            assert found.id in FileRegistry(Path(folder))._ids_with(found.schema.fingerprint)
+    assert len(set(seen.values())) == len(seen)
+    return {version: schemas.fetch(subject="shared", version=version).id for version in schemas.versions("shared")}
+
+
+def publish_at_once(folder: Path, count: int, *, synced: str = "no") -> None:
+    """Let two programs publish so many schemas each, half of them the same, and check that nothing is lost."""
+    running = [writer(folder, who, count, synced=synced) for who in ("one", "two")]
+    outputs = [one.communicate(timeout=300) for one in running]
+    assert [one.returncode for one in running] == [0, 0], outputs
+    versions = check_folder(folder)
+    distinct = 2 * count - count // 2
+    assert sorted(versions) == list(range(1, distinct + 1))
+    assert sorted(versions.values()) == list(range(1, distinct + 1))
+    told = [tuple(map(int, line.split())) for out, _ in outputs for line in out.splitlines()[1:]]
+    assert len(told) == 2 * count
+    assert all(versions[version] == id for id, version in told)
+
+
+def kill_at_random(folder: Path, seed: int, times: int) -> None:
+    """Kill a program that publishes, again and again: what it told is there, and the next one goes on."""
+    rng = random.Random(seed)
+    told: dict[int, int] = {}
+    for turn in range(times):
+        one = writer(folder, f"w{turn}", 10_000)
+        assert one.stdout.readline() == "ready\n"
+        time.sleep(rng.uniform(0.005, 0.1))
+        one.send_signal(signal.SIGKILL)
+        lines, _ = one.communicate(timeout=60)
+        told |= {
+            int(version): int(id) for id, _, version in (line.partition(" ") for line in lines.splitlines()) if version
+        }
+        if (folder / "registry.json").exists():
+            assert told.items() <= check_folder(folder).items()
+    made = registry.connect(f"file:{folder}").publish('"int"', "shared")
+    assert check_folder(folder)[made.version] == made.id
+
+
+def many(folder: Path, count: int) -> None:
+    """Write the folder of a subject with many versions, as publishing them would."""
+    for name in (*FOLDERS, "subjects/s"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "registry.json").write_text(json.dumps(MARK))
+    for number in range(1, count + 1):
+        schema = json.dumps(record(field("x"), name=f"R{number}"))
+        raw = {"id": number, "guid": None, "fingerprint": "", "schema": schema, "references": []}
+        (folder / "schemas" / f"{number}.json").write_text(json.dumps(raw))
+        version = {"subject": "s", "version": number, "id": number}
+        (folder / "subjects" / "s" / f"{number}.json").write_text(json.dumps(version))

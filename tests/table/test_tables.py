@@ -1,0 +1,777 @@
+"""The tables of a stream: their versions, by statements and by columns, and where each change goes."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import random
+import weakref
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdcavro.change.model import Change, Column, Place, Source, replace
+from cdcavro.errors import CdcAvroError, DdlError, OrderError, SchemaError, StructureError
+from cdcavro.table import history
+from cdcavro.table.columns.overrides import GivenTypes
+from cdcavro.table.tables import Tables
+from cdcavro.transcoding.mapping import to_changes
+from support.typed import read, read_row
+
+CANAL = Source(format="canal", db_type="mysql", database="shop", table="t")
+KINDS = {"CREATE": "CREATE", "ALTER": "ALTER", "DROP": "ERASE", "RENAME": "RENAME", "TRUNCATE": "TRUNCATE"}
+
+
+class Stream:
+    """Makes changes one after the other, each with its number in the source's order, and adds them."""
+
+    def __init__(self, source: Source = CANAL, **options: Any) -> None:
+        self.tables = Tables(**options)
+        self.source = source
+        self.number = 0
+        self.changes: list[Change] = []
+        self.found: dict[int, list[tuple[int, int]]] = {}
+
+    def ddl(self, text: str, *, columns: str | None = None, table: str | None = "t", number: int | None = None) -> None:
+        """Add a statement, which is about a table and may state its columns."""
+        self._add(KINDS.get(text.split(maxsplit=1)[0], "QUERY"), number, ddl=text, columns=stated(columns), table=table)
+
+    def row(self, columns: str | None, row: Any = None, *, op="INSERT", table="t", key=None, number=None, before=None):
+        """Add a row whose columns are stated as `"id int, a text"`; every value is the text of a number by default."""
+        listed = stated(columns)
+        if row is None:
+            row = {one.name: "1" for one in listed or ()}
+        return self._add(op, number, columns=listed, before=before, after=row, table=table, key=key)
+
+    def _add(self, op: str, number: int | None, *, table: str | None, **facts: Any) -> Any:
+        self.number += 10
+        number = self.number if number is None else number
+        change = Change(op=op, source=replace(self.source, table=table), position=(number,), **facts)
+        self.changes.append(change)
+        made = self.tables.add(change)
+        self.found[len(self.changes) - 1] = [(one.table.number, one.schema.version) for one in made]
+        return made[0] if len(made) == 1 else made
+
+    @property
+    def versions(self) -> list[str]:
+        """Tell the columns of each version of each table."""
+        return [
+            " | ".join(
+                f"{one.table.table}: {' '.join(column.name for column in one.columns)}" for one in table.versions
+            )
+            for table in self.tables.tables
+        ]
+
+
+@functools.cache
+def stated(columns: str | None) -> tuple[Column, ...] | None:
+    """Give columns that are stated as `"id int, a text"`: the same object for the same ones, as messages of a table do."""
+    if columns is None:
+        return None
+    pairs = [one.strip().partition(" ") for one in columns.split(", ")]
+    return tuple(Column(name=name, type=type or None) for name, _, type in pairs)
+
+
+# Where versions come from
+
+
+def test_a_table_comes_from_its_statement_and_its_rows_follow():
+    """Types are spelled as they like: it is one version."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INTEGER PRIMARY KEY, b BOOL, d NUMERIC(10, 2) DEFAULT 1, s CHARACTER VARYING(5))")
+    made = stream.row("id int(11), b tinyint(1), d decimal(10,2), s varchar(5)")
+    assert stream.versions == ["t: id b d s"]
+    assert made.schema.version == 1
+    assert read(made.key, made.schema.key)["id"] == 1
+    assert read(made.payload, made.schema.envelope)["after"]["b"] == 1
+
+
+def test_a_version_of_a_statement_has_the_types_that_its_first_rows_state():
+    """As long as nothing was written in it; from then on other types are another version."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (a INT)")
+    assert stream.row("a bigint").schema.version == 1
+    assert stream.row("a int").schema.version == 2
+    stream.ddl("ALTER TABLE t ADD x INT")
+    assert stream.row("a int, x bigint").schema.version == 3
+    assert stream.row("a int, x int").schema.version == 4
+    assert [one.field for one in stream.tables.tables[0].versions[2].all_columns] == ["a_x_2", "a", "x"]
+    assert stream.tables.tables[0].steps[2] == ("column 'x' added: null in older rows", "column 'x' is long")
+
+
+def test_rows_with_the_very_same_columns_go_to_another_version_once_there_is_one():
+    """What was found for the rows before is not kept beyond a statement."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (a INT)")
+    assert [stream.row("a int").schema.version for _ in range(3)] == [1, 1, 1]
+    stream.ddl("ALTER TABLE t ADD b INT")
+    stream.ddl("ALTER TABLE t DROP b")
+    assert [stream.row("a int").schema.version for _ in range(3)] == [3, 3, 3]
+
+
+def test_rows_with_the_very_same_columns_go_to_the_table_that_has_the_name():
+    """Two tables of equal columns change their names."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (a INT)")
+    stream.ddl("CREATE TABLE u (a INT)", table="u")
+    assert [stream.row("a int").table.number for _ in range(3)] == [0, 0, 0]
+    stream.ddl("RENAME TABLE t TO v, u TO t")
+    assert [stream.row("a int").table.number for _ in range(3)] == [1, 1, 1]
+
+
+def test_rows_with_the_very_same_columns_as_those_of_a_table_that_is_gone_are_of_another():
+    """What was found for the rows before is not kept beyond the table."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (a INT)")
+    assert [stream.row("a int").table.number for _ in range(3)] == [0, 0, 0]
+    stream.ddl("DROP TABLE t")
+    assert [stream.row("a int").table.number for _ in range(3)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("others", [0, 3])
+def test_rows_with_the_very_same_columns_go_where_they_went_whatever_other_tables_do(others):
+    """Nor does it depend on a late row, or on a statement that is undone."""
+    stream = Stream()
+    stream.row("a int", number=30)
+    assert stream.row("a tinyint(1)", number=27).schema.version == 1
+    assert stream.row("a tinyint(1)", number=50).schema.version == 2
+    with pytest.raises(SchemaError):
+        stream.ddl("ALTER TABLE t DROP b", number=60)
+    for number in range(others):
+        stream.row("a int", table="u", number=61 + number)
+    assert stream.row("a tinyint(1)", number=70).schema.version == 2
+
+
+def test_a_name_that_an_undone_statement_gave_is_no_name():
+    """Its first row makes a table, as that of any other does."""
+    stream = Stream()
+    stream.row("a int", number=10)
+    stream.ddl("ALTER TABLE t ADD b INT", number=30)
+    with pytest.raises(SchemaError):
+        stream.ddl("ALTER TABLE t RENAME TO v", columns="z blob", number=5)
+    assert stream.row("a int", table="v", number=40).table.number == 1
+
+
+def test_a_subclass_and_what_it_holds_go_to_another_process():
+    """As any object of Python does."""
+    tables = Mine()
+    tables.add(Change(op="INSERT", source=CANAL, columns=stated("a int"), after={"a": 1}, position=(1,)))
+    tables.mine = 5
+    again = pickle.loads(pickle.dumps(tables))
+    assert (type(again), again.mine, [one.number for one in again.tables]) == (Mine, 5, [0])
+    assert weakref.ref(tables)() is tables
+
+
+class Mine(Tables):
+    """Somebody's own."""
+
+
+def test_a_version_that_its_rows_contradict_stays():
+    """A row before those was taken for an earlier one, and is found there."""
+    stream = Stream()
+    stream.row("b int")
+    stream.ddl("ALTER TABLE t ADD a INT")
+    stream.row("b int, a int")
+    stream.ddl("ALTER TABLE t DROP b")
+    bare = stream.row(None, {"b": 1})
+    stated_ = stream.row("b tinyint(1)")
+    assert (bare.schema.version, stated_.schema.version) == (2, 4)
+    assert stream.tables.find(stream.changes[-2]) == [(bare.table, bare.schema)]
+
+
+def test_a_key_is_known_as_soon_as_a_change_says_it_with_new_columns():
+    """Or its own statement does."""
+    stream = Stream()
+    assert stream.row("id int").schema.key is None
+    assert stream.row("id int, a int", key=("id",)).schema.key_names == ("id",)
+
+
+def test_rows_without_a_statement_make_their_table():
+    """Of the columns that they state, or of those that they have."""
+    stream = Stream()
+    assert stream.row("id int", key=("id",)).schema.key_names == ("id",)
+    stream.row("id int, a int")
+    stream.row("a int, id int", table="u")
+    assert stream.versions == ["t: id | t: id a", "u: a id"]
+
+
+def test_rows_that_state_no_columns_add_those_that_they_have_and_drop_none():
+    """A partial row, as SharePlex sends an update, says nothing of the others."""
+    stream = Stream(replace(CANAL, format="oms_shareplex"))
+    for row in ({"a": 1}, {"b": "x"}, {"a": 2, "b": 3}, {"b": 1}, {"c": 1, "a": 1}):
+        made = stream.row(None, row)
+    assert stream.versions == ["t: a | t: a b | t: a b c"]
+    shown = read(made.payload, made.schema.envelope)["after"]
+    assert (shown["a"], shown["b"], shown["absent"]) == ("1", None, ["b"])
+
+
+def test_a_row_with_a_column_that_its_statement_did_not_say_is_an_error():
+    """With the column: the table's columns are known."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT)")
+    with pytest.raises(StructureError) as caught:
+        stream.row(None, {"id": 1, "x": 2})
+    assert str(caught.value) == "canal: $.after.x: expected a column of t in version 1, got none"
+
+
+def test_columns_that_change_without_a_statement_make_a_version():
+    """And those that were there before go where they were."""
+    stream = Stream()
+    for columns in ("id int, a int", "id int, a int, b int", "id int, a bigint, b int"):
+        stream.row(columns)
+    late = stream.row("id int, a int", number=5)
+    assert late.schema.version == 1
+    assert stream.versions == ["t: id a | t: id a b | t: id a b"]
+    assert stream.tables.tables[0].steps[2] == ("column 'a' reads int as long",)
+
+
+@pytest.mark.parametrize("types", [("enum('a')", "enum('a','b')"), ("varchar(5)", "varchar(9)")])
+def test_types_that_are_held_alike_make_a_version_that_says_so(types):
+    """Nothing becomes of the rows; a late one goes to the first."""
+    stream = Stream()
+    found = [stream.row(f"s {one}", {"s": "a"}).schema.version for one in (*types, types[1])]
+    assert found == [1, 2, 2]
+    assert stream.row(f"s {types[0]}", {"s": "a"}, number=1).schema.version == 1
+
+
+# Statements
+
+
+def test_statements_and_rows_go_version_by_version():
+    """Each row is written in the version of its time, and reads as the last."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT, a INT)")
+    made = [stream.row("id int, a int")]
+    for statement, columns in [
+        ("ALTER TABLE t RENAME COLUMN a TO b", "id int, b int"),
+        ("ALTER TABLE t ADD c INT NOT NULL DEFAULT 7 FIRST", "c int, id int, b int"),
+        ("ALTER TABLE t MODIFY b BIGINT", "c int, id int, b bigint"),
+        ("ALTER TABLE t DROP id", "c int, b bigint"),
+    ]:
+        stream.ddl(statement)
+        made.append(stream.row(columns))
+    assert [one.schema.version for one in made] == [1, 2, 3, 4, 5]
+    last = made[-1].schema
+    rows = [read(one.payload, one.schema.envelope, last.envelope)["after"] for one in made]
+    assert [(row["b"], row["c"]) for row in rows] == [(1, 7), (1, 7), (1, 1), (1, 1), (1, 1)]
+
+
+def test_a_statement_that_is_not_understood_changes_nothing():
+    """Nor does one that the table contradicts, be it in its last step; what comes next goes on."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT)")
+    stream.ddl("CREATE TABLE u (id INT)", table="u")
+    stream.row("id int")
+    before = pickle.dumps([one.versions for one in stream.tables.tables])
+    for text, error in [
+        ("ALTER TABLE t FROBNICATE", DdlError),
+        ("ALTER TABLE t DROP nothing", SchemaError),
+        ("ALTER TABLE t ADD x INT, DROP nothing", SchemaError),
+        ("ALTER TABLE t ADD x INT; ALTER TABLE t ADD x INT", SchemaError),
+        ("RENAME TABLE t TO v; DROP TABLE u; CREATE TABLE t (x INT); ALTER TABLE t DROP y", SchemaError),
+        ("CREATE TABLE u (id INT); DROP TABLE t, u; CREATE TABLE w (id INT, `" + "x" * 256 + "` INT)", StructureError),
+    ]:
+        for _ in range(2):
+            with pytest.raises(error):
+                stream.ddl(text)
+    assert pickle.dumps([one.versions for one in stream.tables.tables]) == before
+    assert [one.is_gone for one in stream.tables.tables] == [False, False]
+    stream.ddl("ALTER TABLE t ADD x INT")
+    assert stream.row("id int, x int").schema.version == 2
+    assert stream.row("id int", table="u").schema.version == 1
+
+
+def test_a_statement_that_is_delivered_again_changes_nothing():
+    """From the same place, however much later; or at once, with the same numbers, from another place."""
+    statements = [
+        "CREATE TABLE t (id INT)",
+        "ALTER TABLE t ADD a INT",
+        "ALTER TABLE t RENAME COLUMN a TO b",
+        "CREATE TABLE t_new (id INT, c INT)",
+        "RENAME TABLE t TO t_old, t_new TO t",
+        "ALTER TABLE t DROP c",
+    ]
+    once, twice, again = Tables(), Tables(), Tables()
+    listed = [
+        Change(op=KINDS[one.split()[0]], source=CANAL, ddl=one, position=(i,), place=Place(offset=i))
+        for i, one in enumerate(statements)
+    ]
+    for change in listed:
+        once.add(change)
+        twice.add(change)
+        twice.add(replace(change, place=Place(offset=1000)))
+    for change in [*listed, *listed]:
+        again.add(change)
+    for tables in (twice, again):
+        assert [one.versions for one in tables.tables] == [one.versions for one in once.tables]
+
+
+def test_the_same_statement_is_taken_again_where_another_came_between():
+    """Added, dropped and added within one second of one batch, which have the same numbers."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT)")
+    for text in ("ADD a INT", "DROP a", "ADD a INT"):
+        stream.ddl(f"ALTER TABLE t {text}", number=7)
+    assert [one.field for one in stream.tables.tables[0].schema.columns] == ["id", "a_x_2"]
+
+
+def test_tables_that_swap_their_names_keep_their_rows():
+    """As tools that change a table beside itself do it."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT)")
+    stream.ddl("CREATE TABLE t_new (id INT, a INT)", table="t_new")
+    first = stream.row("id int")
+    stream.ddl("RENAME TABLE t TO t_old, t_new TO t")
+    second = stream.row("id int, a int")
+    assert (first.table.number, second.table.number) == (0, 1)
+    assert stream.versions == ["t: id | t_old: id", "t_new: id a | t: id a"]
+    assert stream.row("id int", number=25).table is first.table
+    third = stream.row("id int", table="t_old")
+    assert (third.table, third.schema.version) == (first.table, 2)
+
+
+def test_who_had_a_name_that_another_takes_is_gone():
+    """Its DROP was not sent; rows of the name are the other's."""
+    stream = Stream()
+    for name in ("t", "t_old"):
+        stream.ddl(f"CREATE TABLE {name} (id INT)", table=name)
+    stream.ddl("RENAME TABLE t TO t_old")
+    assert [one.is_gone for one in stream.tables.tables] == [False, True]
+    assert stream.row("id int", table="t_old").table.number == 0
+
+
+def test_a_table_that_is_dropped_and_created_is_another():
+    """With the same columns or others; a late row goes to the first."""
+    stream = Stream()
+    for text in ("CREATE TABLE t (id INT)", "DROP TABLE t", "CREATE TABLE t (id INT)"):
+        stream.ddl(text)
+    row = stream.row("id int")
+    assert (row.table.number, row.schema.version) == (1, 1)
+    assert [one.is_gone for one in stream.tables.tables] == [True, False]
+    assert stream.row("id int", number=15).table.number == 0
+    stream.ddl("CREATE OR REPLACE TABLE t (id INT)")
+    assert len(stream.tables.tables) == 3
+
+
+def test_a_row_of_a_table_that_was_dropped_makes_another():
+    """Its CREATE was not sent."""
+    stream = Stream()
+    stream.row("id int")
+    stream.ddl("DROP TABLE t")
+    assert stream.row("id int").table.number == 1
+
+
+@pytest.mark.parametrize(
+    ("statement", "versions"),
+    [
+        ("CREATE TABLE u LIKE t", ["t: id a | t: id a b", "u: id a b"]),
+        ("CREATE TABLE u (LIKE t)", ["t: id a | t: id a b", "u: id a b"]),
+        ("CREATE TABLE u LIKE nothing", ["t: id a | t: id a b"]),
+        ("CREATE TABLE u AS SELECT * FROM t", ["t: id a | t: id a b"]),
+        ("CREATE TABLE u (x INT) AS SELECT * FROM t", ["t: id a | t: id a b"]),
+        ("CREATE TABLE IF NOT EXISTS t (x INT)", ["t: id a | t: id a b"]),
+        ("CREATE TABLE IF NOT EXISTS u (x INT)", ["t: id a | t: id a b", "u: x"]),
+        ("CREATE TABLE t AS SELECT 1", ["t: id a | t: id a b"]),
+        ("CREATE TABLE t (id INT, a INT, b INT)", ["t: id a | t: id a b"]),
+        ("CREATE TABLE t (b BIGINT, id INT, a TEXT)", ["t: id a | t: id a b"]),
+        ("CREATE TABLE t (x INT)", ["t: id a | t: id a b", "t: x"]),
+        ("CREATE TEMPORARY TABLE t (x INT)", ["t: id a | t: id a b"]),
+    ],
+)
+def test_what_is_created(statement, versions):
+    """A table of the same columns as the one of its name is that one: it was created once, and says so again."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT, a INT, PRIMARY KEY (id))")
+    stream.ddl("ALTER TABLE t ADD b INT")
+    stream.ddl(statement, table=None)
+    assert stream.versions == versions
+    if versions[1:] == ["u: id a b"]:
+        assert stream.tables.tables[1].schema.key_names == ("id",)
+
+
+def test_a_statement_behind_the_rows_of_its_table_gives_it_a_key_and_loses_nothing():
+    """Snapshots send what created a table behind, or beside, its rows."""
+    stream = Stream()
+    first = stream.row("id bigint, a varchar(5)")
+    stream.ddl("CREATE TABLE t (id BIGINT NOT NULL, a VARCHAR(5), PRIMARY KEY (id))")
+    second = stream.row("id bigint, a varchar(5)")
+    assert (first.table, first.key) == (second.table, None)
+    assert second.schema.key_names == ("id",)
+    assert stream.versions == ["t: id a | t: id a"]
+
+
+def test_a_statement_behind_untyped_rows_gives_them_types():
+    """In a new version; in the same where nothing was written yet, as on Spark, where all is learned first."""
+    change = Change(op="SNAPSHOT", source=replace(CANAL, format="oms_default"), after={"id": 1}, position=(1,))
+    create = Change(op="CREATE", source=change.source, ddl="CREATE TABLE t (id INT, a INT)", position=(2,))
+    written, learned = Tables(), Tables()
+    written.add(change)
+    written.add(create)
+    assert [one.avro for one in written.tables[0].schema.all_columns] == ["int", "string", "int"]
+    learned.learn(change)
+    learned.learn(create)
+    (table,) = learned.tables
+    assert [one.avro for one in table.schema.columns] == ["int", "int"]
+    assert learned.find(change) == [(table, table.versions[0])]
+    assert read(learned.write(change, learned.find(change))[0].payload, table.schema.envelope)["after"]["id"] == 1
+
+
+def test_truncate_is_written_for_each_table_that_is_known():
+    """With the letter t and the table's name."""
+    stream = Stream()
+    for name in ("t", "u"):
+        stream.row("id int", table=name)
+    made = stream._add("TRUNCATE", None, table="t", ddl="TRUNCATE TABLE u", columns=None)
+    shown = read(made.payload, made.schema.envelope)
+    assert (shown["op"], shown["before"], shown["after"], shown["source"]["table"], made.key) == (
+        "t",
+        None,
+        None,
+        "u",
+        None,
+    )
+    assert stream._add("TRUNCATE", None, table="u", columns=None).table.number == 1
+    assert stream._add("TRUNCATE", None, table="nothing", columns=None) == []
+
+
+# Keys
+
+
+def test_a_change_of_the_key_is_a_delete_and_an_insert():
+    """Also where the key is known from a statement only."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    columns = "id int, a int"
+    for key in (("id",), None):
+        one, other = stream.row(columns, {"id": 2, "a": 1}, op="UPDATE", before={"id": 1, "a": 1}, key=key)
+        shown = [read(made.payload, made.schema.envelope) for made in (one, other)]
+        assert [
+            (made["op"], made["before"] and made["before"]["id"], made["after"] and made["after"]["id"])
+            for made in shown
+        ] == [
+            ("d", 1, None),
+            ("c", None, 2),
+        ]
+        assert [read(made.key, made.schema.key)["id"] for made in (one, other)] == [1, 2]
+    same = stream.row(columns, {"id": 1, "a": 2}, op="UPDATE", before={"id": 1, "a": 1})
+    assert read(same.payload, same.schema.envelope)["op"] == "u"
+
+
+# Many tables
+
+
+def test_tables_of_one_name_in_two_databases_schemas_and_tenants_are_as_many():
+    """Statements are about those of their own."""
+    sources = [
+        replace(CANAL, database="a"),
+        replace(CANAL, database="b"),
+        replace(CANAL, database="a", schema="s"),
+        replace(CANAL, database="a", tenant="t1"),
+        replace(CANAL, database="a", tenant="t2"),
+    ]
+    tables = Tables()
+    for i, source in enumerate(sources):
+        tables.add(Change(op="CREATE", source=source, ddl="CREATE TABLE t (id INT)", position=(i,)))
+    tables.add(Change(op="ALTER", source=sources[3], ddl="ALTER TABLE t ADD x INT, RENAME TO t9", position=(9,)))
+    tables.add(Change(op="RENAME", source=sources[4], ddl="RENAME TABLE a.t TO b.t", position=(9,)))
+    assert [one.schema.table.database for one in tables.tables] == ["a", "b", "a", "t1.a", "t2.b"]
+    assert len({one.schema.full_name for one in tables.tables}) == 5
+    assert [len(one.versions) for one in tables.tables] == [1, 1, 1, 2, 2]
+
+
+def test_types_that_are_given_hold_through_tenants_and_renames():
+    """The user gives them for the database's table."""
+    given = GivenTypes.from_mapping({"shop.t": {"a": "decimal(5,2)"}})
+    for tenant in (None, "te"):
+        stream = Stream(replace(CANAL, tenant=tenant, format="oms_default"), given=given)
+        stream.ddl("CREATE TABLE t (id INT, a TEXT)")
+        stream.row(None, {"id": 1, "a": 1})
+        stream.ddl("RENAME TABLE t TO t2")
+        for columns in (None, "id int, a text"):
+            made = stream.row(columns, {"id": 1, "a": "1.25"}, table="t2")
+            assert read(made.payload, made.schema.envelope)["after"]["a"] == Decimal("1.25")
+            assert stream.tables.find(stream.changes[-1]) == [(made.table, made.schema)]
+        assert stream.versions == ["t: id a | t2: id a"]
+
+
+# Debezium
+
+
+def test_values_of_debezium_are_read_by_what_its_schema_changes_said():
+    """A message alone does not say what `fQ==` is."""
+    tables = Tables()
+    columns = [
+        {"name": "id", "jdbcType": 4, "typeName": "INT", "typeExpression": "INT", "length": None, "scale": None},
+        {"name": "n", "jdbcType": 3, "typeName": "DECIMAL", "typeExpression": "DECIMAL", "length": 10, "scale": 2},
+    ]
+    source = '{"connector":"mysql","db":"shop","table":"t","file":"bin.1","pos":%d,"row":0}'
+    change = (
+        f'{{"source":{source % 1},"databaseName":"shop","ddl":"CREATE TABLE t (id INT, n DECIMAL(10,2))",'
+        f'"tableChanges":[{{"type":"CREATE","id":"\\"shop\\".\\"t\\"","table":{{"primaryKeyColumnNames":["id"],'
+        f'"columns":{str(columns).replace(chr(39), chr(34)).replace("None", "null")}}}}}]}}'
+    )
+    row = f'{{"before":null,"after":{{"id":1,"n":"fQ=="}},"source":{source % 2},"op":"c"}}'
+    for text in (change, row):
+        made = [one for change in to_changes(text, "debezium") for one in tables.add(change)]
+    assert str(read(made[0].payload, made[0].schema.envelope)["after"]["n"]) == "1.25"
+    assert read(made[0].key, made[0].schema.key)["id"] == 1
+    assert len(tables.tables[0].versions) == 1
+
+
+def test_a_statement_whose_columns_are_there_already_changes_nothing():
+    """It comes with the columns that it leads to, and those were stated before it came."""
+    stream = Stream()
+    stream.row("id int, b int")
+    stream.ddl("ALTER TABLE t RENAME COLUMN a TO b", columns="id int, b int")
+    assert stream.versions == ["t: id b"]
+    with pytest.raises(SchemaError):
+        stream.ddl("ALTER TABLE t RENAME COLUMN a TO b", columns="id int, c int")
+    stream.ddl("ALTER TABLE u ADD x INT", columns="id int, x int", table="u")
+    assert stream.versions == ["t: id b", "u: id x"]
+
+
+# Late changes
+
+
+def test_a_late_change_of_columns_that_no_version_has_is_refused():
+    """It would undo what came after it."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT, a INT)")
+    stream.ddl("ALTER TABLE t ADD b INT")
+    assert stream.row("id int, a int", number=15).schema.version == 1
+    with pytest.raises(SchemaError) as caught:
+        stream.row("id int, x int", number=15)
+    assert str(caught.value) == "schema t: column 'a' is not as in version 1, nor any other"
+    assert stream.versions == ["t: id a | t: id a b"]
+    assert stream.row("id int, a int, b int").schema.version == 2
+
+
+def test_a_late_statement_begins_with_the_newest_version():
+    """What is late to that is late."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT)")
+    stream.ddl("ALTER TABLE t ADD a INT", number=30)
+    stream.ddl("ALTER TABLE t ADD b INT", number=20)
+    assert stream.row("id int", number=25).schema.version == 1
+    with pytest.raises(SchemaError):
+        stream.row("id int, x int", number=25)
+    assert stream.row("id int, a int, b int", number=40).schema.version == 3
+
+
+def test_a_change_that_is_late_in_its_partition_is_late():
+    """Offsets compare, and lines of a file."""
+    for places in (
+        [Place(topic="x", partition=1, offset=i) for i in range(3)],
+        [Place(file="f", line=i) for i in range(3)],
+    ):
+        tables = Tables()
+        change = Change(op="INSERT", source=CANAL, columns=stated("id int"), after={"id": 1})
+        tables.add(replace(change, place=places[1]))
+        tables.add(replace(change, columns=stated("id int, a int"), place=places[2]))
+        assert [one.schema.version for one in tables.add(replace(change, place=places[0]))] == [1]
+        with pytest.raises(SchemaError):
+            tables.add(replace(change, columns=stated("b int"), after={}, place=places[0]))
+
+
+def test_a_row_of_a_full_load_belongs_to_the_time_when_it_was_read():
+    """Loads are made again in the middle of a stream; none is older than the table."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT)")
+    stream.ddl("CREATE TABLE t_new (id INT, a INT)")
+    stream.ddl("RENAME TABLE t TO t_old, t_new TO t")
+    made = stream.row(None, {"id": 1, "a": 2}, op="SNAPSHOT")
+    assert (made.table.number, made.schema.version) == (1, 2)
+    assert stream.tables.find(stream.changes[-1]) == [(made.table, made.schema)]
+    assert read(made.payload, made.schema.envelope)["op"] == "r"
+
+
+def test_changes_of_several_partitions_are_not_late_to_each_other():
+    """Places in two partitions do not compare: new columns are new."""
+    tables = Tables()
+    for partition, columns in [(1, "id int"), (0, "id int, a int"), (1, "id int, a int, b int"), (0, "id int, c int")]:
+        place = Place(topic="x", partition=partition, offset=len(columns))
+        row = {one.name: 1 for one in stated(columns)}
+        tables.add(Change(op="INSERT", source=CANAL, columns=stated(columns), after=row, place=place))
+    assert len(tables.tables[0].versions) == 4
+
+
+def test_changes_without_a_place_in_the_order_go_on_in_the_order_of_arrival():
+    """But cannot be found again."""
+    tables = Tables()
+    row = Change(op="INSERT", source=CANAL, columns=stated("id int"), after={"id": 1})
+    alter = Change(op="ALTER", source=CANAL, ddl="ALTER TABLE t ADD a INT")
+    assert [one.schema.version for one in tables.add(row)] == [1]
+    tables.add(alter)
+    assert [one.schema.version for one in tables.add(replace(row, columns=stated("id int, a int")))] == [2]
+    assert [one.schema.version for one in tables.add(row)] == [1]
+    with pytest.raises(OrderError):
+        tables.find(row)
+    numbered = replace(row, position=(5,))
+    placed = replace(row, place=Place(offset=1))
+    for one in (numbered, placed, replace(numbered, columns=stated("id int, a int, b int"))):
+        assert tables.add(one)
+
+
+SCRIPT = (
+    *("ALTER TABLE {t} ADD {new} INT", "ALTER TABLE {t} DROP {old}", "ALTER TABLE {t} RENAME COLUMN {old} TO {new}"),
+    *(
+        "ALTER TABLE {t} MODIFY {old} DATE",
+        "ALTER TABLE {t} MODIFY {old} BIGINT",
+        "ALTER TABLE {t} ALTER {old} SET DEFAULT 3",
+    ),
+    *("DROP TABLE {t}", "CREATE TABLE {t} ({new} INT, b BOOL)", "CREATE TABLE {u} LIKE {t}"),
+    *(
+        "RENAME TABLE {t} TO {u}",
+        "RENAME TABLE {t} TO x, {u} TO {t}",
+        "TRUNCATE TABLE {t}",
+        "CREATE TABLE {t} ({new} INT)",
+    ),
+)
+
+
+@given(st.integers(0, 2**63), st.sampled_from(["stated", "bare", "mixed"]), st.booleans())
+@pytest.mark.slow
+def test_every_change_is_found_again_where_it_was_added(seed, kind, is_placed):
+    """In any order, when all was learned, and after a journey to another process."""
+    rng = random.Random(seed)
+    tables, found = Tables(), []
+    for number in range(50):
+        place = {"place": Place(offset=number)} if is_placed else {"position": (number,)}
+        name = rng.choice(["t", "u"])
+        source = replace(CANAL, table=name)
+        if rng.random() < 0.4:
+            text = rng.choice(SCRIPT).format(
+                t=name, u="u" if name == "t" else "t", old=rng.choice("abc"), new=rng.choice("abc")
+            )
+            change = Change(op=KINDS[text.split()[0]], source=source, ddl=text, **place)
+        else:
+            known = [one for one in tables.tables if one.schema.table.table == name and not one.is_gone]
+            columns = (
+                tuple(Column(name=one.name, type=one.type) for one in known[-1].schema.columns)
+                if known
+                else stated("b int")
+            )
+            if rng.random() < 0.2:
+                columns = stated(rng.choice(["a int", "a bigint, b int", "b tinyint(1)", "c date"]))
+            row = dict.fromkeys(one.name for one in columns)
+            is_stated = kind == "stated" or (kind == "mixed" and rng.random() < 0.5)
+            change = Change(op="INSERT", source=source, columns=columns if is_stated else None, after=row, **place)
+        try:
+            made = tables.add(change)
+        except CdcAvroError:
+            continue
+        found += [(change, [(one.table.number, one.schema.version) for one in made])] if made else []
+    rng.shuffle(found)
+    for known in (tables, pickle.loads(pickle.dumps(tables))):
+        for change, where in found:
+            again = known.write(change, known.find(change))
+            assert [(one.table.number, one.schema.version) for one in again] == where
+    for change, _ in found:
+        for one in tables.write(change, tables.find(change)):
+            assert read(one.payload, one.schema.envelope, one.table.schema.envelope)
+
+
+# Hostile streams
+
+
+def test_a_table_has_a_bounded_number_of_versions(monkeypatch):
+    """Different lists of columns for one table: an error for each beyond, and what came before goes on."""
+    assert history.MAX_VERSIONS == 1_000
+    monkeypatch.setattr(history, "MAX_VERSIONS", 100)
+    stream = Stream()
+    refused = 0
+    for i in range(2_000):
+        try:
+            stream.row(f"id int, c{i} int")
+        except SchemaError as error:
+            refused += 1
+            assert str(error) == "schema t: more than 100 versions"  # noqa: PT017
+    assert refused == 1_900
+    with pytest.raises(SchemaError, match="more than 100 versions"):
+        stream.ddl("ALTER TABLE t ADD x INT")
+    assert stream.row("id int, c7 int", number=71).schema.version == 8
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        (tuple(Column(name=f"c{i}") for i in range(10_001)), "schema columns: more than 10000"),
+        (stated("a int, b int, a int"), "schema columns: 'a' stands there twice"),
+        (
+            (Column(name="x" * 100_000),),
+            f"message: $: expected a name of at most 255 characters, got '{'x' * 80}...' of 100000",
+        ),
+        ((Column(type="int"),), "schema columns: one has no name"),
+    ],
+)
+def test_columns_that_no_table_has_are_refused(columns, sentence):
+    """For a new table and for one that is known."""
+    for is_known in (False, True):
+        stream = Stream()
+        if is_known:
+            stream.row("id int")
+        with pytest.raises(CdcAvroError) as caught:
+            stream.tables.add(Change(op="INSERT", source=CANAL, columns=columns, after={}, position=(99,)))
+        assert str(caught.value) == sentence
+        assert len(stream.tables.tables) == is_known
+        assert stream.row("id int").schema.version == 1
+
+
+@pytest.mark.parametrize("name", ["../../etc", "string", "null", "日" * 64, "a`b", ""])
+def test_a_table_of_any_name_is_a_table(name):
+    """Rows, statements, and what it is called."""
+    stream = Stream()
+    made = stream.row("id int", table=name)
+    assert made.table.schema.table.table == name
+    assert read_row(read_bytes(made), made.schema) == {"id": 1}
+    if name:
+        quoted = name.replace("`", "``")
+        stream.ddl(f"ALTER TABLE `{quoted}` ADD x INT", table=name)
+        assert stream.row("id int, x int", table=name).schema.version == 2
+
+
+def read_bytes(made: Any) -> bytes:
+    """Give the row after, as its own payload."""
+    after = read(made.payload, made.schema.envelope)["after"]
+    assert after["id"] == 1
+    return b"\x02\x02\x00\x00"
+
+
+def test_the_schemas_of_all_tables_have_a_bounded_length(monkeypatch):
+    """Together: a table more is an error, rows of those that there are go on."""
+    stream = Stream()
+    stream.row("id int")
+    room = stream.tables.tables[0].room
+    monkeypatch.setattr(room, "left", 3 * len(stream.tables.tables[0].schema.row.json))
+    refused = []
+    for i in range(5):
+        try:
+            stream.row("id int", table=f"t{i}")
+        except SchemaError as error:
+            refused.append(str(error))
+    assert refused == [f"schema t{i}: the schemas of all tables have more than 134217728 characters" for i in (2, 3, 4)]
+    assert stream.row("id int").schema.version == 1
+
+
+def test_a_table_of_a_name_that_is_too_long_is_refused():
+    """Before there is a table."""
+    stream = Stream()
+    with pytest.raises(StructureError, match="expected a name of at most 255 characters"):
+        stream.row("id int", table="x" * 100_000)
+    assert stream.tables.tables == []
+
+
+def test_what_becomes_of_a_misfit_is_one_of_three():
+    """Kept as text and counted, or an error for the caller."""
+    for policy in ("error", "reject"):
+        with pytest.raises(StructureError):
+            Stream(on_misfit=policy).row("id int", {"id": "x"})
+    stream = Stream()
+    made = stream.row("id int", {"id": "x"})
+    assert read(made.payload, made.schema.envelope)["after"]["unparsed"] == {"id": "x"}
+    assert stream.tables.misfits == {0: {"id": 1}}
+    with pytest.raises(ValueError, match="on_misfit is one of keep, error, reject, not 'drop'"):
+        Tables(on_misfit="drop")

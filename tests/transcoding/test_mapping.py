@@ -1,0 +1,423 @@
+"""Messages to changes and back: the facts that the mapping must get right."""
+
+from __future__ import annotations
+
+import collections
+import types
+from zoneinfo import ZoneInfo
+
+import pytest
+
+import cdcavro
+from cdcavro.change.model import Change, Column, Place, Source, replace, to_record
+from cdcavro.errors import StructureError
+from cdcavro.exact import jsontext as json_text
+from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.transcoding.mapping import from_changes, to_changes
+from cdcavro.transcoding.unzoned import unzoned
+from support.messages import goldens, shop_canal
+from support.roundtrip import error_of, exact
+
+SHANGHAI = ZoneInfo("Asia/Shanghai")
+BERLIN = ZoneInfo("Europe/Berlin")
+MESSAGES = [(format, text) for format in cdcavro.FORMATS for text in goldens(format)]
+MESSAGES += [("oms_canal", text) for text in shop_canal()]
+# A fraction, finer than the seconds in which the format's times are written.
+MESSAGES += [("oms_shareplex", b'{"data":{"id":1},"meta":{"op":"ins","time":"2020-11-25T00:01:02.500"}}')]
+
+
+def change(text: str, format: str, **given) -> Change:
+    """Give the only change of a message."""
+    (found,) = to_changes(text, format, **given)
+    return found
+
+
+def default(meta: str = "", **members: str) -> str:
+    """Write a Default message: members of its metadata, and members of the envelope."""
+    envelope = {"prevStruct": "null", "postStruct": '{"id":1}', "recordType": '"INSERT"'} | members
+    return f'{{"allMetaData":{{{meta}}},' + ",".join(f'"{name}":{value}' for name, value in envelope.items()) + "}"
+
+
+@pytest.mark.parametrize("zone", [None, SHANGHAI, BERLIN])
+def test_every_message_comes_back_from_its_changes_whole(zone):
+    """What a change has no field for is kept in `members`."""
+    for format, text in MESSAGES:
+        (back,) = from_changes(to_changes(text, format, zone=zone), format, zone=zone)
+        assert exact(back) == exact(text)
+
+
+def test_every_change_goes_through_avro():
+    """A change is a record of change.avsc like any other."""
+    for format, text in MESSAGES:
+        for one in to_changes(text, format):
+            assert Change.from_avro(one.to_avro()) == one
+
+
+def test_an_oms_default_change_has_every_fact_of_its_message():
+    """The whole change, field by field."""
+    meta = (
+        '"dbType":"ob_mysql","db":"tenant1.shop.eu","table_name":"t","record_primary_key":"a\\u0001b",'
+        '"timestamp":"1609344671","checkpoint":"1609344670","storeDataSequence":160934467100012,"uniqueId":"x7"'
+    )
+    text = default(meta, prevStruct='{"a":"1\\u00012","b":2,"c":1.20}', postStruct="null", recordType='"DELETE"')
+    assert change(text, "oms_default") == Change(
+        op="DELETE",
+        operation="DELETE",
+        source=Source(format="oms_default", db_type="ob_mysql", tenant="tenant1", database="shop.eu", table="t"),
+        key=("a", "b"),
+        before={"a": "1\x012", "b": 2, "c": ExactNumber("1.20")},
+        position=(1609344671, 12),
+        event_time=1_609_344_671_000_000,
+        checkpoint_time=1_609_344_670_000_000,
+        transaction="x7",
+        members={
+            "/allMetaData/source_identity": "",
+            "/allMetaData/record_primary_value": "",
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("db_type", "tenant", "database"),
+    [("OCEANBASE", "a", "b.c"), ("Ob_MySQL", "a", "b.c"), ("MYSQL", None, "a.b.c"), ("mysql", None, "a.b.c")],
+)
+def test_a_tenant_is_split_off_on_oceanbase_only(db_type, tenant, database):
+    """At the first dot, and the type compares without case."""
+    source = change(default(f'"dbType":"{db_type}","db":"a.b.c"'), "oms_default").source
+    assert (source.tenant, source.database) == (tenant, database)
+
+
+@pytest.mark.parametrize("names", ["a\\u0001b", "a/u0001b"])
+def test_composite_key_names_are_split_at_u0001_as_old_documents_print_it_too(names):
+    """Key values are never split: they come from the image."""
+    assert change(default(f'"record_primary_key":"{names}"'), "oms_default").key == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("ddl", "op"),
+    [
+        ("ALTER TABLE t ADD c INT", "ALTER"),
+        ("create table t (a int)", "CREATE"),
+        ("/* x */ DROP TABLE t", "ERASE"),
+        ("-- x\ntruncate table t", "TRUNCATE"),
+        ("RENAME TABLE a TO b", "RENAME"),
+        ("CREATE UNIQUE INDEX i ON t (a)", "CINDEX"),
+        ("DROP INDEX i ON t", "DINDEX"),
+        ("GRANT ALL ON t TO u", "QUERY"),
+    ],
+)
+def test_the_kind_of_an_oms_ddl_is_told_by_its_statement(ddl, op):
+    """`recordType` says DDL only; the statement is not a row."""
+    text = ddl.replace("\n", "\\n")
+    found = change(default(postStruct=f'{{"ddl":"{text}"}}', recordType='"DDL"'), "oms_default")
+    assert (found.op, found.ddl, found.after) == (op, ddl, None)
+
+
+def test_a_column_called_ddl_is_not_a_statement():
+    """Only a record of type DDL with that only column is one."""
+    found = change(default(postStruct='{"ddl":"DROP TABLE t"}'), "oms_default")
+    assert (found.op, found.ddl, found.after) == ("INSERT", None, {"ddl": "DROP TABLE t"})
+
+
+def test_a_row_of_a_full_load_is_a_snapshot_and_its_checkpoint_no_time():
+    """In the full phase `checkpoint` holds key values."""
+    found = change(default('"checkpoint":"1609344670"', recordType='"ROW"'), "oms_default")
+    assert (found.op, found.after, found.checkpoint_time) == ("SNAPSHOT", {"id": 1}, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "position"), [("1609344671", (1609344671, 0)), ('"16093446717"', (1609344671, 7)), ("7", None)]
+)
+def test_store_data_sequence_is_ordered_by_both_its_parts(value, position):
+    """A timestamp and up to five digits whose padding is not documented."""
+    assert change(default(f'"storeDataSequence":{value}'), "oms_default").position == position
+
+
+def test_light_type_is_columns_and_not_a_column():
+    """A DELETE has its types in prevStruct."""
+    image = '{"id":1,"__light_type":{"id":{"schemaType":"BIGINT"}}}'
+    text = default(prevStruct=image, postStruct="null", recordType='"DELETE"')
+    found = change(text, "oms_default_extend_column_type")
+    assert (found.before, found.columns) == ({"id": 1}, (Column(name="id", type="BIGINT"),))
+    heartbeat = change(default(postStruct="null", recordType='"HEARTBEAT"'), "oms_default_extend_column_type")
+    assert (heartbeat.op, heartbeat.columns) == ("HEARTBEAT", None)
+
+
+def test_old_belongs_to_data_row_by_row():
+    """Missing from old: unchanged; null in old: it was NULL; absent from data: kept in before."""
+    text = (
+        '{"type":"UPDATE","pkNames":["id"],"data":[{"id":1,"a":2,"b":3},{"id":2,"a":null}],'
+        '"old":[{"a":null},{"a":1,"gone":5}]}'
+    )
+    first, second = to_changes(text, "oms_canal")
+    assert (first.before, first.after) == ({"id": 1, "a": None, "b": 3}, {"id": 1, "a": 2, "b": 3})
+    assert (second.before, second.after) == ({"id": 2, "a": 1, "gone": 5}, {"id": 2, "a": None})
+    assert (first.changed, second.changed) == (("a",), ("a", "gone"))
+    assert [(one.row, one.rows) for one in (first, second)] == [(0, 2), (1, 2)]
+
+
+def test_an_old_longer_than_data_is_refused():
+    """Nothing is invented for it."""
+    text = '{"type":"UPDATE","data":[{"a":1}],"old":[{"a":2},{"a":3}]}'
+    expected = "oms_canal: $.old: expected at most 1 rows in old, as in data, got 2"
+    assert error_of(to_changes, text, "oms_canal") == expected
+
+
+def test_a_shareplex_update_has_its_changed_columns_laid_over_the_key():
+    """`key` is the whole row before the change, `data` only what changed; `idx` breaks ties."""
+    text = (
+        '{"data":{"b":3},"key":{"a":1,"b":2},'
+        '"meta":{"op":"upd","table":"shop.t.x","scn":"160934467100012","idx":"3/10","trans":"9"}}'
+    )
+    found = change(text, "oms_shareplex")
+    assert (found.before, found.after, found.changed) == ({"a": 1, "b": 2}, {"a": 1, "b": 3}, ("b",))
+    assert (found.source.database, found.source.table) == ("shop", "t.x")
+    assert found.position == (1609344671, 12, 3)
+
+
+@pytest.mark.parametrize(
+    ("zone", "local", "instant"),
+    [
+        (None, "2020-11-25T00:01:02", None),
+        (SHANGHAI, "2020-11-25T00:01:02", 1_606_233_662_000_000),
+        (BERLIN, "2020-11-25T00:01:02", 1_606_258_862_000_000),
+        (BERLIN, "2020-10-25T02:30:00", None),
+        (BERLIN, "2020-03-29T02:30:00", None),
+    ],
+)
+def test_a_time_without_a_zone_is_an_instant_only_in_one(zone, local, instant):
+    """Where summer time begins or ends, a local time may be none or two: it stays text."""
+    text = f'{{"data":{{}},"meta":{{"op":"ins","time":"{local}"}}}}'
+    found = change(text, "oms_shareplex", zone=zone)
+    assert found.event_time == instant
+    assert (found.members or {}).get("/meta/time") == (None if instant else f'"{local}"')
+
+
+@pytest.mark.parametrize("zone", [None, BERLIN])
+@pytest.mark.parametrize("text", ["2020-11-25T00:01:02Z", "2020-11-25T08:01:02+08:00"])
+def test_a_shareplex_time_with_a_zone_is_an_instant(text, zone):
+    """It comes back as it was sent, and is not counted among those without a zone."""
+    message = f'{{"data":{{}},"meta":{{"op":"ins","time":"{text}","posttime":"{text}"}}}}'
+    found = change(message, "oms_shareplex", zone=zone)
+    assert (found.event_time, found.system_time) == (1_606_262_462_000_000, 1_606_262_462_000_000)
+    assert unzoned([found]) == 0
+    assert [exact(back) for back in from_changes([found], "oms_shareplex", zone=zone)] == [exact(message)]
+
+
+def test_dataworks_times_are_milliseconds_but_for_the_checkpoint():
+    """`checkpointTime` is in seconds there and in milliseconds in DataHub."""
+    times = '"timestamp":{"eventTime":1647581000001,"systemTime":1647581000795,"checkpointTime":1647581000}'
+    found = change(f'{{"version":"2.0","payload":{{"op":"INSERT",{times}}}}}', "oms_dataworks")
+    assert (found.event_time, found.system_time) == (1_647_581_000_001_000, 1_647_581_000_795_000)
+    assert found.checkpoint_time == 1_647_581_000_000_000
+    blob = change(f'{{"payload":{{"op":"INSERT","sequenceId":"1",{times}}}}}', "datahub_blob")
+    assert blob.checkpoint_time == 1_647_581_000_000
+
+
+@pytest.mark.parametrize(("scn", "position"), [('"null"', None), ('"12"', (12,)), ("12", (12,)), ('"1e3"', None)])
+def test_an_scn_is_a_number_or_none(scn, position):
+    """Some senders write the string null."""
+    assert change(f'{{"version":"2.0","payload":{{"op":"INSERT","scn":{scn}}}}}', "oms_dataworks").position == position
+
+
+def test_a_full_load_row_of_a_blob_is_a_snapshot_without_times():
+    """`sequenceId` -1 and times of -1."""
+    text = (
+        '{"payload":{"op":"INSERT","sequenceId":"-1","after":{"dataColumn":{"id":1}},'
+        '"timestamp":{"eventTime":-1,"checkpointTime":-1,"systemTime":1731661820245}}}'
+    )
+    found = change(text, "datahub_blob")
+    assert (found.op, found.position, found.event_time, found.checkpoint_time) == ("SNAPSHOT", None, None, None)
+    assert found.system_time == 1_731_661_820_245_000
+
+
+@pytest.mark.parametrize(
+    ("op", "images", "expected"),
+    [
+        ("UPDATE_BEFOR", '"before":{"dataColumn":{"a":1}}', ("UPDATE", "BEFORE")),
+        ("UPDATE_BEFORE", '"before":{"dataColumn":{"a":1}},"after":null', ("UPDATE", "BEFORE")),
+        ("UPDATE_AFTER", '"after":{"dataColumn":{"a":1}}', ("UPDATE", "AFTER")),
+        ("UPDATE_AFTER", '"before":{"dataColumn":{"a":1}},"after":{"dataColumn":{"a":2}}', ("UPDATE", None)),
+        ("UPDATE", '"before":{"dataColumn":{"a":1}},"after":{"dataColumn":{"a":2}}', ("UPDATE", None)),
+        ("MHEARTBEAT", '"timestamp":{}', ("HEARTBEAT", None)),
+        ("TRANSACTION_BEGIN", '"timestamp":{}', ("TRANSACTION_BEGIN", None)),
+        ("ERASE", '"ddl":{"text":"DROP TABLE t"}', ("ERASE", None)),
+        ("SOMETHING", '"timestamp":{}', ("OTHER", None)),
+    ],
+)
+def test_blob_operations(op, images, expected):
+    """An update is two halves or one message; an unknown operation is kept as it was spelled."""
+    found = change(f'{{"payload":{{"op":"{op}",{images}}}}}', "datahub_blob")
+    assert (found.op, found.half) == expected
+    assert found.operation == op
+
+
+def test_ddl_meta_is_carried_and_never_read():
+    """A payload that would be code to Java's deserialization is text here."""
+    text = '{"payload":{"op":"ALTER","ddl":{"text":"ALTER TABLE t","ddlMeta":"rO0ABXNy"}}}'
+    assert change(text, "datahub_blob").ddl_meta == "rO0ABXNy"
+
+
+def test_a_tuple_row_says_by_its_images_what_it_is():
+    """With `_operation_type_` and without."""
+    images = {"I": ("N", "Y"), "D": ("Y", "N")}
+    for operation, (before, after) in images.items():
+        text = f'{{"_operation_type_":"{operation}","_before_image_":"{before}","_after_image_":"{after}","id":1}}'
+        found = change(text, "datahub_tuple")
+        assert (found.op, found.half) == ({"I": "INSERT", "D": "DELETE"}[operation], None)
+        assert (found.before, found.after) == ((None, {"id": 1}) if operation == "I" else ({"id": 1}, None))
+    unknown = change('{"_sequence_id_":"7","_before_image_":"N","_after_image_":"Y","id":1}', "datahub_tuple")
+    assert (unknown.op, unknown.half, unknown.position) == ("UPDATE", "AFTER", (7,))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            '{"id":1}',
+            (
+                "datahub_tuple: $: expected one of the metadata columns _sequence_id_, _operation_type_, _excute_time_, "
+                "_source_table_, _before_image_, _after_image_, got none"
+            ),
+        ),
+        (
+            '{"_operation_type_":"I","_before_image_":"Y","_after_image_":"N"}',
+            "datahub_tuple: $: expected the other image for I, got the row before the change",
+        ),
+        (
+            '{"_operation_type_":"I"}',
+            "datahub_tuple: $: expected Y and N, or N and Y, as _before_image_ and _after_image_, got None and None",
+        ),
+    ],
+)
+def test_a_tuple_row_that_is_no_change_says_so(text, expected):
+    """A topic without metadata columns has no changes."""
+    assert error_of(to_changes, text, "datahub_tuple") == expected
+
+
+def test_column_values_keep_the_digits_of_the_source():
+    """Nanoseconds and 700 digits included."""
+    digits = "9." + "9" * 700 + "E-308"
+    text = f'{{"version":"2.0","payload":{{"op":"INSERT","after":{{"data":{{"ts":1590315269000.123456789,"d":{digits}}}}}}}}}'
+    after = change(text, "oms_dataworks").after
+    assert after == {"ts": ExactNumber("1590315269000.123456789"), "d": ExactNumber(digits)}
+
+
+def test_a_place_is_carried_by_a_change():
+    """Topic, partition and offset, or file and line."""
+    one = Change(op="INSERT", place=Place(topic="t", partition=3, offset=2**40))
+    assert Change.from_avro(one.to_avro()).place == one.place
+
+
+@pytest.mark.parametrize(
+    ("facts", "position"),
+    [
+        ('"scn":"123456789","idx":"2/10","seq":7', (123_456_789, 2, 7)),
+        ('"scn":"160934467100012","idx":"2/10","seq":"7"', (1_609_344_671, 12, 2, 7)),
+        ('"scn":"160934467100012","seq":"7"', (1_609_344_671, 12, 0, 7)),
+        ('"scn":160934467100012,"idx":"2/10"', (1_609_344_671, 12, 2)),
+        ('"seq":7,"idx":"2/10"', (7, 2)),
+        ('"seq":7', (7,)),
+        ('"idx":"2/10"', None),
+    ],
+)
+def test_a_shareplex_change_is_ordered_by_scn_idx_and_seq(facts, position):
+    """Each breaks the ties of those before it."""
+    assert change(f'{{"data":{{}},"meta":{{"op":"ins",{facts}}}}}', "oms_shareplex").position == position
+
+
+UNKNOWN = {
+    "oms_default": '{"recordType":"REPLACE","prevStruct":null,"postStruct":{"a":1}}',
+    "oms_default_extend_column_type": '{"recordType":"REPLACE","prevStruct":{"a":1},"postStruct":{"a":1}}',
+    "oms_canal": '{"type":"REPLACE","data":[{"a":1}]}',
+    "canal": '{"type":"REPLACE","gtid":"","data":[{"a":"1"}]}',
+    "oms_dataworks": '{"version":"2.0","payload":{"op":"REPLACE","after":{"data":{"a":1}}}}',
+    "oms_shareplex": '{"meta":{"op":"REPLACE"},"data":{"a":1}}',
+    "datahub_blob": '{"payload":{"op":"REPLACE","after":{"dataColumn":{"a":1}}}}',
+    "datahub_tuple": '{"_operation_type_":"REPLACE","_before_image_":"N","_after_image_":"Y","a":1}',
+    "debezium": '{"op":"REPLACE","before":null,"after":{"a":1}}',
+}
+
+
+@pytest.mark.parametrize("format", cdcavro.FORMATS)
+def test_an_unknown_operation_is_kept_as_it_is_spelled(format):
+    """It is told by `OTHER`, and written again in its format without the help of `members`; other formats have no word."""
+    found = change(UNKNOWN[format], format)
+    assert (found.op, found.operation) == ("OTHER", "REPLACE")
+    (text,) = from_changes([replace(Change.from_avro(found.to_avro()), members=None)], format)
+    assert change(text, format).operation == "REPLACE"
+    for other in cdcavro.FORMATS:
+        assert other == format or from_changes([found], other) == []
+
+
+@pytest.mark.parametrize(
+    "image", ['{"ddl":"DROP TABLE t","x":1}', '{"x":1,"ddl":"DROP TABLE t"}', '{"ddl ":"DROP TABLE t"}']
+)
+def test_an_oms_ddl_with_other_columns_is_no_statement(image):
+    """The document: records that "contain only keys with the column name of ddl"."""
+    found = change(default(postStruct=image, recordType='"DDL"'), "oms_default")
+    assert (found.ddl, found.after, found.op) == (None, exact_row(image), "QUERY")
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("oms_dataworks", '{"version":"2.0","payload":{"op":"REPLACE","ddl":{"text":"x"}}}'),
+        ("datahub_blob", '{"payload":{"op":"REPLACE","ddl":{"text":"x"}}}'),
+    ],
+)
+def test_a_statement_of_an_unknown_operation_is_written_again(format, text):
+    """Without the help of `members`."""
+    (back,) = from_changes([replace(change(text, format), members=None)], format)
+    assert change(back, format).ddl == "x"
+
+
+def exact_row(text: str) -> dict[str, object]:
+    """Parse an object of strings and integers."""
+    return {name: value if type(value) is str else int(value.text) for name, value in exact(text).items()}
+
+
+def test_a_record_of_a_change_is_the_callers_own():
+    """What is done to it changes no other change of these columns."""
+    one = Change(op="INSERT", columns=(Column(name="id", type="int"),), after={"id": 1})
+    before = one.to_avro()
+    to_record(one)["columns"][0]["type"] = "other"
+    assert one.to_avro() == before
+
+
+def test_a_text_is_no_list_of_names():
+    """A comma that was forgotten is told."""
+    for given in ({"key": "id"}, {"changed": "id"}):
+        with pytest.raises(StructureError, match="expected array, got string"):
+            Change(op="INSERT", **given).to_avro()
+
+
+@pytest.mark.parametrize(
+    ("format", "kind"),
+    [
+        *((format, collections.OrderedDict) for format in ("canal", "oms_canal", "debezium", "oms_default")),
+        ("canal", types.MappingProxyType),
+    ],
+)
+def test_rows_may_be_any_mapping_that_has_items(format, kind):
+    """Whoever made them: both builds write them alike."""
+    one, other = (Change(op="INSERT", after=row) for row in (kind({"a": 1}), {"a": 1}))
+    assert cdcavro.from_changes([one], format) == cdcavro.from_changes([other], format)
+
+
+def test_values_that_hold_themselves_are_an_error():
+    """They end neither in a loop nor in a crash."""
+    one, other = [1], [1]
+    one.append(one)
+    other.append(other)
+    with pytest.raises(RecursionError):
+        json_text.same(one, other)
+
+
+def test_columns_may_be_a_list_that_grows():
+    """What was made of it before is not taken for what it is now."""
+    columns = [Column(name="id", type="int")]
+    one = Change(op="INSERT", columns=columns, after={"id": 1})
+    cdcavro.from_changes([one], "canal")
+    columns.append(Column(name="n", type="int"))
+    assert b'"n":"int"' in cdcavro.from_changes([one], "canal")[0]

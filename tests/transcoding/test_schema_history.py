@@ -1,0 +1,228 @@
+"""Columns learned from Debezium's schema changes, and row changes turned with them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdcavro.change.model import DML, Change, Column, Source
+from cdcavro.change.values.connect import codec_of
+from cdcavro.exact.jsontext import ExactNumber, render, same
+from cdcavro.transcoding.mapping import from_changes, to_changes
+from cdcavro.transcoding.schema_history import Catalog, with_columns
+from support.connect_types import DECLARED, values
+from support.messages import SAMPLES, shop_debezium
+from support.roundtrip import exact
+from support.strategies import strings
+
+SHOP = shop_debezium()
+
+
+def change(message: bytes | str) -> Change:
+    """Give the change of a line."""
+    (found,) = to_changes(message, "debezium")
+    return found
+
+
+def assert_comes_back(turned: Change, message: bytes | str) -> None:
+    """Assert that the line comes back from a change, also through Avro."""
+    (back,) = from_changes([Change.from_avro(turned.to_avro())], "debezium")
+    assert exact(back) == exact(message)
+
+
+def statement(ddl: str, *tables: tuple[str, str, dict[str, object] | None], **members: object) -> str:
+    """Write a schema change: of each table the kind of change, the name, and the types of its columns."""
+    changes = [
+        {"type": kind, "id": f'"shop"."{name}"', "table": None if types is None else _table(types)}
+        for kind, name, types in tables
+    ]
+    return json.dumps(
+        {"source": {"connector": "mysql", "db": "shop"}, "databaseName": "shop", "ddl": ddl, "tableChanges": changes}
+        | members
+    )
+
+
+def _table(types: dict[str, object]) -> dict[str, object]:
+    return {
+        "primaryKeyColumnNames": [next(iter(types))],
+        "columns": [{"name": name, "typeExpression": type} for name, type in types.items()],
+    }
+
+
+def row(table: str, after: dict[str, object], connector: str = "mysql") -> str:
+    """Write the value of an insert, alone."""
+    source = {"connector": connector, "db": "shop", "table": table}
+    return json.dumps({"before": None, "after": after, "source": source, "op": "c", "transaction": None})
+
+
+def test_every_real_row_change_gets_its_columns_and_comes_back():
+    """All 180: each value with a codec is turned or is the same both ways, and no value is kept beside the row."""
+    catalog, turned, sent = Catalog(), 0, Counter()
+    for message in SHOP:
+        before = change(message)
+        found = catalog.add(before)
+        assert_comes_back(found, message)
+        if found.op not in DML:
+            assert found == before
+            continue
+        turned += 1
+        assert not any(pointer.startswith(("/key", "/value/before", "/value/after")) for pointer in found.members)
+        types = {column.name: column.type for column in found.columns}
+        for raw, image in ((before.before, found.before), (before.after, found.after)):
+            for name, value in (image or {}).items():
+                is_encoded = codec_of(types[name], "mysql") is not None and value is not None
+                sent[is_encoded, same(raw[name], value)] += 1
+    assert turned == 180
+    # Encoded and the same: an ENUM without a comma, and a BIT that reads the same from both ends.
+    assert sent == {(True, False): 609, (True, True): 28, (False, True): sent[False, True]}
+
+
+def test_a_real_row_of_every_type():
+    """What MySQL holds, from what Debezium sent."""
+    catalog = Catalog()
+    found = next(one for one in map(catalog.add, map(change, SHOP)) if one.op == "INSERT")
+    assert render(found.after).decode() == (
+        '{"id":1,"t1":127,"t1u":255,"b1":1,"s2":32767,"s2u":65535,"m3":8388607,"m3u":16777215,"i4":2147483646,'
+        '"i4u":4294967295,"i8":9223372036854775807,"i8u":18446744073709551615,"zf":42,"f":3.4028E38,'
+        '"d":1.7976931348623157E308,"dec65":99999999999999999999999999999999999.999999999999999999999999999999,'
+        '"dec10":99999999.99,"dec0":99999999999999999999,"bit1":"AQ==","bit12":"Cqo=","bit64":"//////////8=",'
+        '"bin8":"AP8QgH8Bw6k=","vbin":"3q2+7wA=","tb":"AA==","bl":"//4A","lb":"iVBORw0KGgo=","c":"abc",'
+        '"v":"emoji 😀 \\"quote\\" \\\\ back\\nline\\ttab \'sq\'","vl":"cafu00e9é","tt":"tiny","tx":"text",'
+        '"mt":"medium","lt":"long 🚀","dt":"9999-12-31","dtm":"9999-12-31 23:59:59","dtm3":"2024-02-29 23:59:59.999",'
+        '"dtm6":"2024-02-29 23:59:59.999999","ts":"2147483647","ts6":"2147483647.999999","tm":"838:59:59",'
+        '"tm6":"23:59:59.999999","yr":2155,"js":"{\\"a\\":[1,null,true],\\"k\\":\\"v\\",\\"n\\":1.0,\\"u\\":\\"😀\\",'
+        '\\"big\\":12345678901234567890,\\"nest\\":{\\"d\\":10000000000000000159028911097599180468360808563945281389781'
+        '327557747838772170381060813469985856815104}}","en":"b,c","st":"x,z",'
+        '"pt":"AQEAAAAAAAAAAAD4PwAAAAAAAALA","gen":2147483647}'
+    )
+
+
+def test_a_later_statement_changes_how_values_are_read():
+    """The same bytes with two scales."""
+    catalog = Catalog()
+    catalog.add(change(statement("CREATE TABLE t", ("CREATE", "t", {"id": "INT", "p": "DECIMAL(9,2)"}))))
+    assert catalog.add(change(row("t", {"id": 1, "p": "AkY="}))).after == {"id": 1, "p": 5.82}
+    catalog.add(change(statement("ALTER TABLE t", ("ALTER", "t", {"id": "INT", "p": "DECIMAL(9,3)"}))))
+    assert catalog.add(change(row("t", {"id": 1, "p": "AkY="}))).after == {"id": 1, "p": 0.582}
+
+
+@pytest.mark.parametrize("type", ["TIME", "DATETIME", "TIMESTAMP", "BIT"])
+@pytest.mark.parametrize("length", [999_999_999, 2_000_000_000])
+def test_a_column_of_absurd_length_has_its_values_as_they_were_sent(type, length):
+    """A table change may claim what it likes: nothing is filled up to it."""
+    made = json.loads(statement("CREATE TABLE t", ("CREATE", "t", {"x": type})))
+    made["tableChanges"][0]["table"]["columns"][0]["length"] = length
+    catalog = Catalog()
+    catalog.add(change(json.dumps(made)))
+    for sent in (5, "AQ==", "2024-01-01T00:00:00Z"):
+        assert catalog.add(change(row("t", {"x": sent}))).after == {"x": sent}
+
+
+def test_the_key_of_a_value_alone_is_that_of_its_table():
+    """A value alone does not say it; it comes back alone all the same."""
+    catalog = Catalog()
+    catalog.add(change(statement("CREATE TABLE t", ("CREATE", "t", {"id": "INT"}))))
+    message = row("t", {"id": 1})
+    found = catalog.add(change(message))
+    assert found.key == ("id",)
+    assert_comes_back(found, message)
+
+
+def test_a_dropped_table_is_not_known_any_more():
+    """Nor one that was never created; its changes pass as they are. One statement may drop two."""
+    catalog = Catalog()
+    for name in ("a", "b"):
+        catalog.add(change(statement("CREATE TABLE", ("CREATE", name, {"id": "INT"}))))
+    assert catalog.columns("shop", "a") == (Column(name="id", type="INT"),)
+    catalog.add(change(statement("DROP TABLE a, b", ("DROP", "a", None), ("DROP", "b", None))))
+    assert catalog.columns("shop", "a") is catalog.columns("shop", "b") is None
+    one = change(row("a", {"id": 1}))
+    assert catalog.add(one) == one
+
+
+def test_a_renamed_table_is_known_by_its_new_name():
+    """The table change of a RENAME is that of the new table."""
+    catalog = Catalog()
+    for message in SHOP:
+        catalog.add(change(message))
+    assert [column.name for column in catalog.columns("shop", "orders_v3")] == [
+        *("first_c", "tenant", "order_id", "amount", "quantity", "created", "status"),
+    ]
+    assert catalog.columns("shop", "nopk2") is None
+
+
+_CREATE = statement("CREATE TABLE t (id INT)", ("CREATE", "t", {"id": "INT"}))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        _CREATE,
+        f'{{"key":{{"databaseName":"shop"}},"value":{_CREATE}}}',
+        f'{{"schema":null,"payload":{_CREATE}}}',
+        f'{{"value":{{"schema":{{}},"payload":{_CREATE}}}}}',
+    ],
+)
+def test_statements_are_learned_from_in_every_shape(message):
+    """With and without key and embedded schema."""
+    catalog = Catalog()
+    catalog.add(change(message))
+    assert catalog.columns("shop", "t") == (Column(name="id", type="INT"),)
+
+
+def test_a_column_called_table_changes_is_a_column():
+    """Only the statement's own member is learned from."""
+    catalog = Catalog()
+    catalog.add(change(row("t", {"tableChanges": '[{"id":"\\"shop\\".\\"t\\"","table":{"columns":[]}}]'})))
+    assert catalog.columns("shop", "t") is None
+
+
+def test_decimals_as_strings_are_numbers_if_that_is_said():
+    """1234 may be four digits or the base64 of three bytes: `decimals` says which."""
+    message = row("t", {"id": 1, "p": "5.80", "n": "1234", "u": "AQ=="})
+    create = statement(
+        "CREATE", ("CREATE", "t", {"id": "INT", "p": "DECIMAL(9,2)", "n": "DECIMAL(9)", "u": "BIGINT UNSIGNED"})
+    )
+    for decimals, after in (
+        ("string", {"id": 1, "p": ExactNumber("5.80"), "n": 1234, "u": 1}),
+        ("precise", {"id": 1, "p": "5.80", "n": -2658824, "u": 1}),
+    ):
+        catalog = Catalog(decimals=decimals)
+        catalog.add(change(create))
+        found = catalog.add(change(message))
+        assert found.after == after
+        assert_comes_back(found, message)
+    with pytest.raises(ValueError, match=r"^decimals are precise or string, not 'double'$"):
+        Catalog(decimals="double")
+
+
+def test_values_of_another_connector_are_not_turned():
+    """Oracle's DATE is no MySQL DATE."""
+    found = with_columns(change(row("t", {"d": 19782}, "oracle")), [Column(name="d", type="DATE")])
+    assert (found.columns, found.after) == ((Column(name="d", type="DATE"),), {"d": 19782})
+    assert with_columns(change(row("t", {"d": 19782})), [Column(name="d", type="DATE")]).after == {"d": "2024-02-29"}
+
+
+def test_a_change_of_another_format_or_with_columns_stays_as_it_is():
+    """An embedded schema knows better, and other formats send other values."""
+    other = Change(op="INSERT", source=Source(format="canal", database="shop", table="t"), after={"d": 1})
+    own = change((SAMPLES / "debezium" / "insert-with-schema.json").read_bytes())
+    for one in (other, own):
+        assert with_columns(one, [Column(name="d", type="DATE")]) == one
+        assert Catalog().add(one) == one
+
+
+@given(
+    columns=st.dictionaries(strings, st.tuples(st.sampled_from(DECLARED), values), max_size=6),
+    decimals=st.sampled_from(["precise", "string"]),
+)
+def test_every_line_comes_back_from_a_turned_change(columns, decimals):
+    """Whatever the columns' types and values."""
+    source = {"connector": "mysql", "table": "t"}
+    message = render({"op": "c", "source": source, "after": {name: sent for name, (_, sent) in columns.items()}})
+    types = [Column(name=name, type=type) for name, (type, _) in columns.items()]
+    assert_comes_back(with_columns(change(message), types, decimals=decimals), message)

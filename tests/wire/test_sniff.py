@@ -1,0 +1,245 @@
+"""Telling the format of a message: what fits, who goes first, and what is nobody's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cdcavro
+from cdcavro.errors import StructureError
+from cdcavro.wire.sniff import best, fits
+from support.messages import SAMPLES, golden_files, goldens, lines
+from support.roundtrip import error_of
+
+_LOOKED_FOR = (
+    "a message of a known format (oms_default: recordType; oms_default_extend_column_type: recordType; "
+    "oms_canal: type and one of database, table, pkNames, isDdl, es, sql, sqlType, mysqlType, data, old; "
+    "canal: type and one of id, database, table, pkNames, isDdl, es, sql, sqlType, mysqlType, data, old, gtid; "
+    "oms_dataworks: payload.op and one of version, schema.source.table, schema.column, schema.pk, "
+    "payload.before.data, payload.after.data, payload.scn, extend; oms_shareplex: meta.op; "
+    "datahub_blob: payload.op and one of schema.dataColumn, schema.primaryKey, schema.source.tableName, "
+    "payload.before.dataColumn, payload.after.dataColumn, payload.sequenceId, version; "
+    "datahub_tuple: one of _sequence_id_, _operation_type_, _excute_time_, _source_table_, _before_image_, "
+    "_after_image_; "
+    "debezium: one of topic, value.op, value.ts_ms, value.databaseName, value.tableChanges, value.status, "
+    "value.payload.op, value.payload.ts_ms, value.payload.databaseName, value.payload.tableChanges, "
+    "value.payload.status, op, ts_ms, databaseName, tableChanges, status, payload.op, payload.ts_ms, "
+    "payload.databaseName, payload.tableChanges, payload.status)"
+)
+_MAXWELL = [
+    {"database": "shop", "table": "t", "type": "insert", "ts": 1, "xid": 2, "commit": True, "data": {"id": 1}},
+    {"database": "shop", "table": "t", "type": "update", "ts": 1, "data": {"id": 1}, "old": {"id": 0}},
+    {"database": "shop", "table": "t", "type": "bootstrap-start", "ts": 1, "data": {}},
+    {"type": "table-alter", "database": "shop", "table": "t", "old": {}, "def": {}, "ts": 1, "sql": "ALTER TABLE t"},
+]
+_SHAPED_LIKE_DATAWORKS = {
+    "schema": {"type": "struct"},
+    "payload": {"before": {"data": "x"}, "after": {"data": "y"}, "op": "UPDATE"},
+}
+_DEBEZIUM = [
+    {"before": None, "after": {"id": 1}, "source": {"table": "t"}, "op": "c", "ts_ms": 1, "transaction": None},
+    {"schema": {"type": "struct"}, "payload": {"before": None, "after": {"id": 1}, "source": {}, "op": "c"}},
+    {"source": {}, "ts_ms": 1, "databaseName": "shop", "schemaName": None, "ddl": "CREATE", "tableChanges": []},
+    {"payload": {"before": {"data": "x"}, "after": {"data": "y"}, "op": "u"}},
+    {"topic": "shop.t", "key": {"id": 1}, "value": None},
+    {"status": "BEGIN", "id": "1", "event_count": None, "data_collections": None},
+]
+_OTHERS = [
+    {"table": "S.T", "op_type": "I", "op_ts": "2020-01-01 00:00:00", "pos": "1", "after": {"ID": 1}},
+    {"data": {"id": 1}, "metadata": {"operation": "insert", "record-type": "data", "table-name": "t"}},
+    {"schema": {"type": "struct"}, "payload": {"id": 1, "name": "x"}},
+    {"operationType": "insert", "fullDocument": {"_id": 1}, "ns": {"db": "shop", "coll": "t"}},
+    {"id": 1, "name": "x", "__op": "c", "__deleted": "false"},
+    {"status": "paid", "op": "INSERT", "payload": {"op": "I", "status": "open"}},
+]
+
+
+@pytest.mark.parametrize(
+    ("format", "golden"),
+    [pytest.param(f, g, id=f"{f}/{name}") for f in cdcavro.FORMATS for name, g in golden_files(f).items()],
+)
+def test_golden_is_told_whatever_stands_beside_its_members(format, golden):
+    """A golden message is told as text and as bytes, and with members that nobody knows."""
+    assert cdcavro.sniff(golden) == cdcavro.sniff(golden.decode()) == format
+    assert cdcavro.sniff(json.dumps({"schemaVersion": 1, **json.loads(golden), "zzz": {}})) == format
+
+
+@pytest.mark.parametrize("format", cdcavro.FORMATS)
+def test_message_that_is_told_can_be_encoded(format):
+    """A golden message that fits several formats fits each of them in earnest, or is told as its own."""
+    for golden in goldens(format):
+        assert format in fits(golden)
+        cdcavro.encode(golden, format)
+
+
+@pytest.mark.parametrize(
+    ("message", "format"),
+    [
+        ('{"recordType":"HEARTBEAT"}', "oms_default"),
+        ('{"recordType":"DDL","postStruct":{"ddl":"x"}}', "oms_default"),
+        ('{"recordType":"INSERT","postStruct":{"__light_type":{}}}', "oms_default_extend_column_type"),
+        ('{"recordType":"INSERT","postStruct":{"__light_type":null}}', "oms_default_extend_column_type"),
+        ('{"recordType":"INSERT","postStruct":{"__light_type":1}}', "oms_default"),
+        ('{"type":"GTID","gtid":"x","es":1}', "canal"),
+        ('{"type":"GTID","gtid":null}', "canal"),
+        ('{"type":"INSERT","data":[],"id":1}', "canal"),
+        ('{"type":"INSERT","data":[]}', "oms_canal"),
+        ('{"op":"c"}', "debezium"),
+        ('{"value":{"payload":{"op":"d"}}}', "debezium"),
+        ('{"ts_ms":1}', "debezium"),
+        ('{"topic":null}', "debezium"),
+        ('{"version":"2.0","payload":{"op":"HEARTBEAT"}}', "oms_dataworks"),
+        ('{"version":"0.0.1","schema":{},"payload":{"op":"MHEARTBEAT"}}', "datahub_blob"),
+        ('{"version":"1.0.0","payload":{"op":"MHEARTBEAT"}}', "datahub_blob"),
+        ('{"payload":{"op":"INSERT","after":{"data":{}}}}', "oms_dataworks"),
+        ('{"payload":{"op":"INSERT","after":{"dataColumn":{}}}}', "datahub_blob"),
+        ('{"payload":{"op":"INSERT","sequenceId":"-1"}}', "datahub_blob"),
+        ('{"payload":{"op":"INSERT","scn":"null"}}', "oms_dataworks"),
+        ('{"meta":{"op":"ins"}}', "oms_shareplex"),
+        ('{"_sequence_id_":"1"}', "datahub_tuple"),
+        ('{"_operation_type_":"I","type":"x","data":1}', "datahub_tuple"),
+        (' \n{"type" : "QUERY", "sql" : ""} ', "oms_canal"),
+        ('{"type":"INSERT","data":[{"n":1E400,"m":' + "9" * 5000 + "}]}", "oms_canal"),
+    ],
+)
+def test_smallest_messages(message, format):
+    """What tells a format, alone."""
+    assert cdcavro.sniff(message) == format
+
+
+@pytest.mark.parametrize(
+    ("message", "scores"),
+    [
+        ('{"recordType":"HEARTBEAT"}', {"oms_default": 1, "oms_default_extend_column_type": 1}),
+        ('{"payload":{"op":"HEARTBEAT"}}', {}),
+        ('{"payload":{"op":"X"},"version":"2.0"}', {"oms_dataworks": 1}),
+        ('{"payload":{"op":"X"},"version":"2.1","extend":{}}', {"oms_dataworks": 1}),
+        ('{"type":"X","database":"d","data":[],"_sequence_id_":"1"}', {"oms_canal": 2, "canal": 2, "datahub_tuple": 1}),
+        ('{"type":"X","database":null}', {"oms_canal": 1, "canal": 1}),
+        ('{"type":"X","id":null}', {"canal": 1}),
+        ('{"payload":{"op":"u","ts_ms":null},"version":"2.0"}', {"oms_dataworks": 1, "debezium": 2}),
+        ('{"op":"x","status":"OPEN"}', {}),
+        ('{"type":null,"database":"d"}', {}),
+        ("{}", {}),
+    ],
+)
+def test_fit_is_counted_by_telling_members(message, scores):
+    """A member counts when it is there, null or not; a required one must have a value; a version tells by its value."""
+    assert fits(message) == scores
+
+
+def test_most_messages_decide_then_most_members_then_order():
+    """A file's format fits most of its messages; a tie goes to the members told, then to the first in order."""
+    either = {"oms_default": 1, "oms_default_extend_column_type": 1}
+    typed = {"oms_default": 2, "oms_default_extend_column_type": 3}
+    assert best([either, either]) == "oms_default"
+    assert best([either, typed]) == "oms_default_extend_column_type"
+    assert best([{"oms_canal": 1}, {"oms_canal": 1}, {"datahub_tuple": 6}]) == "oms_canal"
+    assert best([{"oms_canal": 1}, {"datahub_tuple": 6}]) == "datahub_tuple"
+    assert best([{}, {"oms_shareplex": 1}, {}]) == "oms_shareplex"
+    assert best([{}, {}]) == best([]) == ""
+
+
+def test_formats_stand_in_the_order_of_precedence():
+    """Without `__light_type` a message of the Default family is Default; without `id` and `gtid`, Canal is that of OMS."""
+    assert cdcavro.FORMATS == (
+        "oms_default",
+        "oms_default_extend_column_type",
+        "oms_canal",
+        "canal",
+        "oms_dataworks",
+        "oms_shareplex",
+        "datahub_blob",
+        "datahub_tuple",
+        "debezium",
+    )
+
+
+@pytest.mark.parametrize("message", _DEBEZIUM)
+def test_debezium_is_no_other_format(message):
+    """It shares names with DataWorks and Blob, but not what tells them."""
+    text = json.dumps(message)
+    assert list(fits(text)) == ["debezium"]
+    assert cdcavro.sniff(text) == "debezium"
+    assert json.loads(cdcavro.decode(cdcavro.encode(text, "debezium"), "debezium")) == message
+
+
+@pytest.mark.parametrize("message", _OTHERS)
+def test_other_peoples_formats_are_not_claimed(message):
+    """GoldenGate, AWS DMS, Kafka Connect without Debezium, MongoDB, flattened Debezium, and an `op` that is none."""
+    assert fits(json.dumps(message)) == {}
+    names = ", ".join(f"'{name}'" for name in message)
+    sentence = f"message: $: expected {_LOOKED_FOR}, got an object with {names}"
+    assert error_of(cdcavro.sniff, json.dumps(message)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        (_MAXWELL[0], "oms_canal: $.data: expected array, got object"),
+        (_MAXWELL[1], "oms_canal: $.data: expected array, got object"),
+        (_MAXWELL[2], "oms_canal: $.data: expected array, got object"),
+        (_MAXWELL[3], "oms_canal: $.old: expected array, got object"),
+        (_SHAPED_LIKE_DATAWORKS, "oms_dataworks: $.payload.before.data: expected object, got string"),
+        ({"op": "c", "tableChanges": {}}, "debezium: $.tableChanges: expected array, got object"),
+        ({"recordType": {}}, "oms_default: $.recordType: expected a symbol, got object"),
+    ],
+)
+def test_members_of_a_format_in_another_shape_are_its_own_error(message, sentence):
+    """Maxwell's messages have Canal's members, but not their shapes: no format claims them, and the error says why."""
+    assert fits(json.dumps(message)) == {}
+    with pytest.raises(StructureError) as caught:
+        cdcavro.sniff(json.dumps(message))
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*/*.jsonl")), ids=lambda path: path.parent.name)
+def test_real_messages_lie_in_the_folder_of_their_format(path):
+    """Each is told as that."""
+    assert {cdcavro.sniff(line) for line in lines(path)} == {path.parent.name}
+
+
+def test_real_debezium_messages_fit_no_other_format(shared_samples):
+    """Records and their values alone, as Debezium wrote them for the same workload."""
+    for line in lines(shared_samples / "shop-debezium.jsonl"):
+        assert list(fits(line)) == ["debezium"]
+        value = json.loads(line)["value"]
+        if value is not None:
+            assert list(fits(json.dumps(value))) == ["debezium"]
+
+
+@pytest.mark.parametrize(
+    ("message", "got"),
+    [
+        ("{}", "an empty object"),
+        ('{"a":1,"b c":2}', "an object with 'a', 'b c'"),
+        ('{"recordType":null}', "an object with 'recordType'"),
+        ('{"payload":"x","version":"2.0"}', "an object with 'payload', 'version'"),
+        (json.dumps(dict.fromkeys("abcdefghijk")), "an object with 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h' and 3 more"),
+    ],
+)
+def test_message_of_no_format(message, got):
+    """The error says what was looked for and what is there."""
+    assert error_of(cdcavro.sniff, message) == f"message: $: expected {_LOOKED_FOR}, got {got}"
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        ("[]", "expected object, got array"),
+        ('"recordType"', "expected object, got string"),
+        ("null", "expected object, got null"),
+        ("1e400", "expected object, got number"),
+        ("", "expected JSON, got an empty line"),
+        ("\n", "expected JSON, got white space only"),
+        ("recordType", "expected JSON, got 'recordType' at character 0"),
+        ('{"recordType":"', "expected JSON, got text that ends too early, at character 15"),
+        (b'{"\xff":1}', "expected UTF-8, got byte 0xff at byte 2"),
+        ('{"a":' * 100_000, "expected at most 128 levels, got a level more at byte 640"),
+    ],
+    ids=lambda given: repr(given)[:30],
+)
+def test_what_is_no_object_has_no_format(message, sentence):
+    """Text that is no JSON object is refused as the other functions refuse it."""
+    assert error_of(cdcavro.sniff, message) == f"message: $: {sentence}"
