@@ -40,7 +40,8 @@ from cdcavro.errors import (
 from cdcavro.transcoding.losses import Loss
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from cdcavro.transcoding.transcoder import Transcoded, transcode
-from cdcavro.wire.convert import FORMATS, decode, encode, load_schema
+from cdcavro.wire.convert import decode, encode, load_schema
+from cdcavro.wire.formats import FORMATS
 from cdcavro.wire.sniff import sniff
 
 if _TYPE_CHECKING:

@@ -16,7 +16,7 @@ CdcAvroError
 ├── RegistryError         (OSError)       a schema registry that does not do what was asked of it
 ├── UnknownSchemaError    (LookupError)   an id, a subject, a version that the registry has not
 ├── IncompatibleError     (ValueError)    a schema that its subject's compatibility level refuses
-├── JobError              (RuntimeError)  a Spark job that failed
+├── JobError              (RuntimeError)  a job on Spark, or in processes of its own, that failed
 └── SetupError            (RuntimeError)  the machine lacks something: Java, a jar
 
     try:
@@ -248,7 +248,7 @@ class IncompatibleError(CdcAvroError, ValueError):
 
 
 class JobError(CdcAvroError, RuntimeError):
-    """A Spark job that failed for a reason outside the messages: a file, a folder, the cluster."""
+    """A job that failed for a reason outside the messages: a file, a folder, the cluster, a process that was killed."""
 
 
 class SetupError(CdcAvroError, RuntimeError):

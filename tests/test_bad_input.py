@@ -14,8 +14,8 @@ import pytest
 import cdcavro
 from cdcavro.avro import binary
 from cdcavro.exact import jsontext
-from cdcavro.formats import REGISTRY
 from cdcavro.wire import notes
+from cdcavro.wire.formats import REGISTRY
 from cdcavro.wire.writing import messages
 from support.messages import goldens
 from support.roundtrip import assert_round_trip, error_of, fast, fastavro_schema, outcome

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 import cdcavro
 from cdcavro.avro import binary, buffer
-from cdcavro.exact import jsontext
-from cdcavro.formats import REGISTRY
+from cdcavro.exact import jsontext, scan
+from cdcavro.wire.formats import REGISTRY
 from cdcavro.wire.reading import plan
 from support.messages import golden_files
 from support.places import ROOT
@@ -195,7 +195,7 @@ def test_strings_are_escaped_as_orjson_does(value):
 @given(numbers | strings | st.text("-+.eE0123456789", max_size=8) | st.just("1\ud800"))
 def test_number_is_a_number_in_both_builds(value):
     """The grammar of RFC 8259, by hand in C and as an expression in Python."""
-    assert buffer.is_number(value) is jsontext.is_number(value)
+    assert buffer.is_number(value) is scan.is_number(value)
 
 
 @given(st.text("019a", max_size=60) | st.integers(17, 20).map(lambda count: "x" * 7 + "5" * count + "y" * 9))
@@ -203,7 +203,7 @@ def test_long_numbers_are_found_in_both_builds(value):
     """Nineteen digits on end, wherever they stand."""
     raw = value.encode()
     expected = any(raw[i : i + 19].isdigit() and len(raw) >= i + 19 for i in range(len(raw)))
-    assert buffer.has_long_number(raw) is PURE.has_long_number(raw) is expected
+    assert scan.has_long_number(raw) is PURE.has_long_number(raw) is expected
 
 
 @given(st.sampled_from(cdcavro.FORMATS).flatmap(texts))
@@ -212,7 +212,7 @@ def test_members_are_counted_alike(sent):
     raw = sent.encode()
     members = _members(jsontext.parse(raw))
     for count in range(max(0, members - 2), members + 3):
-        assert PURE.has_members(raw, count) <= buffer.has_members(raw, count) <= (count == members)
+        assert PURE.has_members(raw, count) <= scan.has_members(raw, count) <= (count == members)
 
 
 def _members(value) -> int:
@@ -224,7 +224,7 @@ def _members(value) -> int:
 @pytest.mark.parametrize("raw", [b"", b"-", b'"', b'"\\', b"-0", b'{"a":-0', b'":', b'{"a":1}'])
 def test_counting_members_stays_within_the_text(raw):
     """Text that ends anywhere is read to its end and no further."""
-    assert buffer.has_members(raw, 99) is PURE.has_members(raw, 99) is False
+    assert scan.has_members(raw, 99) is PURE.has_members(raw, 99) is False
 
 
 # Whole messages: the other build runs in a process of its own, made to pass compiled modules by.

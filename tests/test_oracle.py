@@ -23,10 +23,10 @@ import pytest
 
 from cdcavro.change.model import DML, Change, Place, Row, replace
 from cdcavro.change.order import order_key, split_key_change
-from cdcavro.exact.jsontext import ExactNumber, same
+from cdcavro.exact.diff import same
+from cdcavro.exact.numbers import ExactNumber, plain_text
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.transcoding.schema_history import Catalog
-from cdcavro.wire.writing.values import plain_text
 from support.messages import shop_canal, shop_debezium
 from support.places import DATA
 from support.shop_tables import server_text

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from cdcavro.avro.schema import parse_schema
+from cdcavro.exact.numbers import plain_text
 from cdcavro.table.schema import from_schema
 from cdcavro.table.tables import Tables, TypedChange
-from cdcavro.wire.writing.values import plain_text
 from support.shop_tables import (
     BEFORE_TRUNCATE,
     MESSAGES,

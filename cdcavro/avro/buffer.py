@@ -6,7 +6,6 @@ module where it was compiled. Everything built on these two is one source for bo
 
 from __future__ import annotations
 
-import re
 import struct
 import sys
 from typing import Final
@@ -14,15 +13,11 @@ from typing import Final
 import orjson
 
 from cdcavro.avro.binary import no_column, no_text, outside, short, too_wide, write_double, write_long, write_string
-from cdcavro.exact import jsontext
 
 COMPILED: Final = False
 _DOUBLE: Final = struct.Struct("<d")
 _LONG_BYTES: Final = 10
 _CARRY: Final = 0x80
-_NEGATIVE_ZERO: Final = re.compile(rb"-0[\s,}\]]")
-_LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
-_SPACED_COLON: Final = (b" :", b"\t:", b"\n:", b"\r:")
 
 
 class Buffer(bytearray):
@@ -181,26 +176,3 @@ class Slices:
         if not 0 <= start <= end <= len(self._data):
             raise outside(i)
         return bytes(self._data[start:end])
-
-
-is_number = jsontext.is_number
-
-
-def has_members(raw: bytes, members: int) -> bool:
-    """Tell whether a JSON text has so many members, however often each, and does not hold the number `-0`.
-
-    False also where that is hard to tell.
-    """
-    if b"-0" in raw and _NEGATIVE_ZERO.search(raw):
-        return False
-    found = raw.count(b'":')
-    escaped = raw.count(b'\\":')
-    if any(colon in raw for colon in _SPACED_COLON):
-        return False
-    # The quote in \\": is no escaped one.
-    return found == members if escaped and b'\\\\"' in raw else found - escaped == members
-
-
-def has_long_number(raw: bytes) -> bool:
-    """Tell whether a text has 19 digits on end, as an integer beyond 64 bits has."""
-    return _LONG_NUMBER.search(raw) is not None

@@ -14,18 +14,14 @@ import fastavro
 import fastavro.write
 
 from cdcavro.avro.blocks import CODECS, MARKER_BYTES, MAX_BLOCK, Block, Framing, cut_short, damaged, read_frames
-from cdcavro.avro.resolution import is_same_name
 from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.types import Record
 from cdcavro.errors import CdcAvroError, FileError, SchemaError, shown
-from cdcavro.formats import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cdcavro.avro.blocks import Frame
     from cdcavro.avro.schema import Schema
-    from cdcavro.wire.format import Format
 
 BLOCK_BYTES: Final = 64 << 10
 BLOCK_COUNT: Final = 1000
@@ -114,14 +110,6 @@ class ContainerReader:
             raise cut_short(self.file) from error
         except Exception as error:  # fastavro raises what a broken header leads it to
             raise damaged(self.file, str(error) or type(error).__name__) from error
-
-
-def format_of(schema: Schema) -> Format | None:
-    """Give the format whose wire schema has the name of this schema's record, or has it for an alias; None if none."""
-    root = schema.root
-    if not isinstance(root, Record):
-        return None
-    return next((format for format in REGISTRY.values() if is_same_name(root, format.envelope)), None)
 
 
 class _Source:

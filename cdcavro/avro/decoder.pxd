@@ -15,16 +15,3 @@ cdef class Source(Cursor):
     cpdef Py_ssize_t read_index(self, Py_ssize_t count, str what) except -1
     @cython.locals(count="long long", size="long long")
     cpdef Py_ssize_t read_block(self) except -1
-
-
-@cython.final
-cdef class Payload(Source):
-    cdef str place
-    cdef public dict extras
-    cdef Py_ssize_t start
-    cdef Py_ssize_t stop
-
-    @cython.locals(count=Py_ssize_t)
-    cpdef skip_texts(self)
-    cpdef Payload back(self)
-    cpdef bytes tail(self)

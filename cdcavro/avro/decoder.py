@@ -7,8 +7,7 @@ from typing import Final
 
 from cdcavro.avro.binary import MAX_COUNT, short
 from cdcavro.avro.buffer import Cursor
-from cdcavro.errors import MessageError, PayloadError
-from cdcavro.exact.jsontext import escape
+from cdcavro.errors import PayloadError
 
 _FLOAT: Final = struct.Struct("<f")
 
@@ -76,41 +75,3 @@ class Source(Cursor):
         if self.position != self.end:
             left = self.end - self.position
             raise PayloadError(f"the end of the payload at byte {self.position}", f"{left} more")
-
-
-class Payload(Source):
-    """One payload on its way to a record.
-
-    `place` is a pointer to what is being read, below the innermost item of an array or a map: whoever
-    catches an error there puts it before the error's own. `extras` holds what was read of the envelope's
-    `extras`, where they were read; `start` and `stop` are where they stand.
-    """
-
-    __slots__ = ("extras", "place", "start", "stop")
-
-    place: str
-    extras: dict[str, str] | None
-    start: int
-    stop: int
-
-    def skip_texts(self) -> None:
-        """Pass a map of strings by, and note where it stands. Raises `PayloadError`."""
-        self.start = self.position
-        while count := self.read_block():
-            for _ in range(2 * count):
-                self.skip_string()
-        self.stop = self.position
-
-    def leave(self, error: MessageError, place: str, name: str) -> None:
-        """Leave an item of the array or map at a place, by its name, with an error on its way up."""
-        error.below(f"/{escape(name)}{self.place}")
-        self.place = place
-
-    def back(self) -> Payload:
-        """Go back to where the extras stand."""
-        self.position = self.start
-        return self
-
-    def tail(self) -> bytes:
-        """Give the bytes of the extras."""
-        return self.slice(self.start, self.stop)

@@ -1,115 +1,136 @@
-"""Where the named types of a schema's JSON are defined: at their first use, wherever fields went.
+"""Named types within a schema's JSON: found, cut loose, and put where they are used first.
 
-A schema defines a record, enum or fixed once, where it is first used, and names it from there on.
-A field that is dropped or moved takes the definition along; here it is put where it belongs again.
+A schema defines a record, enum or fixed once, where it is first used, and names it from there on. A
+field that is dropped or moved takes the definition along, and a registry holds a shared type by
+itself; here definitions are put where they belong again.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.avro.schema import MAX_DEPTH, MAX_TYPES, full_name
 from cdcavro.avro.types import PRIMITIVES
+from cdcavro.errors import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-_NAMED: Final = frozenset({"record", "enum", "fixed"})
+    Visit = Callable[[Any, str, int], Any]
+
 Definitions = dict[str, dict[str, Any]]
+_NAMED: Final = frozenset({"record", "enum", "fixed"})
 
 
 def definitions(declared: Any) -> Definitions:
-    """Give the named types that a schema's JSON defines below its root, by full name.
+    """Return the named types that a schema's JSON defines, its own included: each fit to stand alone, by full name.
 
-    >>> definitions({"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "fixed", "name": "F", "size": 2}}]})
-    {'F': {'type': 'fixed', 'name': 'F', 'size': 2}}
+    >>> definitions({"type": "array", "items": {"type": "fixed", "name": "a.F", "size": 2}})
+    {'a.F': {'type': 'fixed', 'name': 'a.F', 'size': 2}}
     """
-    found: Definitions = {}
-    _collect(declared, "", found)
-    if isinstance(declared, dict) and declared.get("type") in _NAMED:
-        found.pop(full_name(declared["name"], declared.get("namespace", "")), None)
-    return found
+    defined: Definitions = {}
+
+    def visit(declared: Any, space: str, depth: int) -> Any:
+        full = defined_name(declared, space)
+        if full is not None:
+            defined.setdefault(full, standing_alone(declared, space))
+        return with_types(declared, space, depth, visit)
+
+    visit(declared, "", 0)
+    return defined
 
 
 def settled(declared: Any, known: Mapping[str, dict[str, Any]]) -> Any:
-    """Give a schema's JSON with each of the known types defined where it is used first, and named after that."""
-    return _placed(declared, "", known, set())
+    """Return a schema's JSON with each of the known types defined where it is used first, and named after that."""
+    spaced = {full: of | {"namespace": full.rpartition(".")[0]} if "." in full else of for full, of in known.items()}
+    return _Placer(spaced, is_settled=True).visit(declared, "", 0)
+
+
+def placed(declared: Any, known: Mapping[str, dict[str, Any]]) -> Any:
+    """Return a schema's JSON with those of the known types that it only names defined where they are used first.
+
+    A type that it defines twice stays defined twice. Raises `SchemaError` beyond the bounds of a schema.
+    """
+    return _Placer(known, is_settled=False).visit(declared, "", 0)
+
+
+class _Placer:
+    """Holds the types that are defined so far, and whether it is within one that was put in."""
+
+    def __init__(self, known: Mapping[str, dict[str, Any]], *, is_settled: bool) -> None:
+        self._known = known
+        self._defined: set[str] = set()
+        self._within = int(is_settled)
+        self._count = 0
+
+    def visit(self, declared: Any, space: str, depth: int) -> Any:
+        self._count += 1
+        if self._count > MAX_TYPES:
+            raise SchemaError("$", f"more than {MAX_TYPES} types")
+        if isinstance(declared, str):
+            return declared if declared in PRIMITIVES else self._reference(declared, space, depth)
+        full = defined_name(declared, space)
+        if full is not None:
+            if self._within and full in self._defined:
+                return full
+            self._defined.add(full)
+        return with_types(declared, space, depth, self.visit)
+
+    def _reference(self, name: str, space: str, depth: int) -> Any:
+        full = full_name(name, space, "$")
+        if full in self._defined or full not in self._known:
+            return name
+        self._within += 1
+        definition = self.visit(self._known[full], "", depth)
+        self._within -= 1
+        return definition
 
 
 def pin(record: dict[str, Any]) -> None:
     """Write out the full names of all types that a record's fields define and name, so that its own may change."""
-    space = full_name(record["name"], record.get("namespace", "")).rpartition(".")[0]
-    for one in record.get("fields", []):
-        one["type"] = _pinned(one["type"], space)
+
+    def visit(declared: Any, space: str, depth: int) -> Any:
+        if isinstance(declared, str):
+            return declared if declared in PRIMITIVES else full_name(declared, space, "$")
+        full = defined_name(declared, space)
+        spaced = declared if full is None else declared | {"namespace": full.rpartition(".")[0]}
+        return with_types(spaced, space, depth, visit)
+
+    record.update(with_types(record, "", 0, visit))
 
 
-def _pinned(declared: Any, space: str) -> Any:
+def defined_name(declared: Any, space: str) -> str | None:
+    """Return the full name of the type that is defined here; None if none is."""
+    if not isinstance(declared, dict) or declared.get("type") not in _NAMED:
+        return None
+    own = declared.get("namespace", space)
+    return full_name(declared.get("name"), own if isinstance(own, str) else space, "$")
+
+
+def standing_alone(declared: dict[str, Any], space: str) -> dict[str, Any]:
+    """Return a definition that says its namespace itself, where it had it from the one around it."""
+    has_own = not space or "namespace" in declared or "." in str(declared.get("name"))
+    return declared if has_own else declared | {"namespace": space}
+
+
+def with_types(declared: Any, space: str, depth: int, visit: Visit) -> Any:
+    """Return a declaration with the types in it visited, in the order of the specification."""
+    if depth > MAX_DEPTH:
+        raise SchemaError("$", f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(declared, list):
-        return [_pinned(one, space) for one in declared]
-    if isinstance(declared, str):
-        return declared if declared in PRIMITIVES else full_name(declared, space)
-    made = dict(declared)
-    if declared.get("type") in _NAMED:
-        space = full_name(declared["name"], declared.get("namespace", space)).rpartition(".")[0]
-        made["namespace"] = space
-    for key in ("items", "values"):
-        if key in declared:
-            made[key] = _pinned(declared[key], space)
-    if declared.get("type") == "record":
-        made["fields"] = [one | {"type": _pinned(one["type"], space)} for one in declared.get("fields", [])]
-    return made
-
-
-def _collect(declared: Any, space: str, found: Definitions) -> None:
-    if isinstance(declared, list):
-        for one in declared:
-            _collect(one, space, found)
-    elif isinstance(declared, dict):
-        if declared.get("type") in _NAMED:
-            full = full_name(declared["name"], declared.get("namespace", space))
-            found.setdefault(full, declared)
-            space = full.rpartition(".")[0]
-        for one in _inner(declared):
-            _collect(one, space, found)
-
-
-def _inner(declared: dict[str, Any]) -> list[Any]:
-    if declared.get("type") == "record":
-        return [one["type"] for one in declared.get("fields", [])]
-    return [declared[key] for key in ("items", "values") if key in declared]
-
-
-def _placed(declared: Any, space: str, known: Mapping[str, dict[str, Any]], done: set[str]) -> Any:
-    if isinstance(declared, list):
-        return [_placed(one, space, known, done) for one in declared]
-    if isinstance(declared, str):
-        full = full_name(declared, space)
-        if declared in PRIMITIVES or full not in known or full in done:
-            return declared
-        above, _, _ = full.rpartition(".")
-        return _placed(known[full] | ({"namespace": above} if above else {}), space, known, done)
+        return [visit(branch, space, depth + 1) for branch in declared]
     if not isinstance(declared, dict):
         return declared
-    if declared.get("type") in _NAMED:
-        full = full_name(declared["name"], declared.get("namespace", space))
-        if full in done:
-            return full
-        done.add(full)
-        space = full.rpartition(".")[0]
-    return _with_inner(declared, space, known, done)
+    inner = (defined_name(declared, space) or "").rpartition(".")[0]
+    if isinstance(declared.get("fields"), list) and declared.get("type") == "record":
+        return declared | {"fields": list(_with_types_of(declared["fields"], inner, depth, visit))}
+    holds = {"array": "items", "map": "values"}.get(str(declared.get("type")))
+    if holds in declared:
+        return declared | {holds: visit(declared[holds], space, depth + 1)}
+    return declared
 
 
-def _with_inner(declared: dict[str, Any], space: str, known: Mapping[str, dict[str, Any]], done: set[str]) -> Any:
-    made = dict(declared)
-    if declared.get("type") == "record":
-        made["fields"] = [
-            one | {"type": _placed(one["type"], space, known, done)} for one in declared.get("fields", [])
-        ]
-    for key in ("items", "values"):
-        if key in declared:
-            made[key] = _placed(declared[key], space, known, done)
-    return made
-
-
-def full_name(name: str, space: str) -> str:
-    """Give the full name of a type that is named where a namespace holds (Avro 1.8.2, "Names")."""
-    return name if "." in name or not space else f"{space}.{name}"
+def _with_types_of(fields: list[Any], space: str, depth: int, visit: Visit) -> Iterable[Any]:
+    for field in fields:
+        is_field = isinstance(field, dict) and "type" in field
+        yield field | {"type": visit(field["type"], space, depth + 1)} if is_field else field

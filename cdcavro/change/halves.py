@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 PENDING: Final = 10_000
-HALVED: Final = frozenset({"datahub_blob", "datahub_tuple"})
 Identity = tuple[Source, tuple[int, ...] | None]
 
 

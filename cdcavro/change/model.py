@@ -7,14 +7,13 @@ JSON values with the digits of the source; the envelope's own instants are micro
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, structs
 
 from cdcavro.errors import PayloadError
 from cdcavro.exact.caching import Remembered
-from cdcavro.wire.format import Format
+from cdcavro.wire.formats import change_format
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,12 +90,6 @@ class Change(Struct, frozen=True, kw_only=True):
     def from_avro(cls, payload: bytes) -> Change:
         """Read a payload of `change.avsc`. Raises `PayloadError`."""
         return from_record(change_format().read(payload))
-
-
-@cache
-def change_format() -> Format:
-    """Give the schema of changes with its plans."""
-    return Format("change")
 
 
 def to_record(change: Change) -> dict[str, Any]:

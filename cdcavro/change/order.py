@@ -7,15 +7,15 @@ import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Change, Place, Source, replace
-from cdcavro.change.rows import BATCHED
 from cdcavro.errors import OrderError, shown
-from cdcavro.exact.jsontext import render, same
-from cdcavro.wire.writing.values import plain_text
+from cdcavro.exact.diff import same
+from cdcavro.exact.jsontext import render
+from cdcavro.exact.numbers import plain_text
+from cdcavro.wire.formats import rule_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_RANDOM_SHARDS: Final = frozenset({"datahub_tuple"})
 _NONE: Final = "no numbers"
 _ALL: Final = "numbers"
 _BATCH: Final = "the number of a batch without its time"
@@ -85,7 +85,7 @@ def order_key(change: Change) -> Key:
 def _kind(change: Change) -> str:
     if change.position is None:
         return _NONE
-    return _BATCH if change.source.format in BATCHED and change.event_time is None else _ALL
+    return _BATCH if change.event_time is None and rule_of(change.source.format).batched else _ALL
 
 
 def _is_place(place: Place | None) -> bool:
@@ -130,7 +130,7 @@ def shard(change: Change, count: int, *, choose: Callable[[int], int] = random.r
     table = [change.source.database, change.source.schema, change.source.table]
     if change.key and image is not None and all(name in image for name in change.key):
         return zlib.crc32(render([*table, *(_key_text(image[name]) for name in change.key)])) % count
-    if change.source.format in _RANDOM_SHARDS:
+    if rule_of(change.source.format).shard == "random":
         return choose(count)
     return zlib.crc32(render(table)) % count
 

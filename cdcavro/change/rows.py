@@ -11,8 +11,6 @@ from cdcavro.errors import StructureError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-# Formats of which one position is a batch of many messages.
-BATCHED: Final = frozenset({"canal", "oms_canal"})
 _OF_A_ROW: Final = frozenset({"before", "after", "changed", "row", "members"})
 _FREE: Final = 4 * 1024 * 1024
 _PROPORTION: Final = 64

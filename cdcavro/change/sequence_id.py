@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.exact.jsontext import MAX_LONG
 from cdcavro.exact.members import whole_number
+from cdcavro.exact.numbers import MAX_LONG
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

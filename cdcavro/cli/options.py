@@ -10,12 +10,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-from cdcavro.errors import UnknownFormatError, shown
+from cdcavro.errors import FileError, UnknownFormatError, shown
 from cdcavro.files.lines import HEAD_LINES
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.files.streams import STANDARD
-from cdcavro.formats import REGISTRY
+from cdcavro.table.columns.overrides import GivenTypes, read_types
+from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.transcoding.schema_history import PRECISE, STRING
+from cdcavro.wire.formats import REGISTRY
 from cdcavro.wire.sniff import AUTO
 
 if TYPE_CHECKING:
@@ -79,6 +81,14 @@ def check_files(source: str, *outputs: str | None) -> None:
         raise click.UsageError("two of the input and the outputs are the same file")
 
 
+def parse_types(_ctx: click.Context, _param: click.Parameter, value: str | None) -> GivenTypes:
+    """Read a file of types. Raises `click.BadParameter`."""
+    try:
+        return NONE_GIVEN if value is None else read_types(value)
+    except (FileError, OSError) as error:
+        raise click.BadParameter(str(error)) from error
+
+
 max_rejects_option: Final = click.option(
     "--max-rejects",
     default="0",
@@ -112,3 +122,11 @@ decimals_option: Final = click.option(
     default=PRECISE,
     help="How Debezium's connector sends decimals, its decimal.handling.mode. Default: precise.",
 )
+types_option: Final = click.option(
+    "--types",
+    "given",
+    metavar="FILE",
+    callback=parse_types,
+    help='Types for columns that state none, or another: JSON, {"database.table": {"column": "decimal(10,2)"}}.',
+)
+files_argument: Final = click.argument("files", nargs=-1, type=INPUT, metavar="[FILE]...")

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cdcavro.cli.commands.diff import read_schema
-from cdcavro.errors import FileError
+from cdcavro.avro.container import ContainerReader
+from cdcavro.avro.schema import MAX_LENGTH, Schema, parse_schema
+from cdcavro.errors import FileError, SchemaError
+from cdcavro.files.streams import open_input
 from cdcavro.registry import subject_name
 from cdcavro.table.folder import INDEX
-from cdcavro.wire.convert import CHANGE, FORMATS
+from cdcavro.wire.convert import CHANGE, load_schema
+from cdcavro.wire.formats import FORMATS
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Iterator, Sequence
 
     from cdcavro.avro.schema import Schema
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
 
 _KEY: Final = ".key.avsc"
 _NUMBER: Final = re.compile(r"([0-9]{1,9})", re.ASCII)
+
+
+_MAGIC: Final = b"Obj"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +128,25 @@ def _check_one_table(names: Sequence[str]) -> None:
                 "the subject of a topic holds the versions of one table, and there are several:"
                 " say --strategy topic-record"
             )
+
+
+def read_schema(source: str) -> Schema:
+    """Read the schema of a format's name, an .avsc file or an Avro container file. Raises `FileError`."""
+    if source in (*FORMATS, CHANGE) and not Path(source).exists():
+        return load_schema(source)
+    file = click.format_filename(source)
+    try:
+        with open_input(source) as stream:
+            return _read(stream, file)
+    except SchemaError as error:
+        raise FileError(file, "an Avro schema", str(error)) from error
+
+
+def _read(stream: io.BufferedReader, file: str) -> Schema:
+    if stream.peek(len(_MAGIC))[: len(_MAGIC)] == _MAGIC:
+        return ContainerReader(stream, file).schema
+    raw = stream.read(4 * MAX_LENGTH + 1)
+    try:
+        return parse_schema(raw.decode())
+    except UnicodeDecodeError as error:
+        raise FileError(file, "an Avro schema or container file", "bytes that are not UTF-8") from error

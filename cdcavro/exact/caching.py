@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+Arguments = ParamSpec("Arguments")
+Made = TypeVar("Made")
 
 # One of many tables of a database has a few dozen columns, and costs about a kilobyte for each.
 MOST_COLUMNS: Final = 50_000
 _SHARE: Final = 8
 _CHARACTERS: Final = 64
+_LONGEST: Final = 1_000
 
 
 class Kept:
@@ -82,3 +87,28 @@ class Remembered:
             self._kept.put(place, found, weight_of(first or ()))
         self._last = found
         return found[2]
+
+
+def bounded_cache(
+    size: int, *, longest: int = _LONGEST
+) -> Callable[[Callable[Arguments, Made]], Callable[Arguments, Made]]:
+    """Return a decorator that remembers the last `size` results of a function, but none whose first argument, a text, is longer than `longest`.
+
+    >>> @bounded_cache(2)
+    ... def half(text):
+    ...     return text[: len(text) // 2]
+    >>> half("abcd")
+    'ab'
+    """
+
+    def decorate(function: Callable[Arguments, Made]) -> Callable[Arguments, Made]:
+        remembered: Any = lru_cache(maxsize=size)(function)
+
+        @wraps(function)
+        def call(text: str, *others: Any) -> Made:
+            made: Made = remembered(text, *others) if len(text) <= longest else function(text, *others)  # type: ignore[call-arg, arg-type]
+            return made
+
+        return call  # type: ignore[return-value]
+
+    return decorate

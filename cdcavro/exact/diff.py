@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.exact.jsontext import escape, same
+from cdcavro.exact.jsontext import MAX_DEPTH, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,3 +34,50 @@ def differences(left: Any, right: Any, pointer: str = "") -> Iterator[Difference
             yield from differences(*pair, f"{pointer}/{i}")
     elif not same(left, right):
         yield pointer, left, right
+
+
+def same(left: Any, right: Any) -> bool:
+    """Tell whether two JSON values are the same, digit for digit; 1, 1.0 and true are three values.
+
+    >>> same({"a": 1, "b": 2}, {"b": 2, "a": 1}), same(1, 1.0)
+    (True, False)
+    """
+    return _same(left, right, 0)
+
+
+def _same(left: Any, right: Any, depth: int) -> bool:
+    if left is right:
+        return True
+    if type(left) is not type(right):
+        return False
+    if type(left) is str:
+        text: str = left
+        other: str = right
+        return text == other
+    if type(left) is dict:
+        return len(left) == len(right) and _has_members(left, right, depth)
+    if type(left) is list:
+        return len(left) == len(right) and _has_items(left, right, depth)
+    return bool(left == right) and (type(left) is not float or repr(left) == repr(right))
+
+
+def _has_members(left: dict[str, Any], right: dict[str, Any], depth: int) -> bool:
+    _check_bottom(depth)
+    for name, value in left.items():  # noqa: SIM110  compiled, a loop has no closure
+        if name not in right or not _same(value, right[name], depth + 1):
+            return False
+    return True
+
+
+def _has_items(left: list[Any], right: list[Any], depth: int) -> bool:
+    _check_bottom(depth)
+    for i in range(len(left)):  # noqa: SIM110
+        if not _same(left[i], right[i], depth + 1):
+            return False
+    return True
+
+
+def _check_bottom(depth: int) -> None:
+    # Values that nobody parsed may hold themselves.
+    if depth > MAX_DEPTH:
+        raise RecursionError(f"a value of more than {MAX_DEPTH} levels")

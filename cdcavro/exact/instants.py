@@ -13,7 +13,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from cdcavro.errors import shown
-from cdcavro.exact.jsontext import MAX_LONG, MIN_LONG
+from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
 
 SECOND: Final = 1_000_000
 MILLISECOND: Final = 1_000

@@ -17,79 +17,14 @@ from typing import Any, Final
 import orjson
 
 from cdcavro.errors import TextError, shown
+from cdcavro.exact.numbers import ExactNumber, fraction, integer
 
 MAX_DEPTH: Final = 128
 MAX_LENGTH: Final = 64 << 20
-MIN_LONG: Final = -(2**63)
-MAX_LONG: Final = 2**63 - 1
-_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
-_LONG_DIGITS: Final = 20
-# What `repr` of a float without exponent needs at most, and a little more.
-_DOUBLE_CHARACTERS: Final = 25
-# 15 digits and the point.
-_SURE_CHARACTERS: Final = 16
-_FIRST_WITHOUT_EXPONENT: Final = 0.0001
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
 _BRACKETS: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
-
-
-class ExactNumber:
-    """A JSON number that is kept as its text. `text` (str) is checked against JSON's grammar."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is ExactNumber and other.text == self.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    def __repr__(self) -> str:
-        return f"ExactNumber({self.text!r})"
-
-
-def number(text: str) -> int | float | ExactNumber:
-    """Turn a JSON number's text into the value that gives the same text back.
-
-    >>> number("1.5"), number("1.20"), number("-0")
-    (1.5, ExactNumber('1.20'), ExactNumber('-0'))
-    """
-    return fraction(text) if "." in text or "e" in text or "E" in text else integer(text)
-
-
-def integer(text: str) -> int | ExactNumber:
-    """Turn the text of a JSON number without fraction and exponent into a value."""
-    if len(text) <= _LONG_DIGITS and text != "-0":
-        value = int(text)
-        if MIN_LONG <= value <= MAX_LONG:
-            return value
-    return ExactNumber(text)
-
-
-def fraction(text: str) -> float | ExactNumber:
-    """Turn the text of a JSON number with fraction or exponent into a value."""
-    if len(text) <= _DOUBLE_CHARACTERS and "e" not in text and "E" not in text:
-        value = float(text)
-        if _is_shortest(text, value) if len(text) <= _SURE_CHARACTERS else repr(value) == text:
-            return value
-    return ExactNumber(text)
-
-
-def _is_shortest(text: str, value: float) -> bool:
-    # At most 15 digits come back from any double; what is left is how `repr` spells them.
-    if text[-1] == "0":
-        return text[-2] == "."
-    return not -_FIRST_WITHOUT_EXPONENT < value < _FIRST_WITHOUT_EXPONENT
-
-
-def is_number(text: str) -> bool:
-    """Tell whether a text is exactly one JSON number (RFC 8259, section 6)."""
-    return _NUMBER.fullmatch(text) is not None
 
 
 def to_bytes(text: bytes | str) -> bytes:
@@ -260,50 +195,3 @@ def kind(value: Any) -> str:
     'array'
     """
     return _KINDS[type(value)]
-
-
-def same(left: Any, right: Any) -> bool:
-    """Tell whether two JSON values are the same, digit for digit; 1, 1.0 and true are three values.
-
-    >>> same({"a": 1, "b": 2}, {"b": 2, "a": 1}), same(1, 1.0)
-    (True, False)
-    """
-    return _same(left, right, 0)
-
-
-def _same(left: Any, right: Any, depth: int) -> bool:
-    if left is right:
-        return True
-    if type(left) is not type(right):
-        return False
-    if type(left) is str:
-        text: str = left
-        other: str = right
-        return text == other
-    if type(left) is dict:
-        return len(left) == len(right) and _has_members(left, right, depth)
-    if type(left) is list:
-        return len(left) == len(right) and _has_items(left, right, depth)
-    return bool(left == right) and (type(left) is not float or repr(left) == repr(right))
-
-
-def _has_members(left: dict[str, Any], right: dict[str, Any], depth: int) -> bool:
-    _check_bottom(depth)
-    for name, value in left.items():  # noqa: SIM110  compiled, a loop has no closure
-        if name not in right or not _same(value, right[name], depth + 1):
-            return False
-    return True
-
-
-def _has_items(left: list[Any], right: list[Any], depth: int) -> bool:
-    _check_bottom(depth)
-    for i in range(len(left)):  # noqa: SIM110
-        if not _same(left[i], right[i], depth + 1):
-            return False
-    return True
-
-
-def _check_bottom(depth: int) -> None:
-    # Values that nobody parsed may hold themselves.
-    if depth > MAX_DEPTH:
-        raise RecursionError(f"a value of more than {MAX_DEPTH} levels")

@@ -1,4 +1,4 @@
-from cdcavro.wire.writing.values cimport plain_text
+from cdcavro.exact.numbers cimport plain_text
 
 cpdef scalar_text(object value)
 cpdef tuple names_of(object value)

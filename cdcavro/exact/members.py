@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cdcavro.exact.jsontext import MAX_LONG
-from cdcavro.wire.writing.values import plain_text
+from cdcavro.exact.numbers import MAX_LONG, plain_text
 
 _LONG_DIGITS: Final = 19
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
+
+from cdcavro.exact.caching import bounded_cache
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +23,21 @@ _DECLARED: Final = re.compile(
     re.ASCII | re.DOTALL | re.IGNORECASE | re.VERBOSE,
 )
 _MEMBERS: Final = re.compile(_MEMBER)
-_REMEMBERED: Final = 1_000
+_KEPT: Final = 4096
+MYSQL_FAMILY: Final = frozenset({"mysql", "mariadb"})
+"""The databases whose types are spelled so, by the names of their connectors."""
+
+
+_SYNONYMS: Final = {
+    **dict.fromkeys(("INTEGER", "INT4"), "INT"),
+    **dict.fromkeys(("DEC", "NUMERIC", "FIXED"), "DECIMAL"),
+    **dict.fromkeys(("CHARACTER VARYING", "CHAR VARYING"), "VARCHAR"),
+    "CHARACTER": "CHAR",
+    "DOUBLE PRECISION": "DOUBLE",
+}
+# What stands in brackets behind these is the width of a display.
+_WIDE: Final = frozenset({"TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "YEAR"})
+_BOOLEAN: Final = ("TINYINT", (1,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +57,7 @@ class Declared:
     zerofill: bool = False
 
 
+@bounded_cache(_KEPT)
 def declared_type(text: str) -> Declared:
     """Take a declared type apart. Text that is none gives a type of that name, which no column has.
 
@@ -52,10 +68,6 @@ def declared_type(text: str) -> Declared:
     >>> declared_type("enum('a','b,c','d''e')").members
     ('a', 'b,c', "d'e")
     """
-    return _remembered(text) if len(text) <= _REMEMBERED else _taken_apart(text)
-
-
-def _taken_apart(text: str) -> Declared:
     found = _DECLARED.fullmatch(text)
     if found is None:
         return Declared(text.upper())
@@ -73,4 +85,27 @@ def _taken_apart(text: str) -> Declared:
     )
 
 
-_remembered: Final = lru_cache(maxsize=4096)(_taken_apart)
+def canonical(text: str | None) -> Declared | None:
+    """Give a declared type in the one spelling of those that mean the same.
+
+    >>> canonical("INTEGER") == canonical("int(11)"), canonical("tinyint(1)") == canonical("tinyint")
+    (True, False)
+    """
+    return None if text is None else _canonical(text)
+
+
+@bounded_cache(_KEPT)
+def _canonical(text: str) -> Declared:
+    made = declared_type(text)
+    name = _SYNONYMS.get(made.name, made.name)
+    is_width = name in _WIDE and (name, made.arguments) != _BOOLEAN
+    return replace(made, name=name, arguments=() if is_width else made.arguments)
+
+
+def is_same_type(one: str | None, other: str | None) -> bool:
+    """Tell whether two declared types are one, spelled in two ways.
+
+    >>> is_same_type("DECIMAL(10, 2)", "numeric(10,2)"), is_same_type("int", "bigint")
+    (True, False)
+    """
+    return one == other or canonical(one) == canonical(other)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from cdcavro.avro.blocks import MARKER_BYTES, Block, Frame, Framing, read_frames
 from cdcavro.avro.buffer import Buffer
 from cdcavro.errors import CdcAvroError, MessageError
-from cdcavro.formats import get_format
+from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 from cdcavro.errors import FileError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
     Advance = Callable[[int], None]
@@ -85,6 +85,13 @@ def input_size(path: str) -> int | None:
     """Give the size of a file in bytes; None for what is no regular file."""
     place = Path(path)
     return place.stat().st_size if path != STANDARD and place.is_file() else None
+
+
+def total_size(paths: Iterable[str]) -> int | None:
+    """Return the size of several files in bytes; None if that of one is not known."""
+    sizes = [input_size(path) for path in paths]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
 
 
 @contextmanager

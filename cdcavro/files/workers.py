@@ -19,8 +19,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
-from cdcavro.cli.group import Fault
-from cdcavro.errors import CdcAvroError
+from cdcavro.errors import CdcAvroError, JobError
 from cdcavro.files.shared_output import SharedFile, Target, Waiting
 
 if sys.platform == "linux":
@@ -53,7 +52,7 @@ def in_order(work: Work, tasks: Iterable[Any], jobs: int, out: BinaryIO) -> Gene
     """Do tasks in so many processes, write what is made of them in the order of the tasks, and give what is told with each part.
 
     The first few tasks, all of them if `jobs` is 1, are done in this process. An error of a task, and a
-    `CdcAvroError` of `tasks` itself, is raised where it stands in the order. Raises `Fault` if a
+    `CdcAvroError` of `tasks` itself, is raised where it stands in the order. Raises `JobError` if a
     process ends, `OSError` if `out` cannot be written. Close the iterator when it is not read to its end.
     A file of our own may then have gaps, and after an error: it is to be removed, as `open_output` does.
     """
@@ -136,14 +135,14 @@ class _Worker:
         waiting.register(self.connection, POLLIN)
         return any(number == self._orders.fileno() for number, _ in waiting.poll())
 
-    def _ended(self) -> Fault:
+    def _ended(self) -> JobError:
         self._process.join(_PATIENCE)
         code = self._process.exitcode or 0
         if code < 0:
-            return Fault(
+            return JobError(
                 f"a process of --jobs was killed by signal {-code}: perhaps there is not enough memory for all"
             )
-        return Fault(f"a process of --jobs ended with exit code {code}")
+        return JobError(f"a process of --jobs ended with exit code {code}")
 
 
 def _serve(work: Work, file: SharedFile | None, orders: Connection[Any, Any], answers: Connection[Any, Any]) -> None:

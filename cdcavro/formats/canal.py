@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change.values.canal import Turner, plain, value_reader, value_writer
 from cdcavro.exact.caching import Remembered
 from cdcavro.exact.sqltype import declared_type
+from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.oms_canal import changes_of, records_of
-from cdcavro.wire.format import Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from cdcavro.change.model import Change, Column
     from cdcavro.exact.sqltype import Declared
 
-FORMAT = Format("canal")
+FORMAT: Final = "canal"
 
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
     """Give a change for each row of a flat message, or one for a statement."""
-    return changes_of(record, FORMAT.name, _READERS, zone)
+    return changes_of(record, FORMAT, _READERS, zone)
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Give the flat messages of changes; the rows of one message are put together again."""
-    records = records_of(changes, FORMAT.name, _WRITERS, zone)
+    records = records_of(changes, FORMAT, _WRITERS, zone)
     return [{"gtid": ""} | record for record in records]
 
 
@@ -61,3 +61,6 @@ def _types(columns: tuple[Column, ...] | None) -> Iterator[tuple[str, Declared]]
 
 _READERS: Final = Remembered(_reader)
 _WRITERS: Final = Remembered(_writer)
+
+
+BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes)

@@ -13,19 +13,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.halves import HALVED
 from cdcavro.change.images import check_images
 from cdcavro.change.model import DDL, Change, Column, Source, replace, spelled, statement
 from cdcavro.change.sequence_id import position_of, sequence_id
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
 from cdcavro.exact.members import at, given, names_at, string_at
-from cdcavro.wire.format import Format
+from cdcavro.formats.bridge import Bridge
+from cdcavro.wire.formats import rule_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-FORMAT = Format("datahub_blob")
+FORMAT: Final = "datahub_blob"
 OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "TRANSACTION_BEGIN", "TRANSACTION_END")} | {
     "GTID": "GTID",
     "XACOMMIT": "XACOMMIT",
@@ -42,9 +42,8 @@ FULL_LOAD: Final = "-1"
 VERSION: Final = "0.0.1"
 
 
-def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
+def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
     """Give the change of a Blob message: a half for one of the two messages of an update."""
-    del zone
     schema, payload = record.get("schema"), record["payload"]
     operation = string_at(payload, "op") or ""
     before, after = at(payload, "before", "dataColumn"), at(payload, "after", "dataColumn")
@@ -57,7 +56,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
         half=half,
         operation=operation,
         source=Source(
-            format=FORMAT.name,
+            format=FORMAT,
             db_type=string_at(schema, "source", "dbType"),
             db_version=string_at(schema, "source", "dbVersion"),
             database=string_at(schema, "source", "dbName"),
@@ -78,13 +77,12 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
     return [check_images(change, "/payload/before", "/payload/after")]
 
 
-def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Give the Blob messages of changes.
 
     An update with both images is two messages of one `sequenceId`; it is one UPDATE_AFTER if it came
     as one or has no number of DataHub's.
     """
-    del zone
     return [_message(change) for one in changes for change in _halves(one) if _operation(change) is not None]
 
 
@@ -92,16 +90,22 @@ def _halves(change: Change) -> list[Change]:
     """Give an update as its two halves if there is a number that both can share; else it is one message."""
     if change.op != "UPDATE" or change.half is not None or change.before is None or _sequence(change) is None:
         return [change]
-    if change.operation is not None and change.source.format == FORMAT.name:
+    if change.operation is not None and change.source.format == FORMAT:
         return [change]
     return [replace(change, half="BEFORE", after=None), replace(change, half="AFTER", before=None)]
 
 
 def _operation(change: Change) -> str | None:
-    if change.op == "UPDATE" and (change.operation is None or change.source.format != FORMAT.name):
+    if change.op == "UPDATE" and (change.operation is None or change.source.format != FORMAT):
         # An UPDATE_AFTER without the row before would be taken for half an update.
         return "UPDATE" if change.half is None and change.before is None else HALF_SPELLINGS[change.half or "AFTER"]
-    return spelled(change, FORMAT.name, SPELLINGS)
+    return spelled(change, FORMAT, SPELLINGS)
+
+
+def as_one_message(change: Change) -> Change:
+    """Return an update as it is when both images come in one message."""
+    own = replace(change.source, format=FORMAT)
+    return replace(change, source=own, operation=HALF_SPELLINGS["AFTER"])
 
 
 def _message(change: Change) -> dict[str, Any]:
@@ -124,7 +128,7 @@ def _message(change: Change) -> dict[str, Any]:
 def _sequence(change: Change) -> str | None:
     if change.op == "SNAPSHOT":
         return FULL_LOAD
-    return sequence_id(change.position) if change.source.format in HALVED else None
+    return sequence_id(change.position) if rule_of(change.source.format).has_halves else None
 
 
 def _schema(change: Change) -> dict[str, Any]:
@@ -149,3 +153,6 @@ def _schema(change: Change) -> dict[str, Any]:
 
 def _column(declared: Any) -> Column:
     return Column(name=string_at(declared, "name"), type=string_at(declared, "type"))
+
+
+BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes, as_one_message=as_one_message)

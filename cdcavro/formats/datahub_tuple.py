@@ -15,19 +15,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Change, Row, Source, spelled
-from cdcavro.change.rows import BATCHED
 from cdcavro.change.sequence_id import position_of, sequence_id
 from cdcavro.errors import StructureError
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
 from cdcavro.exact.members import given, string_at
+from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.datahub_blob import FULL_LOAD
-from cdcavro.wire.format import Format
+from cdcavro.wire.formats import rule_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-FORMAT = Format("datahub_tuple")
+FORMAT: Final = "datahub_tuple"
 OPERATIONS: Final = {"I": "INSERT", "U": "UPDATE", "D": "DELETE"}
 SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "I"}
 METADATA: Final = (
@@ -41,14 +41,13 @@ METADATA: Final = (
 _IMAGES: Final = {("Y", "N"): "BEFORE", ("N", "Y"): "AFTER"}
 
 
-def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
+def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
     """Give the change of a Tuple record: a half for one of the two records of an update.
 
     Without `_operation_type_` the images do not tell an insert from the second half of an update:
     the change is then a half, to be paired by `_sequence_id_`. Raises `StructureError` for a record
     without metadata columns, which is no change.
     """
-    del zone
     if not any(name in record for name in METADATA):
         raise StructureError(f"one of the metadata columns {', '.join(METADATA)}", "none")
     operation = string_at(record, "_operation_type_")
@@ -67,7 +66,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
         op=op,
         half=side if op == "UPDATE" else None,
         operation=operation,
-        source=Source(format=FORMAT.name, table=string_at(record, "_source_table_")),
+        source=Source(format=FORMAT, table=string_at(record, "_source_table_")),
         before=row if side == "BEFORE" else None,
         after=row if side == "AFTER" else None,
         position=position_of(number),
@@ -76,7 +75,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
     return [change]
 
 
-def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Give the Tuple records of changes: two for an update.
 
     The id is made from the position and the row, so that no two rows of a message share one. Several
@@ -84,7 +83,6 @@ def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[
     There are none for statements, heartbeats and transaction marks, and none for an update that has
     one image only, or no number for its two records to share.
     """
-    del zone
     return [
         _record(change, image, side)
         for change in changes
@@ -106,7 +104,7 @@ def lack(change: Change) -> str | None:
 def _has_records(change: Change) -> bool:
     if change.op == "UPDATE":
         return lack(change) is None
-    return change.half is not None or spelled(change, FORMAT.name, SPELLINGS) is not None
+    return change.half is not None or spelled(change, FORMAT, SPELLINGS) is not None
 
 
 def _sequence(change: Change) -> str | None:
@@ -114,7 +112,7 @@ def _sequence(change: Change) -> str | None:
     if change.op == "SNAPSHOT":
         return FULL_LOAD
     position = change.position
-    if position is not None and (change.rows > 1 or change.source.format in BATCHED):
+    if position is not None and (change.rows > 1 or rule_of(change.source.format).batched):
         position = (*position, change.row)
     return sequence_id(position)
 
@@ -133,5 +131,8 @@ def _record(change: Change, image: Row, side: str) -> dict[str, Any]:
 
 def _operation(change: Change) -> str | None:
     """Give the operation as it is spelled; a half that came without one is not known to be of an update."""
-    own = change.source.format == FORMAT.name
-    return change.operation if own and change.half is not None else spelled(change, FORMAT.name, SPELLINGS)
+    own = change.source.format == FORMAT
+    return change.operation if own and change.half is not None else spelled(change, FORMAT, SPELLINGS)
+
+
+BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes, lack=lack)

@@ -16,21 +16,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.images import check_images
-from cdcavro.change.model import Change, Column, Row, Source, replace
+from cdcavro.change.model import Change, Row, Source, replace
 from cdcavro.change.statement_kind import statement_kind
-from cdcavro.change.values.connect import codec_of, read_value
 from cdcavro.exact.instants import MILLISECOND, from_count
 from cdcavro.exact.members import at, string_at
-from cdcavro.formats.connect.columns import image_columns, schema_columns, table_columns, table_key, table_of
-from cdcavro.formats.connect.envelope import is_own, is_row, is_sendable, key_of, value_of
+from cdcavro.formats.bridge import Bridge
+from cdcavro.formats.connect.columns import image_columns, read_row, schema_columns, table_columns, table_key, table_of
+from cdcavro.formats.connect.envelope import is_own, is_row, is_sendable, key_of, value_of, with_sent_values
 from cdcavro.formats.connect.position import position_of
-from cdcavro.wire.format import Format
+from cdcavro.formats.connect.shape import in_shape, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import tzinfo
 
-FORMAT = Format("debezium")
+FORMAT: Final = "debezium"
 OPERATIONS: Final = {"c": "INSERT", "u": "UPDATE", "d": "DELETE", "r": "SNAPSHOT", "t": "TRUNCATE"}
 MARKS: Final = {"BEGIN": "TRANSACTION_BEGIN", "END": "TRANSACTION_END"}
 # Notes among the members of a change, which tell the shape of its line.
@@ -52,27 +52,19 @@ class _Line(NamedTuple):
     notes: dict[str, str]
 
 
-def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
+def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
     """Give the change of a line. Raises `StructureError` for an image that its operation has not."""
-    del zone
     line = _line(record)
     change = _kind(line.envelope)(line)
     return [replace(change, members=line.notes or None)]
 
 
-def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Give the lines of changes: key and value where the key is known, otherwise the value alone.
 
     Changes of other formats have no embedded schema, and their column values are as they are.
     """
-    del zone
     return [_record(change) for change in changes if is_sendable(change)]
-
-
-def read_row(row: Row | None, columns: Sequence[Column] | None, connector: str | None, decimals: str) -> Row | None:
-    """Give a row as every format has it, of one as it was sent, given its columns."""
-    codecs = {column.name: codec_of(column.type, connector, decimals) for column in columns or ()}
-    return None if row is None else {name: read_value(value, codecs.get(name)) for name, value in row.items()}
 
 
 def _record(change: Change) -> dict[str, Any]:
@@ -118,7 +110,7 @@ def _tombstone(line: _Line) -> Change:
     columns = schema_columns(line.key_schema)
     return Change(
         op="TOMBSTONE",
-        source=Source(format=FORMAT.name),
+        source=Source(format=FORMAT),
         key=_names(line),
         columns=columns,
         before=read_row(line.key, columns, None, ""),
@@ -170,14 +162,14 @@ def _mark(line: _Line) -> Change:
     return Change(
         op=MARKS.get(status, "OTHER"),
         operation=status,
-        source=Source(format=FORMAT.name),
+        source=Source(format=FORMAT),
         event_time=_instant(line.envelope),
         transaction=string_at(line.envelope, "id"),
     )
 
 
 def _heartbeat(line: _Line) -> Change:
-    return Change(op="HEARTBEAT", source=Source(format=FORMAT.name), system_time=_instant(line.envelope))
+    return Change(op="HEARTBEAT", source=Source(format=FORMAT), system_time=_instant(line.envelope))
 
 
 def _other(line: _Line) -> Change:
@@ -190,7 +182,7 @@ def _whole(envelope: Any, op: str) -> Change:
     return Change(
         op=op,
         source=Source(
-            format=FORMAT.name,
+            format=FORMAT,
             db_type=string_at(source, "connector"),
             database=string_at(source, "db"),
             schema=string_at(source, "schema"),
@@ -211,3 +203,12 @@ def _names(line: _Line) -> tuple[str, ...] | None:
 def _instant(record: Any) -> int | None:
     instant = from_count(at(record, "ts_us"), 1)
     return from_count(at(record, "ts_ms"), MILLISECOND) if instant is None else instant
+
+
+BRIDGE: Final = Bridge(
+    to_changes=to_changes,
+    from_changes=from_changes,
+    shape_of=lambda line: str(shape_of(line)),
+    in_shape=lambda line, came: in_shape(line, shape_of(came)),
+    as_sent=with_sent_values,
+)

@@ -1,11 +1,12 @@
 cimport cython
 
 from cdcavro.change.images cimport check_images
-from cdcavro.exact.instants cimport from_count, to_count
-from cdcavro.exact.members cimport given, names_of, scalar_text
-from cdcavro.exact.caching cimport Kept, Remembered, weight_of
-from cdcavro.exact.jsontext cimport same
 from cdcavro.change.values.canal cimport Turner
+from cdcavro.exact.caching cimport Kept, Remembered, weight_of
+from cdcavro.exact.diff cimport same
+from cdcavro.exact.instants cimport from_count, to_count
+from cdcavro.exact.members cimport given, names_of
+from cdcavro.wire.writing.values cimport scalar_text
 
 cdef Kept _LAST
 cdef Remembered _MEMBERS

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.images import check_images
 from cdcavro.change.model import DDL, Change, Column, Row, Source, replace, spelled
-from cdcavro.change.rows import BATCHED, batches
+from cdcavro.change.rows import batches
 from cdcavro.errors import StructureError
 from cdcavro.exact.caching import MOST_COLUMNS, Kept, Remembered, weight_of
+from cdcavro.exact.diff import same
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
-from cdcavro.exact.jsontext import same
 from cdcavro.exact.members import at, given, names_of, scalar_text
-from cdcavro.wire.format import Format
+from cdcavro.formats.bridge import Bridge
+from cdcavro.wire.formats import rule_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.values.canal import Turner
 
-FORMAT = Format("oms_canal")
+FORMAT: Final = "oms_canal"
 OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "GTID", "XACOMMIT", "XAROLLBACK")} | {
     "MHEARTBEAT": "HEARTBEAT",
 }
@@ -51,16 +52,14 @@ class _Listed(NamedTuple):
 _LAST: Final = Kept(MOST_COLUMNS)
 
 
-def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
+def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
     """Give a change for each row of a Canal message, or one for a statement."""
-    del zone
-    return changes_of(record, FORMAT.name)
+    return changes_of(record, FORMAT)
 
 
-def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Give the Canal messages of changes; the rows of one message are put together again."""
-    del zone
-    return records_of(changes, FORMAT.name)
+    return records_of(changes, FORMAT)
 
 
 def changes_of(
@@ -84,7 +83,7 @@ def changes_of(
         position=_position(event, batch),
         event_time=event,
         system_time=from_count(record.get("ts"), MILLISECOND),
-        transaction=transaction if transaction or format == FORMAT.name else None,
+        transaction=transaction if transaction or format == FORMAT else None,
         ddl=scalar_text(record.get("sql")) or None,
     )
     rows = record.get("data") or []
@@ -140,7 +139,7 @@ def _message(rows: list[Change], format: str, turner: Turner | None) -> dict[str
     position, before = first.position or (), int(first.event_time is not None)
     types, codes = (None, None) if columns is None else _MEMBERS.of(columns)
     scalars = {
-        "id": position[before] if source.format in BATCHED and len(position) > before else None,
+        "id": position[before] if rule_of(source.format).batched and len(position) > before else None,
         "database": source.database,
         "table": source.table,
         "isDdl": first.op in DDL,
@@ -223,3 +222,6 @@ def _stated(columns: tuple[Column, ...], _: object) -> tuple[dict[str, str], dic
 
 
 _MEMBERS: Final = Remembered(_stated)
+
+
+BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes)

@@ -15,13 +15,13 @@ from cdcavro.change.images import check_images
 from cdcavro.change.model import DDL, Change, Column, Source, spelled, statement
 from cdcavro.exact.instants import MILLISECOND, SECOND, from_count, to_count
 from cdcavro.exact.members import at, given, names_at, string_at, whole_number
-from cdcavro.wire.format import Format
+from cdcavro.formats.bridge import Bridge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-FORMAT = Format("oms_dataworks")
+FORMAT: Final = "oms_dataworks"
 OPERATIONS: Final = {
     op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "HEARTBEAT", "TRANSACTION_BEGIN", "TRANSACTION_END")
 } | {op: op for op in ("GTID", "XACOMMIT", "XAROLLBACK")}
@@ -29,9 +29,8 @@ SPELLINGS: Final = OPERATIONS | {"SNAPSHOT": "INSERT"}
 VERSION: Final = "2.0"
 
 
-def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
+def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
     """Give the change of a Dataworks message."""
-    del zone
     source, payload = at(record, "schema", "source"), record["payload"]
     operation = string_at(payload, "op") or ""
     scn = string_at(payload, "scn")
@@ -40,7 +39,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
         op=OPERATIONS.get(operation, "OTHER"),
         operation=operation,
         source=Source(
-            format=FORMAT.name,
+            format=FORMAT,
             db_type=string_at(source, "dbType"),
             db_version=string_at(source, "dbVersion"),
             database=string_at(source, "dbName"),
@@ -60,10 +59,9 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
     return [check_images(change, "/payload/before", "/payload/after")]
 
 
-def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Give the Dataworks messages of changes."""
-    del zone
-    return [_message(change) for change in changes if spelled(change, FORMAT.name, SPELLINGS) is not None]
+    return [_message(change) for change in changes if spelled(change, FORMAT, SPELLINGS) is not None]
 
 
 def _message(change: Change) -> dict[str, Any]:
@@ -72,11 +70,11 @@ def _message(change: Change) -> dict[str, Any]:
         "systemTime": to_count(change.system_time, MILLISECOND),
         "checkpointTime": to_count(change.checkpoint_time, SECOND),
     }
-    own, ddl = change.source.format == FORMAT.name, statement(change)
+    own, ddl = change.source.format == FORMAT, statement(change)
     payload = {
         "before": None if change.before is None else {"data": change.before},
         "after": None if change.after is None else {"data": change.after},
-        "op": spelled(change, FORMAT.name, SPELLINGS),
+        "op": spelled(change, FORMAT, SPELLINGS),
         "timestamp": given(timestamp),
         "ddl": None if ddl is None else {"text": ddl},
     }
@@ -101,3 +99,6 @@ def _schema(change: Change) -> dict[str, Any]:
 
 def _column(declared: Any) -> Column:
     return Column(name=string_at(declared, "name"), type=string_at(declared, "type"))
+
+
+BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes)

@@ -19,14 +19,14 @@ from cdcavro.change.model import DDL, Change, Row, Source, spelled, statement
 from cdcavro.change.statement_kind import statement_kind
 from cdcavro.exact.instants import SECOND, from_count, to_count
 from cdcavro.exact.members import at, given, string_at
-from cdcavro.wire.format import Format
-from cdcavro.wire.writing.values import plain_text
+from cdcavro.exact.numbers import plain_text
+from cdcavro.formats.bridge import Bridge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-FORMAT = Format("oms_default")
+FORMAT: Final = "oms_default"
 OPERATIONS: Final = {
     "INSERT": "INSERT",
     "UPDATE": "UPDATE",
@@ -40,16 +40,14 @@ _SECONDS_DIGITS: Final = 10
 _SEQUENCE: Final = re.compile(r"[0-9]{10,15}", re.ASCII)
 
 
-def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
+def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
     """Give the change of a Default record."""
-    del zone
-    return [change_of(record, FORMAT.name, record.get("prevStruct"), record.get("postStruct"))]
+    return [change_of(record, FORMAT, record.get("prevStruct"), record.get("postStruct"))]
 
 
-def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Give the Default records of changes; a transaction mark has none."""
-    del zone
-    return [record_of(change, FORMAT.name) for change in changes if spelled(change, FORMAT.name, SPELLINGS) is not None]
+    return [record_of(change, FORMAT) for change in changes if spelled(change, FORMAT, SPELLINGS) is not None]
 
 
 def change_of(record: dict[str, Any], format: str, before: Row | None, after: Row | None) -> Change:
@@ -150,3 +148,6 @@ def _split(names: str | None) -> tuple[str, ...] | None:
         return None if names is None else ()
     separator = next((one for one in SEPARATORS if one in names), SEPARATORS[0])
     return tuple(names.split(separator))
+
+
+BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes)

@@ -13,22 +13,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Change, Column, Row, replace, spelled, statement
 from cdcavro.exact.members import at, string_at
+from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.oms_default import SPELLINGS, change_of, record_of
-from cdcavro.wire.format import Format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-FORMAT = Format("oms_default_extend_column_type")
+FORMAT: Final = "oms_default_extend_column_type"
 _TYPES: Final = "__light_type"
 
 
-def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
+def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
     """Give the change of a record, `__light_type` taken out of its images."""
-    del zone
     before, after = record.get("prevStruct"), record.get("postStruct")
-    change = change_of(record, FORMAT.name, _columns_only(before), _columns_only(after))
+    change = change_of(record, FORMAT, _columns_only(before), _columns_only(after))
     types = at(after, _TYPES) if at(after, _TYPES) is not None else at(before, _TYPES)
     if type(types) is not dict:
         return [change]
@@ -36,13 +35,12 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
     return [replace(change, columns=columns)]
 
 
-def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Give the records of changes, declared types put into their images; a transaction mark has none."""
-    del zone
     records = []
     for change in changes:
-        if spelled(change, FORMAT.name, SPELLINGS) is not None:
-            record = record_of(change, FORMAT.name)
+        if spelled(change, FORMAT, SPELLINGS) is not None:
+            record = record_of(change, FORMAT)
             records.append(record | {name: _typed(record[name], change) for name in ("prevStruct", "postStruct")})
     return records
 
@@ -59,3 +57,6 @@ def _typed(image: Row | None, change: Change) -> Row | None:
         return image
     types = {column.name: {"schemaType": column.type} for column in change.columns if column.name is not None}
     return image | {_TYPES: types}
+
+
+BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes)

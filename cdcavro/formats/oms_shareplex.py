@@ -16,21 +16,19 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change.images import check_images
 from cdcavro.change.model import Change, Row, Source, spelled
 from cdcavro.errors import StructureError
+from cdcavro.exact.diff import same
 from cdcavro.exact.instants import from_text, to_local
-from cdcavro.exact.jsontext import same
 from cdcavro.exact.members import at, given, string_at, whole_number
+from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.oms_default import sequence
-from cdcavro.wire.format import Format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-FORMAT = Format("oms_shareplex")
+FORMAT: Final = "oms_shareplex"
 OPERATIONS: Final = {"ins": "INSERT", "upd": "UPDATE", "del": "DELETE"}
 SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "ins"}
-# The times, and the fields of a change that have them as instants.
-LOCAL_TIMES: Final = {"/meta/time": "event_time", "/meta/posttime": "system_time"}
 _PLACE: Final = re.compile(r"([0-9]{1,18})/[0-9]{1,18}", re.ASCII)
 
 
@@ -45,9 +43,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
     change = Change(
         op=op,
         operation=operation,
-        source=Source(
-            format=FORMAT.name, database=database if dot else None, table=(table if dot else database) or None
-        ),
+        source=Source(format=FORMAT, database=database if dot else None, table=(table if dot else database) or None),
         before=data if op == "DELETE" else key,
         after=None if op == "DELETE" else _after(op, data, key),
         changed=tuple(data) if op == "UPDATE" and data is not None else None,
@@ -61,7 +57,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Give the SharePlex messages of changes; there are none for statements, heartbeats and transaction marks."""
-    return [_message(change, zone) for change in changes if spelled(change, FORMAT.name, SPELLINGS) is not None]
+    return [_message(change, zone) for change in changes if spelled(change, FORMAT, SPELLINGS) is not None]
 
 
 def _after(op: str, data: Row | None, key: Row | None) -> Row | None:
@@ -79,7 +75,7 @@ def _message(change: Change, zone: tzinfo | None) -> dict[str, Any]:
     )
     meta = {
         "posttime": to_local(change.system_time, zone),
-        "op": spelled(change, FORMAT.name, SPELLINGS),
+        "op": spelled(change, FORMAT, SPELLINGS),
         "time": to_local(change.event_time, zone),
         "table": table,
         "trans": change.transaction,
@@ -108,3 +104,6 @@ def _position(meta: dict[str, Any]) -> tuple[int, ...] | None:
     if first is None:
         return None if seq is None else (*seq, *place)
     return (*first, *place) if seq is None else (*first, *(place or (0,)), *seq)
+
+
+BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes)

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cdcavro.avro.types import Fixed, Primitive
 from cdcavro.errors import PayloadError, SchemaError, StructureError, shown
 from cdcavro.exact.base64_text import bytes_of
-from cdcavro.exact.jsontext import ExactNumber, kind
+from cdcavro.exact.jsontext import kind
+from cdcavro.exact.numbers import ExactNumber
 from cdcavro.records.shapes import MAX_DIGITS, meaning
 
 if TYPE_CHECKING:

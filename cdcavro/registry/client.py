@@ -15,9 +15,8 @@ from cdcavro.registry.cache import Cache
 from cdcavro.registry.dry_run import Rehearsal
 from cdcavro.registry.framing import Fingerprint, Frame, Guid, SchemaId, unframe
 from cdcavro.registry.levels import Judgement, checked_level, is_transitive, judge
-from cdcavro.registry.references import split
+from cdcavro.registry.references import split, whole
 from cdcavro.registry.subjects import fault_of_subject
-from cdcavro.registry.wholes import whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Named types that several schemas share: cut out of a schema, and put back in.
+"""References: named types that several schemas share, cut out of a schema, fetched, and put back in.
 
 A registry holds a shared type once, and the schemas that use it name it and refer to its version.
 Everywhere else in cdcavro a schema is whole.
@@ -10,16 +10,21 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.schema import MAX_DEPTH, MAX_LENGTH, MAX_TYPES, full_name
+from cdcavro.avro.definitions import defined_name, definitions, placed, standing_alone, with_types
+from cdcavro.avro.schema import MAX_LENGTH, Schema, full_name, parse_schema
 from cdcavro.avro.types import PRIMITIVES
 from cdcavro.errors import SchemaError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
-    Visit = Callable[[Any, str, int], Any]
+    from cdcavro.registry.backend import Entry, Reference
 
-_NAMED: Final = ("record", "enum", "fixed")
+    Fetch = Callable[[str, int | None], Entry]
+
+
+MAX_PARTS: Final = 1000
+MAX_CHAIN: Final = 32
 
 
 @dataclass(slots=True)
@@ -71,18 +76,18 @@ class _Splitter:
     def _visit(self, declared: Any, space: str, depth: int) -> Any:
         if isinstance(declared, str):
             return declared if declared in PRIMITIVES else self._name(full_name(declared, space, "$"), space)
-        full = _full(declared, space)
+        full = defined_name(declared, space)
         if full in self._names and depth:
             return self._cut(full, declared, space, depth)
         if full is not None:
             self._home[full] = self._open[-1].name
-        return _with_types(declared, space, depth, self._visit)
+        return with_types(declared, space, depth, self._visit)
 
     def _cut(self, full: str, declared: dict[str, Any], space: str, depth: int) -> str:
         part = Part(full)
         self._open.append(part)
         self._home[full] = full
-        part.text = json.dumps(_with_types(_standing_alone(declared, space), space, depth, self._visit))
+        part.text = json.dumps(with_types(standing_alone(declared, space), space, depth, self._visit))
         self._open.pop()
         self._parts.append(part)
         return self._name(full, space)
@@ -100,95 +105,51 @@ class _Splitter:
         return full
 
 
-def definitions(text: str) -> dict[str, Any]:
-    """Find the named types that a schema defines: the JSON of each, fit to stand alone, by full name."""
-    found: dict[str, Any] = {}
-
-    def visit(declared: Any, space: str, depth: int) -> Any:
-        full = _full(declared, space)
-        if full is not None:
-            found[full] = _standing_alone(declared, space)
-        return _with_types(declared, space, depth, visit)
-
-    visit(json.loads(text), "", 0)
-    return found
-
-
 def join(text: str, known: Mapping[str, Any]) -> str:
     """Put the definitions of named types where they are used first. Raises `SchemaError` beyond the bounds of a schema.
 
     >>> join('{"type": "array", "items": "a.F"}', {"a.F": {"type": "fixed", "name": "a.F", "size": 1}})
     '{"type": "array", "items": {"type": "fixed", "name": "a.F", "size": 1}}'
     """
-    made = json.dumps(_Joiner(known).visit(json.loads(text), "", 0))
+    made = json.dumps(placed(json.loads(text), known))
     if len(made) > MAX_LENGTH:
         raise SchemaError("text", f"longer than {MAX_LENGTH} characters")
     return made
 
 
-class _Joiner:
-    """Holds the types that are defined so far, and whether it is within one that was put in."""
+def whole(entry: Entry, fetch: Fetch) -> Schema:
+    """Give a registered schema with the types that it refers to.
 
-    def __init__(self, known: Mapping[str, Any]) -> None:
-        self._known = known
-        self._defined: set[str] = set()
-        self._within = 0
-        self._count = 0
-
-    def visit(self, declared: Any, space: str, depth: int) -> Any:
-        self._count += 1
-        if self._count > MAX_TYPES:
-            raise SchemaError("$", f"more than {MAX_TYPES} types")
-        if isinstance(declared, str):
-            return declared if declared in PRIMITIVES else self._reference(declared, space, depth)
-        full = _full(declared, space)
-        if full is not None:
-            if self._within and full in self._defined:
-                return full
-            self._defined.add(full)
-        return _with_types(declared, space, depth, self.visit)
-
-    def _reference(self, name: str, space: str, depth: int) -> Any:
-        full = full_name(name, space, "$")
-        if full in self._defined or full not in self._known:
-            return name
-        self._within += 1
-        put = self.visit(self._known[full], "", depth)
-        self._within -= 1
-        return put
+    `fetch` gives a version of a subject. Raises `SchemaError`: it is no valid schema, a reference
+    leads back to itself, or there are more than 1,000 of them or 32 in a row.
+    """
+    if not entry.references:
+        return parse_schema(entry.text)
+    known: dict[str, Any] = {}
+    _gather(entry, fetch, known, {}, ())
+    try:
+        return parse_schema(join(entry.text, known))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, SchemaError):
+            raise
+        raise SchemaError("text", "not JSON, or nested too deeply") from error
 
 
-def _full(declared: Any, space: str) -> str | None:
-    """Give the full name of the type that is defined here; None if none is."""
-    if not isinstance(declared, dict) or declared.get("type") not in _NAMED:
-        return None
-    own = declared.get("namespace", space)
-    return full_name(declared.get("name"), own if isinstance(own, str) else space, "$")
-
-
-def _standing_alone(declared: dict[str, Any], space: str) -> dict[str, Any]:
-    has_own = not space or "namespace" in declared or "." in str(declared.get("name"))
-    return declared if has_own else declared | {"namespace": space}
-
-
-def _with_types(declared: Any, space: str, depth: int, visit: Visit) -> Any:
-    """Give a declaration with the types in it visited, in the order of the specification."""
-    if depth > MAX_DEPTH:
-        raise SchemaError("$", f"nested deeper than {MAX_DEPTH} levels")
-    if isinstance(declared, list):
-        return [visit(one, space, depth + 1) for one in declared]
-    if not isinstance(declared, dict):
-        return declared
-    inner = (_full(declared, space) or "").rpartition(".")[0]
-    if isinstance(declared.get("fields"), list) and declared.get("type") == "record":
-        return declared | {"fields": list(_fields(declared["fields"], inner, depth, visit))}
-    holds = {"array": "items", "map": "values"}.get(str(declared.get("type")))
-    if holds in declared:
-        return declared | {holds: visit(declared[holds], space, depth + 1)}
-    return declared
-
-
-def _fields(fields: list[Any], space: str, depth: int, visit: Visit) -> Iterable[Any]:
-    for one in fields:
-        is_field = isinstance(one, dict) and "type" in one
-        yield one | {"type": visit(one["type"], space, depth + 1)} if is_field else one
+def _gather(
+    entry: Entry, fetch: Fetch, known: dict[str, Any], seen: dict[Reference, None], chain: tuple[Reference, ...]
+) -> None:
+    for one in entry.references:
+        if one in chain:
+            raise SchemaError("references", f"{shown(one.name)} leads back to itself")
+        if one in seen:
+            continue
+        seen[one] = None
+        if len(seen) > MAX_PARTS or len(chain) >= MAX_CHAIN:
+            raise SchemaError("references", f"more than {MAX_PARTS:,} of them, or {MAX_CHAIN} in a row")
+        found = fetch(one.subject, one.version)
+        _gather(found, fetch, known, seen, (*chain, one))
+        try:
+            known.update(definitions(json.loads(found.text)))
+        except (ValueError, RecursionError) as error:
+            reason = str(error) if isinstance(error, SchemaError) else "not JSON, or nested too deeply"
+            raise SchemaError("references", f"{shown(one.name)}: {reason}") from error

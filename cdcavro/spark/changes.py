@@ -10,11 +10,11 @@ from cdcavro.change import order
 from cdcavro.change.model import Change, Place, replace
 from cdcavro.errors import MessageError
 from cdcavro.exact.instants import check_zone
-from cdcavro.formats import get_format
 from cdcavro.spark.arrow_udf import column_function, raw_bytes
 from cdcavro.spark.functions import ERROR, error_fields
 from cdcavro.transcoding import mapping
 from cdcavro.transcoding.unzoned import unzoned
+from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
     from datetime import tzinfo

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from cdcavro.formats import get_format
 from cdcavro.spark.arrow_udf import column_function, converted
+from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -19,9 +19,9 @@ from pyspark.sql.avro.functions import from_avro
 
 from cdcavro.errors import FileError, JobError
 from cdcavro.files.lines import HEAD_BYTES, tell_format
-from cdcavro.formats import REGISTRY, get_format
 from cdcavro.spark.job_convert import COLUMNS, converter
 from cdcavro.spark.job_lines import first_line, glob_free, hidden_files, plain_path, read_head, read_lines
+from cdcavro.wire.formats import REGISTRY, get_format
 from cdcavro.wire.operation import NONE, TOMBSTONE, operation_paths, tombstone_pointers
 from cdcavro.wire.sniff import AUTO, MIXED
 

@@ -1,8 +1,8 @@
 cimport cython
 
 from cdcavro.avro.buffer cimport Buffer
-from cdcavro.wire.writing.values cimport plain_text
 from cdcavro.exact.jsontext cimport escape, kind, render
+from cdcavro.exact.numbers cimport plain_text
 
 cdef int _LONG
 cdef int _STRING

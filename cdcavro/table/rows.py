@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.errors import MisfitError, SchemaError, StructureError, shown
 from cdcavro.exact.jsontext import escape, kind, render
+from cdcavro.exact.numbers import plain_text
 from cdcavro.table.columns.strings import MISFIT
-from cdcavro.wire.writing.values import plain_text
 
 if TYPE_CHECKING:
     from collections import Counter

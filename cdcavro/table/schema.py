@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.definitions import definitions, full_name, pin, settled
+from cdcavro.avro.definitions import defined_name, definitions, pin, settled
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Record
 from cdcavro.errors import SchemaError
@@ -242,7 +242,7 @@ def row_of(envelope: dict[str, Any]) -> dict[str, Any] | None:
     rows = [one for one in branches if isinstance(one, dict) and one.get("type") == "record"]
     if len(rows) != 1:
         return None
-    space = full_name(envelope["name"], envelope.get("namespace", "")).rpartition(".")[0]
+    space = (defined_name(envelope, "") or "").rpartition(".")[0]
     return {"namespace": space} | rows[0] if space and "namespace" not in rows[0] else rows[0]
 
 

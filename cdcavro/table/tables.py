@@ -16,7 +16,6 @@ from msgspec import Struct
 from cdcavro.change.model import DDL, DML, Change, Column, Source, replace
 from cdcavro.change.order import split_key_change
 from cdcavro.errors import OrderError, SchemaError, shown
-from cdcavro.formats import debezium
 from cdcavro.table.catalog import MAX_TABLES, Directory, time_of
 from cdcavro.table.evolution.evolve import NONE_GIVEN, created
 from cdcavro.table.history import Table, columns_of
@@ -24,7 +23,7 @@ from cdcavro.table.names import source_of, table_of
 from cdcavro.table.schema import TableSchema
 from cdcavro.table.statements import Follower, sentence, truncated
 from cdcavro.table.writer import TableWriter
-from cdcavro.transcoding.schema_history import PRECISE, with_columns
+from cdcavro.transcoding.schema_history import PRECISE, lacks_columns, with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -238,7 +237,7 @@ class Tables:
             return replace(change, source=source_of(change.source, schema.table), columns=None, before=None, after=None)
         if change.key is None and _has(change, schema.key_names):
             change = replace(change, key=schema.key_names)
-        if change.columns is not None or change.source.format != debezium.FORMAT.name:
+        if not lacks_columns(change):
             return change
         columns = columns_of(schema)
         if all(one.type is None for one in columns):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro.buffer import Buffer
 from cdcavro.change.model import Column
 from cdcavro.errors import SchemaError, StructureError, shown
-from cdcavro.exact.jsontext import MAX_LONG, MIN_LONG
+from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.evolution.promotion import bare, label
 from cdcavro.table.fields import avro_of

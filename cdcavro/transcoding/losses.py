@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import is_
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.halves import Halves
@@ -10,9 +11,7 @@ from cdcavro.change.model import Change, replace
 from cdcavro.errors import json_path
 from cdcavro.exact.diff import ABSENT, differences
 from cdcavro.exact.jsontext import parse, render
-from cdcavro.formats import datahub_blob, datahub_tuple, debezium
-from cdcavro.formats.connect.envelope import with_sent_values
-from cdcavro.formats.connect.shape import in_shape, shape_of
+from cdcavro.formats import BRIDGES
 from cdcavro.transcoding.mapping import records, to_changes
 
 if TYPE_CHECKING:
@@ -67,8 +66,8 @@ def find_losses(
     read = list(_read_back(texts, way))
     natural = records(read, way.source, way.zone)
     back = sent = _like(came, read, natural, way)
-    if way.source == debezium.FORMAT.name:
-        as_sent = _as_sent(read, changes)
+    as_sent = _as_sent(read, changes, way.source)
+    if as_sent is not read:
         sent = _like(came, as_sent, records(as_sent, way.source, way.zone), way)
     for i, (number, _) in enumerate(messages):
         if i >= len(back):
@@ -87,12 +86,11 @@ def _like(came: Sequence[Any], read: Sequence[Change], natural: Sequence[Any], w
     elif len(read) == 1 and len(came) == _HALVES:
         made = records(_halves(read[0]), way.source, way.zone)
     elif len(read) == 1:
-        made = records([_whole(read[0], way.source)], way.source, way.zone)
+        made = records([BRIDGES[way.source].as_one_message(read[0])], way.source, way.zone)
     else:
         made = records(_rows(read), way.source, way.zone)
-    if way.source != debezium.FORMAT.name:
-        return made
-    return [in_shape(one, shape_of(other)) for one, other in zip(made, came, strict=False)]
+    in_shape = BRIDGES[way.source].in_shape
+    return [in_shape(record, other) for record, other in zip(made, came, strict=False)]
 
 
 def _rows(read: Sequence[Change]) -> list[Change]:
@@ -102,12 +100,6 @@ def _rows(read: Sequence[Change]) -> list[Change]:
         replace(read[0], before=before, after=after, changed=changed, row=row, rows=len(read))
         for row, (before, after, changed) in enumerate(images)
     ]
-
-
-def _whole(change: Change, source: str) -> Change:
-    """Give an update as it is when Blob sends both images in one message."""
-    own = replace(change.source, format=source)
-    return replace(change, source=own, operation=datahub_blob.HALF_SPELLINGS["AFTER"])
 
 
 def _halves(change: Change) -> list[Change]:
@@ -125,11 +117,12 @@ def _read_back(texts: Sequence[bytes], way: Way) -> Iterator[Change]:
     yield from halves.waiting()
 
 
-def _as_sent(read: Sequence[Change], came: Sequence[Change]) -> Sequence[Change]:
+def _as_sent(read: Sequence[Change], came: Sequence[Change], source: str) -> Sequence[Change]:
     """Put values into the form in which they came, so that it is told from another value."""
     if len(read) != len(came):
         return read
-    return [with_sent_values(one, other) for one, other in zip(read, came, strict=True)]
+    as_sent = [BRIDGES[source].as_sent(*pair) for pair in zip(read, came, strict=True)]
+    return read if all(map(is_, as_sent, read)) else as_sent
 
 
 def _compared(came: Any, back: Any, sent: Any, target: str, number: int) -> Iterator[Loss]:
@@ -149,14 +142,15 @@ def _form(
     if len(natural) > len(came):
         rows = f"its {len(read)} rows are" if len(read) > 1 else "both images in one message are"
         return f"{rows} {len(texts)} messages"
-    if way.source == debezium.FORMAT.name and natural and shape_of(natural[0]) != shape_of(came[0]):
+    shape_of = BRIDGES[way.source].shape_of
+    if natural and shape_of(natural[0]) != shape_of(came[0]):
         return f"it is {shape_of(natural[0])}"
     return None
 
 
 def _lack(changes: Sequence[Change], target: str) -> str:
     """Say why a target has no message for changes."""
-    lacks = [datahub_tuple.lack(change) for change in changes if target == datahub_tuple.FORMAT.name]
+    lacks = map(BRIDGES[target].lack, changes)
     return next((f"needs {lack} for it" for lack in lacks if lack is not None), "has no message for it")
 
 

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.halves import HALVED
 from cdcavro.change.model import Change, replace
 from cdcavro.change.rows import batches, check_repeated, is_whole
 from cdcavro.errors import MessageError, StructureError
-from cdcavro.exact.diff import ABSENT, differences
+from cdcavro.exact.diff import ABSENT, differences, same
 from cdcavro.exact.instants import check_zone
-from cdcavro.exact.jsontext import render, same
-from cdcavro.formats import MODULES, get_format
-from cdcavro.formats.oms_canal import OLD_ROWS, ROWS
+from cdcavro.exact.jsontext import render
+from cdcavro.formats import BRIDGES
 from cdcavro.wire import extras
+from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import tzinfo
 
 WHOLE: Final = ""
-_ROWS: Final = frozenset({ROWS, OLD_ROWS})
 
 
 def to_changes(message: bytes | str, format: str, *, zone: tzinfo | None = None, members: bool = True) -> list[Change]:
@@ -43,7 +41,7 @@ def to_changes(message: bytes | str, format: str, *, zone: tzinfo | None = None,
     check_zone(zone)
     record = get_format(format).parse(message)
     try:
-        changes = MODULES[format].to_changes(record, zone)
+        changes = BRIDGES[format].to_changes(record, zone)
         check_repeated(changes, len(message))
         return complete(changes, record, format, zone) if members else changes
     except MessageError as error:
@@ -56,7 +54,7 @@ def complete(changes: list[Change], record: Any, format: str, zone: tzinfo | Non
 
     Members that it has already are notes of its format about the shape of the message.
     """
-    bare = MODULES[format].from_changes(changes, zone)
+    bare = BRIDGES[format].from_changes(changes, zone)
     members = (changes[0].members or {}) | _members(bare, record)
     return [replace(changes[0], members=members), *changes[1:]] if members else changes
 
@@ -79,32 +77,32 @@ def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None 
 
 def records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) -> list[Any]:
     """Give the messages of changes as JSON values. Raises as `from_changes`."""
-    get_format(format)
+    bridged = get_format(format)
     found: list[Any] = []
     for rows in batches(changes):
-        if rows[0].half is not None and format not in HALVED:
+        if rows[0].half is not None and not bridged.rule.has_halves:
             expected = f"both halves of the update, joined, for {format}"
             raise StructureError(expected, f"the {rows[0].half} half alone", format=rows[0].source.format)
-        made = MODULES[format].from_changes(rows, zone)
-        members = _applicable(rows) if rows[0].source.format == format else {}
+        made = BRIDGES[format].from_changes(rows, zone)
+        members = _applicable(rows, bridged.rule.rows) if rows[0].source.format == format else {}
         if WHOLE in members:
-            made = [get_format(format).parse(members[WHOLE])]
+            made = [bridged.parse(members[WHOLE])]
         elif members and made:
             extras.apply(made[0], members)
         found += made
     return found
 
 
-def _applicable(rows: Sequence[Change]) -> Mapping[str, str]:
-    """Give the members of a message that rows of it still have; those that tell of its rows only if all are there."""
+def _applicable(rows: Sequence[Change], telling: Sequence[str]) -> Mapping[str, str]:
+    """Return the members of a message that rows of it still have; those that tell of its rows only if all are there."""
     members = rows[0].members or {}
     if is_whole(rows):
         return members
-    return {pointer: text for pointer, text in members.items() if not _tells_of_rows(pointer)}
-
-
-def _tells_of_rows(pointer: str) -> bool:
-    return pointer == WHOLE or pointer.split("/", 2)[1] in _ROWS
+    return {
+        pointer: text
+        for pointer, text in members.items()
+        if pointer != WHOLE and pointer.split("/", 2)[1] not in telling
+    }
 
 
 def _members(bare: list[Any], record: Any) -> dict[str, str]:

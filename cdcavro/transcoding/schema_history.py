@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change.model import DML, Change, Column, replace
 from cdcavro.errors import shown
 from cdcavro.exact.jsontext import parse
-from cdcavro.formats import debezium
-from cdcavro.formats.connect.columns import Table, table_columns, table_key, table_of
+from cdcavro.formats import BRIDGES
+from cdcavro.formats.connect.columns import Table, read_row, table_columns, table_key, table_of
 from cdcavro.formats.connect.envelope import is_own
 from cdcavro.transcoding.mapping import complete, records
 
@@ -67,6 +67,11 @@ class Catalog:
             self._tables[table] = columns, table_key(table_change)
 
 
+def lacks_columns(change: Change) -> bool:
+    """Return whether the values of a change are still as Debezium sent them, for want of its table's columns."""
+    return change.columns is None and is_own(change)
+
+
 def with_columns(change: Change, columns: Sequence[Column], *, decimals: str = PRECISE) -> Change:
     """Give a row change of Debezium with its columns, its values turned from those that were sent.
 
@@ -74,19 +79,20 @@ def with_columns(change: Change, columns: Sequence[Column], *, decimals: str = P
     connector than MySQL's and MariaDB's. The message still comes back from the change whole. A
     change of another format, or one that has columns, stays as it is.
     """
-    if not is_own(change) or change.columns is not None:
+    format = change.source.format
+    if format is None or not lacks_columns(change):
         return change
-    (record,) = records([change], debezium.FORMAT.name)
-    (came,) = debezium.to_changes(record)
+    (record,) = records([change], format)
+    (came,) = BRIDGES[format].to_changes(record, None)
     connector = change.source.db_type
     turned = replace(
         change,
         columns=tuple(columns),
-        before=debezium.read_row(change.before, columns, connector, decimals),
-        after=debezium.read_row(change.after, columns, connector, decimals),
+        before=read_row(change.before, columns, connector, decimals),
+        after=read_row(change.after, columns, connector, decimals),
         members=came.members,
     )
-    return complete([turned], record, debezium.FORMAT.name)[0]
+    return complete([turned], record, format)[0]
 
 
 def _table(change: Change) -> Table:

@@ -10,17 +10,16 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.change.halves import HALVED
 from cdcavro.change.model import Change, replace
 from cdcavro.errors import MessageError, StructureError
 from cdcavro.exact.instants import check_zone
 from cdcavro.exact.jsontext import parse, render
-from cdcavro.formats import datahub_tuple, get_format
 from cdcavro.transcoding.joiner import Joined, Joiner
 from cdcavro.transcoding.losses import Loss, Way, find_losses
 from cdcavro.transcoding.mapping import records, to_changes
 from cdcavro.transcoding.schema_history import PRECISE, Catalog
 from cdcavro.transcoding.unzoned import unzoned_places
+from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,13 +69,13 @@ class Transcoder:
     """
 
     def __init__(self, source: str, target: str, *, zone: tzinfo | None = None, decimals: str = PRECISE) -> None:
-        get_format(source)
-        get_format(target)
+        halved, into = get_format(source).rule.has_halves, get_format(target).rule
         check_zone(zone)
         self._source, self._target, self._zone = source, target, zone
         self._catalog = Catalog(decimals=decimals)
         # Where the target has halves too, those that are known to be some stay as they are.
-        self._joiner = Joiner(passes_stated=target in HALVED)
+        self._joiner = Joiner(passes_stated=into.has_halves)
+        self._is_numbered = into.id == "position" and not halved
         self._count = 0
         self.unzoned = 0
         self.unzoned_places: Counter[str] = Counter()
@@ -94,7 +93,7 @@ class Transcoder:
         if self._source == self._target:
             return [Outcome(((number, message),), Transcoded([render(parse(message))], []))]
         self._count_unzoned(changes)
-        if self._target == datahub_tuple.FORMAT.name and self._source not in HALVED:
+        if self._is_numbered:
             changes = [_numbered(change, self._count) for change in changes]
         return list(map(self._outcome, self._joiner.add(changes, number, message)))
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.errors import json_path
 from cdcavro.exact.instants import is_local
-from cdcavro.exact.jsontext import parse
+from cdcavro.exact.jsontext import escape, parse
 from cdcavro.exact.sqltype import declared_type
-from cdcavro.formats import oms_shareplex
+from cdcavro.wire.attributes import field_rule, marked
+from cdcavro.wire.formats import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cdcavro.change.model import Change
 
-_LOCAL_TIMES: Final = {oms_shareplex.FORMAT.name: oms_shareplex.LOCAL_TIMES}
 _TYPE: Final = "TIMESTAMP"
 
 
@@ -44,7 +46,7 @@ def unzoned_places(changes: Iterable[Change]) -> Iterator[str]:
 
 def _members(change: Change) -> Iterator[str]:
     members = change.members or {}
-    for pointer, field in _LOCAL_TIMES.get(change.source.format or "", {}).items():
+    for pointer, field in _local_times(change.source.format) if members else ():
         sent = members.get(pointer)
         # One with a fraction is a member too, to come back, though it is known as an instant.
         if sent and getattr(change, field) is None and is_local(parse(sent)):
@@ -53,3 +55,15 @@ def _members(change: Change) -> Iterator[str]:
 
 def _value(image: dict[str, Any] | None, name: str | None) -> Any:
     return None if image is None or name is None else image.get(name)
+
+
+@cache
+def _local_times(format: str | None) -> tuple[tuple[str, str], ...]:
+    """Return the pointers to the members of a format that are local times, and the fields of a change that have them as instants."""
+    if format not in REGISTRY:
+        return ()
+    ways = marked(REGISTRY[format].envelope, "local_time")
+    return tuple(
+        ("".join(f"/{escape(field_rule(field).name)}" for field in way), time)
+        for way, time in sorted(ways, key=itemgetter(1))
+    )

@@ -13,6 +13,18 @@ fingerprints unchanged. All of them are listed here and nowhere else. On a field
 | `tells` | true | this member's presence tells the format |
 | `tells` | list of strings | one of these values tells the format |
 | `operation` | true | this member says what kind of change the message is |
+| `tombstone` | true | null here says that nothing more is to come of a key |
+| `local_time` | `"event_time"` or `"system_time"` | this member is that time of a change, as text without a zone |
+
+On the outermost record, about the format as a whole:
+
+| key | value | meaning |
+| --- | --- | --- |
+| `update` | `"two messages"` | an update comes as two messages, its halves, which share an id |
+| `batched` | true | one position may be that of many messages |
+| `rows` | list of strings | these members tell of all rows of a message |
+| `shard` | `"random"` | without a key the shard of a change is chosen at random |
+| `id` | `"position"` | the messages need an id, which is made from the position of their change |
 
 On an enum:
 
@@ -38,9 +50,11 @@ from cdcavro.avro.types import Enum, Field, Primitive, Record, Type, Union
 from cdcavro.errors import SchemaError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 ATTRIBUTE: Final = "json"
+_TWO_MESSAGES: Final = "two messages"
+_TIMES: Final = ("event_time", "system_time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +67,24 @@ class FieldRule:
     members: str = ""
     tells: bool | tuple[str, ...] = False
     operation: bool = False
+    tombstone: bool = False
+    local_time: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FormatRule:
+    """What the attribute of the outermost record says of its format, in the words of the list above."""
+
+    update: str = ""
+    batched: bool = False
+    rows: tuple[str, ...] = ()
+    shard: str = ""
+    id: str = ""
+
+    @property
+    def has_halves(self) -> bool:
+        """Whether an update comes as two messages."""
+        return self.update == _TWO_MESSAGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +109,43 @@ def field_rule(declared: Field) -> FieldRule:
         members=_one(said, "members", "", lambda value: value in ("rest", "extras"), declared.name),
         tells=_tells(said, declared.name),
         operation=_flag(said, "operation", declared.name),
+        tombstone=_flag(said, "tombstone", declared.name),
+        local_time=_one(said, "local_time", "", lambda value: value in _TIMES, declared.name),
     )
     if said:
         raise SchemaError(declared.name, f"the attribute json has no key {shown(min(said))}")
     if rule.required == is_nullable(declared.type) and not rule.members:
         raise SchemaError(declared.name, "a field is either nullable or required")
     return rule
+
+
+_OF_A_FORMAT: Final = frozenset(FormatRule.__dataclass_fields__)
+
+
+def format_rule(declared: Record) -> FormatRule:
+    """Return what the outermost record of a wire schema says of its format. Raises `SchemaError`."""
+    said = _said(declared.attributes, declared.name)
+    rule = FormatRule(
+        update=_one(said, "update", "", lambda value: value == _TWO_MESSAGES, declared.name),
+        batched=_flag(said, "batched", declared.name),
+        rows=tuple(_one(said, "rows", [], _are_strings, declared.name)),
+        shard=_one(said, "shard", "", lambda value: value == "random", declared.name),
+        id=_one(said, "id", "", lambda value: value == "position", declared.name),
+    )
+    if said:
+        raise SchemaError(declared.name, f"the attribute json has no key {shown(min(said))}")
+    return rule
+
+
+def marked(declared: Type, mark: str) -> Iterator[tuple[tuple[Field, ...], Any]]:
+    """Return the way to each member whose attribute has a mark, from the outside, and what the mark says."""
+    for branch in declared.branches if isinstance(declared, Union) else (declared,):
+        for member in branch.fields if isinstance(branch, Record) else ():
+            said = getattr(field_rule(member), mark)
+            if said:
+                yield (member,), said
+            for below, value in marked(member.type, mark):
+                yield (member, *below), value
 
 
 def enum_rule(declared: Enum) -> EnumRule:
@@ -96,6 +159,10 @@ def enum_rule(declared: Enum) -> EnumRule:
     if said:
         raise SchemaError(declared.name, f"the attribute json has no key {shown(min(said))}")
     return rule
+
+
+def _are_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _are_spellings(value: Any, symbols: tuple[str, ...]) -> bool:
@@ -112,7 +179,7 @@ def holds(declared: Type) -> str:
     said = _said(declared.attributes, declared.name)
     held: str = _one(said, "holds", "", lambda value: value in ("number", "text"), declared.name)
     plain = [(one.name, one.type) for one in declared.fields] == [("text", Primitive("string"))]
-    if said or (held and not plain):
+    if said.keys() - _OF_A_FORMAT or (held and not plain):
         raise SchemaError(declared.name, "json.holds belongs to a record with the one string field text")
     return held
 
@@ -142,7 +209,7 @@ def _flag(said: dict[str, Any], key: str, where: str) -> bool:
 
 def _tells(said: dict[str, Any], where: str) -> bool | tuple[str, ...]:
     tells = said.pop("tells", False)
-    if isinstance(tells, list) and all(isinstance(value, str) for value in tells):
+    if _are_strings(tells):
         return tuple(tells)
     if not isinstance(tells, bool):
         raise SchemaError(where, "json.tells is neither true nor a list of strings")

@@ -5,17 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.change.model import change_format
-from cdcavro.formats import REGISTRY, get_format
 from cdcavro.wire.format import Format
+from cdcavro.wire.formats import change_format, get_format
 
 if TYPE_CHECKING:
     from cdcavro.avro.schema import Schema
 
 CHANGE: Final = "change"
 _KEPT: Final = 64
-FORMATS: Final[tuple[str, ...]] = tuple(REGISTRY)
-"""The names of the formats, in the order in which `sniff` prefers them."""
 
 
 def encode(text: bytes | str, format: str) -> bytes:

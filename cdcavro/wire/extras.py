@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.avro.buffer import is_number
 from cdcavro.errors import PayloadError, TextError, shown
 from cdcavro.exact import jsontext
-from cdcavro.exact.jsontext import number, unescape
+from cdcavro.exact.jsontext import unescape
+from cdcavro.exact.numbers import number
+from cdcavro.exact.scan import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.buffer import Buffer
-from cdcavro.avro.decoder import Payload
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Record
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
 from cdcavro.exact.jsontext import kind, parse, render, to_bytes
+from cdcavro.wire.attributes import FormatRule, format_rule
+from cdcavro.wire.payload import Payload
 from cdcavro.wire.reading.plan import message_reader
 from cdcavro.wire.renaming import names_of, rename
 from cdcavro.wire.writing.fast import Encoder
@@ -60,6 +61,11 @@ class Format:
         if not isinstance(self.schema.root, Record):
             raise SchemaError(self.name, "a wire schema is a record")
         return self.schema.root
+
+    @cached_property
+    def rule(self) -> FormatRule:
+        """What the wire schema says of the format as a whole."""
+        return format_rule(self.envelope)
 
     def encode(self, message: bytes | str) -> bytes:
         """Turn JSON text into a payload. Raises `TextError`, `StructureError`."""

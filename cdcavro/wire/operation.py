@@ -5,20 +5,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.types import Field, Record, Type, Union
-from cdcavro.formats import get_format
-from cdcavro.wire.attributes import field_rule
-from cdcavro.wire.writing.values import plain_text
+from cdcavro.exact.numbers import plain_text
+from cdcavro.wire.attributes import field_rule, marked
+from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cdcavro.wire.format import Format
 
 NONE: Final = "(none)"
 TOMBSTONE: Final = "TOMBSTONE"
-# Where a message that is null says that nothing more is to come of a key.
-_TOMBSTONES: Final = {"debezium": (("value",), ("value", "payload"), ("payload",))}
 _KEPT: Final = 64
 
 
@@ -30,13 +25,13 @@ def operation(record: dict[str, Any], format: Format) -> str:
     >>> operation({"key": {"id": 1}, "value": None}, get_format("debezium"))
     'TOMBSTONE'
     """
-    for names in _members(format):
+    for names in _members(format, "operation"):
         found: Any = record
         for name in names:
             found = found.get(name) if isinstance(found, dict) else None
         if found is not None:
             return NONE if isinstance(found, (dict, list)) else plain_text(found)
-    return TOMBSTONE if any(_is_null(record, way) for way in _TOMBSTONES.get(format.name, ())) else NONE
+    return TOMBSTONE if any(_is_null(record, way) for way in _members(format, "tombstone")) else NONE
 
 
 def tombstone_pointers(format: str) -> list[str]:
@@ -45,7 +40,7 @@ def tombstone_pointers(format: str) -> list[str]:
     >>> tombstone_pointers("debezium"), tombstone_pointers("oms_canal")
     (['/value', '/value/payload', '/payload'], [])
     """
-    return [f"/{'/'.join(way)}" for way in _TOMBSTONES.get(format, ())]
+    return [f"/{'/'.join(way)}" for way in _members(get_format(format), "tombstone")]
 
 
 def operation_paths(format: str) -> list[tuple[str, ...]]:
@@ -56,7 +51,7 @@ def operation_paths(format: str) -> list[tuple[str, ...]]:
     >>> operation_paths("oms_dataworks")
     [('payload', 'op')]
     """
-    return [tuple(one.name for one in way) for way in _ways(get_format(format).envelope)]
+    return [tuple(field.name for field in way) for way, _ in marked(get_format(format).envelope, "operation")]
 
 
 def _is_null(record: Any, way: tuple[str, ...]) -> bool:
@@ -68,14 +63,6 @@ def _is_null(record: Any, way: tuple[str, ...]) -> bool:
 
 
 @lru_cache(maxsize=_KEPT)
-def _members(format: Format) -> list[tuple[str, ...]]:
-    return [tuple(field_rule(one).name for one in way) for way in _ways(format.envelope)]
-
-
-def _ways(declared: Type) -> Iterator[tuple[Field, ...]]:
-    for branch in declared.branches if isinstance(declared, Union) else (declared,):
-        for one in branch.fields if isinstance(branch, Record) else ():
-            if field_rule(one).operation:
-                yield (one,)
-            for below in _ways(one.type):
-                yield (one, *below)
+def _members(format: Format, mark: str) -> list[tuple[str, ...]]:
+    """Return the ways to the members that a wire schema marks so, each the names of JSON members."""
+    return [tuple(field_rule(field).name for field in way) for way, _ in marked(format.envelope, mark)]

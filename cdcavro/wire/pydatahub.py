@@ -10,7 +10,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cdcavro.errors import SetupError, StructureError, shown
-from cdcavro.exact.jsontext import MAX_LONG, MIN_LONG, ExactNumber, escape, integer, kind, number, parse, render
+from cdcavro.exact.jsontext import escape, kind, parse, render
+from cdcavro.exact.numbers import MAX_LONG, MIN_LONG, ExactNumber, integer, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

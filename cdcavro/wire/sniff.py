@@ -17,8 +17,8 @@ import msgspec
 from cdcavro.avro.types import ABSENT, Array, Map, Record, Type, Union
 from cdcavro.errors import MessageError, UnknownMessageError, shown
 from cdcavro.exact import jsontext
-from cdcavro.formats import REGISTRY
 from cdcavro.wire.attributes import field_rule
+from cdcavro.wire.formats import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -11,9 +11,9 @@ import pytest
 
 from cdcavro import FORMATS, parse_schema
 from cdcavro.avro.blocks import CODECS, read_frames
-from cdcavro.avro.container import BLOCK_BYTES, BLOCK_COUNT, ContainerReader, ContainerWriter, format_of
+from cdcavro.avro.container import BLOCK_BYTES, BLOCK_COUNT, ContainerReader, ContainerWriter
 from cdcavro.errors import FileError
-from cdcavro.formats import get_format
+from cdcavro.wire.formats import format_of, get_format
 from support.messages import goldens, shop_canal
 
 CANAL = get_format("oms_canal")

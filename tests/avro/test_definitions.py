@@ -36,7 +36,7 @@ def sizes(declared):
 def test_definitions_are_found_by_full_name():
     """Below arrays, maps, unions and records, each with the namespace that holds there."""
     declared = record({"type": "array", "items": INNER}, ["null", {"type": "map", "values": ENUM}])
-    assert list(definitions(declared)) == ["shop.In", "shop.F", "other.E"]
+    assert list(definitions(declared)) == ["shop.t", "shop.In", "shop.F", "other.E"]
     assert definitions("string") == {}
 
 

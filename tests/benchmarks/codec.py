@@ -32,8 +32,8 @@ import orjson
 import cdcavro
 from cdcavro.avro.buffer import COMPILED
 from cdcavro.avro.types import Record, Type, Union
-from cdcavro.formats import get_format
 from cdcavro.wire.attributes import field_rule
+from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdcavro.avro.buffer import COMPILED
-from cdcavro.formats import get_format
+from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

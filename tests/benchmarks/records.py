@@ -16,8 +16,8 @@ from timeit import repeat
 from typing import TYPE_CHECKING, Any
 
 import cdcavro
-from cdcavro.formats import get_format
 from cdcavro.records.codegen import KINDS, NamedSchema, generate
+from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 import cdcavro
-from cdcavro.change.halves import HALVED, PENDING, Halves, join_halves
+from cdcavro.change.halves import PENDING, Halves, join_halves
 from cdcavro.change.model import Change, Source, replace
 from cdcavro.errors import StructureError
+from support.messages import HALVED
 from support.roundtrip import error_of
 
 BEFORE = Change(op="UPDATE", half="BEFORE", operation="UPDATE_BEFOR", before={"a": 1}, position=(5,), event_time=1)

@@ -15,7 +15,7 @@ from cdcavro.change.halves import join_halves
 from cdcavro.change.model import Change, Place, Row, Source, replace
 from cdcavro.change.order import order_key, shard, split_key_change
 from cdcavro.errors import OrderError
-from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.exact.numbers import ExactNumber
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from support.roundtrip import error_of, exact
 

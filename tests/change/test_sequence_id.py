@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdcavro.change.sequence_id import position_of, sequence_id
-from cdcavro.exact.jsontext import MAX_LONG
+from cdcavro.exact.numbers import MAX_LONG
 
 NUMBERS = st.integers(0, MAX_LONG) | st.integers(0, 20)
 POSITIONS = st.lists(NUMBERS, min_size=1, max_size=9).map(tuple)

@@ -27,8 +27,8 @@ from cdcavro.cli import main, progress
 from cdcavro.cli.options import parse_max_rejects
 from cdcavro.cli.report import MAX_ROWS, Counts
 from cdcavro.exact import jsontext
-from cdcavro.formats import get_format
 from cdcavro.wire.format import Format
+from cdcavro.wire.formats import get_format
 from cdcavro.wire.operation import operation
 from cdcavro.wire.validate import difference
 from support.messages import SAMPLES, goldens, shop_canal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdcavro.exact.diff import ABSENT, differences
-from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.exact.numbers import ExactNumber
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from cdcavro.errors import TextError
-from cdcavro.exact import jsontext
-from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.exact import jsontext, scan
+from cdcavro.exact.numbers import ExactNumber
 from support.roundtrip import error_of, exact
 
 _BOMB = 100_000
@@ -58,7 +58,7 @@ def test_exact_number_is_a_value():
 @pytest.mark.parametrize("sent", ["1.", ".5", "01", "+1", "1e", "0x1", "1_0", "--1", "", "Infinity", "١", "1 ", "1\n"])
 def test_what_is_no_number(sent):
     """`is_number` holds a whole text against JSON's grammar."""
-    assert not jsontext.is_number(sent)
+    assert not scan.is_number(sent)
 
 
 def test_members_and_white_space():

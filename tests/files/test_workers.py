@@ -12,8 +12,7 @@ from contextlib import closing
 import pytest
 from click import ClickException
 
-from cdcavro.cli.group import Fault
-from cdcavro.errors import CdcAvroError, FileError
+from cdcavro.errors import CdcAvroError, FileError, JobError
 from cdcavro.files.workers import ALONE, in_order
 from support import shared_work
 from support.places import TESTS
@@ -113,7 +112,7 @@ def test_an_error_of_the_tasks_comes_behind_what_was_made_of_the_tasks_before_it
 def test_a_process_that_ends_is_an_error(work, sentence, out):
     """It is no wait without end, and the other processes end too."""
     told, _, error = done(work, range(99), 2, out)
-    assert (type(error), error.message) == (Fault, sentence)
+    assert (type(error), str(error)) == (JobError, sentence)
     assert told == [*range(len(told))]
     assert multiprocessing.active_children() == []
 

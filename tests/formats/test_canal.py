@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import cdcavro
 from cdcavro.change.model import Change, Column, Source
 from cdcavro.change.order import split_key_change
-from cdcavro.exact.jsontext import ExactNumber, parse
+from cdcavro.exact.jsontext import parse
+from cdcavro.exact.numbers import ExactNumber
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from cdcavro.transcoding.transcoder import transcode
 from support.messages import SAMPLES, lines, shop_canal

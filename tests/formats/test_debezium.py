@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import cdcavro
 from cdcavro.change.model import Change, Column, Source
-from cdcavro.exact.jsontext import ExactNumber, render
+from cdcavro.exact.jsontext import render
+from cdcavro.exact.numbers import ExactNumber
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from support.connect_types import TYPES, values
 from support.messages import SAMPLES, shop_debezium

@@ -6,7 +6,7 @@ import pytest
 
 import cdcavro
 from cdcavro.change.model import Change, Source
-from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.exact.numbers import ExactNumber
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from support.roundtrip import assert_fast, assert_golden, assert_round_trip, avro, error_of, exact, golden_cases
 

@@ -14,6 +14,7 @@ import pytest
 import cdcavro
 from cdcavro.spark.job import Report, run
 from cdcavro.spark.job_lines import read_head, read_lines
+from cdcavro.wire.formats import get_format
 from support.messages import SAMPLES, goldens, shop_canal, shop_debezium
 from support.roundtrip import exact
 
@@ -85,8 +86,6 @@ def test_the_written_messages_decode_to_the_texts_that_went_in(spark, tmp_path):
     """Payloads taken out of the container file, block by block, are the messages."""
     out = tmp_path / "out"
     run(spark, [str(SAMPLES / "canal" / "shop.jsonl")], str(out))
-    from cdcavro.formats import get_format  # noqa: PLC0415
-
     canal = get_format("canal")
     found = []
     for path in (out / "payloads" / "canal").glob("*.avro"):

@@ -7,7 +7,7 @@ from base64 import b64encode
 
 from hypothesis import strategies as st
 
-from cdcavro.exact.jsontext import number
+from cdcavro.exact.numbers import number
 from support.strategies import strings
 
 CONNECT = "org.apache.kafka.connect.data."

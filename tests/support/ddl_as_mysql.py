@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.exact.numbers import ExactNumber
 from cdcavro.table.ddl.steps import (
     AddColumn,
     AddKey,

@@ -5,6 +5,10 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
+from cdcavro.wire.formats import FORMATS, rule_of
+
+# The formats in which an update is two messages.
+HALVED = frozenset(name for name in FORMATS if rule_of(name).has_halves)
 SAMPLES = Path(str(resources.files("cdcavro") / "samples"))
 
 

@@ -14,7 +14,9 @@ import fastavro
 
 import cdcavro
 from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Union, branch_name
-from cdcavro.exact.jsontext import ExactNumber, escape, is_number, render
+from cdcavro.exact.jsontext import escape, render
+from cdcavro.exact.numbers import ExactNumber
+from cdcavro.exact.scan import is_number
 from cdcavro.wire.attributes import enum_rule, field_rule, holds
 from support.roundtrip import fastavro_schema, read_by_fastavro
 

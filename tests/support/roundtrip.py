@@ -14,7 +14,7 @@ import fastavro
 import pytest
 
 import cdcavro
-from cdcavro.formats import REGISTRY
+from cdcavro.wire.formats import REGISTRY
 from support.messages import golden_files
 
 

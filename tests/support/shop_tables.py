@@ -22,11 +22,11 @@ from fastavro import parse_schema, schemaless_reader
 
 from cdcavro.avro.schema import Schema
 from cdcavro.change.model import Change, Place, replace
+from cdcavro.exact.numbers import plain_text
 from cdcavro.exact.sqltype import declared_type
 from cdcavro.table.schema import TableColumn, TableSchema
 from cdcavro.table.tables import Tables, TypedChange
 from cdcavro.transcoding.mapping import to_changes
-from cdcavro.wire.writing.values import plain_text
 from support.messages import shop_canal, shop_debezium
 from support.places import DATA
 

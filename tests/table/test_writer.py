@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cdcavro.change.model import Change, Column, Place, Source
 from cdcavro.errors import SchemaError, StructureError
 from cdcavro.exact.caching import Kept, Remembered, weight_of
-from cdcavro.exact.jsontext import number
+from cdcavro.exact.numbers import number
 from cdcavro.table.columns.overrides import GivenTypes
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import created, evolve

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
-from cdcavro.change.halves import HALVED
 from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import parse
 from cdcavro.transcoding import joiner
 from cdcavro.transcoding.joiner import Joined, Joiner
 from cdcavro.transcoding.transcoder import Transcoder
+from support.messages import HALVED
 from support.roundtrip import error_of
 
 BLOB = '{{"schema":{{}},"payload":{{"op":"UPDATE_{}","{}":{{"dataColumn":{{"id":{}}}}},"sequenceId":"{}"}},"version":"0.0.1"}}'

@@ -10,14 +10,14 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import cdcavro
-from cdcavro.change.halves import HALVED, join_halves
+from cdcavro.change.halves import join_halves
 from cdcavro.change.model import Change, replace
 from cdcavro.errors import json_path
 from cdcavro.exact.diff import ABSENT, differences
 from cdcavro.exact.jsontext import parse, render
 from cdcavro.transcoding.losses import Loss, Way
 from cdcavro.transcoding.transcoder import Transcoded, Transcoder
-from support.messages import goldens, lines, shop_canal, shop_debezium
+from support.messages import HALVED, goldens, lines, shop_canal, shop_debezium
 from support.places import SHARED
 from support.roundtrip import exact
 

@@ -11,8 +11,8 @@ import pytest
 import cdcavro
 from cdcavro.change.model import Change, Column, Place, Source, replace, to_record
 from cdcavro.errors import StructureError
-from cdcavro.exact import jsontext as json_text
-from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.exact import diff
+from cdcavro.exact.numbers import ExactNumber
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from cdcavro.transcoding.unzoned import unzoned
 from support.messages import goldens, shop_canal
@@ -411,7 +411,7 @@ def test_values_that_hold_themselves_are_an_error():
     one.append(one)
     other.append(other)
     with pytest.raises(RecursionError):
-        json_text.same(one, other)
+        diff.same(one, other)
 
 
 def test_columns_may_be_a_list_that_grows():

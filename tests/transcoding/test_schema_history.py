@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from cdcavro.change.model import DML, Change, Column, Source
 from cdcavro.change.values.connect import codec_of
-from cdcavro.exact.jsontext import ExactNumber, render, same
+from cdcavro.exact.diff import same
+from cdcavro.exact.jsontext import render
+from cdcavro.exact.numbers import ExactNumber
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from cdcavro.transcoding.schema_history import Catalog, with_columns
 from support.connect_types import DECLARED, values

@@ -12,13 +12,12 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import cdcavro
-from cdcavro.change.halves import HALVED
 from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import parse
 from cdcavro.transcoding.losses import Loss
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.transcoding.transcoder import Transcoded, Transcoder, transcode
-from support.messages import shop_canal, shop_debezium
+from support.messages import HALVED, shop_canal, shop_debezium
 from support.roundtrip import error_of, exact
 
 PAIRS = list(product(cdcavro.FORMATS, cdcavro.FORMATS))

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
-from cdcavro.exact.jsontext import ExactNumber, parse, render
+from cdcavro.exact.jsontext import parse, render
+from cdcavro.exact.numbers import ExactNumber
 from cdcavro.wire.extras import _parsed, apply, place_of
 from support.roundtrip import error_of, outcome
 from support.strategies import numbers, quoted

@@ -1,9 +1,9 @@
 cimport cython
 
-from cdcavro.avro.buffer cimport is_number
 from cdcavro.exact.instants cimport from_local, to_local
-from cdcavro.wire.writing.values cimport plain_text
-from cdcavro.exact.jsontext cimport ExactNumber, integer, number, render
+from cdcavro.exact.jsontext cimport render
+from cdcavro.exact.numbers cimport ExactNumber, integer, number, plain_text
+from cdcavro.exact.scan cimport is_number
 
 
 cpdef plain(object value)

@@ -14,11 +14,11 @@ import re
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.avro.buffer import is_number
 from cdcavro.exact.base64_text import bytes_of
 from cdcavro.exact.instants import REGULAR, SECOND, from_local, to_local
-from cdcavro.exact.jsontext import ExactNumber, integer, number, render
-from cdcavro.wire.writing.values import plain_text
+from cdcavro.exact.jsontext import render
+from cdcavro.exact.numbers import ExactNumber, integer, number, plain_text
+from cdcavro.exact.scan import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

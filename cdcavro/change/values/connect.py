@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.values.geometry import read_geometry, send_geometry
 from cdcavro.exact.base64_text import bytes_of
-from cdcavro.exact.jsontext import ExactNumber, is_number, number, same
+from cdcavro.exact.caching import bounded_cache
+from cdcavro.exact.diff import same
+from cdcavro.exact.numbers import ExactNumber, number, plain_text
+from cdcavro.exact.scan import is_number
 from cdcavro.exact.sqltimes import (
     day_count,
     day_text,
@@ -28,8 +31,7 @@ from cdcavro.exact.sqltimes import (
     time_count,
     time_text,
 )
-from cdcavro.exact.sqltype import Declared, declared_type
-from cdcavro.wire.writing.values import plain_text
+from cdcavro.exact.sqltype import MYSQL_FAMILY, Declared, declared_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 _SPELLED: Final = re.compile(r"([\w.]+)(?:\(([^()]*)\))?", re.ASCII)
 _PLAIN: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.([0-9]+))?", re.ASCII)
 _PARAMETER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
-_REMEMBERED: Final = 1_000
+_KEPT: Final = 4096
 # What a schema claims must not cost more than what came: lengths are those of the databases, padding is bounded.
 _MAX_BIT: Final = 64
 _MAX_PADDED: Final = 8 * 1024
@@ -47,7 +49,6 @@ _MAX_DIGITS: Final = 4_300
 _MAX_UNSCALED: Final = 1024
 _MAX_SCALE: Final = 4096
 _NUMBERS: Final = (int, float, ExactNumber)
-_MYSQL: Final = frozenset({"mysql", "mariadb"})
 
 
 class Codec(NamedTuple):
@@ -85,11 +86,11 @@ def codec_of(declared: str | None, connector: str | None = None, decimals: str =
     `decimals` says how a MySQL DECIMAL is sent: "precise" (base64 of the unscaled number) or "string".
     A type with a length, precision or scale beyond what databases have is not known.
     """
-    find = _remembered if len(declared or "") <= _REMEMBERED else _found
-    return find(declared or "", connector in _MYSQL, decimals)
+    return _codec(declared or "", connector in MYSQL_FAMILY, decimals)
 
 
-def _found(declared: str, is_mysql: bool, decimals: str) -> Codec | None:  # noqa: FBT001  cached by place
+@bounded_cache(_KEPT)
+def _codec(declared: str, is_mysql: bool, decimals: str) -> Codec | None:  # noqa: FBT001  cached by place
     found = _SPELLED.fullmatch(declared)
     if found is not None and found[1] in _SEMANTIC:
         parameters = dict(one.partition("=")[::2] for one in (found[2] or "").split(",") if "=" in one)
@@ -105,9 +106,6 @@ def _found(declared: str, is_mysql: bool, decimals: str) -> Codec | None:  # noq
         return Codec(_read_digits, _send_digits)
     way = _DECLARED.get(own.name)
     return None if way is None else way(own)
-
-
-_remembered: Final = lru_cache(maxsize=4096)(_found)
 
 
 def _decimal(scale: int) -> Codec | None:

@@ -12,10 +12,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.exact.base64_text import bytes_of
-from cdcavro.exact.jsontext import fraction
+from cdcavro.exact.numbers import fraction
 
 if TYPE_CHECKING:
-    from cdcavro.exact.jsontext import ExactNumber
+    from cdcavro.exact.numbers import ExactNumber
 
 _SRID_FLAG: Final = 0x2000_0000
 _HEADER: Final = 5

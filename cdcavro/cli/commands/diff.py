@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from cdcavro.avro.compatibility import verdict
-from cdcavro.avro.container import ContainerReader
-from cdcavro.avro.schema import MAX_LENGTH, Schema, parse_schema
 from cdcavro.avro.schema_diff import schema_diff
 from cdcavro.cli.group import example
 from cdcavro.cli.report import table
-from cdcavro.errors import FileError, SchemaError
-from cdcavro.files.streams import STANDARD, open_input
-from cdcavro.wire.convert import CHANGE, FORMATS, load_schema
+from cdcavro.cli.schema_sources import read_schema
+from cdcavro.files.streams import STANDARD
 
 if TYPE_CHECKING:
-    import io
-
     from cdcavro.avro.compatibility import Direction, Verdict
 
 NOT_MET: Final = 1
-_MAGIC: Final = b"Obj"
 _MEANINGS: Final = {
     "full": "NEW reads all data of OLD, and OLD all data of NEW",
     "backward": "NEW reads all data of OLD; OLD does not read all data of NEW",
@@ -68,28 +61,6 @@ def diff(ctx: click.Context, *, old: str, new: str, require: str) -> None:
         click.echo("\n" + table(("what", "path", "why"), reasons))
     met = {"backward": said.backward, "forward": said.forward, "full": said.backward and said.forward}
     ctx.exit(0 if met[require] else NOT_MET)
-
-
-def read_schema(source: str) -> Schema:
-    """Read the schema of a format's name, an .avsc file or an Avro container file. Raises `FileError`."""
-    if source in (*FORMATS, CHANGE) and not Path(source).exists():
-        return load_schema(source)
-    file = click.format_filename(source)
-    try:
-        with open_input(source) as stream:
-            return _read(stream, file)
-    except SchemaError as error:
-        raise FileError(file, "an Avro schema", str(error)) from error
-
-
-def _read(stream: io.BufferedReader, file: str) -> Schema:
-    if stream.peek(len(_MAGIC))[: len(_MAGIC)] == _MAGIC:
-        return ContainerReader(stream, file).schema
-    raw = stream.read(4 * MAX_LENGTH + 1)
-    try:
-        return parse_schema(raw.decode())
-    except UnicodeDecodeError as error:
-        raise FileError(file, "an Avro schema or container file", "bytes that are not UTF-8") from error
 
 
 def _reasons(said: Verdict) -> list[tuple[str, str, str]]:

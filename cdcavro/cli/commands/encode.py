@@ -10,31 +10,28 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdcavro.avro.blocks import CODECS, Framing, read_frames
-from cdcavro.avro.container import ContainerReader, format_of, header
+from cdcavro.avro.blocks import CODECS, Framing
+from cdcavro.avro.container import header
 from cdcavro.cli.faults import SHOWN, Faults, note, untold
-from cdcavro.cli.group import REJECTED, Fault, example
+from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, jobs_option, max_rejects_option
 from cdcavro.cli.progress import Progress
 from cdcavro.cli.report import Counts
-from cdcavro.errors import FileError, PayloadError, ResolutionError
 from cdcavro.files.chunks import read_chunks
 from cdcavro.files.lines import HEAD_LINES, tell_format
-from cdcavro.files.parts import BlockDecoder, ChunkEncoder, marker, runs
-from cdcavro.files.streams import STANDARD, input_size, open_input, open_output, place_of, standard, unwatched
+from cdcavro.files.parts import ChunkEncoder, marker
+from cdcavro.files.streams import STANDARD, input_size, open_output, standard
 from cdcavro.files.workers import in_order
-from cdcavro.formats import REGISTRY, get_format
+from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import AUTO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cdcavro.avro.blocks import Frame
     from cdcavro.files.chunks import Chunk, Range
     from cdcavro.files.lines import Line
     from cdcavro.files.parts import Tally
     from cdcavro.files.rejects import MaxRejects
-    from cdcavro.files.streams import Advance, Place
     from cdcavro.wire.format import Format
 
     Task = Chunk | Range
@@ -89,39 +86,6 @@ def encode(
     ctx.exit(0 if max_rejects.allows(counts.rejected, counts.read) else REJECTED)
 
 
-@click.command(epilog=example("cdcavro decode changes.avro | head -1"))
-@click.argument("source", default=STANDARD, type=INPUT, metavar="[INPUT]")
-@click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
-@click.option(
-    "--format",
-    metavar="NAME",
-    callback=format_name(),
-    help="Default: told by the name of the schema in the file's header.",
-)
-@jobs_option
-@force_option
-def decode(*, source: str, out: str, format: str | None, jobs: int, force: bool) -> None:
-    """Write the messages of an Avro container file as JSON lines.
-
-    The file may have been written with another version of the wire schema: aliases and defaults of
-    the present one then apply.
-    """
-    if source != STANDARD and os.path.realpath(out) == os.path.realpath(source):
-        raise click.UsageError("--out names the input")
-    place = place_of(source)
-    with (
-        Progress("decoding", input_size(source), is_in_the_way=out == STANDARD) as progress,
-        open_input(source, progress.advance if place is None else unwatched) as stream,
-        open_output(out, force=force) as messages,
-    ):
-        container = ContainerReader(stream, click.format_filename(source))
-        own = get_format(format) if format else _named(container, source)
-        tasks = runs(_frames(container, place, progress.advance), container.framing, place)
-        decoder = BlockDecoder(own.name, container.schema, container.framing, container.file)
-        with closing(in_order(decoder, tasks, jobs, messages)) as counts:
-            _check_payloads(counts, source)
-
-
 def _check_outputs(source: str, out: str, rejects: str | None) -> None:
     if out == STANDARD and standard(sys.stdout).isatty():
         raise click.UsageError("an Avro file is not written to a terminal: give --out FILE, or a pipe")
@@ -167,36 +131,3 @@ def _counted(tallies: Iterable[Tally], faults: Faults) -> Counts:
         before += tally.lines
     faults.finish()
     return counts
-
-
-def _named(container: ContainerReader, source: str) -> Format:
-    found = format_of(container.schema)
-    if found is None:
-        expected = f"a wire schema in the header ({', '.join(REGISTRY)}), or --format NAME"
-        raise FileError(click.format_filename(source), expected, "another schema")
-    return found
-
-
-def _frames(container: ContainerReader, place: Place | None, advance: Advance) -> Iterator[Frame]:
-    """Give the blocks; of a file that others can read as well, only where they lie."""
-    if place is None:
-        yield from container.frames()
-        return
-    at = 0
-    with place.open(container.position) as stream:
-        for frame in read_frames(stream, container.position, container.framing, container.file, skip=True):
-            yield frame
-            advance(frame.end - at)
-            at = frame.end
-
-
-def _check_payloads(counts: Iterable[int], source: str) -> None:
-    """Go on to the end; tell of a payload that cannot be read which one it is."""
-    count = 0
-    try:
-        for found in counts:
-            count += found
-    except PayloadError as error:
-        raise Fault(f"{click.format_filename(source)}: message {count + 1}: {error}") from error
-    except ResolutionError as error:
-        raise Fault(f"{click.format_filename(source)}: {error}") from error

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from cdcavro.change.model import Source
-from cdcavro.cli.commands.diff import read_schema
-from cdcavro.cli.commands.tables import types_option
 from cdcavro.cli.faults import note
 from cdcavro.cli.group import Fault, example
-from cdcavro.cli.options import INPUT, OUTPUT, force_option
+from cdcavro.cli.options import INPUT, OUTPUT, force_option, types_option
+from cdcavro.cli.schema_sources import read_schema
 from cdcavro.errors import shown
 from cdcavro.files.streams import STANDARD, open_output
 from cdcavro.table.columns.column_type import is_known

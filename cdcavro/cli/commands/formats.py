@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from cdcavro.cli.group import example
-from cdcavro.cli.options import format_name
 from cdcavro.cli.report import table
-from cdcavro.formats import REGISTRY, get_format
+from cdcavro.wire.formats import REGISTRY
 
 
 @click.command(epilog=example("cdcavro formats"))
@@ -22,23 +21,6 @@ def formats() -> None:
         for name, format in REGISTRY.items()
     ]
     click.echo(table(("format", "record", "fingerprint", "what it is"), rows))
-
-
-@click.command(epilog=example("cdcavro schema oms_canal > oms_canal.avsc"))
-@click.argument("name", callback=format_name())
-@click.option("--canonical", is_flag=True, help="Print the Parsing Canonical Form instead.")
-@click.option("--fingerprint", is_flag=True, help="Print the CRC-64-AVRO fingerprint instead.")
-def schema(name: str, *, canonical: bool, fingerprint: bool) -> None:
-    """Print the wire schema of a format."""
-    if canonical and fingerprint:
-        raise click.UsageError("--canonical and --fingerprint exclude each other")
-    found = get_format(name).schema
-    if canonical:
-        click.echo(found.canonical)
-    elif fingerprint:
-        click.echo(found.fingerprint)
-    else:
-        click.echo(found.json.rstrip("\n"))
 
 
 def _first_sentence(doc: str) -> str:

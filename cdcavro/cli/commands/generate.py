@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cdcavro.cli.commands.diff import read_schema
 from cdcavro.cli.faults import note
 from cdcavro.cli.group import example
 from cdcavro.cli.options import OUTPUT, force_option
+from cdcavro.cli.schema_sources import read_schema
 from cdcavro.errors import UnknownFormatError
 from cdcavro.files.streams import STANDARD, open_input, open_output
 from cdcavro.records.codegen import KINDS, NamedSchema
 from cdcavro.records.codegen import generate as generated
-from cdcavro.wire.convert import CHANGE, FORMATS
+from cdcavro.wire.convert import CHANGE
+from cdcavro.wire.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,6 +19,7 @@ from cdcavro.cli.options import (
     decimals_option,
     from_option,
     max_rejects_option,
+    types_option,
     zone_option,
 )
 from cdcavro.cli.progress import Progress
@@ -27,8 +28,6 @@ from cdcavro.errors import DdlError, FileError, MessageError, MisfitError, Schem
 from cdcavro.exact.jsontext import to_bytes
 from cdcavro.files.lines import Line, read_lines, tell_format
 from cdcavro.files.streams import STANDARD, input_size, open_output
-from cdcavro.table.columns.overrides import GivenTypes, read_types
-from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.folder import TablesFolder
 from cdcavro.table.tables import ERROR, KEEP, ON_MISFIT, Tables
 from cdcavro.transcoding.joiner import Joined, Joiner
@@ -41,26 +40,10 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Change
     from cdcavro.files.rejects import MaxRejects
+    from cdcavro.table.columns.overrides import GivenTypes
     from cdcavro.table.history import Table
 
 _SHOWN_NOTES: Final = 20
-
-
-def parse_types(_ctx: click.Context, _param: click.Parameter, value: str | None) -> GivenTypes:
-    """Read a file of types. Raises `click.BadParameter`."""
-    try:
-        return NONE_GIVEN if value is None else read_types(value)
-    except (FileError, OSError) as error:
-        raise click.BadParameter(str(error)) from error
-
-
-types_option: Final = click.option(
-    "--types",
-    "given",
-    metavar="FILE",
-    callback=parse_types,
-    help='Types for columns that state none, or another: JSON, {"database.table": {"column": "decimal(10,2)"}}.',
-)
 
 
 @click.command(epilog=example("cdcavro tables changes.jsonl --out tables/ --zone Asia/Shanghai"))

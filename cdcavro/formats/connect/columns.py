@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.model import Column
+from cdcavro.change.model import Column, Row
+from cdcavro.change.values.connect import codec_of, read_value
 from cdcavro.exact.members import at, names_at, string_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 Table = tuple[str | None, str | None, str | None]
 
@@ -101,3 +106,9 @@ def _spelled(field: Any) -> str | None:
     found = {shown: string_at(field, "parameters", name) for name, shown in _PARAMETERS.items()}
     given = ",".join(f"{shown}={value}" for shown, value in found.items() if value is not None)
     return f"{text}({given})" if text and given else text
+
+
+def read_row(row: Row | None, columns: Sequence[Column] | None, connector: str | None, decimals: str) -> Row | None:
+    """Give a row as every format has it, of one as it was sent, given its columns."""
+    codecs = {column.name: codec_of(column.type, connector, decimals) for column in columns or ()}
+    return None if row is None else {name: read_value(value, codecs.get(name)) for name, value in row.items()}

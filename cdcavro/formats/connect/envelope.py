@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change.model import DDL, Change, Row, replace, spelled
 from cdcavro.change.values.connect import codec_of, send_value
 from cdcavro.exact.instants import MILLISECOND
-from cdcavro.exact.jsontext import MAX_LONG
 from cdcavro.exact.members import given
+from cdcavro.exact.numbers import MAX_LONG
+from cdcavro.exact.sqltype import MYSQL_FAMILY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,6 @@ OWN: Final = "debezium"
 _LETTERS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
 _MARKS: Final = {"TRANSACTION_BEGIN": "BEGIN", "TRANSACTION_END": "END"}
 _GTID: Final = re.compile(r"[0-9a-fA-F-]{36}:(?:\w+:)?[0-9]+|[0-9]+-[0-9]+-[0-9]+", re.ASCII)
-_MYSQL: Final = frozenset({"mysql", "mariadb"})
 _SENT_AS_NULL: Final = ("sequence", "table", "gtid", "thread", "query")
 _BINLOG_PARTS: Final = 3
 _NANOSECONDS: Final = 1_000
@@ -105,7 +105,7 @@ def _heartbeat(change: Change) -> dict[str, Any]:
 
 def _source(change: Change) -> dict[str, Any]:
     source = change.source
-    is_mysql = source.db_type in _MYSQL
+    is_mysql = source.db_type in MYSQL_FAMILY
     known = {
         "connector": source.db_type,
         **_times(change.event_time),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.exact.jsontext import MAX_LONG
 from cdcavro.exact.members import at, string_at, whole_number
+from cdcavro.exact.numbers import MAX_LONG
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,15 +24,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change.values.canal import read_value, write_value
-from cdcavro.change.values.connect import codec_of
-from cdcavro.change.values.connect import read_value as connect_value
 from cdcavro.errors import shown
-from cdcavro.exact.sqltype import declared_type
-from cdcavro.table.columns.declaration import CODES, database_of, stated
+from cdcavro.exact.sqltype import MYSQL_FAMILY
+from cdcavro.table.columns.declaration import CODES, USUAL, FormatRules, Given, database_of, stated
+from cdcavro.table.columns.format_rules import RULES
 from cdcavro.table.columns.storage import Held
 from cdcavro.table.columns.strings import anything
-from cdcavro.table.columns.type_names import CONNECT, DATABASES, held
+from cdcavro.table.columns.type_names import DATABASES, held
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,9 +38,6 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Column, Source
 
-_CANAL: Final = "canal"
-_DEBEZIUM: Final = "debezium"
-_MYSQL: Final = frozenset({"mysql", "mariadb"})
 _TIMESTAMP: Final = 93
 _SHORT: Final = 1_000
 
@@ -86,7 +81,8 @@ def column_type(column: Column, source: Source, *, given: str | None = None, zon
     >>> made.avro, made.read(4294967295), made.read(-1)
     ('long', 4294967295, MISFIT)
     """
-    connector = source.db_type if source.format == _DEBEZIUM and source.db_type in _MYSQL else None
+    rules = RULES.get(source.format or "", USUAL)
+    connector = source.db_type if rules.is_connect and source.db_type in MYSQL_FAMILY else None
     database = database_of(source.db_type)
     facts = _Facts(column.type, column.code, source.format, database, connector, given, zone)
     return (_remembered if len(column.type or "") + len(given or "") <= _SHORT else _remembered_few)(facts)
@@ -103,53 +99,46 @@ def is_known(text: str) -> bool:
 
 
 def _made(facts: _Facts) -> ColumnType:
+    rules = RULES.get(facts.format or "", USUAL)
     if facts.given is not None:
-        made = _held(facts, facts.given)
-        return ColumnType(made.avro, facts.type, made.note, _given_reader(facts, facts.given, made.read))
-    made = _by_code(facts) if facts.type is None else _held(facts, facts.type)
-    return ColumnType(made.avro, facts.type, made.note, made.read)
+        storage = _stored(facts, rules, facts.given)
+        read = rules.reader_of_given(Given(facts.given, facts.type, facts.connector, facts.zone, storage.read))
+        return ColumnType(storage.avro, facts.type, storage.note, read)
+    storage = _by_code(facts, rules) if facts.type is None else _stored(facts, rules, facts.type)
+    return ColumnType(storage.avro, facts.type, storage.note, storage.read)
 
 
-def _held(facts: _Facts, text: str) -> Held:
-    is_debezium, is_given = facts.format == _DEBEZIUM, facts.given is not None
-    is_embedded = is_debezium and facts.code is None and not is_given
-    taken = replace(
+def _stored(facts: _Facts, rules: FormatRules, text: str) -> Held:
+    is_given = facts.given is not None
+    # Connect's words name its own types; a database's stand beside a code, or are given by the user.
+    is_embedded = rules.is_connect and facts.code is None and not is_given
+    is_of_a_database = is_given or (rules.is_connect and not is_embedded)
+    declaration = replace(
         stated(text),
-        # A type that is given is one of the database, in no format's words.
-        words=None if is_given else CONNECT if is_embedded else facts.format,
-        format=facts.format,
+        words=USUAL.words if is_of_a_database else rules.words,
+        rules=rules,
         database=facts.database,
         zone=facts.zone,
-        is_sent=is_debezium and not is_embedded and facts.connector is None,
-        is_digits=not is_debezium or facts.type == "string",
+        is_sent=rules.is_connect and not is_embedded and facts.connector is None,
+        is_digits=not rules.is_connect or facts.type == "string",
     )
-    return held(taken) or Held("string", anything(), f"unknown type {shown(text)}: a string")
+    return held(declaration) or Held("string", anything(), f"unknown type {shown(text)}: a string")
 
 
-def _by_code(facts: _Facts) -> Held:
-    """Give how values are held where only the code of java.sql.Types is stated, or nothing."""
+def _by_code(facts: _Facts, rules: FormatRules) -> Held:
+    """Return how values are held where only the code of java.sql.Types is stated, or nothing."""
     if facts.code is None:
         return Held("string", anything(), "no type is stated: a string")
     if facts.code == _TIMESTAMP:
         return Held("string", anything(), "code 93 of java.sql.Types is DATETIME or TIMESTAMP: a string")
     if facts.code not in CODES:
         return Held("string", anything(), f"unknown code {facts.code} of java.sql.Types: a string")
-    made = _held(facts, CODES[facts.code])
-    if made.avro == "bytes" and facts.format == _CANAL:
+    storage = _stored(facts, rules, CODES[facts.code])
+    if storage.avro == "bytes" and rules.binary_is_text:
         return Held(
             "string", anything(), f"code {facts.code} of java.sql.Types does not say how bytes are sent: a string"
         )
-    return made
-
-
-def _given_reader(facts: _Facts, given: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Let values be turned by the type that is given, where their format turns them by type."""
-    zone, new = facts.zone, declared_type(given)
-    if facts.format == _CANAL:
-        own = None if facts.type is None else declared_type(facts.type)
-        return lambda value: read(read_value(write_value(value, own, zone), new, zone))
-    codec = codec_of(given, facts.connector) if facts.format == _DEBEZIUM and facts.type is None else None
-    return read if codec is None else lambda value: read(connect_value(value, codec))
+    return storage
 
 
 _remembered: Final = lru_cache(maxsize=4096)(_made)

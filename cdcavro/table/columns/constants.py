@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.exact.jsontext import ExactNumber, is_number, number
+from cdcavro.exact.numbers import ExactNumber, number, number_text, plain_text, unscaled
+from cdcavro.exact.scan import is_number
 from cdcavro.exact.sqltype import declared_type
-from cdcavro.table.columns.numbers import number_text, unscaled
 from cdcavro.table.columns.strings import MISFIT
-from cdcavro.wire.writing.values import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

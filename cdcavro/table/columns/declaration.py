@@ -8,13 +8,15 @@ of the format, then of the database, then of all.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.exact.sqltype import Declared, declared_type
+from cdcavro.table.columns.times import no_count, seconds_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import tzinfo
 
 _PARENTHESES: Final = re.compile(r"\([^()]*+\)")
@@ -50,14 +52,50 @@ CODES: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatRules:
+    """How a format declares columns, and in what form their values come.
+
+    Attributes: `words`, what it calls types, before anybody else's words; `datetime` and `instant`,
+    what a number, or the text of one, is in a column of local times and of instants; `date_is_days`
+    (bool), a number in a DATE column is days; `binary_is_text` (bool), binary of MySQL's types comes
+    as ISO-8859-1 text without the zeros that fill BINARY up, and other binary in no known form;
+    `bit_width` (int or None), the width of a BIT that states none; `is_connect` (bool), types are
+    Kafka Connect's where they are not a database's; `reader_of_given`, the reader of a type that the
+    user gave, where values come in a form that depends on their declared type.
+    """
+
+    words: Mapping[str, Callable[[Stated], Any]] = field(default_factory=dict)
+    datetime: Callable[[Any], Any] = no_count
+    instant: Callable[[Any], Any] = seconds_text
+    date_is_days: bool = False
+    binary_is_text: bool = False
+    bit_width: int | None = None
+    is_connect: bool = False
+    reader_of_given: Callable[[Given], Callable[[Any], Any]] = attrgetter("read")
+
+
+class Given(NamedTuple):
+    """A type that the user gave for a column: the type, the declared one, the connector, the zone, and the reader."""
+
+    type: str
+    declared: str | None
+    connector: str | None
+    zone: tzinfo | None
+    read: Callable[[Any], Any]
+
+
+USUAL: Final = FormatRules()
+
+
 @dataclass(frozen=True, slots=True)
 class Stated:
     """A type as it is stated.
 
     Attributes: `names` (tuple of str), the words that may name it, in upper case, the longest first,
     or a semantic type's name; `parts` (`Declared`); `parameters` (mapping), those of a semantic type;
-    `words` and `database` (str or None), the format and the database whose words they may be;
-    `format` (str or None), in which the values come; `zone`, the source's; `is_sent`
+    `words`, those of the format, and `database` (str or None), the database whose words they may be;
+    `rules`, those of the format in which the values come; `zone`, the source's; `is_sent`
     (bool), whether values are still as the sender spelled them, for want of a way to read them;
     `is_digits` (bool), whether a number may come as a string: not where that can be base64.
     """
@@ -65,8 +103,8 @@ class Stated:
     names: tuple[str, ...]
     parts: Declared
     parameters: Mapping[str, int]
-    words: str | None = None
-    format: str | None = None
+    words: Mapping[str, Callable[[Stated], Any]] = field(default_factory=dict)
+    rules: FormatRules = USUAL
     database: str | None = None
     zone: tzinfo | None = None
     is_sent: bool = False

@@ -16,90 +16,19 @@ from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.buffer import is_number
-from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.exact.numbers import minimal_bytes, number_text, unscaled
 from cdcavro.table.columns.strings import MISFIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_PRECISION: Final = 38
-_EXPONENT: Final = 6
-_SHORT: Final = 60
-_POWERS: Final = tuple([10**count for count in range(80)])
-_LEAST: Final = tuple([-power for power in _POWERS])
 # The exact expansion of a double has at most 1,075 digits and as many places.
 _MOST_DIGITS: Final = 2_000
 _SINGLE: Final = struct.Struct("<f")
 _SMALLEST_NORMAL: Final = 2.0**-126
 _SIX_TO_NINE: Final = (".6g", ".7g", ".8g", ".9g")
 _ONE_TO_NINE: Final = (".1g", ".2g", ".3g", ".4g", ".5g", *_SIX_TO_NINE)
-
-
-def number_text(value: Any, is_text: bool = True) -> str | None:  # noqa: FBT001, FBT002  compiled code takes no keywords
-    """Give the text of a number, or of a string that is one unless `is_text` is false.
-
-    >>> from cdcavro.exact.jsontext import ExactNumber
-    >>> number_text(ExactNumber("1.20")), number_text("1e5"), number_text(True), number_text("0x1")
-    ('1.20', '1e5', None, None)
-    """
-    if type(value) is ExactNumber:
-        return value.text
-    if type(value) is str:
-        return value if is_text and is_number(value) else None
-    return repr(value) if type(value) in (int, float) else None
-
-
-def unscaled(text: str, scale: int, precision: int) -> int | None:
-    """Give a number's value times ten to the power of `scale` if that is whole and has at most `precision` digits.
-
-    In time linear in the text. None for a negative zero.
-
-    >>> unscaled("1.200", 2, 10), unscaled("1E5", 0, 6), unscaled("1.234", 2, 10), unscaled("-0", 0, 1)
-    (120, 100000, None, None)
-    """
-    point = text.find(".")
-    places = 0 if point < 0 else len(text) - point - 1
-    if len(text) > _SHORT or places > scale or scale >= len(_POWERS) or precision >= len(_POWERS):
-        return _unscaled(text, scale, precision)
-    try:
-        size = int(text) if point < 0 else int(text.replace(".", ""))
-    except ValueError:  # an exponent
-        return _unscaled(text, scale, precision)
-    if places < scale:
-        size *= _POWERS[scale - places]
-    return size if _LEAST[precision] < size < _POWERS[precision] and (size or text[0] != "-") else None
-
-
-def _unscaled(text: str, scale: int, precision: int) -> int | None:
-    """Do what `unscaled` does, for any exponent and zeros at the end."""
-    mantissa, _, exponent = text.replace("E", "e").partition("e")
-    whole, _, part = mantissa.lstrip("-").partition(".")
-    digits = (whole + part).lstrip("0")
-    if not digits:
-        return None if text.startswith("-") else 0
-    power = exponent.lstrip("+-0") or "0"
-    if len(power) > _EXPONENT:
-        return None
-    zeros = (-int(power) if exponent.startswith("-") else int(power)) + scale - len(part)
-    if zeros < 0:
-        digits, rest = digits[:zeros], digits[zeros:]
-        if rest.strip("0"):
-            return None
-        zeros = 0
-    if not digits or len(digits) + zeros > precision:
-        return None
-    size: int = int(digits) * 10**zeros
-    return -size if text.startswith("-") else size
-
-
-def minimal_bytes(value: int) -> bytes:
-    r"""Give the shortest two's complement of an integer, big-endian: a decimal of Avro.
-
-    >>> minimal_bytes(128), minimal_bytes(-128)
-    (b'\x00\x80', b'\x80')
-    """
-    return value.to_bytes((value if value >= 0 else ~value).bit_length() // 8 + 1, "big", signed=True)
 
 
 def boolean() -> Callable[[Any], Any]:

@@ -1,6 +1,6 @@
 """How declared types hold their values in Avro: each function here is one way, asked with what is stated.
 
-Source: as in `column_types`.
+Source: as in `column_type`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ MICROS: Final = {"type": "long", "logicalType": "timestamp-micros"}
 LOCAL: Final = {"type": "long", "logicalType": "local-timestamp-micros"}
 DATE: Final = {"type": "int", "logicalType": "date"}
 TIME: Final = {"type": "long", "logicalType": "time-micros"}
-OMS: Final = ("oms_default", "oms_default_extend_column_type", "oms_canal", "oms_dataworks", "oms_shareplex")
 _MAX_SINGLE: Final = 24
 _INT: Final = 32
 _LONG: Final = 64
@@ -120,12 +119,12 @@ def datahub_double(_: Stated) -> Held:
 
 def binary(stated: Stated) -> Held:
     """Make BINARY, whose bytes Canal sends without the zeros that fill them up."""
-    return Held("bytes", strings.binary((stated.argument(0) or 1) if stated.format == "canal" else None))
+    return Held("bytes", strings.binary((stated.argument(0) or 1) if stated.rules.binary_is_text else None))
 
 
 def other_binary(stated: Stated) -> Held | None:
     """Make bytes of other databases than Canal's, who has no base64 but for MySQL's types."""
-    return None if stated.format == "canal" else BYTES(stated)
+    return None if stated.rules.binary_is_text else BYTES(stated)
 
 
 def bits(stated: Stated) -> Held | None:
@@ -133,8 +132,8 @@ def bits(stated: Stated) -> Held | None:
     width = stated.argument(0)
     if stated.is_sent or (width is not None and not 1 <= width <= _LONG):
         return None
-    if width is None and stated.format in ("canal", "debezium"):
-        width = 1
+    if width is None:
+        width = stated.rules.bit_width
     note = None if width else "no width is stated: as many bytes as are sent, or as an integer needs"
     return Held("bytes", strings.bits(width), note)
 
@@ -157,24 +156,22 @@ def label_set(stated: Stated) -> Held:
 
 def date(stated: Stated) -> Held:
     """Hold DATE; Debezium's numbers are days."""
-    count = _DATETIME_COUNTS.get(stated.format or "", times.no_count)
-    return Held(DATE, times.read_date(stated.zone, count, is_days=stated.format == "debezium"))
+    return Held(DATE, times.read_date(stated.zone, stated.rules.datetime, is_days=stated.rules.date_is_days))
 
 
 def local(stated: Stated) -> Held:
     """Hold DATETIME."""
-    return Held(LOCAL, times.read_local(stated.zone, _DATETIME_COUNTS.get(stated.format or "", times.no_count)))
+    return Held(LOCAL, times.read_local(stated.zone, stated.rules.datetime))
 
 
 def oracle_date(stated: Stated) -> Held:
     """Hold Oracle's DATE, which has a time of day."""
-    count = _DATETIME_COUNTS.get(stated.format or "", times.no_count)
-    return Held(LOCAL, times.read_local(stated.zone, count, is_date=True))
+    return Held(LOCAL, times.read_local(stated.zone, stated.rules.datetime, is_date=True))
 
 
 def instant(stated: Stated) -> Held:
     """Hold TIMESTAMP."""
-    return Held(MICROS, times.read_instant(stated.zone, _INSTANT_COUNTS.get(stated.format or "", times.seconds_text)))
+    return Held(MICROS, times.read_instant(stated.zone, stated.rules.instant))
 
 
 def connect_local(digits: int) -> Callable[[Stated], Held]:
@@ -187,18 +184,6 @@ def connect_time(digits: int) -> Callable[[Stated], Held]:
     return always(TIME, times.read_time(times.counted(digits)))
 
 
-# What a number, or the text of one, is in a column of local times, and of instants.
-_DATETIME_COUNTS: Final = {
-    "oms_dataworks": times.padded_milliseconds,
-    "datahub_blob": times.milliseconds,
-    "datahub_tuple": times.microseconds,
-}
-_INSTANT_COUNTS: Final = {
-    **dict.fromkeys(OMS, times.seconds),
-    "oms_dataworks": times.dataworks_instant,
-    "datahub_blob": times.milliseconds,
-    "datahub_tuple": times.microseconds,
-}
 YEAR: Final = always("int", numbers.whole(0, 2155))
 SINGLE: Final = always("float", numbers.single())
 DOUBLE: Final = always("double", numbers.double())

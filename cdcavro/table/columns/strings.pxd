@@ -1,2 +1,2 @@
-from cdcavro.wire.writing.values cimport plain_text
-from cdcavro.exact.jsontext cimport ExactNumber, render
+from cdcavro.exact.jsontext cimport render
+from cdcavro.exact.numbers cimport ExactNumber, plain_text

@@ -12,8 +12,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.exact.base64_text import bytes_of
-from cdcavro.exact.jsontext import ExactNumber, render
-from cdcavro.wire.writing.values import plain_text
+from cdcavro.exact.jsontext import render
+from cdcavro.exact.numbers import ExactNumber, plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
 from cdcavro.exact.instants import MILLISECOND, SECOND, from_local, to_local
-from cdcavro.table.columns.numbers import number_text
+from cdcavro.exact.numbers import number_text
 from cdcavro.table.columns.strings import MISFIT
 
 if TYPE_CHECKING:

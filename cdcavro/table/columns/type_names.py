@@ -3,29 +3,29 @@
 A word is looked up with what else is stated (`Stated`): a longer one first, and each one first
 among those of its format, then of its database, then of all.
 
-Source: as in `column_types`.
+Source: as in `column_type`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.table.columns import numbers, storage, times
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cdcavro.table.columns.declaration import Stated
     from cdcavro.table.columns.storage import Held
 
 
 def held(stated: Stated) -> Held | None:
     """Give how the values of a type are held; None for a type that is not known."""
-    tables = (_FORMATS.get(stated.words or "", {}), _DATABASES.get(stated.database or "", {}), _WORDS, _SEMANTIC)
+    tables: tuple[Mapping[str, Way], ...] = (stated.words, _DATABASES.get(stated.database or "", {}), _WORDS, _SEMANTIC)
     for name in stated.names:
         for table in tables:
-            if name in table:
-                return table[name](stated)
+            way = table.get(name)
+            if way is not None:
+                return way(stated)
     return None
 
 
@@ -45,7 +45,8 @@ _SHAPES: Final = (
     *("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON"),
     *("GEOMETRYCOLLECTION", "GEOMCOLLECTION"),
 )
-_Words = dict[str, "Callable[[Stated], Held | None]"]
+Way = Callable[["Stated"], "Held | None"]
+_Words = dict[str, Way]
 _WORDS: Final[_Words] = {
     **dict.fromkeys(("BOOLEAN", "BOOL"), storage.BOOLEAN),
     **dict.fromkeys(("TINYINT", "INT1"), storage.tinyint),
@@ -102,30 +103,6 @@ _DATABASES: Final[dict[str, _Words]] = {
         "SMALLMONEY": storage.money(10),
         **dict.fromkeys(("TIMESTAMP", "ROWVERSION"), storage.BYTES),
     },
-}
-_CONNECT: Final[_Words] = {
-    "INT8": storage.signed(8),
-    "INT16": storage.signed(16),
-    "INT32": storage.signed(32),
-    "INT64": storage.signed(64),
-    **dict.fromkeys(("FLOAT", "FLOAT32"), storage.SINGLE),
-    **dict.fromkeys(("DOUBLE", "FLOAT64"), storage.DOUBLE),
-    "BOOLEAN": storage.BOOLEAN,
-    "STRING": storage.STRING,
-    "BYTES": storage.BYTES,
-}
-CONNECT: Final = "kafka_connect"
-_FORMATS: Final[dict[str, _Words]] = {
-    **{format: {"BIGINT": storage.oms_bigint} for format in storage.OMS},
-    "datahub_blob": {
-        "BOOLEAN": storage.BOOLEAN,
-        "DOUBLE": storage.datahub_double,
-        "LONG": storage.signed(64),
-        "STRING": storage.STRING,
-        "BYTES": storage.BYTES,
-        "DATE": storage.always(storage.MILLIS, times.read_milliseconds()),
-    },
-    CONNECT: _CONNECT,
 }
 _KAFKA: Final = "org.apache.kafka.connect.data."
 _DATA: Final = "io.debezium.data."

@@ -6,7 +6,7 @@ import re
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.exact.numbers import ExactNumber
 from cdcavro.table.ddl.steps import Constant, Expression
 from cdcavro.table.ddl.type_text import type_of
 

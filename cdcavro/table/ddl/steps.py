@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cdcavro.exact.jsontext import ExactNumber
+    from cdcavro.exact.numbers import ExactNumber
 
 
 @dataclass(frozen=True, slots=True)

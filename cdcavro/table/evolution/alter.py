@@ -9,6 +9,7 @@ from msgspec import structs
 from cdcavro.avro.types import ABSENT
 from cdcavro.change.model import Column
 from cdcavro.errors import shown
+from cdcavro.exact.sqltype import is_same_type
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.ddl.steps import (
     AddColumn,
@@ -27,7 +28,7 @@ from cdcavro.table.ddl.steps import (
     SetNullable,
 )
 from cdcavro.table.ddl.tokens import dialect_of
-from cdcavro.table.evolution.column_list import constant_of, filling, is_same_type, spelled
+from cdcavro.table.evolution.defaults import constant_of, filling, spelled
 from cdcavro.table.evolution.promotion import bare
 from cdcavro.table.evolution.row_edit import RowEdit
 from cdcavro.table.fields import avro_of, column_name, said_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from cdcavro.avro.definitions import definitions, full_name, pin, settled
+from cdcavro.avro.definitions import defined_name, definitions, pin, settled
 from cdcavro.table.fields import is_own
 from cdcavro.table.schema import as_schema, is_envelope, row_of
 
@@ -36,7 +36,7 @@ def with_row(schema: Schema, made: TableSchema) -> Schema:
 
 
 def _full(declared: dict[str, Any]) -> str:
-    return full_name(declared["name"], declared.get("namespace", ""))
+    return defined_name(declared, "") or ""
 
 
 def _with(declared: Any, old: str, new: str, row: dict[str, Any]) -> Any:

@@ -1,8 +1,8 @@
 cimport cython
 
 from cdcavro.avro.buffer cimport Buffer
+from cdcavro.wire.payload cimport Payload
 from cdcavro.wire.reading.values cimport Reader
-from cdcavro.avro.decoder cimport Payload
 
 cdef int _ARRAY
 cdef int _ARRAY_END

@@ -12,7 +12,7 @@ from cdcavro.wire.reading.values import Reader
 
 if TYPE_CHECKING:
     from cdcavro.avro.buffer import Buffer
-    from cdcavro.avro.decoder import Payload
+    from cdcavro.wire.payload import Payload
 
 _ARRAY, _ARRAY_END, _OBJECT, _OBJECT_END, _COMMA = b"[]{},"
 

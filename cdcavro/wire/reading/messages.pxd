@@ -1,11 +1,11 @@
 cimport cython
 
 from cdcavro.avro.buffer cimport Buffer
+from cdcavro.exact.caching cimport Kept
+from cdcavro.exact.jsontext cimport render
+from cdcavro.wire.payload cimport Payload
 from cdcavro.wire.reading.collections cimport MapReader
 from cdcavro.wire.reading.values cimport Reader, StringReader
-from cdcavro.exact.caching cimport Kept
-from cdcavro.avro.decoder cimport Payload
-from cdcavro.exact.jsontext cimport render
 
 cdef object UNSET
 cdef bint COMPILED

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET
 
 from cdcavro.avro.buffer import COMPILED, Buffer
-from cdcavro.avro.decoder import Payload
 from cdcavro.errors import MessageError, PayloadError, shown
 from cdcavro.exact.caching import Kept
 from cdcavro.exact.jsontext import render
 from cdcavro.wire import extras
+from cdcavro.wire.payload import Payload
 from cdcavro.wire.reading.collections import MapReader
 from cdcavro.wire.reading.values import Reader, StringReader
 

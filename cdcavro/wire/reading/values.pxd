@@ -1,9 +1,11 @@
 cimport cython
 
-from cdcavro.avro.buffer cimport Buffer, is_number
+from cdcavro.avro.buffer cimport Buffer
+from cdcavro.exact.jsontext cimport kind, render
+from cdcavro.exact.numbers cimport ExactNumber
+from cdcavro.exact.scan cimport is_number
+from cdcavro.wire.payload cimport Payload
 from cdcavro.wire.writing.fast cimport parse_quickly
-from cdcavro.avro.decoder cimport Payload
-from cdcavro.exact.jsontext cimport ExactNumber, kind, render
 
 cdef object UNSET
 cdef double _MAX_DOUBLE

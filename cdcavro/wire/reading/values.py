@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
-from cdcavro.avro.buffer import Buffer, is_number
 from cdcavro.errors import PayloadError, TextError, shown
-from cdcavro.exact.jsontext import ExactNumber, kind, parse, render
-from cdcavro.wire.writing.fast import parse_quickly
+from cdcavro.exact.fastjson import parse_quickly
+from cdcavro.exact.jsontext import kind, parse, render
+from cdcavro.exact.numbers import ExactNumber
+from cdcavro.exact.scan import is_number
 
 if TYPE_CHECKING:
-    from cdcavro.avro.decoder import Payload
+    from cdcavro.avro.buffer import Buffer
+    from cdcavro.wire.payload import Payload
 
 _MAX_DOUBLE: Final = sys.float_info.max
 

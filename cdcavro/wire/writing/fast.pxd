@@ -1,15 +1,11 @@
 cimport cython
 
-from cdcavro.avro.buffer cimport Buffer, has_long_number, has_members
-from cdcavro.wire.writing.values cimport count_members
+from cdcavro.avro.buffer cimport Buffer
+from cdcavro.exact.scan cimport has_long_number, has_members
 from cdcavro.wire.writing.messages cimport MessageWriter
 
 
-cdef object _decode
-
-
-@cython.locals(members=Py_ssize_t)
-cpdef parse_quickly(bytes raw, Py_ssize_t above)
+cdef object loads
 
 
 @cython.final

@@ -7,32 +7,18 @@ is left to the exact way, which names the fault.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import orjson
 
-from cdcavro.avro.buffer import Buffer, has_long_number, has_members
+from cdcavro.avro.buffer import Buffer
 from cdcavro.errors import MessageError
-from cdcavro.exact.jsontext import fraction
-from cdcavro.wire.writing.values import count_members
+from cdcavro.exact.fastjson import loads
+from cdcavro.exact.scan import has_long_number, has_members
 
 if TYPE_CHECKING:
     from cdcavro.wire.writing.messages import MessageWriter
-
-
-_decode: Final = msgspec.json.Decoder(float_hook=fraction).decode
-
-
-def parse_quickly(raw: bytes, above: int) -> Any:
-    """Do what `text.parse` does, but give None where msgspec is not exact, and for every fault."""
-    try:
-        value = _decode(raw)
-        members = count_members(value, above + 1)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MessageError):
-        return None
-    # Of a number beyond 64 bits msgspec makes an int.
-    return value if has_members(raw, members) and not has_long_number(raw) else None
 
 
 class Encoder:
@@ -59,7 +45,7 @@ class Encoder:
 
     def _append(self, raw: bytes, out: Buffer) -> bool:
         try:
-            members = self._writer.write_into(out, _decode(raw))
+            members = self._writer.write_into(out, loads(raw))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MessageError, orjson.JSONEncodeError):
             return False
         return has_members(raw, members)
@@ -68,7 +54,7 @@ class Encoder:
         """Turn UTF-8 JSON text into the value that it is, checked; None where the fast way is not exact."""
         out = Buffer()
         try:
-            value = _decode(raw)
+            value = loads(raw)
             members = self._writer.write_into(out, value)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MessageError, orjson.JSONEncodeError):
             return None

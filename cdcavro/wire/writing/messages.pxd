@@ -1,9 +1,10 @@
 cimport cython
 
 from cdcavro.avro.buffer cimport Buffer
-from cdcavro.wire.notes cimport Notes
-from cdcavro.wire.writing.values cimport ScalarWriter, Writer, count_members
+from cdcavro.exact.fastjson cimport count_members
 from cdcavro.exact.jsontext cimport escape, kind, render
+from cdcavro.wire.notes cimport Notes
+from cdcavro.wire.writing.values cimport ScalarWriter, Writer
 
 cdef object UNSET
 cdef object _NONE

@@ -18,9 +18,10 @@ from msgspec import UNSET
 from cdcavro.avro.binary import MAX_COUNT
 from cdcavro.avro.buffer import Buffer
 from cdcavro.errors import MessageError, StructureError
+from cdcavro.exact.fastjson import count_members
 from cdcavro.exact.jsontext import escape, kind, render
 from cdcavro.wire.notes import Notes
-from cdcavro.wire.writing.values import ScalarWriter, Writer, count_members
+from cdcavro.wire.writing.values import ScalarWriter, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,10 +1,10 @@
 cimport cython
 
 from cdcavro.avro.buffer cimport Buffer
+from cdcavro.exact.jsontext cimport kind, render
+from cdcavro.exact.numbers cimport ExactNumber
 from cdcavro.wire.notes cimport Notes
-from cdcavro.exact.jsontext cimport ExactNumber, kind, render
 
-cdef double _MAX_DOUBLE
 cdef long long MAX_LONG
 
 
@@ -59,7 +59,4 @@ cdef class ColumnWriter(Writer):
     cdef int _depth
 
 
-cpdef check_finite(double value, str pointer=*)
-cpdef Py_ssize_t count_members(object value, Py_ssize_t depth) except -1
-cpdef str plain_text(object value)
 cpdef str scalar_text(object value, str expected, str pointer)

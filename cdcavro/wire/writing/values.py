@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.errors import SchemaError, StructureError, TextError, shown
-from cdcavro.exact import jsontext
-from cdcavro.exact.jsontext import MAX_LONG, ExactNumber, kind, render
+from cdcavro.errors import SchemaError, StructureError, shown
+from cdcavro.exact import numbers, scan
+from cdcavro.exact.fastjson import count_members
+from cdcavro.exact.jsontext import kind, render
+from cdcavro.exact.numbers import MAX_LONG, ExactNumber, check_finite, plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from cdcavro.wire.attributes import EnumRule
     from cdcavro.wire.notes import Notes
 
-_MAX_DOUBLE: Final = sys.float_info.max
 _MAX_INT: Final = 2**31 - 1
 _DIGITS: Final = 20
 _EXPONENT: Final = 20
@@ -193,45 +193,6 @@ class ColumnWriter(Writer):
             raise TypeError(f"{own.__name__} is no JSON value")
 
 
-def check_finite(value: float, pointer: str = "") -> None:
-    """Check that JSON has a text for a number. Raises `StructureError`."""
-    if not -_MAX_DOUBLE <= value <= _MAX_DOUBLE:
-        raise StructureError("a JSON number", repr(value), pointer=pointer)
-
-
-def count_members(value: Any, depth: int) -> int:
-    """Count the members of all objects in a JSON value that stands at a depth.
-
-    Raises `TextError` beyond 128 levels, `StructureError` for a number that is not finite.
-    """
-    if type(value) is dict:
-        items: Any = value.values()
-        members = len(value)
-    elif type(value) is list:
-        items = value
-        members = 0
-    else:
-        if type(value) is float:
-            check_finite(value)
-        return 0
-    if depth > jsontext.MAX_DEPTH:
-        raise TextError(f"at most {jsontext.MAX_DEPTH} levels", "a level more")
-    for item in items:
-        members += count_members(item, depth + 1)
-    return members
-
-
-def plain_text(value: Any) -> str:
-    """Give a scalar's text as a string column would hold it."""
-    if type(value) is str:
-        return value
-    if type(value) is ExactNumber:
-        return value.text
-    if type(value) is bool:
-        return "true" if value else "false"
-    return repr(value)
-
-
 def scalar_text(value: Any, expected: str, pointer: str) -> str:
     """Give a scalar's JSON text. Raises `StructureError` for anything else."""
     if value is None or type(value) in (dict, list):
@@ -244,7 +205,7 @@ def scalar_text(value: Any, expected: str, pointer: str) -> str:
 def _to_long(value: Any) -> int | None:
     if type(value) is bool:
         return None
-    found = jsontext.number(plain_text(value)) if jsontext.is_number(plain_text(value)) else None
+    found = numbers.number(plain_text(value)) if scan.is_number(plain_text(value)) else None
     if type(found) is float:
         return int(found) if found.is_integer() else None
     if type(found) is ExactNumber:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdcavro.change.values.canal import read_value, write_value
-from cdcavro.exact.jsontext import ExactNumber, same
+from cdcavro.exact.diff import same
+from cdcavro.exact.numbers import ExactNumber
 from cdcavro.exact.sqltype import declared_type
 from support.strategies import HOSTILE_NUMBERS, HOSTILE_STRINGS
 

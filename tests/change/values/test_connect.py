@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdcavro.change.values.connect import codec_of, read_value, send_value
-from cdcavro.exact.jsontext import ExactNumber, number, parse, render, same
+from cdcavro.exact.diff import same
+from cdcavro.exact.jsontext import parse, render
+from cdcavro.exact.numbers import ExactNumber, number
 from support.connect_types import CONNECT, DATA, DECLARED, TIME, TYPES, values
 
 

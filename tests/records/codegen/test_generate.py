@@ -21,7 +21,8 @@ import pytest
 import cdcavro
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import SchemaError
-from cdcavro.exact.jsontext import parse, same
+from cdcavro.exact.diff import same
+from cdcavro.exact.jsontext import parse
 from cdcavro.records.codegen import KINDS, NamedSchema, generate
 from cdcavro.records.codegen.python_names import ENUM_NAMES
 from support.generated_modules import HARD_NAMES, RECORD_KINDS, load, module, one, root

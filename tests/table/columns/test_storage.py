@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 
 import cdcavro
 from cdcavro.change.model import Column, Source
-from cdcavro.exact.jsontext import ExactNumber, number, render
-from cdcavro.table.columns import numbers
+from cdcavro.exact import numbers
+from cdcavro.exact.jsontext import render
+from cdcavro.exact.numbers import ExactNumber, minimal_bytes, number
 from cdcavro.table.columns.column_type import column_type
-from cdcavro.table.columns.numbers import minimal_bytes
 from cdcavro.table.columns.strings import MISFIT
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.transcoding.schema_history import Catalog

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 import cdcavro
-from cdcavro.exact.jsontext import ExactNumber
+from cdcavro.exact.numbers import ExactNumber
 from cdcavro.table.ddl.parse import parse_ddl
 from cdcavro.table.ddl.steps import (
     AddColumn,

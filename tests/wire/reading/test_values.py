@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from cdcavro.avro.decoder import Payload
 from cdcavro.avro.schema import parse_schema
+from cdcavro.wire.payload import Payload
 from cdcavro.wire.reading.plan import message_reader
 from support.roundtrip import error_of
 from support.wire import EXTRAS, REST, array, mapping, mine, record, required

@@ -1,0 +1,166 @@
+"""Numbers, exactly: a JSON number as the value that gives its text back, and texts as unscaled integers.
+
+A number is a `float` only if its text has no exponent and `repr` gives that text back, and an
+`int` only if it is canonical and has 64 bits; every other number is an `ExactNumber`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+from cdcavro.errors import StructureError
+from cdcavro.exact.scan import is_number
+
+MIN_LONG: Final = -(2**63)
+MAX_LONG: Final = 2**63 - 1
+_LONG_DIGITS: Final = 20
+# What `repr` of a float without exponent needs at most, and a little more.
+_DOUBLE_CHARACTERS: Final = 25
+# 15 digits and the point.
+_SURE_CHARACTERS: Final = 16
+_FIRST_WITHOUT_EXPONENT: Final = 0.0001
+
+
+_MAX_DOUBLE: Final = sys.float_info.max
+
+
+_EXPONENT: Final = 6
+_SHORT: Final = 60
+_POWERS: Final = tuple([10**count for count in range(80)])
+_LEAST: Final = tuple([-power for power in _POWERS])
+
+
+class ExactNumber:
+    """A JSON number that is kept as its text. `text` (str) is checked against JSON's grammar."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ExactNumber and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"ExactNumber({self.text!r})"
+
+
+def number(text: str) -> int | float | ExactNumber:
+    """Turn a JSON number's text into the value that gives the same text back.
+
+    >>> number("1.5"), number("1.20"), number("-0")
+    (1.5, ExactNumber('1.20'), ExactNumber('-0'))
+    """
+    return fraction(text) if "." in text or "e" in text or "E" in text else integer(text)
+
+
+def integer(text: str) -> int | ExactNumber:
+    """Turn the text of a JSON number without fraction and exponent into a value."""
+    if len(text) <= _LONG_DIGITS and text != "-0":
+        value = int(text)
+        if MIN_LONG <= value <= MAX_LONG:
+            return value
+    return ExactNumber(text)
+
+
+def fraction(text: str) -> float | ExactNumber:
+    """Turn the text of a JSON number with fraction or exponent into a value."""
+    if len(text) <= _DOUBLE_CHARACTERS and "e" not in text and "E" not in text:
+        value = float(text)
+        if _is_shortest(text, value) if len(text) <= _SURE_CHARACTERS else repr(value) == text:
+            return value
+    return ExactNumber(text)
+
+
+def _is_shortest(text: str, value: float) -> bool:
+    # At most 15 digits come back from any double; what is left is how `repr` spells them.
+    if text[-1] == "0":
+        return text[-2] == "."
+    return not -_FIRST_WITHOUT_EXPONENT < value < _FIRST_WITHOUT_EXPONENT
+
+
+def check_finite(value: float, pointer: str = "") -> None:
+    """Check that JSON has a text for a number. Raises `StructureError`."""
+    if not -_MAX_DOUBLE <= value <= _MAX_DOUBLE:
+        raise StructureError("a JSON number", repr(value), pointer=pointer)
+
+
+def plain_text(value: Any) -> str:
+    """Give a scalar's text as a string column would hold it."""
+    if type(value) is str:
+        return value
+    if type(value) is ExactNumber:
+        return value.text
+    if type(value) is bool:
+        return "true" if value else "false"
+    return repr(value)
+
+
+def number_text(value: Any, is_text: bool = True) -> str | None:  # noqa: FBT001, FBT002  compiled code takes no keywords
+    """Give the text of a number, or of a string that is one unless `is_text` is false.
+
+    >>> from cdcavro.exact.jsontext import ExactNumber
+    >>> number_text(ExactNumber("1.20")), number_text("1e5"), number_text(True), number_text("0x1")
+    ('1.20', '1e5', None, None)
+    """
+    if type(value) is ExactNumber:
+        return value.text
+    if type(value) is str:
+        return value if is_text and is_number(value) else None
+    return repr(value) if type(value) in (int, float) else None
+
+
+def unscaled(text: str, scale: int, precision: int) -> int | None:
+    """Give a number's value times ten to the power of `scale` if that is whole and has at most `precision` digits.
+
+    In time linear in the text. None for a negative zero.
+
+    >>> unscaled("1.200", 2, 10), unscaled("1E5", 0, 6), unscaled("1.234", 2, 10), unscaled("-0", 0, 1)
+    (120, 100000, None, None)
+    """
+    point = text.find(".")
+    places = 0 if point < 0 else len(text) - point - 1
+    if len(text) > _SHORT or places > scale or scale >= len(_POWERS) or precision >= len(_POWERS):
+        return _unscaled(text, scale, precision)
+    try:
+        size = int(text) if point < 0 else int(text.replace(".", ""))
+    except ValueError:  # an exponent
+        return _unscaled(text, scale, precision)
+    if places < scale:
+        size *= _POWERS[scale - places]
+    return size if _LEAST[precision] < size < _POWERS[precision] and (size or text[0] != "-") else None
+
+
+def _unscaled(text: str, scale: int, precision: int) -> int | None:
+    """Do what `unscaled` does, for any exponent and zeros at the end."""
+    mantissa, _, exponent = text.replace("E", "e").partition("e")
+    whole, _, part = mantissa.lstrip("-").partition(".")
+    digits = (whole + part).lstrip("0")
+    if not digits:
+        return None if text.startswith("-") else 0
+    power = exponent.lstrip("+-0") or "0"
+    if len(power) > _EXPONENT:
+        return None
+    zeros = (-int(power) if exponent.startswith("-") else int(power)) + scale - len(part)
+    if zeros < 0:
+        digits, rest = digits[:zeros], digits[zeros:]
+        if rest.strip("0"):
+            return None
+        zeros = 0
+    if not digits or len(digits) + zeros > precision:
+        return None
+    size: int = int(digits) * 10**zeros
+    return -size if text.startswith("-") else size
+
+
+def minimal_bytes(value: int) -> bytes:
+    r"""Give the shortest two's complement of an integer, big-endian: a decimal of Avro.
+
+    >>> minimal_bytes(128), minimal_bytes(-128)
+    (b'\x00\x80', b'\x80')
+    """
+    return value.to_bytes((value if value >= 0 else ~value).bit_length() // 8 + 1, "big", signed=True)

@@ -1,0 +1,71 @@
+"""What the formats say of columns in their own way, one row for each: `RULES`. A format that is not here says the usual.
+
+Source: OMS data formats, the table of data types and the changes with V3.3.0; DataHub message
+formats, "Field types"; Canal, class `FlatMessage`; Debezium reference, "Data type mappings".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.change.values.canal import read_value, write_value
+from cdcavro.change.values.connect import codec_of
+from cdcavro.change.values.connect import read_value as connect_value
+from cdcavro.exact.sqltype import declared_type
+from cdcavro.table.columns import storage, times
+from cdcavro.table.columns.declaration import FormatRules, Given
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _given_to_canal(given: Given) -> Callable[[Any], Any]:
+    """Undo what was made of a value by its declared type, and make of it what the given one says."""
+    own = None if given.declared is None else declared_type(given.declared)
+    new = declared_type(given.type)
+    return lambda value: given.read(read_value(write_value(value, own, given.zone), new, given.zone))
+
+
+def _given_to_debezium(given: Given) -> Callable[[Any], Any]:
+    """Read values that are still as they were sent, for want of a declared type."""
+    codec = codec_of(given.type, given.connector) if given.declared is None else None
+    return given.read if codec is None else lambda value: given.read(connect_value(value, codec))
+
+
+_BIGINT: Final = {"BIGINT": storage.oms_bigint}
+_OMS: Final = FormatRules(words=_BIGINT, instant=times.seconds)
+RULES: Final[dict[str, FormatRules]] = {
+    **dict.fromkeys(("oms_default", "oms_default_extend_column_type", "oms_canal", "oms_shareplex"), _OMS),
+    "oms_dataworks": FormatRules(words=_BIGINT, datetime=times.padded_milliseconds, instant=times.dataworks_instant),
+    "canal": FormatRules(binary_is_text=True, bit_width=1, reader_of_given=_given_to_canal),
+    "datahub_blob": FormatRules(
+        words={
+            "BOOLEAN": storage.BOOLEAN,
+            "DOUBLE": storage.datahub_double,
+            "LONG": storage.signed(64),
+            "STRING": storage.STRING,
+            "BYTES": storage.BYTES,
+            "DATE": storage.always(storage.MILLIS, times.read_milliseconds()),
+        },
+        datetime=times.milliseconds,
+        instant=times.milliseconds,
+    ),
+    "datahub_tuple": FormatRules(datetime=times.microseconds, instant=times.microseconds),
+    "debezium": FormatRules(
+        words={
+            "INT8": storage.signed(8),
+            "INT16": storage.signed(16),
+            "INT32": storage.signed(32),
+            "INT64": storage.signed(64),
+            **dict.fromkeys(("FLOAT", "FLOAT32"), storage.SINGLE),
+            **dict.fromkeys(("DOUBLE", "FLOAT64"), storage.DOUBLE),
+            "BOOLEAN": storage.BOOLEAN,
+            "STRING": storage.STRING,
+            "BYTES": storage.BYTES,
+        },
+        date_is_days=True,
+        bit_width=1,
+        is_connect=True,
+        reader_of_given=_given_to_debezium,
+    ),
+}

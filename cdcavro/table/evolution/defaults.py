@@ -1,0 +1,79 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.avro.types import ABSENT
+from cdcavro.exact.numbers import number, plain_text
+from cdcavro.exact.scan import is_number
+from cdcavro.exact.sqltype import declared_type
+from cdcavro.table.columns.constants import constant
+from cdcavro.table.columns.strings import MISFIT
+from cdcavro.table.ddl.steps import Constant, Expression
+
+if TYPE_CHECKING:
+    from cdcavro.table.columns.column_type import ColumnType
+
+
+_STRING: Final = re.compile(r"'((?:[^']|'')*)'")
+_BYTES: Final = re.compile(r"x'((?:[0-9a-f]{2})*)'")
+_LONG: Final = 8
+_WORDS: Final[dict[str, bool | None]] = {"TRUE": True, "FALSE": False, "NULL": None}
+
+
+def filling(default: Constant | Expression | None, held: ColumnType) -> Any:
+    """Give a constant as the default of an Avro field; `ABSENT` where there is none, or its type cannot carry it."""
+    if not isinstance(default, Constant) or default.value is None:
+        return ABSENT
+    value = default.value
+    datum = _of_bytes(value, held) if isinstance(value, bytes) else constant(value, held)
+    if datum is MISFIT:
+        return ABSENT
+    return datum.decode("iso-8859-1") if isinstance(datum, bytes) else datum
+
+
+def _of_bytes(raw: bytes, held: ColumnType) -> Any:
+    """Give the datum of `x'…'` or `b'…'`: bytes in a column of bytes, text in one of text, else the number that they are."""
+    if held.avro == "string":
+        try:
+            return constant(raw.decode(), held)
+        except UnicodeDecodeError:
+            return MISFIT
+    is_bits = declared_type(held.declared or "").name == "BIT"
+    if held.avro == "bytes" and not is_bits:
+        return constant(f"x'{raw.hex()}'", held)
+    return constant(int.from_bytes(raw, "big"), held) if len(raw) <= _LONG else MISFIT
+
+
+def spelled(default: Constant | Expression) -> str:
+    """Give a default as SQL.
+
+    >>> spelled(Constant("it's"))
+    "'it''s'"
+    """
+    if isinstance(default, Expression):
+        return default.text
+    value = default.value
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    return "NULL" if value is None else str(value).upper() if isinstance(value, bool) else plain_text(value)
+
+
+def constant_of(text: str) -> Constant | None:
+    """Undo `spelled`, of a constant; None for an expression.
+
+    >>> constant_of("'it''s'"), constant_of("now()")
+    (Constant(value="it's"), None)
+    """
+    string, raw = _STRING.fullmatch(text), _BYTES.fullmatch(text)
+    if string is not None:
+        return Constant(string[1].replace("''", "'"))
+    if raw is not None:
+        return Constant(bytes.fromhex(raw[1]))
+    if text in _WORDS:
+        return Constant(_WORDS[text])
+    return Constant(number(text)) if is_number(text) else None  # type: ignore[arg-type]
