@@ -102,12 +102,13 @@ class Format:
         try:
             raw = to_bytes(message)
             value = self._encoder.parse(raw)
-            if value is not None:
-                return value
+            if value is None:
+                value = _object(raw)
+                self._writer.write(value)  # which checks it
         except MessageError as error:
             error.format = self.name
             raise
-        return self.read(self.encode(raw))
+        return value
 
     def read(self, payload: bytes, writer: Schema | None = None) -> dict[str, Any]:
         """Read a payload into a record. Raises `PayloadError`, `ResolutionError`."""
@@ -166,10 +167,7 @@ class Format:
         return reader.read if names is None else lambda payload: rename(reader.read(payload), names)
 
     def _encode_exact(self, raw: bytes) -> bytes:
-        value = parse(raw)
-        if type(value) is not dict:
-            raise StructureError("object", kind(value))
-        return self._writer.write(value)
+        return self._writer.write(_object(raw))
 
     @cached_property
     def _encoder(self) -> Encoder:
@@ -192,6 +190,14 @@ def _bytes(payload: bytes) -> bytes:
     if not isinstance(payload, (bytes, bytearray, memoryview)):
         raise TypeError(f"a payload is bytes, not {type(payload).__name__}")
     return bytes(payload)
+
+
+def _object(raw: bytes) -> Any:
+    """Parse text exactly, as every message is an object. Raises `TextError`, `StructureError`."""
+    value = parse(raw)
+    if type(value) is not dict:
+        raise StructureError("object", kind(value))
+    return value
 
 
 def _schemas() -> Traversable:
