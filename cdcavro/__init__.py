@@ -13,9 +13,8 @@
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from cdcavro.avro.compatibility import Verdict, verdict
-from cdcavro.avro.schema import Schema, parse_schema
-from cdcavro.change.model import Change
+from cdcavro.avro import Schema, Verdict, parse_schema, verdict
+from cdcavro.change import Change
 from cdcavro.change.order import order_key, shard
 from cdcavro.errors import (
     CdcAvroError,
@@ -37,17 +36,15 @@ from cdcavro.errors import (
     UnknownMessageError,
     UnknownSchemaError,
 )
-from cdcavro.transcoding.losses import Loss
+from cdcavro.transcoding import Loss, Transcoded
 from cdcavro.transcoding.mapping import from_changes, to_changes
-from cdcavro.transcoding.transcoder import Transcoded, transcode
+from cdcavro.transcoding.transcoder import transcode
 from cdcavro.wire.convert import decode, encode, load_schema
 from cdcavro.wire.formats import FORMATS
 from cdcavro.wire.sniff import sniff
 
 if _TYPE_CHECKING:
-    from cdcavro.table.evolution.evolve import evolve, table_schema_of
-    from cdcavro.table.schema import TableSchema
-    from cdcavro.table.tables import Tables
+    from cdcavro.table import Tables, TableSchema, evolve, table_schema_of
 
 __all__ = [
     "FORMATS",
@@ -91,17 +88,12 @@ __all__ = [
     "verdict",
 ]
 
-# What takes longer to import than most programs need.
-_LATER = {
-    "TableSchema": "cdcavro.table.schema",
-    "Tables": "cdcavro.table.tables",
-    "evolve": "cdcavro.table.evolution.evolve",
-    "table_schema_of": "cdcavro.table.evolution.evolve",
-}
+# What takes longer to import than most programs need; it comes from `cdcavro.table`.
+_LATER = frozenset({"TableSchema", "Tables", "evolve", "table_schema_of"})
 
 
 def __getattr__(name: str) -> object:
     """Import a name when it is first asked for."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(_import_module(_LATER[name]), name)
+    return getattr(_import_module("cdcavro.table"), name)

@@ -14,7 +14,7 @@ import pytest
 import cdcavro
 from cdcavro.avro import binary
 from cdcavro.exact import jsontext
-from cdcavro.wire import notes
+from cdcavro.wire import extras
 from cdcavro.wire.formats import REGISTRY
 from cdcavro.wire.writing import messages
 from support.messages import goldens
@@ -363,7 +363,7 @@ def test_array_or_map_beyond_the_bound_is_refused(monkeypatch):
 def test_what_is_written_is_within_what_is_read():
     """Writer and reader share one bound, and notes stay below it."""
     assert messages.MAX_COUNT == binary.MAX_COUNT == 10_000_000
-    assert notes.MAX_NOTES == 100_000 < binary.MAX_COUNT
+    assert extras.MAX_NOTES == 100_000 < binary.MAX_COUNT
 
 
 @pytest.mark.parametrize(
@@ -376,7 +376,7 @@ def test_what_is_written_is_within_what_is_read():
 )
 def test_notes_beyond_the_bound_are_refused(monkeypatch, made):
     """Each note costs much memory: a message may hold only so many values that have no place of their own."""
-    monkeypatch.setattr(notes, "MAX_NOTES", 8)
+    monkeypatch.setattr(extras, "MAX_NOTES", 8)
     usual = {"type": "INSERT", **dict.fromkeys(["pkNames", "sqlType", "mysqlType", "data", "old"])}
     assert_round_trip("oms_canal", json.dumps(usual | made(8)))
     sentence = error_of(cdcavro.encode, json.dumps(usual | made(9)), "oms_canal")

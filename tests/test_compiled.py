@@ -188,7 +188,7 @@ def test_cursors_read_the_same(raw, steps):
 def test_strings_are_escaped_as_orjson_does(value):
     """JSON text that is copied from a payload is what `render` gives."""
     out = buffer.Buffer()
-    buffer.Cursor(_appended(PURE, value)[:-2]).copy_string(out)
+    buffer.ByteReader(_appended(PURE, value)[:-2]).copy_string(out)
     assert out.taken() == jsontext.render(value)
 
 
@@ -319,7 +319,7 @@ def test_text_is_what_the_record_renders_as(format, data):
 
 def _pointers(format: str) -> list[str]:
     members: dict[str, object] = {}
-    plan._record(REGISTRY[format].envelope, plan._Place("", 1, members))
+    plan._record(REGISTRY[format].envelope, plan._Context("", 1, members))
     new = [f"{one}/{name}" for one in [*members, "/data/0"] for name in ("new", "a~1b", "0", "id")]
     return [*members, *new, "", "new", "/~"]
 

@@ -21,12 +21,12 @@ from typing import Any
 
 import pytest
 
-from cdcavro.change.model import DML, Change, Place, Row, replace
+from cdcavro.change.model import DML, Arrival, Change, Row, replace
 from cdcavro.change.order import order_key, split_key_change
 from cdcavro.exact.diff import same
 from cdcavro.exact.numbers import ExactNumber, plain_text
 from cdcavro.transcoding.mapping import to_changes
-from cdcavro.transcoding.schema_history import Catalog
+from cdcavro.transcoding.schema_history import SchemaHistory
 from support.messages import shop_canal, shop_debezium
 from support.places import DATA
 from support.shop_tables import server_text
@@ -108,9 +108,9 @@ UNEXPECTED = {"canal": {}, "debezium": {("orders", "amount"): 1}}
 @cache
 def changes_of(producer: str) -> tuple[Change, ...]:
     """Give a producer's changes in the order of arrival, each with its line as its place."""
-    catalog, found = Catalog(), []
+    catalog, found = SchemaHistory(), []
     for line, message in enumerate(MESSAGES[producer](), 1):
-        place = Place(file="shop.jsonl", line=line)
+        place = Arrival(file="shop.jsonl", line=line)
         found += [replace(catalog.add(one), place=place) for one in to_changes(message, producer, zone=UTC)]
     return tuple(found)
 

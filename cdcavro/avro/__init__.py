@@ -1,1 +1,10 @@
-"""Avro itself: schemas, binary data, container files, and whether one schema reads what another wrote. Nothing of messages."""
+"""Avro itself: schemas, binary data, container files, and whether one schema reads what another wrote.
+
+Nothing here knows of messages.
+"""
+
+from cdcavro.avro.comparison import Difference, schema_diff
+from cdcavro.avro.compatibility import Verdict, verdict
+from cdcavro.avro.schema import Schema, parse_schema
+
+__all__ = ["Difference", "Schema", "Verdict", "parse_schema", "schema_diff", "verdict"]

@@ -36,7 +36,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PackedBlock:
     """A block as it lies in a file.
 
     Attributes: `count` (int), of payloads; `place` (int), the byte of the file at which the block
@@ -71,7 +71,7 @@ class Framing:
         write_long(head, len(packed))
         return [bytes(head), packed, self.marker]
 
-    def unpack(self, frame: Frame, file: str) -> Block:
+    def unpack(self, frame: PackedBlock, file: str) -> Block:
         """Give the payloads of a block. Raises `FileError`, which names the file."""
         if self.codec != "deflate":
             return Block(frame.packed, frame.count)
@@ -84,7 +84,7 @@ class Framing:
 
 def read_frames(
     stream: BufferedReader, position: int, framing: Framing, file: str, *, skip: bool = False
-) -> Iterator[Frame]:
+) -> Iterator[PackedBlock]:
     """Read blocks to the end of a stream that is at a block, which is byte `position` of the file.
 
     `skip` passes over the payloads; the stream must be able to seek then. Raises `FileError`, which
@@ -103,7 +103,7 @@ def read_frames(
             raise damaged(file, "expected sync marker not found")
         if count < 0:
             raise FileError(file, "a count of payloads", f"{count}")
-        yield Frame(count, place, start, size, packed)
+        yield PackedBlock(count, place, start, size, packed)
 
 
 def damaged(file: str, reason: str) -> FileError:
@@ -151,7 +151,7 @@ def _deflated(payloads: bytes) -> bytes:
     return deflater.compress(payloads) + deflater.flush()
 
 
-def _check_inflated(frame: Frame, file: str) -> None:
+def _check_inflated(frame: PackedBlock, file: str) -> None:
     if len(frame.packed) * _DEFLATE_RATIO <= MAX_BLOCK:
         return
     raw, inflater, size = frame.packed, zlib.decompressobj(_RAW), 0

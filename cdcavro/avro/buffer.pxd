@@ -20,7 +20,7 @@ cdef class Buffer:
     cpdef bytes taken(self)
 
 
-cdef class Cursor:
+cdef class ByteReader:
     cdef bytes _raw
     cdef long long _items
     cdef const unsigned char *_start

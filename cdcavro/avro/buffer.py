@@ -58,7 +58,7 @@ class Buffer(bytearray):
         return bytes(self)
 
 
-class Cursor:
+class ByteReader:
     """The bytes of one payload and how far they are read.
 
     Attributes: `position` and `end` (int), in bytes. Every length is held against the bytes that

@@ -294,7 +294,7 @@ cdef class Buffer:
         return 0
 
 
-cdef class Cursor:
+cdef class ByteReader:
     """The bytes of one payload and how far they are read.
 
     Attributes: `position` and `end` (int), in bytes. Every length is held against the bytes that

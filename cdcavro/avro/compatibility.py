@@ -68,7 +68,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class Remark:
     """What is no problem and should be known. Attributes: as those of `Problem`."""
 
     direction: Direction
@@ -83,11 +83,11 @@ class Note:
 class Verdict:
     """What `verdict` found. As text: the name and what it means, then each problem and note on a line.
 
-    Attributes: `problems` (tuple of `Problem`) and `notes` (tuple of `Note`), backward ones first.
+    Attributes: `problems` (tuple of `Problem`) and `notes` (tuple of `Remark`), backward ones first.
     """
 
     problems: tuple[Problem, ...]
-    notes: tuple[Note, ...]
+    notes: tuple[Remark, ...]
 
     @property
     def backward(self) -> bool:
@@ -122,7 +122,7 @@ def verdict(reader: Schema | str, writer: Schema | str) -> Verdict:
     """
     new, old = _parsed(reader), _parsed(writer)
     problems: list[Problem] = []
-    notes: list[Note] = []
+    notes: list[Remark] = []
     _judge("backward", new, old, problems, notes)
     _judge("forward", old, new, problems, notes)
     return Verdict(tuple(problems), tuple(notes))
@@ -132,11 +132,11 @@ def _parsed(schema: Schema | str) -> Schema:
     return parse_schema(schema) if isinstance(schema, str) else schema
 
 
-def _judge(direction: Direction, reader: Schema, writer: Schema, problems: list[Problem], notes: list[Note]) -> None:
+def _judge(direction: Direction, reader: Schema, writer: Schema, problems: list[Problem], notes: list[Remark]) -> None:
     blamed: set[str] = set()
     for one in findings(writer.root, reader.root):
         if one.kind == "note":
-            notes.append(Note(direction, one.where, one.reason))
+            notes.append(Remark(direction, one.where, one.reason))
         else:
             blamed.add(one.where)
             problems.append(Problem(direction, one.where, one.reason, one.partial))

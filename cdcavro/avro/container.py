@@ -20,7 +20,7 @@ from cdcavro.errors import CdcAvroError, FileError, SchemaError, shown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdcavro.avro.blocks import Frame
+    from cdcavro.avro.blocks import PackedBlock
     from cdcavro.avro.schema import Schema
 
 BLOCK_BYTES: Final = 64 << 10
@@ -96,7 +96,7 @@ class ContainerReader:
         for frame in self.frames():
             yield self.framing.unpack(frame, self.file)
 
-    def frames(self) -> Iterator[Frame]:
+    def frames(self) -> Iterator[PackedBlock]:
         """Read the blocks as they lie in the file. Raises `FileError`."""
         return read_frames(self._stream, self.position, self.framing, self.file)
 

@@ -1,10 +1,10 @@
 cimport cython
 
-from cdcavro.avro.buffer cimport Cursor
+from cdcavro.avro.buffer cimport ByteReader
 from cdcavro.exact.jsontext cimport escape
 
 
-cdef class Source(Cursor):
+cdef class Decoder(ByteReader):
     @cython.locals(value="long long")
     cpdef long long read_int(self) except? -1
     cpdef bytes read_bytes(self)

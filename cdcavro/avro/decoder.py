@@ -6,14 +6,14 @@ import struct
 from typing import Final
 
 from cdcavro.avro.binary import MAX_COUNT, short
-from cdcavro.avro.buffer import Cursor
+from cdcavro.avro.buffer import ByteReader
 from cdcavro.errors import PayloadError
 
 _FLOAT: Final = struct.Struct("<f")
 
 
-class Source(Cursor):
-    """The bytes of one payload and how far they are read. Attributes: see `Cursor`."""
+class Decoder(ByteReader):
+    """The bytes of one payload and how far they are read. Attributes: see `ByteReader`."""
 
     __slots__ = ()
 

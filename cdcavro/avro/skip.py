@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.avro.decoder import Source
+from cdcavro.avro.decoder import Decoder
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.errors import MessageError, SchemaError
 from cdcavro.exact.jsontext import escape
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cdcavro.avro.schema import Schema
 
-    Check = Callable[[Source], object]
+    Check = Callable[[Decoder], object]
 
 
 def check_payload(raw: bytes, schema: Schema) -> None:
@@ -29,7 +29,7 @@ def check_payload(raw: bytes, schema: Schema) -> None:
     >>> from cdcavro.avro.schema import parse_schema
     >>> check_payload(b"\x04ab", parse_schema('"string"'))
     """
-    source = Source(raw)
+    source = Decoder(raw)
     _plan(schema)(source)
     source.finish()
 
@@ -59,7 +59,7 @@ def _check(declared: Type) -> Check:
 
 
 def _items(check: Check, *, is_named: bool) -> Check:
-    def walk(source: Source) -> None:
+    def walk(source: Decoder) -> None:
         at = 0
         try:
             while count := source.read_block():
@@ -76,14 +76,14 @@ def _items(check: Check, *, is_named: bool) -> Check:
 
 
 def _union(checks: list[Check]) -> Check:
-    def walk(source: Source) -> None:
+    def walk(source: Decoder) -> None:
         checks[source.read_index(len(checks), "a branch")](source)
 
     return walk
 
 
 def _record(fields: list[tuple[str, Check]]) -> Check:
-    def walk(source: Source) -> None:
+    def walk(source: Decoder) -> None:
         at = ""
         try:
             for name, check in fields:
@@ -96,17 +96,17 @@ def _record(fields: list[tuple[str, Check]]) -> Check:
     return walk
 
 
-def _nothing(_: Source) -> None:
+def _nothing(_: Decoder) -> None:
     """Read null, which has no bytes."""
 
 
 _PRIMITIVES: Final[dict[str, Check]] = {
     "null": _nothing,
-    "boolean": Source.read_boolean,
-    "int": Source.read_int,
-    "long": Source.read_long,
-    "float": Source.read_float,
-    "double": Source.read_double,
-    "bytes": Source.read_bytes,
-    "string": Source.read_string,
+    "boolean": Decoder.read_boolean,
+    "int": Decoder.read_int,
+    "long": Decoder.read_long,
+    "float": Decoder.read_float,
+    "double": Decoder.read_double,
+    "bytes": Decoder.read_bytes,
+    "string": Decoder.read_string,
 }

@@ -14,7 +14,7 @@ PENDING: Final = 10_000
 Identity = tuple[Source, tuple[int, ...] | None]
 
 
-class Halves:
+class HalfJoiner:
     """Joins halves as they come, in any order; everything else passes through.
 
     At most `most` halves wait for their other half, by default 10,000, so that memory is bounded.
@@ -94,7 +94,7 @@ def identity_of(change: Change) -> Identity:
 
 def join_halves(changes: Iterable[Change]) -> Iterator[Change]:
     """Join the halves among changes; the joined change stands where the second half stood. Raises `StructureError`."""
-    halves = Halves()
+    halves = HalfJoiner()
     for change in changes:
         yield from halves.add(change)
     yield from halves.finish()

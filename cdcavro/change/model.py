@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, structs
 
 from cdcavro.errors import PayloadError
-from cdcavro.exact.caching import Remembered
+from cdcavro.exact.caching import IdentityCache
 from cdcavro.wire.formats import change_format
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Column(Struct, frozen=True, kw_only=True):
     code: int | None = None
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class Arrival(Struct, frozen=True, kw_only=True):
     """Where a message arrived: topic, partition and offset, or file and line (from 1)."""
 
     topic: str | None = None
@@ -70,7 +70,7 @@ class Change(Struct, frozen=True, kw_only=True):
     after: Row | None = None
     changed: tuple[str, ...] | None = None
     position: tuple[int, ...] | None = None
-    place: Place | None = None
+    place: Arrival | None = None
     row: int = 0
     rows: int = 1
     event_time: int | None = None
@@ -128,7 +128,7 @@ def from_record(record: dict[str, Any]) -> Change:
         if fields.get("columns") is not None:
             fields["columns"] = tuple(Column(**column) for column in fields["columns"])
         if fields.get("place") is not None:
-            fields["place"] = Place(**fields["place"])
+            fields["place"] = Arrival(**fields["place"])
         return Change(**fields)
     except TypeError as error:
         raise PayloadError("a change", str(error), format="change") from error
@@ -142,7 +142,7 @@ def _filled_columns(columns: tuple[Column, ...], _: object) -> list[dict[str, An
     return [_filled(column) for column in columns]
 
 
-_COLUMNS: Final = Remembered(_filled_columns)
+_COLUMNS: Final = IdentityCache(_filled_columns)
 replace = structs.replace
 
 

@@ -6,7 +6,7 @@ import random
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.model import Change, Place, Source, replace
+from cdcavro.change.model import Arrival, Change, Source, replace
 from cdcavro.errors import OrderError, shown
 from cdcavro.exact.diff import same
 from cdcavro.exact.jsontext import render
@@ -88,7 +88,7 @@ def _kind(change: Change) -> str:
     return _BATCH if change.event_time is None and rule_of(change.source.format).batched else _ALL
 
 
-def _is_place(place: Place | None) -> bool:
+def _is_place(place: Arrival | None) -> bool:
     """Tell whether a place orders what arrived: an offset counts in a partition of a topic, a line in a file."""
     if place is None:
         return False
@@ -98,7 +98,7 @@ def _is_place(place: Place | None) -> bool:
 
 
 def _arrival(change: Change) -> tuple[Any, ...]:
-    place = change.place or Place()
+    place = change.place or Arrival()
     return place.topic or "", place.partition or 0, place.offset or 0, place.file or "", place.line or 0
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from cdcavro.avro.buffer import COMPILED
-from cdcavro.cli.group import Commands, Homes, example
+from cdcavro.cli.group import Commands, LazyCommands, example
 
 __all__ = ["main"]
 
@@ -39,7 +39,7 @@ _BUILD: Final = "compiled" if COMPILED else "pure Python: not compiled when it w
 
 @click.group(
     cls=Commands,
-    commands=Homes(COMMANDS),
+    commands=LazyCommands(COMMANDS),
     epilog=example("cdcavro encode changes.jsonl --out changes.avro"),
     context_settings={"help_option_names": ["-h", "--help"]},
 )

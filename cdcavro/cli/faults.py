@@ -40,7 +40,7 @@ class Faults:
         self._count += 1
         self._is_spread |= line.is_opening
         if self._shown is None or self._count <= self._shown:
-            note(str(reject))
+            say(str(reject))
         if self._stream is not None:
             self._stream.write(reject.json() + b"\n")
 
@@ -52,9 +52,9 @@ class Faults:
     def finish(self) -> None:
         """Say how many sentences were not shown, and what is wrong with a file of messages on several lines."""
         if self._shown is not None and self._count > self._shown:
-            note(f"... and {self._count - self._shown:,} more")
+            say(f"... and {self._count - self._shown:,} more")
         if self._is_spread:
-            note(f"{self._file}: {ONE_LINE}")
+            say(f"{self._file}: {ONE_LINE}")
 
 
 def untold(file: str, lines: Iterator[Line], option: str) -> FileError:
@@ -65,7 +65,7 @@ def untold(file: str, lines: Iterator[Line], option: str) -> FileError:
     return FileError(click.format_filename(file), expected, got)
 
 
-def note(sentence: str) -> None:
+def say(sentence: str) -> None:
     """Say a sentence on standard error; while progress is shown, above it."""
     if sys.stderr is not None:
         sys.stderr.write(sentence + "\n")

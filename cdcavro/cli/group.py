@@ -36,7 +36,7 @@ class Fault(click.ClickException):
     exit_code = UNUSABLE
 
 
-class Homes(UserDict[str, Any]):
+class LazyCommands(UserDict[str, Any]):
     """Commands by their names, each imported from its module when it is first asked for."""
 
     def __getitem__(self, name: str) -> click.Command:

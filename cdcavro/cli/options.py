@@ -14,7 +14,7 @@ from cdcavro.errors import FileError, UnknownFormatError, shown
 from cdcavro.files.lines import HEAD_LINES
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.files.streams import STANDARD
-from cdcavro.table.columns.overrides import GivenTypes, read_types
+from cdcavro.table.columns.overrides import TypeOverrides, read_types
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.transcoding.schema_history import PRECISE, STRING
 from cdcavro.wire.formats import REGISTRY
@@ -81,7 +81,7 @@ def check_files(source: str, *outputs: str | None) -> None:
         raise click.UsageError("two of the input and the outputs are the same file")
 
 
-def parse_types(_ctx: click.Context, _param: click.Parameter, value: str | None) -> GivenTypes:
+def parse_types(_ctx: click.Context, _param: click.Parameter, value: str | None) -> TypeOverrides:
     """Read a file of types. Raises `click.BadParameter`."""
     try:
         return NONE_GIVEN if value is None else read_types(value)

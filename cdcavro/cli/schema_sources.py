@@ -34,7 +34,7 @@ _MAGIC: Final = b"Obj"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class NamedSource:
     """One schema. Attributes: `name` (str), the format's or the file's; `schema`; `is_key` (bool)."""
 
     name: str
@@ -50,7 +50,7 @@ class Subjects:
     strategy: Strategy
     topic: str | None
 
-    def of(self, source: Source) -> str:
+    def of(self, source: NamedSource) -> str:
         """Give the subject of a schema."""
         return self.given or subject_name(self.strategy, source.schema, topic=self.topic, is_key=source.is_key)
 
@@ -67,7 +67,7 @@ def named_subjects(given: str | None, strategy: Strategy | None, topic: str | No
     return Subjects(given, chosen, topic)
 
 
-def sources(names: Sequence[str], subjects: Subjects) -> list[Source]:
+def sources(names: Sequence[str], subjects: Subjects) -> list[NamedSource]:
     """Read schemas: of formats, files, and all files of folders. Raises `FileError` and UsageError."""
     found = [one for name in names for one in _named(name)]
     if subjects.given is not None and any(one.is_key for one in found):
@@ -77,10 +77,10 @@ def sources(names: Sequence[str], subjects: Subjects) -> list[Source]:
     return found
 
 
-def _named(name: str) -> Iterator[Source]:
+def _named(name: str) -> Iterator[NamedSource]:
     path = Path(name)
     if name in (*FORMATS, CHANGE) and not path.exists():
-        yield Source(name, read_schema(name))
+        yield NamedSource(name, read_schema(name))
     elif path.is_dir():
         files = list(_files(path))
         if not files:
@@ -90,8 +90,8 @@ def _named(name: str) -> Iterator[Source]:
         yield _file(path, name)
 
 
-def _file(path: Path, name: str | None = None) -> Source:
-    return Source(name or str(path), read_schema(name or str(path)), is_key=path.name.endswith(_KEY))
+def _file(path: Path, name: str | None = None) -> NamedSource:
+    return NamedSource(name or str(path), read_schema(name or str(path)), is_key=path.name.endswith(_KEY))
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -2,7 +2,7 @@ cimport cython
 
 
 @cython.final
-cdef class Kept:
+cdef class WeightedCache:
     cdef Py_ssize_t _left
     cdef Py_ssize_t _most
     cdef dict _values
@@ -18,8 +18,8 @@ cpdef Py_ssize_t weight_of(tuple columns)
 
 
 @cython.final
-cdef class Remembered:
-    cdef Kept _kept
+cdef class IdentityCache:
+    cdef WeightedCache _kept
     cdef object _function
     cdef tuple _last
 

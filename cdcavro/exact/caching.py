@@ -18,7 +18,7 @@ _CHARACTERS: Final = 64
 _LONGEST: Final = 1_000
 
 
-class Kept:
+class WeightedCache:
     """Values by key, the oldest of which go when all together weigh more than a bound, and which hold nothing that is too heavy."""
 
     __slots__ = ("_left", "_most", "_values")
@@ -58,7 +58,7 @@ def weight_of(columns: tuple[Any, ...]) -> int:
     return 1 + len(columns) + characters // _CHARACTERS
 
 
-class Remembered:
+class IdentityCache:
     """A function of the columns of a table, a tuple or None, and another immutable object, called once for each such pair.
 
     Objects are told by what they are, not by what they equal: the columns of a table are one tuple in
@@ -69,7 +69,7 @@ class Remembered:
 
     def __init__(self, function: Callable[[Any, Any], Any], most: int = MOST_COLUMNS) -> None:
         self._function = function
-        self._kept = Kept(most)
+        self._kept = WeightedCache(most)
         self._last: tuple[Any, Any, Any] | None = None
 
     def of(self, first: Any, second: Any = None) -> Any:

@@ -1,5 +1,5 @@
 from cdcavro.exact.numbers cimport plain_text
 
-cpdef scalar_text(object value)
-cpdef tuple names_of(object value)
+cpdef text_or_none(object value)
+cpdef tuple member_names(object value)
 cpdef dict given(dict record)

@@ -26,10 +26,10 @@ def string_at(record: Any, *names: str) -> str | None:
     >>> string_at({"id": 7}, "id")
     '7'
     """
-    return scalar_text(at(record, *names))
+    return text_or_none(at(record, *names))
 
 
-def scalar_text(value: Any) -> str | None:
+def text_or_none(value: Any) -> str | None:
     """Give a scalar as text; None for null, an object, an array."""
     if value is None or type(value) is str:
         return value
@@ -38,10 +38,10 @@ def scalar_text(value: Any) -> str | None:
 
 def names_at(record: Any, *names: str) -> tuple[str, ...] | None:
     """Give a member that is an array of names; None where there is none."""
-    return names_of(at(record, *names))
+    return member_names(at(record, *names))
 
 
-def names_of(value: Any) -> tuple[str, ...] | None:
+def member_names(value: Any) -> tuple[str, ...] | None:
     """Give an array of names; None for anything else."""
     return tuple([item for item in value if type(item) is str]) if type(value) is list else None
 

@@ -94,12 +94,12 @@ def local_count(text: Any, digits: int) -> int | None:
     return None if seconds is None or part is None else seconds * 10**digits + part
 
 
-def seconds_text(text: Any) -> str | None:
+def to_seconds_text(text: Any) -> str | None:
     """Give an instant `YYYY-MM-DDTHH:mm:ss[.fraction]Z` as OMS does: seconds, a fraction without zeros at its end.
 
     None before 1970, which OMS does not document.
 
-    >>> seconds_text("2024-03-31T01:30:00.100000Z")
+    >>> to_seconds_text("2024-03-31T01:30:00.100000Z")
     '1711848600.1'
     """
     found = _INSTANT_TEXT.fullmatch(text) if type(text) is str else None
@@ -111,7 +111,7 @@ def seconds_text(text: Any) -> str | None:
 
 
 def instant_text(text: Any, precision: int | None = None) -> str | None:
-    """Undo `seconds_text`; `precision` says how many digits the fraction had, if that is known."""
+    """Undo `to_seconds_text`; `precision` says how many digits the fraction had, if that is known."""
     found = _SECONDS_TEXT.fullmatch(text) if type(text) is str else None
     local = None if found is None else local_text(int(found[1]), 0, 0)
     if found is None or local is None:

@@ -41,7 +41,7 @@ _BOOLEAN: Final = ("TINYINT", (1,))
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class SqlType:
     """A declared type.
 
     Attributes: `name` (str), in upper case, without arguments; `arguments` (tuple of int), length or
@@ -58,24 +58,24 @@ class Declared:
 
 
 @bounded_cache(_KEPT)
-def declared_type(text: str) -> Declared:
+def parse_sql_type(text: str) -> SqlType:
     """Take a declared type apart. Text that is none gives a type of that name, which no column has.
 
     In labels `''` is an apostrophe and everything else is itself, as Canal writes them.
 
-    >>> declared_type("decimal(10, 2) unsigned")
-    Declared(name='DECIMAL', arguments=(10, 2), members=(), unsigned=True, zerofill=False)
-    >>> declared_type("enum('a','b,c','d''e')").members
+    >>> parse_sql_type("decimal(10, 2) unsigned")
+    SqlType(name='DECIMAL', arguments=(10, 2), members=(), unsigned=True, zerofill=False)
+    >>> parse_sql_type("enum('a','b,c','d''e')").members
     ('a', 'b,c', "d'e")
     """
     found = _DECLARED.fullmatch(text)
     if found is None:
-        return Declared(text.upper())
+        return SqlType(text.upper())
     name = " ".join(found["name"].upper().split())
     members = tuple(one[1:-1].replace("''", "'") for one in _MEMBERS.findall(found["members"] or ""))
     rest = found["rest"].upper().split()
     zerofill = "ZEROFILL" in rest
-    return Declared(
+    return SqlType(
         name=name,
         arguments=tuple(map(int, (found["arguments"] or "").replace(",", " ").split())),
         members=members,
@@ -85,7 +85,7 @@ def declared_type(text: str) -> Declared:
     )
 
 
-def canonical(text: str | None) -> Declared | None:
+def canonical(text: str | None) -> SqlType | None:
     """Give a declared type in the one spelling of those that mean the same.
 
     >>> canonical("INTEGER") == canonical("int(11)"), canonical("tinyint(1)") == canonical("tinyint")
@@ -95,8 +95,8 @@ def canonical(text: str | None) -> Declared | None:
 
 
 @bounded_cache(_KEPT)
-def _canonical(text: str) -> Declared:
-    made = declared_type(text)
+def _canonical(text: str) -> SqlType:
+    made = parse_sql_type(text)
     name = _SYNONYMS.get(made.name, made.name)
     is_width = name in _WIDE and (name, made.arguments) != _BOOLEAN
     return replace(made, name=name, arguments=() if is_width else made.arguments)

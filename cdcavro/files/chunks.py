@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedReader
 
-    from cdcavro.files.streams import Advance, Place
+    from cdcavro.files.streams import Advance, FileIdentity
 
 CHUNK_BYTES: Final = 512 << 10
 
@@ -68,7 +68,7 @@ class Chunk:
 class Range:
     """The lines that start in a range of a file's bytes: from `start` on, before `end`."""
 
-    place: Place
+    place: FileIdentity
     start: int
     end: int
 
@@ -103,7 +103,7 @@ def read_chunks(path: str, advance: Advance = unwatched, size: int = CHUNK_BYTES
         advance(end - start)
 
 
-def _plain(path: str) -> Place | None:
+def _plain(path: str) -> FileIdentity | None:
     place = place_of(path)
     if place is None:
         return None

@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from cdcavro.avro.blocks import MARKER_BYTES, Block, Frame, Framing, read_frames
+from cdcavro.avro.blocks import MARKER_BYTES, Block, Framing, PackedBlock, read_frames
 from cdcavro.avro.buffer import Buffer
 from cdcavro.errors import CdcAvroError, MessageError
 from cdcavro.wire.formats import get_format
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cdcavro.avro.schema import Schema
     from cdcavro.files.chunks import Chunk, Range
     from cdcavro.files.lines import Line
-    from cdcavro.files.streams import Place
+    from cdcavro.files.streams import FileIdentity
 
 T = TypeVar("T")
 MOST_FAULTS: Final = 1000
@@ -96,15 +96,15 @@ class ChunkEncoder:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BlockRange:
     """Blocks of a file that follow each other, as its bytes from `start` on, before `end`."""
 
-    place: Place
+    place: FileIdentity
     framing: Framing
     start: int
     end: int
 
-    def frames(self) -> Iterator[Frame]:
+    def frames(self) -> Iterator[PackedBlock]:
         """Read the blocks. Raises `FileError`."""
         with self.place.open(self.start) as stream:
             for frame in read_frames(stream, self.start, self.framing, self.place.path):
@@ -114,20 +114,22 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Frames:
+class BlocksInMemory:
     """Blocks that follow each other, as they were read."""
 
-    held: tuple[Frame, ...]
+    held: tuple[PackedBlock, ...]
 
-    def frames(self) -> Iterator[Frame]:
+    def frames(self) -> Iterator[PackedBlock]:
         """Give the blocks."""
         return iter(self.held)
 
 
-def runs(frames: Iterable[Frame], framing: Framing, place: Place | None) -> Iterator[Run | Frames]:
+def runs(
+    frames: Iterable[PackedBlock], framing: Framing, place: FileIdentity | None
+) -> Iterator[BlockRange | BlocksInMemory]:
     """Put blocks together that follow each other; those of a file with a place only by where they lie."""
     for run in _gathered(frames, lambda frame: frame.size, _RUN_BYTES[framing.codec]):
-        yield Frames(tuple(run)) if place is None else Run(place, framing, run[0].place, run[-1].end)
+        yield BlocksInMemory(tuple(run)) if place is None else BlockRange(place, framing, run[0].place, run[-1].end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ class BlockDecoder:
     framing: Framing
     file: str
 
-    def __call__(self, task: Run | Frames) -> Iterator[tuple[list[bytes], int]]:
+    def __call__(self, task: BlockRange | BlocksInMemory) -> Iterator[tuple[list[bytes], int]]:
         """Give some pieces of text at a time and how many lines they are.
 
         Raises `FileError`, `PayloadError`, `ResolutionError`.
@@ -154,7 +156,7 @@ class BlockDecoder:
                 pieces = [b"".join(pieces)]
             yield pieces, sum(count for _, count in some)
 
-    def _pieces(self, task: Run | Frames) -> Iterator[tuple[bytes, int]]:
+    def _pieces(self, task: BlockRange | BlocksInMemory) -> Iterator[tuple[bytes, int]]:
         format = get_format(self.format)
         for frame in task.frames():
             block = self.framing.unpack(frame, self.file)

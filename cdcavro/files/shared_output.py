@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _STANDARD: Final = 2
 
 
-class Target:
+class OutputFile:
     """A stream that parts go to, one behind the other.
 
     Attributes: `shared`, by which other processes write into its file; None if they cannot.
@@ -66,7 +66,7 @@ class SharedFile:
         return _received, (reduction.DupFd(self.number),)
 
 
-class Waiting:
+class PendingParts:
     """Parts that a process made and that wait for their places in a file. Attributes: `size` (int), in bytes."""
 
     def __init__(self, file: SharedFile) -> None:

@@ -41,7 +41,7 @@ def open_input(path: str, advance: Advance = unwatched) -> Iterator[io.BufferedR
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileIdentity:
     """Where a regular file lies, so that other processes read the very same one.
 
     Attributes: `path` (str); `device` and `number` (int), by which the system knows it; `size` (int), in bytes.
@@ -72,13 +72,13 @@ class Place:
             raise self.changed()
 
 
-def place_of(path: str) -> Place | None:
+def place_of(path: str) -> FileIdentity | None:
     """Give the place of a regular file that holds something; None for all else, which can only be read from its start."""
     if path == STANDARD or not Path(path).is_file():
         return None
     found = Path(path).stat()
     # A file of the system may say that it is empty, and is not.
-    return Place(path, found.st_dev, found.st_ino, found.st_size) if found.st_size else None
+    return FileIdentity(path, found.st_dev, found.st_ino, found.st_size) if found.st_size else None
 
 
 def input_size(path: str) -> int | None:

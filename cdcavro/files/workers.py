@@ -20,7 +20,7 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from cdcavro.errors import CdcAvroError, JobError
-from cdcavro.files.shared_output import SharedFile, Target, Waiting
+from cdcavro.files.shared_output import OutputFile, PendingParts, SharedFile
 
 if sys.platform == "linux":
     import fcntl
@@ -57,7 +57,7 @@ def in_order(work: Work, tasks: Iterable[Any], jobs: int, out: BinaryIO) -> Gene
     A file of our own may then have gaps, and after an error: it is to be removed, as `open_output` does.
     """
     _keep_memory()
-    target = Target(out)
+    target = OutputFile(out)
     tasks = iter(tasks)
     for task in islice(tasks, ALONE) if jobs > 1 else tasks:
         for pieces, told in work(task):
@@ -161,7 +161,7 @@ class _Servant:
         self, work: Work, file: SharedFile | None, orders: Connection[Any, Any], answers: Connection[Any, Any]
     ) -> None:
         self._work, self._orders, self._answers = work, orders, answers
-        self._waiting = None if file is None else Waiting(file)
+        self._waiting = None if file is None else PendingParts(file)
         self._tasks: deque[_Order] = deque()
 
     def serve(self) -> None:
@@ -199,7 +199,7 @@ class _Servant:
             self._answers.send(_Answer(error=error))
 
 
-def _shared(work: Work, tasks: Iterator[Any], jobs: int, target: Target) -> Iterator[Any]:
+def _shared(work: Work, tasks: Iterator[Any], jobs: int, target: OutputFile) -> Iterator[Any]:
     failures: list[CdcAvroError] = []
 
     def until_failure() -> Iterator[Any]:
@@ -235,7 +235,7 @@ def _shared(work: Work, tasks: Iterator[Any], jobs: int, target: Target) -> Iter
         raise failure
 
 
-def _answers(worker: _Worker, workers: list[_Worker], target: Target) -> Iterator[Any]:
+def _answers(worker: _Worker, workers: list[_Worker], target: OutputFile) -> Iterator[Any]:
     """Write, or place, the parts of a worker's next task, and give what is told with them.
 
     Meanwhile take in what others have made, up to a bound.

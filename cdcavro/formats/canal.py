@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.values.canal import Turner, plain, value_reader, value_writer
-from cdcavro.exact.caching import Remembered
-from cdcavro.exact.sqltype import declared_type
+from cdcavro.change.values.canal import RowConverter, plain, value_reader, value_writer
+from cdcavro.exact.caching import IdentityCache
+from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.oms_canal import changes_of, records_of
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from cdcavro.change.model import Change, Column
-    from cdcavro.exact.sqltype import Declared
+    from cdcavro.exact.sqltype import SqlType
 
 FORMAT: Final = "canal"
 
@@ -42,25 +42,25 @@ def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[
     return [{"gtid": ""} | record for record in records]
 
 
-def _reader(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> Turner:
+def _reader(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> RowConverter:
     """Make what gives the values of a change."""
     found = {name: value_reader(declared, zone) for name, declared in _types(columns)}
-    return Turner({name: read for name, read in found.items() if read is not None}, None)
+    return RowConverter({name: read for name, read in found.items() if read is not None}, None)
 
 
-def _writer(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> Turner:
+def _writer(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> RowConverter:
     """Make what gives values as Canal sends them."""
-    return Turner({name: value_writer(declared, zone) for name, declared in _types(columns)}, plain)
+    return RowConverter({name: value_writer(declared, zone) for name, declared in _types(columns)}, plain)
 
 
-def _types(columns: tuple[Column, ...] | None) -> Iterator[tuple[str, Declared]]:
+def _types(columns: tuple[Column, ...] | None) -> Iterator[tuple[str, SqlType]]:
     for column in columns or ():
         if column.name is not None and column.type is not None:
-            yield column.name, declared_type(column.type)
+            yield column.name, parse_sql_type(column.type)
 
 
-_READERS: Final = Remembered(_reader)
-_WRITERS: Final = Remembered(_writer)
+_READERS: Final = IdentityCache(_reader)
+_WRITERS: Final = IdentityCache(_writer)
 
 
 BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes)

@@ -6,7 +6,7 @@ Source: Debezium reference, the connectors' "Data change events", "Schema change
   beside their embedded schema, as `{"schema", "payload"}`. A value that is null is a tombstone.
 * Operations are single letters; statements, transaction marks and heartbeats are told by their members.
 * The key names are those of the record's key: a value alone does not say them.
-* How a column's value is sent depends on its type, which an embedded schema tells, or a `Catalog`:
+* How a column's value is sent depends on its type, which an embedded schema tells, or a `SchemaHistory`:
   with it, values are read as in `connect`; without it they stay as they were sent.
 * An update of the primary key is a delete and a create of one position.
 """

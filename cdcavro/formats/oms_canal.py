@@ -16,10 +16,10 @@ from cdcavro.change.images import check_images
 from cdcavro.change.model import DDL, Change, Column, Row, Source, replace, spelled
 from cdcavro.change.rows import batches
 from cdcavro.errors import StructureError
-from cdcavro.exact.caching import MOST_COLUMNS, Kept, Remembered, weight_of
+from cdcavro.exact.caching import MOST_COLUMNS, IdentityCache, WeightedCache, weight_of
 from cdcavro.exact.diff import same
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
-from cdcavro.exact.members import at, given, names_of, scalar_text
+from cdcavro.exact.members import at, given, member_names, text_or_none
 from cdcavro.formats.bridge import Bridge
 from cdcavro.wire.formats import rule_of
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-    from cdcavro.change.values.canal import Turner
+    from cdcavro.change.values.canal import RowConverter
 
 FORMAT: Final = "oms_canal"
 OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "GTID", "XACOMMIT", "XAROLLBACK")} | {
@@ -49,7 +49,7 @@ class _Listed(NamedTuple):
 
 
 # By their source.
-_LAST: Final = Kept(MOST_COLUMNS)
+_LAST: Final = WeightedCache(MOST_COLUMNS)
 
 
 def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
@@ -63,28 +63,28 @@ def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list
 
 
 def changes_of(
-    record: dict[str, Any], format: str, turners: Remembered | None = None, zone: tzinfo | None = None
+    record: dict[str, Any], format: str, turners: IdentityCache | None = None, zone: tzinfo | None = None
 ) -> list[Change]:
     """Give the changes of a message of the Canal family.
 
-    Column values are as they came, or as `turners` turn them: a `Turner` by the columns and the zone.
+    Column values are as they came, or as `turners` turn them: a `RowConverter` by the columns and the zone.
     """
-    operation = scalar_text(record.get("type")) or ""
-    database, table = scalar_text(record.get("database")), scalar_text(record.get("table"))
-    transaction = scalar_text(record.get("gtid"))
+    operation = text_or_none(record.get("type")) or ""
+    database, table = text_or_none(record.get("database")), text_or_none(record.get("table"))
+    transaction = text_or_none(record.get("gtid"))
     source, columns = _table(record, Source(format=format, database=database, table=table))
     event, batch = from_count(record.get("es"), MILLISECOND), record.get("id")
     whole = Change(
         op=OPERATIONS.get(operation, "OTHER"),
         operation=operation,
         source=source,
-        key=names_of(record.get("pkNames")),
+        key=member_names(record.get("pkNames")),
         columns=columns,
         position=_position(event, batch),
         event_time=event,
         system_time=from_count(record.get("ts"), MILLISECOND),
         transaction=transaction if transaction or format == FORMAT else None,
-        ddl=scalar_text(record.get("sql")) or None,
+        ddl=text_or_none(record.get("sql")) or None,
     )
     rows = record.get("data") or []
     olds = record.get("old") or []
@@ -94,7 +94,7 @@ def changes_of(
         return [whole]
     if turners is not None:
         turner = turners.of(columns, zone)
-        rows, olds = [row and turner.turned(row) for row in rows], [row and turner.turned(row) for row in olds]
+        rows, olds = [row and turner.convert(row) for row in rows], [row and turner.convert(row) for row in olds]
     return [_row(whole, row, olds[i] if i < len(olds) else None, i, len(rows)) for i, row in enumerate(rows)]
 
 
@@ -117,7 +117,7 @@ def _row(whole: Change, row: Row | None, old: Row | None, index: int, count: int
 
 
 def records_of(
-    changes: Sequence[Change], format: str, turners: Remembered | None = None, zone: tzinfo | None = None
+    changes: Sequence[Change], format: str, turners: IdentityCache | None = None, zone: tzinfo | None = None
 ) -> list[dict[str, Any]]:
     """Give the messages of the Canal family of changes, column values as they are or as `turners` turn them."""
     wanted = [change for change in changes if spelled(change, format, SPELLINGS) is not None]
@@ -127,14 +127,14 @@ def records_of(
     ]
 
 
-def _message(rows: list[Change], format: str, turner: Turner | None) -> dict[str, Any]:
+def _message(rows: list[Change], format: str, turner: RowConverter | None) -> dict[str, Any]:
     first = rows[0]
     source = first.source
     images = [change.before if change.op == "DELETE" else change.after for change in rows]
     has_rows = any(image is not None for image in images)
     columns = first.columns
     if turner is not None:
-        images = [image and turner.turned(image) for image in images]
+        images = [image and turner.convert(image) for image in images]
     olds = [_old(change, image, turner) for change, image in zip(rows, images, strict=True)]
     position, before = first.position or (), int(first.event_time is not None)
     types, codes = (None, None) if columns is None else _MEMBERS.of(columns)
@@ -158,7 +158,7 @@ def _message(rows: list[Change], format: str, turner: Turner | None) -> dict[str
     return record
 
 
-def _old(change: Change, image: Row | None, turner: Turner | None) -> Row | None:
+def _old(change: Change, image: Row | None, turner: RowConverter | None) -> Row | None:
     """Give what an update says of the row before; `image` is the row after it as it is sent."""
     if change.before is None or change.op not in ("UPDATE", "OTHER"):
         return None
@@ -166,7 +166,7 @@ def _old(change: Change, image: Row | None, turner: Turner | None) -> Row | None
     if change.changed is not None:
         before = {name: before[name] for name in change.changed if name in before}
     if turner is not None:
-        before = turner.turned(before)
+        before = turner.convert(before)
     if change.changed is not None:
         return before
     after = image or {}
@@ -206,7 +206,7 @@ def _is_as(members: dict[str, Any], last: tuple[list[str], list[Any]]) -> bool:
 
 def _named(types: dict[str, Any], codes: dict[str, Any]) -> tuple[Column, ...]:
     names = dict.fromkeys([*types, *codes])
-    return tuple(Column(name=name, type=scalar_text(types.get(name)), code=_code(codes, name)) for name in names)
+    return tuple(Column(name=name, type=text_or_none(types.get(name)), code=_code(codes, name)) for name in names)
 
 
 def _code(codes: Any, name: str) -> int | None:
@@ -221,7 +221,7 @@ def _stated(columns: tuple[Column, ...], _: object) -> tuple[dict[str, str], dic
     return types, codes
 
 
-_MEMBERS: Final = Remembered(_stated)
+_MEMBERS: Final = IdentityCache(_stated)
 
 
 BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from cdcavro.avro.decoder import Source
+from cdcavro.avro.decoder import Decoder
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Map, Primitive, Record
@@ -92,7 +92,7 @@ class Codec:
         if not isinstance(payload, (bytes, bytearray, memoryview)):
             raise TypeError(f"a payload is bytes, not {type(payload).__name__}")
         read = self._reader(cls, writer)
-        source = Source(bytes(payload))
+        source = Decoder(bytes(payload))
         try:
             made = read(source)
             source.finish()
@@ -182,7 +182,7 @@ class Codec:
     def _to_json(self) -> ToJson:
         return ToJson(self._classes)
 
-    def _make_reader(self, cls: type, writer: Schema | None) -> Callable[[Source], Any]:
+    def _make_reader(self, cls: type, writer: Schema | None) -> Callable[[Decoder], Any]:
         record = self._record(cls)
         written = record if writer is None else writer.root
         readers = Readers({**self._classes, record.name: cls})

@@ -1,4 +1,4 @@
-"""Reading Avro data as instances: the steps of `evolution.resolve` as functions that take from a `Source`.
+"""Reading Avro data as instances: the steps of `evolution.resolve` as functions that take from a `Decoder`.
 
 Data of the schema itself and of another writer's schema are read in one way: the writer's fields in
 their order, each into the reader's field, or into nothing; then the defaults.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.decoder import Source
+from cdcavro.avro.decoder import Decoder
 from cdcavro.avro.resolution import (
     ReadArray,
     ReadEnum,
@@ -32,7 +32,7 @@ from cdcavro.records.shapes import Key, branch_keys, meaning
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    Read = Callable[[Source], Any]
+    Read = Callable[[Decoder], Any]
 
 _SINGLE: Final = struct.Struct("<f")
 
@@ -88,7 +88,7 @@ class Readers:
         cls = self._classes[reader.name]
         members = [None if symbol is None else cls(symbol) for symbol in symbols]
 
-        def read(source: Source) -> Any:
+        def read(source: Decoder) -> Any:
             found = members[source.read_index(len(members), "a symbol")]
             if found is None:
                 raise PayloadError(f"a symbol of {reader.name}", f"another before byte {source.position}")
@@ -110,7 +110,7 @@ class Readers:
         cls = self._classes[declared.name]
         make = maker(cls, field_names(cls))
 
-        def read(source: Source) -> Any:
+        def read(source: Decoder) -> Any:
             # What the reader has no field for goes behind all others.
             values: list[Any] = [None] * (len(places) + 1)
             name = ""
@@ -176,7 +176,7 @@ def _wrapped(inner: Read, cls: type) -> Read:
 
 
 def _refusing(reason: str) -> Read:
-    def read(_source: Source) -> Any:
+    def read(_source: Decoder) -> Any:
         raise PayloadError("a branch that the reader's schema has", shown(reason))
 
     return read
@@ -195,7 +195,7 @@ def _turned(read: Read, turn: Callable[[Any], Any]) -> Read:
 
 
 def _array(inner: Read) -> Read:
-    def read(source: Source) -> list[Any]:
+    def read(source: Decoder) -> list[Any]:
         items: list[Any] = []
         append = items.append
         try:
@@ -211,7 +211,7 @@ def _array(inner: Read) -> Read:
 
 
 def _map(inner: Read) -> Read:
-    def read(source: Source) -> dict[str, Any]:
+    def read(source: Decoder) -> dict[str, Any]:
         entries: dict[str, Any] = {}
         name = ""
         try:
@@ -242,13 +242,13 @@ def _single(value: int) -> float:
 
 _READ: Final[dict[str, Read]] = {
     "null": lambda _: None,
-    "boolean": Source.read_boolean,
-    "int": Source.read_int,
-    "long": Source.read_long,
-    "float": Source.read_float,
-    "double": Source.read_double,
-    "bytes": Source.read_bytes,
-    "string": Source.read_string,
+    "boolean": Decoder.read_boolean,
+    "int": Decoder.read_int,
+    "long": Decoder.read_long,
+    "float": Decoder.read_float,
+    "double": Decoder.read_double,
+    "bytes": Decoder.read_bytes,
+    "string": Decoder.read_string,
 }
 _PROMOTE: Final[dict[tuple[str, str], Callable[[Any], Any]]] = {
     ("int", "float"): _single,

@@ -41,7 +41,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoredSchema:
     """A schema as it is registered.
 
     Attributes: `id` (int; None where it is not known, as in a rehearsal); `text` (str), in which types that come by
@@ -106,25 +106,25 @@ class Backend(Protocol):
     def versions(self, subject: str) -> list[int]:
         """Give the versions of a subject in order; none if it is not there."""
 
-    def version(self, subject: str, version: int | None) -> Entry:
+    def version(self, subject: str, version: int | None) -> StoredSchema:
         """Give a version of a subject; None is the latest."""
 
-    def by_id(self, id: int) -> Entry:
+    def by_id(self, id: int) -> StoredSchema:
         """Give the schema with an id."""
 
-    def by_guid(self, guid: UUID) -> Entry:
+    def by_guid(self, guid: UUID) -> StoredSchema:
         """Give the schema with a GUID."""
 
-    def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[Entry], str]) -> list[Entry]:
+    def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:
         """Give all schemas with a fingerprint; `fingerprint_of` tells that of one."""
 
     def uses(self, id: int, subject: str | None) -> list[tuple[str, int]]:
         """Give the versions of a subject that have the schema with an id, or else the first two of all."""
 
-    def find(self, subject: str, wanted: Entry) -> Entry | None:
+    def find(self, subject: str, wanted: StoredSchema) -> StoredSchema | None:
         """Give the version of a subject that is JSON-equal, with the same references; None if there is none."""
 
-    def register(self, subject: str, new: Entry, fingerprint: str, *, force: bool) -> Entry:
+    def register(self, subject: str, new: StoredSchema, fingerprint: str, *, force: bool) -> StoredSchema:
         """Make the next version; `force` makes it where the server's own check would refuse it."""
 
     def level(self, subject: str) -> Level:
@@ -152,19 +152,19 @@ def normal_form(text: str) -> str:
         raise SchemaError("text", "not JSON, or nested too deeply") from error
 
 
-def is_equal(left: Entry, right: Entry) -> bool:
+def is_equal(left: StoredSchema, right: StoredSchema) -> bool:
     """Tell whether two schemas are JSON-equal and refer to the same versions."""
     return set(left.references) == set(right.references) and normal_form(left.text) == normal_form(right.text)
 
 
-def checked(raw: Any, **more: Any) -> Entry:
+def checked(raw: Any, **more: Any) -> StoredSchema:
     """Make an entry of what came from outside; `more` are facts that it need not state. Raises `ContentError`."""
     if not isinstance(raw, dict):
         raise ContentError("it is no object")
     facts = {key: value for key, value in raw.items() if value is not None} | more
     if facts.get("schemaType", "AVRO") != "AVRO":
         raise ContentError("it is no Avro schema")
-    return Entry(
+    return StoredSchema(
         id=None if facts.get("id") is None else whole_number(facts["id"], "id"),
         text=_text(facts.get("schema"), "schema"),
         references=_references(facts.get("references", [])),

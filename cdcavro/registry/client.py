@@ -10,11 +10,20 @@ from cdcavro.avro.compatibility import Verdict, verdict
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.skip import check_payload
 from cdcavro.errors import IncompatibleError, PayloadError, RegistryError, SchemaError, UnknownSchemaError
-from cdcavro.registry.backend import LATEST, MAX_ID, Backend, Entry, Published, Reference, Registered, UnusableError
+from cdcavro.registry.backend import (
+    LATEST,
+    MAX_ID,
+    Backend,
+    Published,
+    Reference,
+    Registered,
+    StoredSchema,
+    UnusableError,
+)
 from cdcavro.registry.cache import Cache
-from cdcavro.registry.dry_run import Rehearsal
-from cdcavro.registry.framing import Fingerprint, Frame, Guid, SchemaId, unframe
-from cdcavro.registry.levels import Judgement, checked_level, is_transitive, judge
+from cdcavro.registry.dry_run import DryRun
+from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, SchemaPrefix, unframe
+from cdcavro.registry.levels import LevelCheck, checked_level, is_transitive, judge
 from cdcavro.registry.references import split, whole
 from cdcavro.registry.subjects import fault_of_subject
 
@@ -124,7 +133,7 @@ class Registry:
         """Give the verdict of a schema on the versions that the subject's level, or the one given, looks at."""
         return self.judge(schema, subject, compatibility=compatibility).verdict
 
-    def judge(self, schema: Schema | str, subject: str, *, compatibility: str | None = None) -> Judgement:
+    def judge(self, schema: Schema | str, subject: str, *, compatibility: str | None = None) -> LevelCheck:
         """Tell what the subject's level, or the one given, makes of a schema. Raises `SchemaError`."""
         new = parse_schema(schema) if isinstance(schema, str) else schema
         level = self._backend.level(self._named(subject)) if compatibility is None else checked_level(compatibility)
@@ -161,7 +170,7 @@ class Registry:
             made: dict[str, Published] = {}
             for part in split(new.json, shared):
                 used = tuple(Reference(name, made[name].subject, made[name].version) for name in part.uses)
-                entry = Entry(None, part.text, used)
+                entry = StoredSchema(None, part.text, used)
                 if part.name:
                     made[part.name] = self._publish(entry, shared[part.name], None, force=force)
             published = self._publish(entry, subject, level, force=force)
@@ -170,9 +179,9 @@ class Registry:
 
     def rehearsal(self) -> Registry:
         """Give a registry that has all that this one has, and in which what is published is written nowhere."""
-        return Registry(Rehearsal(self._backend))
+        return Registry(DryRun(self._backend))
 
-    def _publish(self, entry: Entry, subject: str, level: Level | None, *, force: bool) -> Published:
+    def _publish(self, entry: StoredSchema, subject: str, level: Level | None, *, force: bool) -> Published:
         there = self._backend.find(subject, entry)
         own = self._backend.level(subject)
         if there is not None:
@@ -240,12 +249,12 @@ class Registry:
             self._cache.put(key, found)
         return found
 
-    def _registered(self, entry: Entry, subject: str | None = None, version: int | None = None) -> Registered:
+    def _registered(self, entry: StoredSchema, subject: str | None = None, version: int | None = None) -> Registered:
         schema = self._whole(entry)
         place = subject or entry.subject, version or entry.version
         return Registered(schema, entry.id, *place, entry.guid, entry.references)
 
-    def _whole(self, entry: Entry) -> Schema:
+    def _whole(self, entry: StoredSchema) -> Schema:
         try:
             return whole(entry, self._backend.version)
         except SchemaError as error:
@@ -260,7 +269,7 @@ class Registry:
         return subject
 
 
-def _wanted(frame: Frame) -> dict[str, Any]:
+def _wanted(frame: SchemaPrefix) -> dict[str, Any]:
     match frame:
         case SchemaId(number):
             return {"id": number}

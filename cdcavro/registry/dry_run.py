@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cdcavro.registry.backend import Backend, Entry, is_equal
+from cdcavro.registry.backend import Backend, StoredSchema, is_equal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from cdcavro.registry.levels import Level
 
 
-class Rehearsal:
+class DryRun:
     """Takes what is published, and asks a backend for everything else. What is new has no id."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._new: dict[str, list[Entry]] = {}
+        self._new: dict[str, list[StoredSchema]] = {}
         self._levels: dict[str, Level] = {}
         self.url = backend.url
 
@@ -41,7 +41,7 @@ class Rehearsal:
         """Give the versions of a subject."""
         return [*self._backend.versions(subject), *(one.version or 0 for one in self._new.get(subject, ()))]
 
-    def version(self, subject: str, version: int | None) -> Entry:
+    def version(self, subject: str, version: int | None) -> StoredSchema:
         """Give a version of a subject."""
         new = self._new.get(subject, [])
         if new and version is None:
@@ -51,15 +51,15 @@ class Rehearsal:
                 return one
         return self._backend.version(subject, version)
 
-    def by_id(self, id: int) -> Entry:
+    def by_id(self, id: int) -> StoredSchema:
         """Give the schema with an id."""
         return self._backend.by_id(id)
 
-    def by_guid(self, guid: UUID) -> Entry:
+    def by_guid(self, guid: UUID) -> StoredSchema:
         """Give the schema with a GUID."""
         return self._backend.by_guid(guid)
 
-    def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[Entry], str]) -> list[Entry]:
+    def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:
         """Give all schemas with a fingerprint."""
         return self._backend.by_fingerprint(fingerprint, fingerprint_of)
 
@@ -67,14 +67,14 @@ class Rehearsal:
         """Give the versions of a subject that have the schema with an id, or else the first two of all."""
         return self._backend.uses(id, subject)
 
-    def find(self, subject: str, wanted: Entry) -> Entry | None:
+    def find(self, subject: str, wanted: StoredSchema) -> StoredSchema | None:
         """Give the version of a subject that is equal."""
         for one in self._new.get(subject, ()):
             if is_equal(one, wanted):
                 return one
         return self._backend.find(subject, wanted)
 
-    def register(self, subject: str, new: Entry, fingerprint: str, *, force: bool) -> Entry:  # noqa: ARG002  a backend's
+    def register(self, subject: str, new: StoredSchema, fingerprint: str, *, force: bool) -> StoredSchema:  # noqa: ARG002  a backend's
         """Make the next version, here."""
         made = replace(new, subject=subject, version=max(self.versions(subject), default=0) + 1)
         self._new.setdefault(subject, []).append(made)

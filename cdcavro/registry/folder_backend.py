@@ -28,7 +28,7 @@ from urllib.parse import quote, unquote
 from uuid import UUID
 
 from cdcavro.errors import UnknownSchemaError, shown
-from cdcavro.registry.backend import Entry, as_json, checked, is_equal, named, normal_form, whole_number
+from cdcavro.registry.backend import StoredSchema, as_json, checked, is_equal, named, normal_form, whole_number
 from cdcavro.registry.folder import Folder
 from cdcavro.registry.levels import checked_level
 
@@ -75,7 +75,7 @@ class FileRegistry:
         self._folder.check_there()
         return list(range(1, self._folder.last(_place(subject)) + 1))
 
-    def version(self, subject: str, version: int | None) -> Entry:
+    def version(self, subject: str, version: int | None) -> StoredSchema:
         """Give a version of a subject."""
         number = self._folder.last(_place(subject)) if version is None else version
         id = self._version_id(subject, number)
@@ -86,18 +86,18 @@ class FileRegistry:
             )
         return self._entry(id, subject=subject, version=number)
 
-    def by_id(self, id: int) -> Entry:
+    def by_id(self, id: int) -> StoredSchema:
         """Give the schema with an id."""
         return self._entry(id)
 
-    def by_guid(self, guid: UUID) -> Entry:
+    def by_guid(self, guid: UUID) -> StoredSchema:
         """Give the schema with a GUID."""
         id = self._id_of(guid)
         if id is None:
             raise self._unknown(f"GUID {guid}")
         return self._entry(id)
 
-    def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[Entry], str]) -> list[Entry]:  # noqa: ARG002  a backend's
+    def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:  # noqa: ARG002  a backend's
         """Give all schemas with a fingerprint."""
         return [self._entry(id) for id in self._ids_with(fingerprint)]
 
@@ -105,7 +105,7 @@ class FileRegistry:
         """Give the versions of a subject that have the schema with an id, or else the first two of all."""
         return list(islice(self._uses(id, subject), None if subject else 2))
 
-    def find(self, subject: str, wanted: Entry) -> Entry | None:
+    def find(self, subject: str, wanted: StoredSchema) -> StoredSchema | None:
         """Give the version of a subject that is equal."""
         guid = _guid(wanted)
         id = self._id_of(guid)
@@ -116,7 +116,7 @@ class FileRegistry:
         versions = self.uses(id, subject)
         return self._entry(id, subject=subject, version=versions[-1][1]) if versions else None
 
-    def register(self, subject: str, new: Entry, fingerprint: str, *, force: bool) -> Entry:  # noqa: ARG002  nothing refuses here
+    def register(self, subject: str, new: StoredSchema, fingerprint: str, *, force: bool) -> StoredSchema:  # noqa: ARG002  nothing refuses here
         """Make the next version."""
         with self._folder.failing():
             id = self._id_of(_guid(new)) or self._add(new, fingerprint)
@@ -143,7 +143,7 @@ class FileRegistry:
     def close(self) -> None:
         """Nothing is held."""
 
-    def _add(self, new: Entry, fingerprint: str) -> int:
+    def _add(self, new: StoredSchema, fingerprint: str) -> int:
         id, guid = self._folder.last(Path("schemas")) + 1, str(_guid(new))
         raw = {"id": id, "guid": guid, "schema": new.text, "references": as_json(new.references)}
         self._folder.write(Path("schemas", f"{id}.json"), raw)
@@ -152,7 +152,7 @@ class FileRegistry:
         self._folder.write(Path("guids", f"{guid}.json"), {"id": id})
         return id
 
-    def _entry(self, id: int, *, subject: str | None = None, version: int | None = None) -> Entry:
+    def _entry(self, id: int, *, subject: str | None = None, version: int | None = None) -> StoredSchema:
         place = Path("schemas", f"{id}.json")
         raw = self._folder.read(place)
         if raw is None:
@@ -215,7 +215,7 @@ def _place(subject: str) -> Path:
     return Path("subjects", name)
 
 
-def _guid(entry: Entry) -> UUID:
+def _guid(entry: StoredSchema) -> UUID:
     """Name a schema by its content: the JSON in its normal form, and what it refers to."""
     content = [normal_form(entry.text), sorted(map(repr, entry.references))]
     return UUID(bytes=hashlib.sha256(json.dumps(content).encode()).digest()[:16])

@@ -69,10 +69,10 @@ class Guid:
         return f"GUID {self.uuid}"
 
 
-Frame = SchemaId | Fingerprint | Guid
+SchemaPrefix = SchemaId | Fingerprint | Guid
 
 
-def frame(payload: bytes, id: Frame | int) -> bytes:
+def frame(payload: bytes, id: SchemaPrefix | int) -> bytes:
     r"""Put what says its schema before a payload; a number is an id.
 
     With an empty payload it makes the value of Kafka's header.
@@ -92,7 +92,7 @@ def frame(payload: bytes, id: Frame | int) -> bytes:
     raise TypeError(f"a payload is framed by an id, a Guid or a Fingerprint, not by {type(id).__name__}")
 
 
-def unframe(value: bytes, *, header: bytes | None = None) -> tuple[Frame, bytes]:
+def unframe(value: bytes, *, header: bytes | None = None) -> tuple[SchemaPrefix, bytes]:
     r"""Tell what stands before a payload from the payload.
 
     `header` is the value of Kafka's header if the record has it: then all of `value` is payload.
@@ -109,7 +109,7 @@ def unframe(value: bytes, *, header: bytes | None = None) -> tuple[Frame, bytes]
     return found, value
 
 
-def _told(value: bytes) -> tuple[Frame, bytes]:
+def _told(value: bytes) -> tuple[SchemaPrefix, bytes]:
     for magic, (size, made) in _KINDS.items():
         if value.startswith(magic):
             end = len(magic) + size
@@ -120,7 +120,7 @@ def _told(value: bytes) -> tuple[Frame, bytes]:
     raise PayloadError("bytes that start with 00, 01 or c3 01", start or "none")
 
 
-_KINDS: Final[dict[bytes, tuple[int, Callable[[bytes], Frame]]]] = {
+_KINDS: Final[dict[bytes, tuple[int, Callable[[bytes], SchemaPrefix]]]] = {
     _ID: (4, lambda raw: SchemaId(int.from_bytes(raw, "big"))),
     _GUID: (16, lambda raw: Guid(UUID(bytes=raw))),
     _SINGLE_OBJECT: (8, lambda raw: Fingerprint(raw.hex())),

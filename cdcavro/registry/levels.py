@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from cdcavro.avro.compatibility import Direction, Note, Problem, Verdict, verdict
+from cdcavro.avro.compatibility import Direction, Problem, Remark, Verdict, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,7 +50,7 @@ def is_transitive(level: Level) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class LevelCheck:
     """What a level makes of a new schema.
 
     Attributes: `level`; `verdicts`, for each version that the level looks at its number and the
@@ -75,13 +75,13 @@ class Judgement:
     def verdict(self) -> Verdict:
         """The verdicts as one, each problem and note once."""
         problems: dict[Problem, None] = {}
-        notes: dict[Note, None] = {}
+        notes: dict[Remark, None] = {}
         for _, said in self.verdicts:
             problems |= dict.fromkeys(said.problems)
             notes |= dict.fromkeys(said.notes)
         return Verdict(tuple(problems), tuple(notes))
 
 
-def judge(new: Schema, versions: Iterable[tuple[int, Schema]], level: Level) -> Judgement:
+def judge(new: Schema, versions: Iterable[tuple[int, Schema]], level: Level) -> LevelCheck:
     """Judge a schema by the versions that its level looks at."""
-    return Judgement(level, tuple((number, verdict(new, old)) for number, old in versions))
+    return LevelCheck(level, tuple((number, verdict(new, old)) for number, old in versions))

@@ -18,9 +18,9 @@ from cdcavro.errors import SchemaError, shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from cdcavro.registry.backend import Entry, Reference
+    from cdcavro.registry.backend import Reference, StoredSchema
 
-    Fetch = Callable[[str, int | None], Entry]
+    Fetch = Callable[[str, int | None], StoredSchema]
 
 
 MAX_PARTS: Final = 1000
@@ -117,7 +117,7 @@ def join(text: str, known: Mapping[str, Any]) -> str:
     return made
 
 
-def whole(entry: Entry, fetch: Fetch) -> Schema:
+def whole(entry: StoredSchema, fetch: Fetch) -> Schema:
     """Give a registered schema with the types that it refers to.
 
     `fetch` gives a version of a subject. Raises `SchemaError`: it is no valid schema, a reference
@@ -136,7 +136,7 @@ def whole(entry: Entry, fetch: Fetch) -> Schema:
 
 
 def _gather(
-    entry: Entry, fetch: Fetch, known: dict[str, Any], seen: dict[Reference, None], chain: tuple[Reference, ...]
+    entry: StoredSchema, fetch: Fetch, known: dict[str, Any], seen: dict[Reference, None], chain: tuple[Reference, ...]
 ) -> None:
     for one in entry.references:
         if one in chain:

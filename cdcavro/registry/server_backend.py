@@ -22,7 +22,16 @@ from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegis
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from cdcavro.errors import RegistryError, SetupError, UnknownSchemaError, shown
-from cdcavro.registry.backend import LATEST, ContentError, Entry, UnusableError, checked, is_equal, named, whole_number
+from cdcavro.registry.backend import (
+    LATEST,
+    ContentError,
+    StoredSchema,
+    UnusableError,
+    checked,
+    is_equal,
+    named,
+    whole_number,
+)
 from cdcavro.registry.http_session import Fault, Session
 from cdcavro.registry.levels import checked_level
 
@@ -89,12 +98,12 @@ class ServerRegistry:
         except UnknownSchemaError:
             return []
 
-    def version(self, subject: str, version: int | None) -> Entry:
+    def version(self, subject: str, version: int | None) -> StoredSchema:
         """Give a version of a subject."""
         wanted: Any = LATEST if version is None else version
         what = f"subject {shown(subject)}" if version is None else f"version {version} of subject {shown(subject)}"
 
-        def read(raw: Any) -> Entry:
+        def read(raw: Any) -> StoredSchema:
             entry = checked(raw.to_dict())
             is_it = entry.subject == subject and entry.version is not None and version in (None, entry.version)
             if not is_it or entry.id is None:
@@ -103,22 +112,22 @@ class ServerRegistry:
 
         return self._ask(subject, lambda: self._client.get_version(subject, wanted), read, what)
 
-    def by_id(self, id: int) -> Entry:
+    def by_id(self, id: int) -> StoredSchema:
         """Give the schema with an id."""
         return self._ask(
             None, lambda: self._client.get_schema(id), lambda raw: checked(raw.to_dict(), id=id), f"id {id}"
         )
 
-    def by_guid(self, guid: UUID) -> Entry:
+    def by_guid(self, guid: UUID) -> StoredSchema:
         """Give the schema with a GUID, without its id, which Confluent's servers do not tell with it."""
 
-        def read(raw: Any) -> Entry:
+        def read(raw: Any) -> StoredSchema:
             entry = checked(raw.to_dict(), guid=str(guid))
-            return Entry(None, entry.text, entry.references, guid)
+            return StoredSchema(None, entry.text, entry.references, guid)
 
         return self._ask(None, lambda: self._client.get_schema_by_guid(str(guid)), read, f"GUID {guid}")
 
-    def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[Entry], str]) -> list[Entry]:
+    def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:
         """Give all schemas with a fingerprint: every version is read once."""
         with self._lock:
             for subject in self.subjects():
@@ -138,7 +147,7 @@ class ServerRegistry:
         found = self._ask(None, lambda: self._client.get_schema_versions(id, subject), read, f"id {id}")
         return [one for one in found if one[0] == subject] if subject else found[:2]
 
-    def find(self, subject: str, wanted: Entry) -> Entry | None:
+    def find(self, subject: str, wanted: StoredSchema) -> StoredSchema | None:
         """Give the version of a subject that is equal."""
         found = self._looked_up(subject, wanted)
         if found is not None and is_equal(found, wanted):
@@ -152,7 +161,7 @@ class ServerRegistry:
                 return entry
         return None
 
-    def register(self, subject: str, new: Entry, fingerprint: str, *, force: bool) -> Entry:  # noqa: ARG002  a backend's
+    def register(self, subject: str, new: StoredSchema, fingerprint: str, *, force: bool) -> StoredSchema:  # noqa: ARG002  a backend's
         """Make the next version; by force also where the server's level would refuse it, which is then put back."""
         try:
             self._register(subject, new)
@@ -187,7 +196,7 @@ class ServerRegistry:
         self._client.close()
 
     def _fingerprint(
-        self, subject: str, version: int, fingerprint_of: Callable[[Entry], str]
+        self, subject: str, version: int, fingerprint_of: Callable[[StoredSchema], str]
     ) -> tuple[str, int | None]:
         try:
             entry = self.version(subject, version)
@@ -200,7 +209,7 @@ class ServerRegistry:
             reason = f"more than {MAX_FINGERPRINTED:,} versions, too many to look for a fingerprint in"
             raise RegistryError(self.url, reason)
 
-    def _register(self, subject: str, new: Entry) -> None:
+    def _register(self, subject: str, new: StoredSchema) -> None:
         self._insist(subject, lambda: self._client.register_schema(subject, _as_confluent(new)))
 
     def _insist(self, subject: str, call: Callable[[], Any]) -> None:
@@ -213,7 +222,7 @@ class ServerRegistry:
                 time.sleep(wait)
         raise AssertionError("the last attempt ends the loop")
 
-    def _looked_up(self, subject: str, wanted: Entry, *, normalize: bool = False) -> Entry | None:
+    def _looked_up(self, subject: str, wanted: StoredSchema, *, normalize: bool = False) -> StoredSchema | None:
         """Give the version that the server takes for this schema, as it is there."""
         try:
             version = self._ask(
@@ -276,7 +285,7 @@ def bounded(client: SchemaRegistryClient, auth: tuple[str, str] | None, timeout:
     return client
 
 
-def _as_confluent(entry: Entry) -> Schema:
+def _as_confluent(entry: StoredSchema) -> Schema:
     references = [SchemaReference(one.name, one.subject, one.version) for one in entry.references]
     return Schema(entry.text, "AVRO", references)
 

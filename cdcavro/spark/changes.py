@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from cdcavro.change import order
-from cdcavro.change.model import Change, Place, replace
+from cdcavro.change.model import Arrival, Change, replace
 from cdcavro.errors import MessageError
 from cdcavro.exact.instants import check_zone
 from cdcavro.spark.arrow_udf import column_function, raw_bytes
@@ -100,7 +100,7 @@ def changes_batch(texts: pa.Array, format: str, zone: tzinfo | None, places: pa.
     for raw, where in zip(raw_bytes(texts), wheres, strict=True):
         made, error = _turned(raw, format, zone)
         if made is not None and where is not None:
-            made = [replace(one, place=Place(**where)) for one in made]
+            made = [replace(one, place=Arrival(**where)) for one in made]
         found.append(None if made is None else [one.to_avro() for one in made])
         counts.append(None if made is None else unzoned(made))
         errors.append(error)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from cdcavro.registry import Registered, Registry
-    from cdcavro.registry.framing import Frame
+    from cdcavro.registry.framing import SchemaPrefix
 
 MAX_SCHEMAS: Final = 10_000
 LATEST: Final = "latest"
@@ -153,7 +153,7 @@ def _fetched(prefix: bytes, registry: Registry) -> _Known:
         return _Known(prefix, None, str(PayloadError(f"a schema that {registry.url} has", str(told))))
 
 
-def _asked(told: Frame, registry: Registry) -> Registered:
+def _asked(told: SchemaPrefix, registry: Registry) -> Registered:
     match told:
         case SchemaId(number):
             return registry.fetch(id=number)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from cdcavro.avro.schema import Schema
-    from cdcavro.table.columns.overrides import GivenTypes
+    from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.history import Table
 
 OUTLINE: Final = f"digest binary, at struct<{KEY}>, outline binary"
@@ -88,7 +88,7 @@ def to_tables(
     changes: DataFrame,
     col: str = "change",
     *,
-    given: GivenTypes = NONE_GIVEN,
+    given: TypeOverrides = NONE_GIVEN,
     zone: tzinfo | None = None,
     on_misfit: str = KEEP,
     decimals: str = PRECISE,

@@ -1,1 +1,43 @@
-"""Layer 3, table: typed tables whose schemas follow their columns and statements."""
+"""Layer 3, table: typed tables whose schemas follow their columns and statements.
+
+The names are imported when they are first asked for, since not every program needs tables.
+"""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+if _TYPE_CHECKING:
+    from cdcavro.table.columns.overrides import TypeOverrides
+    from cdcavro.table.ddl.steps import TableName
+    from cdcavro.table.evolution.evolve import create_table, evolve, table_schema_of
+    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.tables import Tables, TypedChange
+
+__all__ = [
+    "TableName",
+    "TableSchema",
+    "Tables",
+    "TypeOverrides",
+    "TypedChange",
+    "create_table",
+    "evolve",
+    "table_schema_of",
+]
+
+_HOMES = {
+    "TableName": "ddl.steps",
+    "TableSchema": "schema",
+    "Tables": "tables",
+    "TypeOverrides": "columns.overrides",
+    "TypedChange": "tables",
+    "create_table": "evolution.evolve",
+    "evolve": "evolution.evolve",
+    "table_schema_of": "evolution.evolve",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name from its module when it is first asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change.model import Change, replace
 from cdcavro.change.order import order_key
 from cdcavro.errors import CdcAvroError, OrderError, SchemaError
-from cdcavro.table.history import FIRST, Room, Table, comparable
+from cdcavro.table.history import FIRST, SharedLimits, Table, comparable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_TABLES: Final = 100_000
 
 
-class Directory:
+class TableCatalog:
     """The tables of a stream by their names, through time.
 
     Attributes: `tables` (list of `Table`), all that there were; `room`, which they share.
@@ -31,7 +31,7 @@ class Directory:
         self.tables: list[Table] = []
         self._live: dict[TableName, Table] = {}
         self._entries: dict[TableName, list[tuple[Any, Table | None]]] = {}
-        self.room = Room()
+        self.room = SharedLimits()
         self._undo: list[Callable[[], None]] = []
 
     def live(self, name: TableName) -> Table | None:

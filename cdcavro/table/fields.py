@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro.types import ABSENT
 
 if TYPE_CHECKING:
-    from cdcavro.table.mangling import Taken
+    from cdcavro.table.names import NameAllocator
 
 ATTRIBUTE: Final = "cdc"
 UNPARSED: Final = "unparsed"
@@ -15,7 +15,7 @@ MISSING: Final = "absent"
 
 
 def column_field(
-    name: str, taken: Taken, avro: Any, *, since: int, fill: Any = ABSENT, said: dict[str, Any]
+    name: str, taken: NameAllocator, avro: Any, *, since: int, fill: Any = ABSENT, said: dict[str, Any]
 ) -> dict[str, Any]:
     """Make the field of a column; `fill` is what rows have that are older than the column, null by default."""
     attribute = {"column": name} | said | ({"since": since} if since > 1 else {})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change.model import Column
 from cdcavro.errors import SchemaError, shown
 from cdcavro.table.columns.column_type import column_type
-from cdcavro.table.evolution.column_list import Listed, Marks, listed_of, mark_of
+from cdcavro.table.evolution.column_list import ColumnList, ColumnMarks, listed_of, mark_of
 from cdcavro.table.evolution.evolve import by_columns
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Source
     from cdcavro.change.order import Key
-    from cdcavro.table.columns.overrides import GivenTypes
+    from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.schema import TableSchema
 
 MAX_VERSIONS: Final = 1_000
@@ -27,7 +27,7 @@ _REMEMBERED: Final = 64
 FIRST: Final = ()
 
 
-class Room:
+class SharedLimits:
     """What all tables share: the characters that are `left` for the text of their schemas, and how many `edits` there were of them and their names."""
 
     __slots__ = ("edits", "left")
@@ -53,7 +53,7 @@ class Table:
     """
 
     number: int
-    room: Room = field(default_factory=Room, repr=False)
+    room: SharedLimits = field(default_factory=SharedLimits, repr=False)
     versions: list[TableSchema] = field(default_factory=list)
     steps: list[tuple[str, ...]] = field(default_factory=list)
     is_gone: bool = False
@@ -61,9 +61,9 @@ class Table:
     is_written: bool = False
     _starts: list[Any] = field(default_factory=list)
     _names: list[frozenset[str]] = field(default_factory=list)
-    _held: dict[Marks, list[int]] = field(default_factory=dict)
-    _declared: dict[Marks, None] = field(default_factory=dict)
-    _seen: dict[tuple[Any, ...], Listed] = field(default_factory=dict)
+    _held: dict[ColumnMarks, list[int]] = field(default_factory=dict)
+    _declared: dict[ColumnMarks, None] = field(default_factory=dict)
+    _seen: dict[tuple[Any, ...], ColumnList] = field(default_factory=dict)
     _ready: dict[tuple[Any, ...], list[int]] = field(default_factory=dict)
     _is_used: bool = False
 
@@ -93,7 +93,7 @@ class Table:
         self,
         columns: Sequence[Column],
         source: Source,
-        given: GivenTypes,
+        given: TypeOverrides,
         key: Key | None,
         names: Sequence[str] | None = None,
     ) -> TableSchema:
@@ -120,7 +120,7 @@ class Table:
         found = self._ready.get((columns, source)) if self._is_used else None
         return self.versions[found[0]] if found is not None and len(found) == 1 else None
 
-    def extend(self, names: Collection[str], source: Source, given: GivenTypes, key: Key | None) -> TableSchema:
+    def extend(self, names: Collection[str], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
         """Give the version of a change that states no columns but has these.
 
         Where nobody said which columns there are, the newest version gets those that no version has.
@@ -139,14 +139,14 @@ class Table:
         found = [i for i in everywhere if self._names[i].issuperset(names)]
         return self._at(found or own, key)
 
-    def at(self, columns: Sequence[Column], source: Source, given: GivenTypes, key: Key | None) -> TableSchema:
+    def at(self, columns: Sequence[Column], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
         """Give the version of a change by the columns that it states, and by its place in the order. Raises `SchemaError`."""
         listed = self.listed(columns, source, given)
         if listed.held not in self._held:
             raise self._late(listed, key)
         return self._at(self._held[listed.held], key)
 
-    def is_as(self, columns: Sequence[Column], source: Source, given: GivenTypes) -> bool:
+    def is_as(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> bool:
         """Tell whether the newest version has exactly these columns."""
         return self.listed(columns, source, given) == self._own()
 
@@ -174,7 +174,7 @@ class Table:
         self.room.edits += 1
         self._ready.clear()
 
-    def listed(self, columns: Sequence[Column], source: Source, given: GivenTypes) -> Listed:
+    def listed(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> ColumnList:
         """Give what a list of columns says, as a source means it."""
         facts = (tuple(columns), source)
         found = self._seen.get(facts)
@@ -204,7 +204,7 @@ class Table:
         self,
         columns: Sequence[Column],
         source: Source,
-        given: GivenTypes,
+        given: TypeOverrides,
         key: Key | None,
         names: Sequence[str] | None,
     ) -> None:
@@ -223,7 +223,7 @@ class Table:
         self,
         columns: Sequence[Column],
         source: Source,
-        given: GivenTypes,
+        given: TypeOverrides,
         key: Key | None,
         names: Sequence[str] | None,
     ) -> None:
@@ -255,7 +255,7 @@ class Table:
         self._held.setdefault(own.held, []).append(self._last)
         self._declared[own.declared] = None
 
-    def _own(self) -> Listed:
+    def _own(self) -> ColumnList:
         return listed_of([mark_of(one.name, one.type, one.avro) for one in self.schema.columns])
 
     def _is_late(self, key: Key | None) -> bool:
@@ -271,7 +271,7 @@ class Table:
         partition, other = [(*one[2][:2], one[2][3]) for one in (key, start)]
         return partition == other and bool(key[2:] < start[2:])
 
-    def _late(self, listed: Listed, key: Key | None) -> SchemaError:
+    def _late(self, listed: ColumnList, key: Key | None) -> SchemaError:
         schema = self._at(range(len(self.versions)), key)
         own = listed_of([mark_of(one.name, one.type, one.avro) for one in schema.columns])
         name = min(str(one[0]) for one in listed.held ^ own.held) if listed.held != own.held else ""

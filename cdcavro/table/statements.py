@@ -19,7 +19,7 @@ from cdcavro.table.ddl.steps import (
     TableName,
     Truncate,
 )
-from cdcavro.table.evolution.evolve import by_columns, by_step, created
+from cdcavro.table.evolution.evolve import by_columns, by_step, create_table
 from cdcavro.table.evolution.evolve import columns_of as created_columns
 from cdcavro.table.history import columns_of
 from cdcavro.table.names import named, table_of
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Column
     from cdcavro.change.order import Key
-    from cdcavro.table.catalog import Directory
-    from cdcavro.table.columns.overrides import GivenTypes
+    from cdcavro.table.catalog import TableCatalog
+    from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.ddl.steps import Action, Step
     from cdcavro.table.history import Table
 
@@ -56,10 +56,10 @@ class _Statement(NamedTuple):
         return (self.key[1], self.source, self.text) == (other.key[1], other.source, other.text)
 
 
-class Follower:
+class StatementFollower:
     """Follows the statements of a stream: made from the tables that it keeps, and the types that the user gives."""
 
-    def __init__(self, tables: Directory, given: GivenTypes) -> None:
+    def __init__(self, tables: TableCatalog, given: TypeOverrides) -> None:
         self._tables, self._given = tables, given
         self._taken: dict[_Statement, None] = {}
         self._last: _Statement | None = None
@@ -89,7 +89,7 @@ class Follower:
             return
         self._tables.drop(name, start)
         if columns is not None:
-            schema = created(name, columns, key, own, self._given)
+            schema = create_table(name, columns, key, own, self._given)
             self._tables.create(name, schema, sentence(name, columns), start).is_stated = True
 
     def _created(
@@ -122,7 +122,7 @@ class Follower:
             if live.is_written:
                 live.append(*by_columns(live.schema, columns, source, self._given), start)
             else:
-                live.begin_again(created(table, columns, key, source, self._given), [sentence(table, columns)])
+                live.begin_again(create_table(table, columns, key, source, self._given), [sentence(table, columns)])
             live.is_stated = True
         if key and not live.schema.key_names:
             self._evolve(
@@ -156,7 +156,7 @@ class Follower:
         if columns is None or own not in (name, table and table.schema.table):
             return
         if table is None:
-            schema = created(name, columns, change.key or (), change.source, self._given)
+            schema = create_table(name, columns, change.key or (), change.source, self._given)
             table = self._tables.create(name, schema, sentence(name, columns), start)
         table.state(columns, change.source, self._given, start, change.key)
 
@@ -194,10 +194,10 @@ def _full(actions: Sequence[Action], source: Source) -> tuple[Action, ...]:
 
 
 _STEPS: Final[dict[type, Callable[..., None]]] = {
-    CreateTable: Follower._on_create,  # noqa: SLF001
-    DropTable: Follower._on_drop,  # noqa: SLF001
-    RenameTable: Follower._on_rename,  # noqa: SLF001
-    AlterTable: Follower._on_alter,  # noqa: SLF001
-    Truncate: Follower._on_nothing,  # noqa: SLF001
-    NoChange: Follower._on_nothing,  # noqa: SLF001
+    CreateTable: StatementFollower._on_create,  # noqa: SLF001
+    DropTable: StatementFollower._on_drop,  # noqa: SLF001
+    RenameTable: StatementFollower._on_rename,  # noqa: SLF001
+    AlterTable: StatementFollower._on_alter,  # noqa: SLF001
+    Truncate: StatementFollower._on_nothing,  # noqa: SLF001
+    NoChange: StatementFollower._on_nothing,  # noqa: SLF001
 }

@@ -1,7 +1,7 @@
 cimport cython
 
 from cdcavro.change.order cimport split_key_change
-from cdcavro.table.history cimport Room
+from cdcavro.table.history cimport SharedLimits
 from cdcavro.table.writer cimport TableWriter
 
 
@@ -25,7 +25,7 @@ cdef class Tables:
     cdef bint _is_strict
     cdef dict _names
     cdef dict _writers
-    cdef Room _room
+    cdef SharedLimits _room
     cdef TableWriter _recent
     cdef _Learned _learned
     cdef public dict misfits

@@ -16,12 +16,12 @@ from msgspec import Struct
 from cdcavro.change.model import DDL, DML, Change, Column, Source, replace
 from cdcavro.change.order import split_key_change
 from cdcavro.errors import OrderError, SchemaError, shown
-from cdcavro.table.catalog import MAX_TABLES, Directory, time_of
-from cdcavro.table.evolution.evolve import NONE_GIVEN, created
+from cdcavro.table.catalog import MAX_TABLES, TableCatalog, time_of
+from cdcavro.table.evolution.evolve import NONE_GIVEN, create_table
 from cdcavro.table.history import Table, columns_of
 from cdcavro.table.names import source_of, table_of
 from cdcavro.table.schema import TableSchema
-from cdcavro.table.statements import Follower, sentence, truncated
+from cdcavro.table.statements import StatementFollower, sentence, truncated
 from cdcavro.table.writer import TableWriter
 from cdcavro.transcoding.schema_history import PRECISE, lacks_columns, with_columns
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-    from cdcavro.table.columns.overrides import GivenTypes
+    from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.ddl.steps import TableName
 
 KEEP: Final = "keep"
@@ -82,7 +82,7 @@ class Tables:
     `given` are types for columns that state none, or another; `zone` is that of the source;
     `on_misfit` says what becomes of a change with a value that its column's type cannot carry:
     "keep" puts its text into `unparsed`, "error" and "reject" raise `MisfitError` for the caller to stop or
-    to set it aside; `decimals` is as in `Catalog`. Attributes: `tables` (list of `Table`), all that there were;
+    to set it aside; `decimals` is as in `SchemaHistory`. Attributes: `tables` (list of `Table`), all that there were;
     `misfits`, by the number of a table, how many values of each column are text in `unparsed`.
     """
 
@@ -105,7 +105,7 @@ class Tables:
     def __init__(
         self,
         *,
-        given: GivenTypes = NONE_GIVEN,
+        given: TypeOverrides = NONE_GIVEN,
         zone: tzinfo | None = None,
         on_misfit: str = KEEP,
         decimals: str = PRECISE,
@@ -114,8 +114,8 @@ class Tables:
             raise ValueError(f"on_misfit is one of {', '.join(ON_MISFIT)}, not {shown(on_misfit)}")
         self._given, self._zone, self._decimals = given, zone, decimals
         self._is_strict = on_misfit != KEEP
-        self._directory = Directory()
-        self._follower = Follower(self._directory, given)
+        self._directory = TableCatalog()
+        self._follower = StatementFollower(self._directory, given)
         self._names: dict[Source, TableName] = {}
         self.misfits: dict[int, Counter[str]] = {}
         self._forget()
@@ -208,7 +208,7 @@ class Tables:
         table, key = self._directory.when(name, change)
         if table is None:
             listed = [Column(name=one) for one in _names(change)] if columns is None else columns
-            schema = created(name, listed, change.key or (), change.source, self._given)
+            schema = create_table(name, listed, change.key or (), change.source, self._given)
             with self._directory.whole():
                 table = self._directory.create(name, schema, sentence(name, listed), key)
         if columns is not None:

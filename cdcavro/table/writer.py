@@ -14,7 +14,7 @@ from cdcavro.change.model import Column
 from cdcavro.errors import SchemaError, StructureError, shown
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
 from cdcavro.table.columns.column_type import column_type
-from cdcavro.table.evolution.promotion import bare, label
+from cdcavro.table.evolution.promotion import label, without_attributes
 from cdcavro.table.fields import avro_of
 from cdcavro.table.rows import Cell, RowWriter, text_of, write_texts
 
@@ -144,7 +144,7 @@ def _cell(
     own = stated or Column(name=column.name, code=None if column.type else column.code)
     given = column.given or (column.type if stated is None else None)
     held = column_type(own, source, given=given, zone=zone)
-    if bare(held.avro) != bare(avro):
+    if without_attributes(held.avro) != without_attributes(avro):
         raise SchemaError(field["name"], f"holds {label(avro)}, and the column is {label(held.avro)}")
     return Cell(column.name, held.read, primitive, place, str(column.type or primitive))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cdcavro.change.halves import Halves, Identity, alone, identity_of
+from cdcavro.change.halves import HalfJoiner, Identity, alone, identity_of
 from cdcavro.errors import StructureError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class _Half(NamedTuple):
     message: Message
 
 
-class Joiner:
+class StreamJoiner:
     """Joins the halves of updates across the messages of a stream, in the order of the stream.
 
     A whole change is given at once, an update where its second half came.
@@ -62,7 +62,7 @@ class Joiner:
 
     def __init__(self, *, passes_stated: bool = False) -> None:
         self._passes_stated = passes_stated
-        self._halves = Halves(most=MOST_HALVES + 1)
+        self._halves = HalfJoiner(most=MOST_HALVES + 1)
         self._waiting: dict[Identity, _Half] = {}
         self._unstated: dict[Source, Identity] = {}
         self._inserts: dict[Identity, None] = {}

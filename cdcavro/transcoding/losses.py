@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from operator import is_
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.halves import Halves
+from cdcavro.change.halves import HalfJoiner
 from cdcavro.change.model import Change, replace
 from cdcavro.errors import json_path
 from cdcavro.exact.diff import ABSENT, differences
@@ -108,7 +108,7 @@ def _halves(change: Change) -> list[Change]:
 
 
 def _read_back(texts: Sequence[bytes], way: Way) -> Iterator[Change]:
-    halves = Halves()
+    halves = HalfJoiner()
     for text in texts:
         for change in to_changes(text, way.target, zone=way.zone):
             bare = replace(change, members=None)

@@ -24,7 +24,7 @@ STRING: Final = "string"
 _TABLE_CHANGES: Final = tuple(f"{above}/tableChanges" for above in ("", "/payload", "/value", "/value/payload"))
 
 
-class Catalog:
+class SchemaHistory:
     """Learns the columns and keys of tables as Debezium's changes pass, and puts them into row changes.
 
     `decimals` is the connector's `decimal.handling.mode`: "precise", its default, or "string". What

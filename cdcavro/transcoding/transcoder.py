@@ -14,10 +14,10 @@ from cdcavro.change.model import Change, replace
 from cdcavro.errors import MessageError, StructureError
 from cdcavro.exact.instants import check_zone
 from cdcavro.exact.jsontext import parse, render
-from cdcavro.transcoding.joiner import Joined, Joiner
+from cdcavro.transcoding.joiner import Joined, StreamJoiner
 from cdcavro.transcoding.losses import Loss, Way, find_losses
 from cdcavro.transcoding.mapping import records, to_changes
-from cdcavro.transcoding.schema_history import PRECISE, Catalog
+from cdcavro.transcoding.schema_history import PRECISE, SchemaHistory
 from cdcavro.transcoding.unzoned import unzoned_places
 from cdcavro.wire.formats import get_format
 
@@ -62,7 +62,7 @@ class Transcoder:
 
     Made from the names of the formats and the zone of the source; the columns of Debezium's tables are
     learned from its schema changes as they pass, and `decimals` is how its connector sends decimals,
-    "precise" or "string" (see `Catalog`). Raises `UnknownFormatError`, `ValueError` for other `decimals`,
+    "precise" or "string" (see `SchemaHistory`). Raises `UnknownFormatError`, `ValueError` for other `decimals`,
     `TypeError` for a `zone` that is none.
     Attributes: `unzoned` (int), times that came without a zone and stayed text on the way to another
     format; `unzoned_places` (Counter), how many of them in which column, the first 1,000 by name.
@@ -72,9 +72,9 @@ class Transcoder:
         halved, into = get_format(source).rule.has_halves, get_format(target).rule
         check_zone(zone)
         self._source, self._target, self._zone = source, target, zone
-        self._catalog = Catalog(decimals=decimals)
+        self._catalog = SchemaHistory(decimals=decimals)
         # Where the target has halves too, those that are known to be some stay as they are.
-        self._joiner = Joiner(passes_stated=into.has_halves)
+        self._joiner = StreamJoiner(passes_stated=into.has_halves)
         self._is_numbered = into.id == "position" and not halved
         self._count = 0
         self.unzoned = 0
@@ -83,7 +83,7 @@ class Transcoder:
     def add(self, message: bytes | str, number: int | None = None) -> list[Outcome]:
         """Give what is complete with this message, and the halves that are refused; a half may wait for the other.
 
-        See `joining.Joiner` for how long. `number` is what losses and outcomes call the message; by
+        See `joining.StreamJoiner` for how long. `number` is what losses and outcomes call the message; by
         default messages are counted from 0. Raises `TextError`, `StructureError` for a message that is
         none of the source's format.
         """

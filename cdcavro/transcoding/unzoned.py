@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.errors import json_path
 from cdcavro.exact.instants import is_local
 from cdcavro.exact.jsontext import escape, parse
-from cdcavro.exact.sqltype import declared_type
+from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.wire.attributes import field_rule, marked
 from cdcavro.wire.formats import REGISTRY
 
@@ -39,7 +39,7 @@ def unzoned_places(changes: Iterable[Change]) -> Iterator[str]:
     for change in changes:
         yield from _members(change)
         table = change.source.table or ""
-        for name in [one.name for one in change.columns or () if one.type and declared_type(one.type).name == _TYPE]:
+        for name in [one.name for one in change.columns or () if one.type and parse_sql_type(one.type).name == _TYPE]:
             images = (change.before, change.after)
             yield from (f"{table}.{name}" for image in images if is_local(_value(image, name)))
 

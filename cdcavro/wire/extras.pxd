@@ -1,5 +1,20 @@
 cimport cython
 
+from cdcavro.avro.buffer cimport Buffer
+
+
+@cython.final
+cdef class Extras:
+    cdef list _entries
+    cdef readonly Py_ssize_t count
+    cdef public Py_ssize_t members
+
+    cpdef add(self, str pointer, str value)
+    cpdef below(self, str pointer, Py_ssize_t since)
+    cpdef first(self, Py_ssize_t since, Py_ssize_t middle)
+    cpdef write(self, Buffer out)
+
+
 
 @cython.locals(pointer=str, value=str, name=str)
 cpdef apply(dict record, object extras, object places=*)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.errors import PayloadError, TextError, shown
+from cdcavro.errors import PayloadError, StructureError, TextError, shown
 from cdcavro.exact import jsontext
 from cdcavro.exact.jsontext import unescape
 from cdcavro.exact.numbers import number
@@ -19,6 +19,8 @@ from cdcavro.exact.scan import is_number
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cdcavro.avro.buffer import Buffer
+
     Step = tuple[Sequence[str], str, Any]
 
 ABSENT: Final = object()
@@ -26,7 +28,10 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 _TILDE: Final = re.compile("~(?![01])")
 
 
-class Place(NamedTuple):
+MAX_NOTES: Final = 100_000
+
+
+class SchemaMember(NamedTuple):
     """A member that the schema names: whether it is a scalar, and whether a message must have it.
 
     `above` are the pointers to all that holds it, `parents` their names, `name` its own.
@@ -39,7 +44,7 @@ class Place(NamedTuple):
     name: str
 
 
-def place_of(pointer: str, *, is_scalar: bool, is_required: bool) -> Place:
+def place_of(pointer: str, *, is_scalar: bool, is_required: bool) -> SchemaMember:
     """Give the place that a pointer leads to.
 
     >>> place_of("/a/b~1c", is_scalar=True, is_required=False).above
@@ -48,10 +53,10 @@ def place_of(pointer: str, *, is_scalar: bool, is_required: bool) -> Place:
     tokens = pointer.split("/")
     above = tuple("/".join(tokens[:end]) for end in range(2, len(tokens)))
     *parents, name = map(unescape, tokens[1:])
-    return Place(is_scalar, is_required, above, tuple(parents), name)
+    return SchemaMember(is_scalar, is_required, above, tuple(parents), name)
 
 
-def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str, Place] | None = None) -> None:
+def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str, SchemaMember] | None = None) -> None:
     """Apply `extras` to a record, in place; `places` are the members that the schema names, by pointer.
 
     Raises `PayloadError`: no pointer, a parent that is not there, a text that is not JSON or not what
@@ -70,7 +75,7 @@ def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str
         _put(_parent(record, parents, pointer), name, pointer, value)
 
 
-def steps(extras: Mapping[str, str], places: Mapping[str, Place]) -> list[Step] | None:
+def steps(extras: Mapping[str, str], places: Mapping[str, SchemaMember]) -> list[Step] | None:
     """Give what `apply` does, checked, for `take`: the names of parents, the name, and a scalar or `ABSENT`.
 
     None where what is to be done depends on the record, and where it is an error.
@@ -116,7 +121,7 @@ def _put(parent: Any, name: str, pointer: str, value: str) -> None:
         parent[name] = None if value == "null" else _parsed(value, pointer)
 
 
-def _check_step(pointer: str, value: str, extras: Mapping[str, str], places: Mapping[str, Place]) -> None:
+def _check_step(pointer: str, value: str, extras: Mapping[str, str], places: Mapping[str, SchemaMember]) -> None:
     """Check a pointer, and its text too if the schema names what it leads to."""
     place = places.get(pointer)
     if place is None:
@@ -126,7 +131,7 @@ def _check_step(pointer: str, value: str, extras: Mapping[str, str], places: Map
         _check_place(pointer, value, place)
 
 
-def _way(pointer: str, places: Mapping[str, Place]) -> tuple[Sequence[str], str]:
+def _way(pointer: str, places: Mapping[str, SchemaMember]) -> tuple[Sequence[str], str]:
     """Give the names of the parents that a pointer leads through, and the last."""
     place = places.get(pointer)
     if place is not None:
@@ -154,7 +159,7 @@ def _check_apart(pointer: str, above: tuple[str, ...], extras: Mapping[str, str]
             raise PayloadError("extras that lie apart", f"one inside {shown(one)}", pointer=pointer)
 
 
-def _check_place(pointer: str, value: str, place: Place) -> None:
+def _check_place(pointer: str, value: str, place: SchemaMember) -> None:
     bare = value.strip(" \t\r\n") if value not in ("", "null") else value
     if value == "" or bare == "null":
         if place.is_required:
@@ -205,3 +210,47 @@ def _parsed(value: str, pointer: str) -> Any:
         return jsontext.parse(value, above=pointer.count("/"))
     except TextError as error:
         raise PayloadError(f"{error.expected} in extras", error.got, pointer=pointer + error.pointer) from error
+
+
+class Extras:
+    """What one message leaves for `extras`, and how many JSON members of it were written.
+
+    Attributes: `count` (int), of the notes; `members` (int).
+    """
+
+    __slots__ = ("_entries", "count", "members")
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[str, str]] | None = None
+        self.count = 0
+        self.members = 0
+
+    def add(self, pointer: str, value: str) -> None:
+        """Note a text for a place. Raises `StructureError` beyond 100,000 notes: each costs much memory."""
+        if self.count >= MAX_NOTES:
+            raise StructureError(f"at most {MAX_NOTES} values that the schema has no place for", "one more")
+        if self._entries is None:
+            self._entries = []
+        self._entries.append((pointer, value))
+        self.count += 1
+
+    def below(self, pointer: str, since: int) -> None:
+        """Put a pointer before the notes made since there were so many."""
+        entries = self._entries
+        if entries is not None:
+            entries[since:] = [(pointer + place, value) for place, value in entries[since:]]
+
+    def first(self, since: int, middle: int) -> None:
+        """Put the notes made since there were `middle` before those made since there were `since`."""
+        entries = self._entries
+        if entries is not None and since < middle:
+            entries[since:] = entries[middle:] + entries[since:middle]
+
+    def write(self, out: Buffer) -> None:
+        """Append the notes as a map of strings."""
+        if self._entries is not None:
+            out.write_long(self.count)
+            for pointer, value in self._entries:
+                out.write_string(pointer)
+                out.write_string(value)
+        out.append(0)

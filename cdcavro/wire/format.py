@@ -19,7 +19,7 @@ from cdcavro.avro.types import Record
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
 from cdcavro.exact.jsontext import kind, parse, render, to_bytes
 from cdcavro.wire.attributes import FormatRule, format_rule
-from cdcavro.wire.payload import Payload
+from cdcavro.wire.payload import PayloadDecoder
 from cdcavro.wire.reading.plan import message_reader
 from cdcavro.wire.renaming import names_of, rename
 from cdcavro.wire.writing.fast import Encoder
@@ -113,7 +113,7 @@ class Format:
     def read(self, payload: bytes, writer: Schema | None = None) -> dict[str, Any]:
         """Read a payload into a record. Raises `PayloadError`, `ResolutionError`."""
         try:
-            raw = Payload(_bytes(payload))
+            raw = PayloadDecoder(_bytes(payload))
             record = self.reader(writer)(raw)
             raw.finish()
         except MessageError as error:
@@ -124,7 +124,7 @@ class Format:
     def read_block(self, raw: bytes, count: int, writer: Schema) -> Iterator[dict[str, Any]]:
         """Read so many payloads that lie one behind another. Raises `PayloadError`."""
         read = self.reader(writer)
-        payloads = Payload(raw)
+        payloads = PayloadDecoder(raw)
         try:
             _check_count(raw, count)
             for _ in range(count):
@@ -159,7 +159,7 @@ class Format:
             error.format = self.name
             raise
 
-    def reader(self, writer: Schema | None = None) -> Callable[[Payload], dict[str, Any]]:
+    def reader(self, writer: Schema | None = None) -> Callable[[PayloadDecoder], dict[str, Any]]:
         """Give the function that reads the payloads of a writer's schema. Raises `ResolutionError`."""
         if writer is None or writer is self.schema:
             return self._reader.read
@@ -222,7 +222,7 @@ def _decoded(reader: MessageReader, raw: bytes, count: int) -> Iterator[tuple[by
             raise error
         count -= done
         out.cut(0)
-    Payload(raw, position).finish()
+    PayloadDecoder(raw, position).finish()
 
 
 @lru_cache(maxsize=_KEPT)

@@ -1,11 +1,11 @@
 cimport cython
 
-from cdcavro.avro.decoder cimport Source
+from cdcavro.avro.decoder cimport Decoder
 from cdcavro.exact.jsontext cimport escape
 
 
 @cython.final
-cdef class Payload(Source):
+cdef class PayloadDecoder(Decoder):
     cdef str place
     cdef public dict extras
     cdef Py_ssize_t start
@@ -13,5 +13,5 @@ cdef class Payload(Source):
 
     @cython.locals(count=Py_ssize_t)
     cpdef skip_texts(self)
-    cpdef Payload back(self)
+    cpdef PayloadDecoder back(self)
     cpdef bytes tail(self)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdcavro.avro.decoder import Source
+from cdcavro.avro.decoder import Decoder
 from cdcavro.exact.jsontext import escape
 
 if TYPE_CHECKING:
     from cdcavro.errors import MessageError
 
 
-class Payload(Source):
+class PayloadDecoder(Decoder):
     """One payload on its way to a record.
 
     `place` is a pointer to what is being read, below the innermost item of an array or a map: whoever
@@ -39,7 +39,7 @@ class Payload(Source):
         error.below(f"/{escape(name)}{self.place}")
         self.place = place
 
-    def back(self) -> Payload:
+    def back(self) -> PayloadDecoder:
         """Go back to where the extras stand."""
         self.position = self.start
         return self

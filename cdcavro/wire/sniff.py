@@ -28,7 +28,7 @@ AUTO: Final = "auto"
 MIXED: Final = "mixed"
 """In place of a format's name: told for each message."""
 _SHOWN: Final = 8
-Place = tuple[str, ...]
+MemberPath = tuple[str, ...]
 Told = bool | tuple[str, ...]
 _SHAPES: Final[dict[type, type]] = {Array: list, Map: dict, Record: dict}
 
@@ -36,9 +36,9 @@ _SHAPES: Final[dict[type, type]] = {Array: list, Map: dict, Record: dict}
 class _Marks(NamedTuple):
     """What a wire schema says about telling it; `shapes` has the JSON container of each place, None for a scalar."""
 
-    required: set[Place]
-    tells: list[tuple[Place, Told]]
-    shapes: list[tuple[Place, type | None]]
+    required: set[MemberPath]
+    tells: list[tuple[MemberPath, Told]]
+    shapes: list[tuple[MemberPath, type | None]]
 
 
 def sniff(message: bytes | str) -> str:
@@ -128,7 +128,7 @@ def _told(found: Any, told: Told) -> bool:
     return found is not ABSENT if told is True else isinstance(told, tuple) and found in told
 
 
-def _at(value: Any, place: Place) -> Any:
+def _at(value: Any, place: MemberPath) -> Any:
     for name in place:
         if not isinstance(value, dict):
             return ABSENT
@@ -143,7 +143,7 @@ def _marks(name: str) -> _Marks:
     return marks
 
 
-def _collect(declared: Type, place: Place, marks: _Marks) -> None:
+def _collect(declared: Type, place: MemberPath, marks: _Marks) -> None:
     for branch in declared.branches if isinstance(declared, Union) else (declared,):
         for one in branch.fields if isinstance(branch, Record) else ():
             rule = field_rule(one)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdcavro.avro.binary import write_double, write_long, write_string
-from cdcavro.avro.decoder import Source
+from cdcavro.avro.decoder import Decoder
 from support.roundtrip import error_of
 
 _HUGE = b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"
@@ -39,21 +39,21 @@ def _written(write, value) -> bytes:
 def test_long_is_zig_zag(value, raw):
     """The examples of the specification and the two ends of 64 bits."""
     assert _written(write_long, value) == raw
-    assert Source(raw).read_long() == value
+    assert Decoder(raw).read_long() == value
 
 
 @pytest.mark.parametrize(("value", "raw"), [("", b"\x00"), ("foo", b"\x06foo"), ("\0é", b"\x06\x00\xc3\xa9")])
 def test_string_is_a_length_and_utf_8(value, raw):
     """The length counts bytes, not characters."""
     assert _written(write_string, value) == raw
-    assert Source(raw).read_string() == value
+    assert Decoder(raw).read_string() == value
 
 
 @pytest.mark.parametrize("length", [63, 64, 65, 8191, 8192])
 def test_length_of_a_string_may_take_more_than_a_byte(length):
     """The short way for short strings ends where it must."""
     raw = _written(write_string, "x" * length)
-    assert Source(raw).read_string() == "x" * length
+    assert Decoder(raw).read_string() == "x" * length
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.text(), st.floats(allow_nan=False))
@@ -71,7 +71,7 @@ def test_fastavro_writes_the_same_bytes(whole, string, real):
 
 def test_reading_moves_on():
     """A source reads one value behind another and knows when all is read."""
-    source = Source(b"\x06foo\x01\x02\x00\x00\x80\x3f" + _written(write_double, -0.0))
+    source = Decoder(b"\x06foo\x01\x02\x00\x00\x80\x3f" + _written(write_double, -0.0))
     assert source.read_string() == "foo"
     assert source.read_boolean() is True
     assert source.read_long() == 1
@@ -82,60 +82,60 @@ def test_reading_moves_on():
 
 def test_block_counts():
     """A block says how many items follow; a negative count has the block's size in bytes behind it."""
-    assert Source(b"\x00").read_block() == 0
-    assert Source(b"\x04ab").read_block() == 2
-    assert Source(b"\x03\x04ab").read_block() == 2
+    assert Decoder(b"\x00").read_block() == 0
+    assert Decoder(b"\x04ab").read_block() == 2
+    assert Decoder(b"\x03\x04ab").read_block() == 2
 
 
 @pytest.mark.parametrize(
     ("raw", "read", "sentence"),
     [
-        (b"", Source.read_byte, "expected 1 byte, got 0 at byte 0, where the payload ends"),
-        (b"\x80", Source.read_long, "expected 1 byte, got 0 at byte 1, where the payload ends"),
-        (b"\xff" * 11, Source.read_long, "expected an integer of at most 64 bits, got more at byte 10"),
+        (b"", Decoder.read_byte, "expected 1 byte, got 0 at byte 0, where the payload ends"),
+        (b"\x80", Decoder.read_long, "expected 1 byte, got 0 at byte 1, where the payload ends"),
+        (b"\xff" * 11, Decoder.read_long, "expected an integer of at most 64 bits, got more at byte 10"),
         (
             b"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x02",
-            Source.read_long,
+            Decoder.read_long,
             "expected an integer of at most 64 bits, got more at byte 10",
         ),
-        (b"\x80\x80\x80\x80\x10", Source.read_int, "expected an integer of at most 32 bits, got 2147483648 at byte 5"),
-        (b"\x08ab", Source.read_string, "expected 4 bytes, got 2 at byte 1, where the payload ends"),
-        (b"\x01ab", Source.read_string, "expected -1 bytes, got 2 at byte 1, where the payload ends"),
+        (b"\x80\x80\x80\x80\x10", Decoder.read_int, "expected an integer of at most 32 bits, got 2147483648 at byte 5"),
+        (b"\x08ab", Decoder.read_string, "expected 4 bytes, got 2 at byte 1, where the payload ends"),
+        (b"\x01ab", Decoder.read_string, "expected -1 bytes, got 2 at byte 1, where the payload ends"),
         (
             _HUGE,
-            Source.read_bytes,
+            Decoder.read_bytes,
             "expected 9223372036854775807 bytes, got 0 at byte 10, where the payload ends",
         ),
-        (b"\x02\xff", Source.read_string, "expected UTF-8, got byte 0xff before byte 2"),
-        (b"\x06\xed\xa0\x80", Source.read_string, "expected UTF-8, got byte 0xed before byte 4"),
-        (b"\x02", Source.read_boolean, "expected a boolean, 0 or 1, got 2 at byte 0"),
-        (b"\x00" * 3, Source.read_float, "expected 4 bytes, got 3 at byte 0, where the payload ends"),
-        (b"\x00" * 7, Source.read_double, "expected 8 bytes, got 7 at byte 0, where the payload ends"),
+        (b"\x02\xff", Decoder.read_string, "expected UTF-8, got byte 0xff before byte 2"),
+        (b"\x06\xed\xa0\x80", Decoder.read_string, "expected UTF-8, got byte 0xed before byte 4"),
+        (b"\x02", Decoder.read_boolean, "expected a boolean, 0 or 1, got 2 at byte 0"),
+        (b"\x00" * 3, Decoder.read_float, "expected 4 bytes, got 3 at byte 0, where the payload ends"),
+        (b"\x00" * 7, Decoder.read_double, "expected 8 bytes, got 7 at byte 0, where the payload ends"),
         (b"\x06", lambda source: source.read_index(3, "a branch"), "expected a branch from 0 to 2, got 3 at byte 1"),
         (b"\x01", lambda source: source.read_index(3, "a symbol"), "expected a symbol from 0 to 2, got -1 at byte 1"),
-        (b"\x06ab", Source.read_block, "expected 3 items, got 2 at byte 1, where the payload ends"),
+        (b"\x06ab", Decoder.read_block, "expected 3 items, got 2 at byte 1, where the payload ends"),
         (
             _HUGE,
-            Source.read_block,
+            Decoder.read_block,
             "expected 9223372036854775807 items, got 0 at byte 10, where the payload ends",
         ),
         (
             _LOWEST + b"\x00",
-            Source.read_block,
+            Decoder.read_block,
             "expected 9223372036854775808 items, got 0 at byte 11, where the payload ends",
         ),
-        (b"\x01\x06ab", Source.read_block, "expected a block of 3 bytes, got 2 at byte 2, where the payload ends"),
-        (b"\x01\x01ab", Source.read_block, "expected a block of -1 bytes, got 2 at byte 2, where the payload ends"),
-        (b"\x00", Source.finish, "expected the end of the payload at byte 0, got 1 more"),
+        (b"\x01\x06ab", Decoder.read_block, "expected a block of 3 bytes, got 2 at byte 2, where the payload ends"),
+        (b"\x01\x01ab", Decoder.read_block, "expected a block of -1 bytes, got 2 at byte 2, where the payload ends"),
+        (b"\x00", Decoder.finish, "expected the end of the payload at byte 0, got 1 more"),
     ],
 )
 def test_bytes_that_are_no_value(raw, read, sentence):
     """Every length, count and index is held against what is there, before anything is built from it."""
-    assert error_of(read, Source(raw)) == f"message: $: {sentence}"
+    assert error_of(read, Decoder(raw)) == f"message: $: {sentence}"
 
 
 def test_many_blocks_hold_no_more_items_than_bytes():
     """Items without bytes, as of a hostile writer's schema, cannot make a few bytes into millions of values."""
-    source = Source(b"\x06" * 6)
+    source = Decoder(b"\x06" * 6)
     assert [source.read_block(), source.read_block()] == [3, 3]
     assert error_of(source.read_block) == "message: $: expected at most one item to a byte, got 9 items by byte 3"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 import cdcavro
-from cdcavro.avro.compatibility import Note, Problem, verdict
+from cdcavro.avro.compatibility import Problem, Remark, verdict
 from support.schema_pairs import fastavro_known, pair, pairs
 from support.wire import array, enum, field, mapping, record
 
@@ -77,7 +77,7 @@ def test_verdict_is_a_value_and_reads_as_lines():
         Problem("backward", "$.b", "E lacks Y", partial=True),
         Problem("forward", "$.a", "int cannot read float", partial=False),
     )
-    assert said.notes == (Note("backward", "$.a", "float reads int: integers beyond 2^24 lose digits"),)
+    assert said.notes == (Remark("backward", "$.a", "float reads int: integers beyond 2^24 lose digits"),)
     assert str(said).split("\n") == [
         "breaking: neither reads all data of the other",
         "  backward, $.b: E lacks Y (some data)",

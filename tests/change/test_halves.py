@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cdcavro
-from cdcavro.change.halves import PENDING, Halves, join_halves
+from cdcavro.change.halves import PENDING, HalfJoiner, join_halves
 from cdcavro.change.model import Change, Source, replace
 from cdcavro.errors import StructureError
 from support.messages import HALVED
@@ -59,7 +59,7 @@ def test_a_half_that_comes_twice_is_refused():
 @pytest.mark.slow
 def test_memory_for_waiting_halves_is_bounded():
     """10,000 may wait."""
-    halves = Halves()
+    halves = HalfJoiner()
     half = [replace(BEFORE, position=(i,)) for i in range(PENDING + 1)]
     for one in half[:-1]:
         assert list(halves.add(one)) == []
@@ -78,7 +78,7 @@ def test_memory_for_waiting_halves_is_bounded():
 )
 def test_a_half_that_is_none_is_refused(half, expected):
     """Joined, it would be an update without a row; what waits still waits."""
-    halves = Halves()
+    halves = HalfJoiner()
     assert list(halves.add(BEFORE)) == []
     with pytest.raises(StructureError) as caught:
         list(halves.add(half))

@@ -12,7 +12,7 @@ import pytest
 
 import cdcavro
 from cdcavro.change.halves import join_halves
-from cdcavro.change.model import Change, Place, Row, Source, replace
+from cdcavro.change.model import Arrival, Change, Row, Source, replace
 from cdcavro.change.order import order_key, shard, split_key_change
 from cdcavro.errors import OrderError
 from cdcavro.exact.numbers import ExactNumber
@@ -22,9 +22,9 @@ from support.roundtrip import error_of, exact
 BLOB = Source(format="datahub_blob", database="d", table="t")
 
 
-def line(number: int) -> Place:
+def line(number: int) -> Arrival:
     """Give a line of one file."""
-    return Place(file="a.jsonl", line=number)
+    return Arrival(file="a.jsonl", line=number)
 
 
 def test_the_formats_numbers_come_first_then_the_place_then_the_row():
@@ -50,14 +50,14 @@ def test_a_full_load_row_sorts_before_any_change_whatever_its_number():
 
 def test_arrival_is_topic_partition_and_offset():
     """Or file and line."""
-    first = Change(op="INSERT", place=Place(topic="t", partition=0, offset=9))
-    second = Change(op="INSERT", place=Place(topic="t", partition=0, offset=10))
+    first = Change(op="INSERT", place=Arrival(topic="t", partition=0, offset=9))
+    second = Change(op="INSERT", place=Arrival(topic="t", partition=0, offset=10))
     assert order_key(first) < order_key(second)
 
 
 def test_an_offset_alone_is_one_of_an_unnamed_topic():
     """It is not passed over, and neither is its partition."""
-    places = [Place(offset=3), Place(offset=10), Place(partition=1, offset=2)]
+    places = [Arrival(offset=3), Arrival(offset=10), Arrival(partition=1, offset=2)]
     keys = [order_key(Change(op="INSERT", place=place)) for place in places]
     assert sorted(keys) == keys
     assert len(set(keys)) == 3
@@ -65,7 +65,7 @@ def test_an_offset_alone_is_one_of_an_unnamed_topic():
 
 def test_a_place_beside_a_number_breaks_ties_as_far_as_it_goes():
     """The number alone would do."""
-    places = [None, Place(), Place(offset=1), Place(topic="t", offset=2), Place(topic="t", offset=3)]
+    places = [None, Arrival(), Arrival(offset=1), Arrival(topic="t", offset=2), Arrival(topic="t", offset=3)]
     keys = [order_key(Change(op="INSERT", position=(1,), place=place)) for place in places]
     assert sorted(keys) == keys
     assert len(set(keys)) == 4
@@ -143,7 +143,7 @@ def test_a_batch_without_a_time_orders_by_its_number():
 
 def test_files_are_ordered_by_name():
     """As text: `part-10` before `part-9`, so that parts need leading zeros."""
-    changes = [Change(op="INSERT", place=Place(file=f"part-{part}.jsonl", line=1)) for part in (10, 9)]
+    changes = [Change(op="INSERT", place=Arrival(file=f"part-{part}.jsonl", line=1)) for part in (10, 9)]
     assert sorted(changes, key=order_key) == changes
 
 
@@ -151,13 +151,13 @@ def test_files_are_ordered_by_name():
     "place",
     [
         None,
-        Place(),
-        Place(topic="t"),
-        Place(topic="t", partition=0),
-        Place(topic="t", offset=3),
-        Place(file="a.jsonl"),
-        Place(line=3),
-        Place(topic="t", line=3),
+        Arrival(),
+        Arrival(topic="t"),
+        Arrival(topic="t", partition=0),
+        Arrival(topic="t", offset=3),
+        Arrival(file="a.jsonl"),
+        Arrival(line=3),
+        Arrival(topic="t", line=3),
     ],
 )
 def test_a_change_without_number_and_place_is_refused(place):

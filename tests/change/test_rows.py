@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cdcavro.change.model import Change, Column, Place, Source, replace
+from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.change.rows import batches
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from support.roundtrip import error_of, exact
@@ -46,7 +46,7 @@ def test_rows_of_different_messages_are_not_put_together(format, other):
 def test_rows_that_arrived_in_different_places_are_not_put_together():
     """Two messages may be equal in everything else."""
     placed = [
-        [replace(one, place=Place(file="a", line=line)) for one in to_changes(rows_of("INSERT", "t"), "oms_canal")]
+        [replace(one, place=Arrival(file="a", line=line)) for one in to_changes(rows_of("INSERT", "t"), "oms_canal")]
         for line in (1, 2)
     ]
     assert len(from_changes([placed[0][0], placed[1][1]], "oms_canal")) == 2
@@ -61,7 +61,7 @@ FACTS = {
     "key": ("x",),
     "columns": (Column(name="x"),),
     "position": (2,),
-    "place": Place(topic="x"),
+    "place": Arrival(topic="x"),
     "rows": 4,
     "event_time": 2,
     "system_time": 2,

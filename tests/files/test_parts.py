@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
-from cdcavro.avro.blocks import Block, Frame, Framing, read_frames
+from cdcavro.avro.blocks import Block, Framing, PackedBlock, read_frames
 from cdcavro.errors import FileError, MessageError, PayloadError
 from cdcavro.exact import diff, jsontext
 from cdcavro.files.chunks import Chunk
-from cdcavro.files.parts import MOST_FAULTS, BlockDecoder, ChunkEncoder, Frames, Run, marker, runs
+from cdcavro.files.parts import MOST_FAULTS, BlockDecoder, BlockRange, BlocksInMemory, ChunkEncoder, marker, runs
 from cdcavro.files.streams import place_of
 from cdcavro.wire.format import Format
 from cdcavro.wire.formats import get_format
@@ -45,9 +45,9 @@ def plainly(lines):
 def decoded(payloads, count, writer=CANAL.schema, format="canal"):
     """Decode a block: the lines, how many, and the error's sentence."""
     lines, found = [], 0
-    frame = Frame(count, 0, 0, len(payloads), payloads)
+    frame = PackedBlock(count, 0, 0, len(payloads), payloads)
     try:
-        for pieces, some in BlockDecoder(format, writer, PLAIN, "x.avro")(Frames((frame,))):
+        for pieces, some in BlockDecoder(format, writer, PLAIN, "x.avro")(BlocksInMemory((frame,))):
             lines += pieces
             found += some
     except PayloadError as error:
@@ -153,14 +153,14 @@ def test_runs_hold_every_block_once_and_end_before_an_error():
 
     def frames():
         for number, size in enumerate([10, 1200 << 10, 10, 20, 100 << 10, 1000 << 10, 5]):
-            yield Frame(1, number, number, size, b"")
+            yield PackedBlock(1, number, number, size, b"")
         raise FileError("x", "y", "z")
 
     found = []
     with pytest.raises(FileError):
         found.extend(run.held for run in runs(frames(), PLAIN, None))
     assert [[frame.place for frame in held] for held in found] == [[0, 1], [2, 3, 4, 5], [6]]
-    small = runs((Frame(1, 0, 0, 200 << 10, b"") for _ in range(4)), Framing("deflate", b""), None)
+    small = runs((PackedBlock(1, 0, 0, 200 << 10, b"") for _ in range(4)), Framing("deflate", b""), None)
     assert [len(run.held) for run in small] == [2, 2]
 
 
@@ -175,7 +175,7 @@ def test_a_run_in_a_file_holds_its_blocks_and_no_other(tmp_path, codec):
     with place.open(0) as stream:
         frames = list(read_frames(stream, 0, framing, "x", skip=True))
     for first, last in ((0, 0), (0, 29), (3, 9), (29, 29)):
-        run = Run(place, framing, frames[first].place, frames[last].end)
+        run = BlockRange(place, framing, frames[first].place, frames[last].end)
         assert [framing.unpack(frame, "x") for frame in run.frames()] == blocks[first : last + 1]
 
 

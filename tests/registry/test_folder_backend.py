@@ -13,7 +13,7 @@ import pytest
 
 import cdcavro
 from cdcavro import registry
-from cdcavro.registry.backend import Entry, Reference, is_equal
+from cdcavro.registry.backend import Reference, StoredSchema, is_equal
 from cdcavro.registry.client import Registry
 from cdcavro.registry.folder_backend import FileRegistry
 from support.registry_writers import kill_at_random, many, publish_at_once
@@ -246,7 +246,7 @@ def test_a_name_that_looks_like_that_of_a_long_one_is_its_own(tmp_path):
 
 def test_schemas_with_other_references_are_not_the_same():
     """The text alone does not say what a name stands for."""
-    one = Entry(1, '"a.K"', (Reference("a.K", "k", 1),))
+    one = StoredSchema(1, '"a.K"', (Reference("a.K", "k", 1),))
     assert is_equal(one, replace(one, id=2, subject="s"))
     assert not is_equal(one, replace(one, references=(Reference("a.K", "k", 2),)))
 

@@ -7,9 +7,9 @@ import json
 import pytest
 
 import cdcavro
+from cdcavro.avro.comparison import schema_diff
 from cdcavro.avro.definitions import definitions
-from cdcavro.avro.schema_diff import schema_diff
-from cdcavro.registry.backend import Entry, Reference
+from cdcavro.registry.backend import Reference, StoredSchema
 from cdcavro.registry.references import join, split, whole
 from support.roundtrip import error_of
 from support.wire import array, enum, field, mapping, record
@@ -77,14 +77,14 @@ def test_a_type_without_namespace_cannot_be_named_from_within_one():
 
 def entries(**texts):
     """Give the fetch of a registry that has these; a text may come with references."""
-    held = {name: one if isinstance(one, Entry) else Entry(1, one) for name, one in texts.items()}
+    held = {name: one if isinstance(one, StoredSchema) else StoredSchema(1, one) for name, one in texts.items()}
     return lambda subject, _version: held[subject]
 
 
 def test_references_that_lead_back_are_refused():
     """A server's content is data."""
-    a = Entry(1, '{"type": "array", "items": "b"}', (Reference("b", "b", 1),))
-    b = Entry(2, '{"type": "array", "items": "a"}', (Reference("a", "a", 1),))
+    a = StoredSchema(1, '{"type": "array", "items": "b"}', (Reference("b", "b", 1),))
+    b = StoredSchema(2, '{"type": "array", "items": "a"}', (Reference("a", "a", 1),))
     assert error_of(whole, a, entries(a=a, b=b)) == "schema references: 'b' leads back to itself"
 
 
@@ -94,36 +94,36 @@ def test_references_are_bounded():
 
     def chain(subject, _version):
         following = str(int(subject) + 1)
-        return Entry(1, '"int"', (Reference(following, following, 1),))
+        return StoredSchema(1, '"int"', (Reference(following, following, 1),))
 
     said = "schema references: more than 1,000 of them, or 32 in a row"
     assert error_of(whole, chain("0", 1), chain) == said
     many = tuple(Reference(str(i), str(i), 1) for i in range(1001))
-    assert error_of(whole, Entry(1, '"int"', many), lambda *_: Entry(1, '"int"')) == said
+    assert error_of(whole, StoredSchema(1, '"int"', many), lambda *_: StoredSchema(1, '"int"')) == said
     wide = record(*(field(f"f{i}", {"type": "array", "items": "int"}) for i in range(2000)), name="W")
     known = {f"T{i}": json.dumps(wide | {"name": f"T{i}"}) for i in range(60)}
     root = record(*(field(f"g{i}", f"T{i}") for i in range(60)))
-    entry = Entry(1, json.dumps(root), tuple(Reference(name, name, 1) for name in known))
+    entry = StoredSchema(1, json.dumps(root), tuple(Reference(name, name, 1) for name in known))
     assert error_of(whole, entry, entries(**known)) == "schema $: more than 100000 types"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 5000, '{"type": "enum", "name": 7}', "nul", '"\\ud800"'])
 def test_a_reference_to_what_is_no_schema_is_an_error(text):
     """One sentence, wherever it comes from."""
-    entry = Entry(1, '{"type": "array", "items": "x"}', (Reference("x", "x", 1),))
+    entry = StoredSchema(1, '{"type": "array", "items": "x"}', (Reference("x", "x", 1),))
     with pytest.raises(cdcavro.SchemaError):
         whole(entry, entries(x=text))
     with pytest.raises(cdcavro.SchemaError):
-        whole(Entry(1, text, (Reference("x", "x", 1),)), entries(x='"int"'))
+        whole(StoredSchema(1, text, (Reference("x", "x", 1),)), entries(x='"int"'))
 
 
 def test_a_type_that_two_references_hold_is_put_in_once():
     """The first that names it defines it."""
     kind = enum("A", name="a.Kind")
     one = record(field("k", kind), name="a.One")
-    two = Entry(2, json.dumps(record(field("k", "a.Kind"), name="a.Two")), (Reference("a.Kind", "kind", 1),))
+    two = StoredSchema(2, json.dumps(record(field("k", "a.Kind"), name="a.Two")), (Reference("a.Kind", "kind", 1),))
     root = record(field("t", "a.Two"), field("o", "a.One"), name="a.R")
-    entry = Entry(3, json.dumps(root), (Reference("a.One", "one", 1), Reference("a.Two", "two", 1)))
+    entry = StoredSchema(3, json.dumps(root), (Reference("a.One", "one", 1), Reference("a.Two", "two", 1)))
     made = whole(entry, entries(one=json.dumps(one), two=two, kind=json.dumps(kind)))
     expected = record(
         field("t", record(field("k", kind), name="a.Two")),

@@ -53,11 +53,11 @@ def test_a_server_that_refuses_says_why(apicurio, client):
     schemas = place.registry
     schemas.publish(text(V1), place.subject, compatibility="BACKWARD")
     backend = schemas._backend
-    from cdcavro.registry.backend import Entry  # noqa: PLC0415
+    from cdcavro.registry.backend import StoredSchema  # noqa: PLC0415
 
     broken = text(V1 | {"fields": [{"name": "x", "type": "string"}]})
     with pytest.raises(cdcavro.RegistryError) as caught:
-        backend.register(place.subject, Entry(None, broken), "", force=False)
+        backend.register(place.subject, StoredSchema(None, broken), "", force=False)
     assert (caught.value.status, caught.value.subject) == (409, place.subject)
     assert str(caught.value).startswith(
         f"registry {apicurio}: subject '{place.subject}': 409: the server refuses the schema as incompatible: '"

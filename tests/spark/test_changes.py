@@ -11,7 +11,7 @@ from pyspark.sql.avro.functions import from_avro, to_avro
 
 import cdcavro
 from cdcavro import spark as cdc
-from cdcavro.change.model import Change, Place, replace
+from cdcavro.change.model import Arrival, Change, replace
 from cdcavro.spark.changes import key_fields
 from cdcavro.transcoding.mapping import to_changes
 from support.messages import goldens, shop_canal
@@ -91,9 +91,9 @@ def test_a_change_that_cannot_be_ordered_fails_the_job(spark):
     ("change", "phase", "position"),
     [
         (Change(op="INSERT", position=(5, 1)), 1, [5, 1]),
-        (Change(op="INSERT", place=Place(file="a", line=3)), 1, None),
+        (Change(op="INSERT", place=Arrival(file="a", line=3)), 1, None),
         (Change(op="CREATE", position=(5,), snapshot=True), -1, [5]),
-        (Change(op="SNAPSHOT", place=Place(file="a", line=3)), 0, []),
+        (Change(op="SNAPSHOT", place=Arrival(file="a", line=3)), 0, []),
         (Change(op="SNAPSHOT", position=(5,)), 0, []),
     ],
 )

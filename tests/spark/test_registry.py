@@ -16,7 +16,7 @@ from cdcavro.change.model import Column
 from cdcavro.errors import SchemaError
 from cdcavro.registry.framing import Fingerprint, frame
 from cdcavro.table.ddl.steps import TableName
-from cdcavro.table.evolution.evolve import created, evolve
+from cdcavro.table.evolution.evolve import create_table, evolve
 from support.messages import shop_canal
 
 
@@ -173,7 +173,7 @@ def test_a_struct_is_framed_and_comes_back(spark, schemas):
 
 def test_true_names_are_shown(spark, schemas):
     """Names that Avro cannot hold, from the attribute of the registered schema."""
-    first = created(TableName("s", None, "t"), [Column(name="re mark", type="varchar(9)")])
+    first = create_table(TableName("s", None, "t"), [Column(name="re mark", type="varchar(9)")])
     second = evolve(first, "ALTER TABLE t CHANGE `re mark` `日本` VARCHAR(9)").schema
     schemas.publish(first.row, "rows")
     schemas.publish(second.row, "rows")

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from fastavro import parse_schema, schemaless_reader
 
 from cdcavro.avro.schema import Schema
-from cdcavro.change.model import Change, Place, replace
+from cdcavro.change.model import Arrival, Change, replace
 from cdcavro.exact.numbers import plain_text
-from cdcavro.exact.sqltype import declared_type
+from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.table.schema import TableColumn, TableSchema
 from cdcavro.table.tables import Tables, TypedChange
 from cdcavro.transcoding.mapping import to_changes
@@ -59,7 +59,7 @@ class Moved(NamedTuple):
 def shop_changes(producer: str) -> tuple[Change, ...]:
     """Give a producer's changes in the order of arrival, each with its line as its place."""
     return tuple(
-        replace(one, place=Place(file="shop.jsonl", line=line))
+        replace(one, place=Arrival(file="shop.jsonl", line=line))
         for line, message in enumerate(MESSAGES[producer](), 1)
         for one in to_changes(message, producer, zone=UTC)
     )
@@ -252,7 +252,7 @@ VALUES: dict[str, Callable[[str, list[int]], Any]] = {
 
 def server_text(value: Any, type: str) -> str | None:
     """Give a column's value as the server shows it."""
-    declared = declared_type(type)
+    declared = parse_sql_type(type)
     if value is None:
         return None
     match declared.name:

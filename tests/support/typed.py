@@ -13,7 +13,7 @@ import fastavro
 from cdcavro.avro.schema import Schema
 from cdcavro.change.model import Column, Source
 from cdcavro.table.ddl.steps import TableName
-from cdcavro.table.evolution.evolve import created
+from cdcavro.table.evolution.evolve import create_table
 from cdcavro.table.schema import TableSchema
 from cdcavro.table.writer import TableWriter
 
@@ -24,7 +24,7 @@ _RAW = {"timestamp-micros": 6, "local-timestamp-micros": 6, "timestamp-millis": 
 def table(*columns: str, key: tuple[str, ...] = (), name: str = "t") -> TableSchema:
     """Give the first version of a table whose columns are given as `"name type"`."""
     made = [Column(name=one.rpartition("|")[0], type=one.rpartition("|")[2]) for one in columns]
-    return created(TableName("shop", None, name), made, key, SOURCE)
+    return create_table(TableName("shop", None, name), made, key, SOURCE)
 
 
 def write(schema: TableSchema, row: dict[str, Any], source: Source = SOURCE) -> bytes:

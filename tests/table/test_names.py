@@ -14,8 +14,7 @@ from cdcavro.change.model import Source
 from cdcavro.errors import StructureError
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import evolve
-from cdcavro.table.mangling import Taken, mangle, unmangle
-from cdcavro.table.names import namespace_of, table_of
+from cdcavro.table.names import NameAllocator, mangle, namespace_of, table_of, unmangle
 from support.typed import read_row, table, write
 
 JAVA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -33,7 +32,7 @@ names = st.text(alphabet="_xX0129abfAB日. ", max_size=8) | st.text(max_size=6) 
 @given(st.lists(names, unique=True, max_size=12))
 def test_no_two_names_of_a_table_become_one_in_capitals_or_not(listed):
     """Avro tells capitals apart, Spark does not."""
-    taken = Taken()
+    taken = NameAllocator()
     made = [taken.give(one) for one in listed]
     assert len({one.lower() for one in made}) == len(listed)
     assert all(JAVA_NAME.fullmatch(one) and one not in PRIMITIVES for one in made)
@@ -57,7 +56,7 @@ def test_every_hostile_name_comes_back():
 
 def test_names_that_differ_in_capitals_differ_without_them():
     """The second is written in groups; a third has a number."""
-    taken = Taken()
+    taken = NameAllocator()
     assert [taken.give(one) for one in ("id", "ID", "Id", "iD", "id", "id")] == [
         "id",
         "_x49__x44_",
@@ -70,7 +69,7 @@ def test_names_that_differ_in_capitals_differ_without_them():
 
 def test_a_name_may_be_had_again_by_whom_it_belongs_to():
     """Whatever he had; nobody else may have it meanwhile or after."""
-    taken = Taken(["a", "b", "other"])
+    taken = NameAllocator(["a", "b", "other"])
     assert taken.give("A", own=["a", "b"]) == "A"
     assert taken.give("b", own=["A", "a", "b"]) == "b"
     assert [taken.give(one) for one in ("a", "B", "Other")] == ["a_x_2", "_x42_", "_x4f__x74__x68__x65__x72_"]

@@ -11,9 +11,9 @@ import cdcavro
 from cdcavro.avro.schema import parse_schema
 from cdcavro.change.model import Column, Source
 from cdcavro.errors import SchemaError, StructureError
-from cdcavro.table.columns.overrides import GivenTypes
+from cdcavro.table.columns.overrides import TypeOverrides
 from cdcavro.table.ddl.steps import TableName
-from cdcavro.table.evolution.evolve import created, evolve
+from cdcavro.table.evolution.evolve import create_table, evolve
 from cdcavro.table.schema import TableColumn, TableSchema, from_schema
 from support.typed import table
 
@@ -109,8 +109,8 @@ def test_a_key_loses_a_column_that_is_dropped_as_the_database_has_it():
 def test_columns_say_what_was_declared_and_given():
     """Their type as spelled, its code, what a user should know, and the type that the user gave."""
     columns = [Column(name="A", type="BIGINT", code=-5), Column(name="b", type="wat"), Column(name="c")]
-    given = GivenTypes.from_mapping({"shop.t": {"c": "decimal(5,1)"}})
-    schema = created(TableName("shop", None, "t"), columns, ("A",), Source(), given)
+    given = TypeOverrides.from_mapping({"shop.t": {"c": "decimal(5,1)"}})
+    schema = create_table(TableName("shop", None, "t"), columns, ("A",), Source(), given)
     assert schema.columns == (
         TableColumn("A", "A", "long", "BIGINT", -5),
         TableColumn("b", "b", "string", "wat", note="unknown type 'wat': a string"),
@@ -235,7 +235,7 @@ def test_a_schema_of_no_table_is_refused(text, sentence):
 def test_columns_that_no_table_has_are_refused(columns, sentence):
     """Before anything is made of them."""
     with pytest.raises((SchemaError, StructureError)) as caught:
-        created(TableName(None, None, "t"), columns)
+        create_table(TableName(None, None, "t"), columns)
     assert str(caught.value) == sentence
 
 
@@ -243,7 +243,7 @@ def test_columns_that_no_table_has_are_refused(columns, sentence):
 def test_a_table_of_many_columns_costs_what_they_are():
     """5,000 columns whose names differ in capitals only from 5,000 others."""
     listed = [f"{word}{i}" for i in range(5_000) for word in ("c", "C")]
-    schema = created(TableName(None, None, "t"), [Column(name=one, type="int") for one in listed])
+    schema = create_table(TableName(None, None, "t"), [Column(name=one, type="int") for one in listed])
     assert isinstance(schema, TableSchema)
     assert len({one["name"].lower() for one in schema.record["fields"]}) == 10_002
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.change.model import Change, Column, Place, Source, replace
+from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.errors import CdcAvroError, DdlError, OrderError, SchemaError, StructureError
 from cdcavro.table import history
-from cdcavro.table.columns.overrides import GivenTypes
+from cdcavro.table.columns.overrides import TypeOverrides
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
 from support.typed import read, read_row
@@ -296,13 +296,13 @@ def test_a_statement_that_is_delivered_again_changes_nothing():
     ]
     once, twice, again = Tables(), Tables(), Tables()
     listed = [
-        Change(op=KINDS[one.split()[0]], source=CANAL, ddl=one, position=(i,), place=Place(offset=i))
+        Change(op=KINDS[one.split()[0]], source=CANAL, ddl=one, position=(i,), place=Arrival(offset=i))
         for i, one in enumerate(statements)
     ]
     for change in listed:
         once.add(change)
         twice.add(change)
-        twice.add(replace(change, place=Place(offset=1000)))
+        twice.add(replace(change, place=Arrival(offset=1000)))
     for change in [*listed, *listed]:
         again.add(change)
     for tables in (twice, again):
@@ -484,7 +484,7 @@ def test_tables_of_one_name_in_two_databases_schemas_and_tenants_are_as_many():
 
 def test_types_that_are_given_hold_through_tenants_and_renames():
     """The user gives them for the database's table."""
-    given = GivenTypes.from_mapping({"shop.t": {"a": "decimal(5,2)"}})
+    given = TypeOverrides.from_mapping({"shop.t": {"a": "decimal(5,2)"}})
     for tenant in (None, "te"):
         stream = Stream(replace(CANAL, tenant=tenant, format="oms_default"), given=given)
         stream.ddl("CREATE TABLE t (id INT, a TEXT)")
@@ -564,8 +564,8 @@ def test_a_late_statement_begins_with_the_newest_version():
 def test_a_change_that_is_late_in_its_partition_is_late():
     """Offsets compare, and lines of a file."""
     for places in (
-        [Place(topic="x", partition=1, offset=i) for i in range(3)],
-        [Place(file="f", line=i) for i in range(3)],
+        [Arrival(topic="x", partition=1, offset=i) for i in range(3)],
+        [Arrival(file="f", line=i) for i in range(3)],
     ):
         tables = Tables()
         change = Change(op="INSERT", source=CANAL, columns=stated("id int"), after={"id": 1})
@@ -592,7 +592,7 @@ def test_changes_of_several_partitions_are_not_late_to_each_other():
     """Places in two partitions do not compare: new columns are new."""
     tables = Tables()
     for partition, columns in [(1, "id int"), (0, "id int, a int"), (1, "id int, a int, b int"), (0, "id int, c int")]:
-        place = Place(topic="x", partition=partition, offset=len(columns))
+        place = Arrival(topic="x", partition=partition, offset=len(columns))
         row = {one.name: 1 for one in stated(columns)}
         tables.add(Change(op="INSERT", source=CANAL, columns=stated(columns), after=row, place=place))
     assert len(tables.tables[0].versions) == 4
@@ -610,7 +610,7 @@ def test_changes_without_a_place_in_the_order_go_on_in_the_order_of_arrival():
     with pytest.raises(OrderError):
         tables.find(row)
     numbered = replace(row, position=(5,))
-    placed = replace(row, place=Place(offset=1))
+    placed = replace(row, place=Arrival(offset=1))
     for one in (numbered, placed, replace(numbered, columns=stated("id int, a int, b int"))):
         assert tables.add(one)
 
@@ -639,7 +639,7 @@ def test_every_change_is_found_again_where_it_was_added(seed, kind, is_placed):
     rng = random.Random(seed)
     tables, found = Tables(), []
     for number in range(50):
-        place = {"place": Place(offset=number)} if is_placed else {"position": (number,)}
+        place = {"place": Arrival(offset=number)} if is_placed else {"position": (number,)}
         name = rng.choice(["t", "u"])
         source = replace(CANAL, table=name)
         if rng.random() < 0.4:

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.change.model import Change, Column, Place, Source
+from cdcavro.change.model import Arrival, Change, Column, Source
 from cdcavro.errors import SchemaError, StructureError
-from cdcavro.exact.caching import Kept, Remembered, weight_of
+from cdcavro.exact.caching import IdentityCache, WeightedCache, weight_of
 from cdcavro.exact.numbers import number
-from cdcavro.table.columns.overrides import GivenTypes
+from cdcavro.table.columns.overrides import TypeOverrides
 from cdcavro.table.ddl.steps import TableName
-from cdcavro.table.evolution.evolve import created, evolve
+from cdcavro.table.evolution.evolve import create_table, evolve
 from cdcavro.table.writer import TableWriter
 from support.typed import SOURCE, read, read_row, table
 
@@ -220,7 +220,7 @@ def test_the_source_says_where_a_change_was_made_and_arrived():
         ),
         after={"id": 1},
         position=(2, 2**62, 0),
-        place=Place(topic="to", partition=3, offset=4, file="f", line=5),
+        place=Arrival(topic="to", partition=3, offset=4, file="f", line=5),
         row=6,
         event_time=1_700_000_000_123_456,
         system_time=-1,
@@ -268,8 +268,8 @@ def test_types_of_a_statement_are_in_the_words_of_the_database():
 
 def test_types_that_are_given_are_read_so():
     """As the table's schema notes them, whatever the table is called by then."""
-    given = GivenTypes.from_mapping({"shop.t": {"n": "decimal(9,2)"}})
-    schema = created(TableName("shop", None, "t"), [Column(name="n")], (), SOURCE, given)
+    given = TypeOverrides.from_mapping({"shop.t": {"n": "decimal(9,2)"}})
+    schema = create_table(TableName("shop", None, "t"), [Column(name="n")], (), SOURCE, given)
     schema = evolve(schema, "RENAME TABLE t TO t2", given=given).schema
     assert read_row(writer(schema).row({"n": number("1.50")}), schema) == {"n": Decimal("1.50")}
 
@@ -322,7 +322,7 @@ def test_values_that_are_the_same_in_both_rows_are_written_as_if_they_were_not(b
 def test_functions_are_remembered_by_object():
     """An equal object is another one; a list may change, and is not remembered."""
     made = []
-    remembered = Remembered(lambda first, second: made.append((first, second)) or len(made))
+    remembered = IdentityCache(lambda first, second: made.append((first, second)) or len(made))
     one, other = (Column(name="a"),), (Column(name="a"),)
     assert [remembered.of(one), remembered.of(one), remembered.of(other), remembered.of(one, other)] == [1, 1, 2, 3]
     assert [remembered.of(other), remembered.of(None), remembered.of(None)] == [2, 4, 4]
@@ -345,7 +345,7 @@ def test_no_more_is_remembered_than_there_is_room_for(columns):
         alive.add(found)
         return found
 
-    remembered = Remembered(make, 1_000)
+    remembered = IdentityCache(make, 1_000)
     for _ in range(2_000):
         remembered.of((*columns, Column(name="b")))
     assert len(alive) <= 1 + 1_000 // weight_of((*columns, Column(name="b")))
@@ -358,7 +358,7 @@ def test_no_more_is_remembered_than_there_is_room_for(columns):
 
 def test_kept_values_weigh_what_they_weigh():
     """A value that takes the place of another frees its room."""
-    kept = Kept(80)
+    kept = WeightedCache(80)
     for weight in (10, 5, 10):
         kept.put("a", weight, weight)
     for key in "bcdefgh":

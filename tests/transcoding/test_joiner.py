@@ -12,7 +12,7 @@ import cdcavro
 from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import parse
 from cdcavro.transcoding import joiner
-from cdcavro.transcoding.joiner import Joined, Joiner
+from cdcavro.transcoding.joiner import Joined, StreamJoiner
 from cdcavro.transcoding.transcoder import Transcoder
 from support.messages import HALVED
 from support.roundtrip import error_of
@@ -33,7 +33,7 @@ def half(number: int, side: str, value: int = 0) -> str:
 
 def joined(texts: list[str], format: str = "datahub_tuple", **options: bool) -> list[list[Joined]]:
     """Join a stream: what each message gave, and the end."""
-    joiner = Joiner(**options)
+    joiner = StreamJoiner(**options)
     made = [joiner.add(cdcavro.to_changes(text, format), number, text) for number, text in enumerate(texts)]
     return [*made, joiner.finish()]
 
@@ -165,7 +165,7 @@ def test_the_rows_of_a_message_stay_together():
     """Whole changes come back at once, as they are."""
     text = '{"type":"INSERT","data":[{"id":1},{"id":2}]}'
     changes = cdcavro.to_changes(text, "oms_canal")
-    assert Joiner().add(changes, 7, text) == [Joined(((7, text),), tuple(changes))]
+    assert StreamJoiner().add(changes, 7, text) == [Joined(((7, text),), tuple(changes))]
 
 
 def test_halves_that_are_known_to_be_some_can_pass():

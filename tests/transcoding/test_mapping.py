@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import cdcavro
-from cdcavro.change.model import Change, Column, Place, Source, replace, to_record
+from cdcavro.change.model import Arrival, Change, Column, Source, replace, to_record
 from cdcavro.errors import StructureError
 from cdcavro.exact import diff
 from cdcavro.exact.numbers import ExactNumber
@@ -305,7 +305,7 @@ def test_column_values_keep_the_digits_of_the_source():
 
 def test_a_place_is_carried_by_a_change():
     """Topic, partition and offset, or file and line."""
-    one = Change(op="INSERT", place=Place(topic="t", partition=3, offset=2**40))
+    one = Change(op="INSERT", place=Arrival(topic="t", partition=3, offset=2**40))
     assert Change.from_avro(one.to_avro()).place == one.place
 
 

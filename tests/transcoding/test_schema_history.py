@@ -15,7 +15,7 @@ from cdcavro.exact.diff import same
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.transcoding.mapping import from_changes, to_changes
-from cdcavro.transcoding.schema_history import Catalog, with_columns
+from cdcavro.transcoding.schema_history import SchemaHistory, with_columns
 from support.connect_types import DECLARED, values
 from support.messages import SAMPLES, shop_debezium
 from support.roundtrip import exact
@@ -63,7 +63,7 @@ def row(table: str, after: dict[str, object], connector: str = "mysql") -> str:
 
 def test_every_real_row_change_gets_its_columns_and_comes_back():
     """All 180: each value with a codec is turned or is the same both ways, and no value is kept beside the row."""
-    catalog, turned, sent = Catalog(), 0, Counter()
+    catalog, turned, sent = SchemaHistory(), 0, Counter()
     for message in SHOP:
         before = change(message)
         found = catalog.add(before)
@@ -85,7 +85,7 @@ def test_every_real_row_change_gets_its_columns_and_comes_back():
 
 def test_a_real_row_of_every_type():
     """What MySQL holds, from what Debezium sent."""
-    catalog = Catalog()
+    catalog = SchemaHistory()
     found = next(one for one in map(catalog.add, map(change, SHOP)) if one.op == "INSERT")
     assert render(found.after).decode() == (
         '{"id":1,"t1":127,"t1u":255,"b1":1,"s2":32767,"s2u":65535,"m3":8388607,"m3u":16777215,"i4":2147483646,'
@@ -105,7 +105,7 @@ def test_a_real_row_of_every_type():
 
 def test_a_later_statement_changes_how_values_are_read():
     """The same bytes with two scales."""
-    catalog = Catalog()
+    catalog = SchemaHistory()
     catalog.add(change(statement("CREATE TABLE t", ("CREATE", "t", {"id": "INT", "p": "DECIMAL(9,2)"}))))
     assert catalog.add(change(row("t", {"id": 1, "p": "AkY="}))).after == {"id": 1, "p": 5.82}
     catalog.add(change(statement("ALTER TABLE t", ("ALTER", "t", {"id": "INT", "p": "DECIMAL(9,3)"}))))
@@ -118,7 +118,7 @@ def test_a_column_of_absurd_length_has_its_values_as_they_were_sent(type, length
     """A table change may claim what it likes: nothing is filled up to it."""
     made = json.loads(statement("CREATE TABLE t", ("CREATE", "t", {"x": type})))
     made["tableChanges"][0]["table"]["columns"][0]["length"] = length
-    catalog = Catalog()
+    catalog = SchemaHistory()
     catalog.add(change(json.dumps(made)))
     for sent in (5, "AQ==", "2024-01-01T00:00:00Z"):
         assert catalog.add(change(row("t", {"x": sent}))).after == {"x": sent}
@@ -126,7 +126,7 @@ def test_a_column_of_absurd_length_has_its_values_as_they_were_sent(type, length
 
 def test_the_key_of_a_value_alone_is_that_of_its_table():
     """A value alone does not say it; it comes back alone all the same."""
-    catalog = Catalog()
+    catalog = SchemaHistory()
     catalog.add(change(statement("CREATE TABLE t", ("CREATE", "t", {"id": "INT"}))))
     message = row("t", {"id": 1})
     found = catalog.add(change(message))
@@ -136,7 +136,7 @@ def test_the_key_of_a_value_alone_is_that_of_its_table():
 
 def test_a_dropped_table_is_not_known_any_more():
     """Nor one that was never created; its changes pass as they are. One statement may drop two."""
-    catalog = Catalog()
+    catalog = SchemaHistory()
     for name in ("a", "b"):
         catalog.add(change(statement("CREATE TABLE", ("CREATE", name, {"id": "INT"}))))
     assert catalog.columns("shop", "a") == (Column(name="id", type="INT"),)
@@ -148,7 +148,7 @@ def test_a_dropped_table_is_not_known_any_more():
 
 def test_a_renamed_table_is_known_by_its_new_name():
     """The table change of a RENAME is that of the new table."""
-    catalog = Catalog()
+    catalog = SchemaHistory()
     for message in SHOP:
         catalog.add(change(message))
     assert [column.name for column in catalog.columns("shop", "orders_v3")] == [
@@ -171,14 +171,14 @@ _CREATE = statement("CREATE TABLE t (id INT)", ("CREATE", "t", {"id": "INT"}))
 )
 def test_statements_are_learned_from_in_every_shape(message):
     """With and without key and embedded schema."""
-    catalog = Catalog()
+    catalog = SchemaHistory()
     catalog.add(change(message))
     assert catalog.columns("shop", "t") == (Column(name="id", type="INT"),)
 
 
 def test_a_column_called_table_changes_is_a_column():
     """Only the statement's own member is learned from."""
-    catalog = Catalog()
+    catalog = SchemaHistory()
     catalog.add(change(row("t", {"tableChanges": '[{"id":"\\"shop\\".\\"t\\"","table":{"columns":[]}}]'})))
     assert catalog.columns("shop", "t") is None
 
@@ -193,13 +193,13 @@ def test_decimals_as_strings_are_numbers_if_that_is_said():
         ("string", {"id": 1, "p": ExactNumber("5.80"), "n": 1234, "u": 1}),
         ("precise", {"id": 1, "p": "5.80", "n": -2658824, "u": 1}),
     ):
-        catalog = Catalog(decimals=decimals)
+        catalog = SchemaHistory(decimals=decimals)
         catalog.add(change(create))
         found = catalog.add(change(message))
         assert found.after == after
         assert_comes_back(found, message)
     with pytest.raises(ValueError, match=r"^decimals are precise or string, not 'double'$"):
-        Catalog(decimals="double")
+        SchemaHistory(decimals="double")
 
 
 def test_values_of_another_connector_are_not_turned():
@@ -215,7 +215,7 @@ def test_a_change_of_another_format_or_with_columns_stays_as_it_is():
     own = change((SAMPLES / "debezium" / "insert-with-schema.json").read_bytes())
     for one in (other, own):
         assert with_columns(one, [Column(name="d", type="DATE")]) == one
-        assert Catalog().add(one) == one
+        assert SchemaHistory().add(one) == one
 
 
 @given(

@@ -10,9 +10,9 @@ cpdef plain(object value)
 
 
 @cython.final
-cdef class Turner:
+cdef class RowConverter:
     cdef dict _turns
     cdef object _other
 
     @cython.locals(turns=dict, values=dict, turned=dict)
-    cpdef dict turned(self, object row)
+    cpdef dict convert(self, object row)

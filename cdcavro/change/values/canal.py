@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import tzinfo
 
-    from cdcavro.exact.sqltype import Declared
+    from cdcavro.exact.sqltype import SqlType
 
 _COUNT: Final = re.compile(r"0|[1-9][0-9]{0,19}", re.ASCII)
 _YEAR: Final = re.compile(r"[0-9]{4}", re.ASCII)
@@ -41,32 +41,32 @@ _KIND: Final = 5
 _SRID_FLAG: Final = 0x20
 
 
-class _Way(NamedTuple):
+class ValueCodec(NamedTuple):
     """How the values of a type are read and written: both give None for what does not fit it.
 
     `is_undone` (bool) says that what is read, written again, is always what was sent.
     """
 
-    read: Callable[[str, Declared, tzinfo | None], Any]
-    write: Callable[[Any, Declared, tzinfo | None], str | None]
+    read: Callable[[str, SqlType, tzinfo | None], Any]
+    write: Callable[[Any, SqlType, tzinfo | None], str | None]
     is_undone: bool = False
 
 
-def read_value(sent: Any, declared: Declared | None, zone: tzinfo | None = None) -> Any:
+def read_value(sent: Any, declared: SqlType | None, zone: tzinfo | None = None) -> Any:
     """Give the JSON value of what Canal sent for a column.
 
     What is no string, what does not fit its type, and what has no declared type stays as it is; so
     does a TIMESTAMP without the zone that it was written in.
 
-    >>> from cdcavro.exact.sqltype import declared_type
-    >>> read_value("5", declared_type("set('x','y','z')")), read_value("1.20", declared_type("decimal(10,2)"))
+    >>> from cdcavro.exact.sqltype import parse_sql_type
+    >>> read_value("5", parse_sql_type("set('x','y','z')")), read_value("1.20", parse_sql_type("decimal(10,2)"))
     ('x,z', ExactNumber('1.20'))
     """
     read = value_reader(declared, zone)
     return sent if read is None else read(sent)
 
 
-def value_reader(declared: Declared | None, zone: tzinfo | None = None) -> Callable[[Any], Any] | None:
+def value_reader(declared: SqlType | None, zone: tzinfo | None = None) -> Callable[[Any], Any] | None:
     """Give the function that does what `read_value` does; None for a type whose values stay as they are."""
     way = None if declared is None else _WAYS.get(declared.name)
     if declared is None or way is None:
@@ -82,21 +82,21 @@ def value_reader(declared: Declared | None, zone: tzinfo | None = None) -> Calla
     return read_sent
 
 
-def write_value(value: Any, declared: Declared | None, zone: tzinfo | None = None) -> str | None:
+def write_value(value: Any, declared: SqlType | None, zone: tzinfo | None = None) -> str | None:
     """Give a column's JSON value as Canal sends it; None for null.
 
     By its declared type; without one, and where the value does not fit it, numbers give their
     digits, true and false 1 and 0, objects and arrays their JSON text, and strings themselves.
 
-    >>> from cdcavro.exact.sqltype import declared_type
-    >>> write_value("/v8=", declared_type("blob")), write_value(True, None)
+    >>> from cdcavro.exact.sqltype import parse_sql_type
+    >>> write_value("/v8=", parse_sql_type("blob")), write_value(True, None)
     ('þÿ', '1')
     """
     write = value_writer(declared, zone)
     return write(value)
 
 
-def value_writer(declared: Declared | None, zone: tzinfo | None = None) -> Callable[[Any], str | None]:
+def value_writer(declared: SqlType | None, zone: tzinfo | None = None) -> Callable[[Any], str | None]:
     """Give the function that does what `write_value` does."""
     way = None if declared is None else _WAYS.get(declared.name)
     if declared is None or way is None:
@@ -119,7 +119,7 @@ def plain(value: Any) -> str | None:
     return str(int(value)) if type(value) is bool else plain_text(value)
 
 
-class Turner:
+class RowConverter:
     """Turns the values of rows: made from functions by the names of columns, and one for the columns without."""
 
     __slots__ = ("_other", "_turns")
@@ -128,7 +128,7 @@ class Turner:
         self._turns = turns
         self._other = other
 
-    def turned(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def convert(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Give a row with every value turned."""
         turns, other = self._turns, self._other
         values = row if type(row) is dict else dict(row)
@@ -139,17 +139,17 @@ class Turner:
         return turned
 
 
-def _read_integer(sent: str, _: Declared, __: tzinfo | None) -> int | ExactNumber | None:
+def _read_integer(sent: str, _: SqlType, __: tzinfo | None) -> int | ExactNumber | None:
     if len(sent) < _DIGITS and sent.isdigit() and sent.isascii() and (sent[0] != "0" or len(sent) == 1):
         return int(sent)
     return integer(sent) if is_number(sent) and "." not in sent and "e" not in sent and "E" not in sent else None
 
 
-def _read_number(sent: str, _: Declared, __: tzinfo | None) -> int | float | ExactNumber | None:
+def _read_number(sent: str, _: SqlType, __: tzinfo | None) -> int | float | ExactNumber | None:
     return number(sent) if is_number(sent) else None
 
 
-def _write_number(value: Any, _: Declared, __: tzinfo | None) -> str | None:
+def _write_number(value: Any, _: SqlType, __: tzinfo | None) -> str | None:
     return plain_text(value) if type(value) in _NUMBERS else None
 
 
@@ -195,21 +195,21 @@ def _write_geometry(value: Any, *_: object) -> str | None:
     return (srid + wkb).decode("iso-8859-1") if len(srid) == _SRID else None
 
 
-def _read_bits(sent: str, declared: Declared, _: object) -> str | None:
+def _read_bits(sent: str, declared: SqlType, _: object) -> str | None:
     bits, count = _bits(declared), _count(sent)
     if bits is None or count is None or count >> bits:
         return None
     return b64encode(count.to_bytes(_size(bits), "big")).decode()
 
 
-def _write_bits(value: Any, declared: Declared, _: object) -> str | None:
+def _write_bits(value: Any, declared: SqlType, _: object) -> str | None:
     bits, raw = _bits(declared), bytes_of(value)
     if bits is None or raw is None or len(raw) != _size(bits) or int.from_bytes(raw, "big") >> bits:
         return None
     return str(int.from_bytes(raw, "big"))
 
 
-def _bits(declared: Declared) -> int | None:
+def _bits(declared: SqlType) -> int | None:
     bits = declared.arguments[0] if declared.arguments else 1
     return bits if 1 <= bits <= _MAX_BITS else None
 
@@ -222,7 +222,7 @@ def _count(sent: str) -> int | None:
     return int(sent) if _COUNT.fullmatch(sent) else None
 
 
-def _read_label(sent: str, declared: Declared, _: object) -> str | None:
+def _read_label(sent: str, declared: SqlType, _: object) -> str | None:
     """Give the label of an ENUM's index: from 1; 0 is the empty string that stands for an invalid value."""
     count = _count(sent)
     if count is None or not declared.members or count > len(declared.members):
@@ -230,7 +230,7 @@ def _read_label(sent: str, declared: Declared, _: object) -> str | None:
     return declared.members[count - 1] if count else ""
 
 
-def _write_label(value: Any, declared: Declared, _: object) -> str | None:
+def _write_label(value: Any, declared: SqlType, _: object) -> str | None:
     if type(value) is not str or not declared.members:
         return None
     if value in declared.indexes:
@@ -238,7 +238,7 @@ def _write_label(value: Any, declared: Declared, _: object) -> str | None:
     return None if value else "0"
 
 
-def _read_labels(sent: str, declared: Declared, _: object) -> str | None:
+def _read_labels(sent: str, declared: SqlType, _: object) -> str | None:
     """Give the labels of a SET's bitmask, in the order of its declaration."""
     count = _count(sent)
     if count is None or not 0 < len(declared.members) <= _MAX_BITS or count >> len(declared.members):
@@ -246,14 +246,14 @@ def _read_labels(sent: str, declared: Declared, _: object) -> str | None:
     return ",".join(label for i, label in enumerate(declared.members) if count >> i & 1)
 
 
-def _write_labels(value: Any, declared: Declared, _: object) -> str | None:
+def _write_labels(value: Any, declared: SqlType, _: object) -> str | None:
     if type(value) is not str or not 0 < len(declared.members) <= _MAX_BITS:
         return None
     labels = set(value.split(",")) if value else set()
     return str(sum(1 << declared.indexes[label] for label in labels)) if labels <= declared.indexes.keys() else None
 
 
-def _read_instant(sent: str, declared: Declared, zone: tzinfo | None) -> str | None:
+def _read_instant(sent: str, declared: SqlType, zone: tzinfo | None) -> str | None:
     """Give a TIMESTAMP as OMS does: seconds since the epoch, a fraction without zeros at its end."""
     precision = declared.arguments[0] if declared.arguments else 0
     is_spelled = len(sent) == _SECOND_SHOWN + (precision and precision + 1) and sent[10] == " "
@@ -266,7 +266,7 @@ def _read_instant(sent: str, declared: Declared, zone: tzinfo | None) -> str | N
     return f"{instant // SECOND}.{fraction}" if fraction else str(instant // SECOND)
 
 
-def _write_instant(value: Any, declared: Declared, zone: tzinfo | None) -> str | None:
+def _write_instant(value: Any, declared: SqlType, zone: tzinfo | None) -> str | None:
     found = _SECONDS.fullmatch(value) if type(value) is str else None
     local = to_local(int(found[1]) * SECOND, zone) if found else None
     if found is None or local is None:
@@ -284,14 +284,14 @@ _BINARIES: Final = ("BINARY", "VARBINARY", "LONG VARBINARY", "CHAR BYTE", "BYTES
 _BLOBS: Final = ("TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB")
 _SHAPES: Final = ("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON")
 _COLLECTIONS: Final = ("GEOMETRYCOLLECTION", "GEOMCOLLECTION")
-_WAYS: Final[dict[str, _Way]] = {
-    **dict.fromkeys(_INTEGERS, _Way(_read_integer, _write_number, is_undone=True)),
-    **dict.fromkeys(_DECIMALS, _Way(_read_number, _write_number, is_undone=True)),
-    **dict.fromkeys(_BINARIES + _BLOBS, _Way(_read_bytes, _write_bytes)),
-    **dict.fromkeys(_SHAPES + _COLLECTIONS, _Way(_read_geometry, _write_geometry)),
-    "YEAR": _Way(_read_year, _write_year),
-    "BIT": _Way(_read_bits, _write_bits),
-    "ENUM": _Way(_read_label, _write_label),
-    "SET": _Way(_read_labels, _write_labels),
-    "TIMESTAMP": _Way(_read_instant, _write_instant, is_undone=True),
+_WAYS: Final[dict[str, ValueCodec]] = {
+    **dict.fromkeys(_INTEGERS, ValueCodec(_read_integer, _write_number, is_undone=True)),
+    **dict.fromkeys(_DECIMALS, ValueCodec(_read_number, _write_number, is_undone=True)),
+    **dict.fromkeys(_BINARIES + _BLOBS, ValueCodec(_read_bytes, _write_bytes)),
+    **dict.fromkeys(_SHAPES + _COLLECTIONS, ValueCodec(_read_geometry, _write_geometry)),
+    "YEAR": ValueCodec(_read_year, _write_year),
+    "BIT": ValueCodec(_read_bits, _write_bits),
+    "ENUM": ValueCodec(_read_label, _write_label),
+    "SET": ValueCodec(_read_labels, _write_labels),
+    "TIMESTAMP": ValueCodec(_read_instant, _write_instant, is_undone=True),
 }

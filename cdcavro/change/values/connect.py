@@ -27,11 +27,11 @@ from cdcavro.exact.sqltimes import (
     instant_text,
     local_count,
     local_text,
-    seconds_text,
     time_count,
     time_text,
+    to_seconds_text,
 )
-from cdcavro.exact.sqltype import MYSQL_FAMILY, Declared, declared_type
+from cdcavro.exact.sqltype import MYSQL_FAMILY, SqlType, parse_sql_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,14 +51,14 @@ _MAX_SCALE: Final = 4096
 _NUMBERS: Final = (int, float, ExactNumber)
 
 
-class Codec(NamedTuple):
+class ValueCodec(NamedTuple):
     """How the values of a column are read and sent: both give None for what does not fit."""
 
     read: Callable[[Any], Any]
     send: Callable[[Any], Any]
 
 
-def read_value(sent: Any, codec: Codec | None) -> Any:
+def read_value(sent: Any, codec: ValueCodec | None) -> Any:
     """Give the JSON value of what was sent for a column; what does not fit its type stays as it is.
 
     >>> read_value("AkY=", codec_of("DECIMAL(10,2)", "mysql"))
@@ -70,7 +70,7 @@ def read_value(sent: Any, codec: Codec | None) -> Any:
     return value
 
 
-def send_value(value: Any, codec: Codec | None) -> Any:
+def send_value(value: Any, codec: ValueCodec | None) -> Any:
     """Give what is sent for a column's JSON value; what does not fit its type stays as it is.
 
     >>> send_value("2024-02-29", codec_of("io.debezium.time.Date"))
@@ -80,7 +80,7 @@ def send_value(value: Any, codec: Codec | None) -> Any:
     return value if sent is None else sent
 
 
-def codec_of(declared: str | None, connector: str | None = None, decimals: str = "precise") -> Codec | None:
+def codec_of(declared: str | None, connector: str | None = None, decimals: str = "precise") -> ValueCodec | None:
     """Give the codec of a column's type; None where values are sent as they are, or the type is not known.
 
     `decimals` says how a MySQL DECIMAL is sent: "precise" (base64 of the unscaled number) or "string".
@@ -90,7 +90,7 @@ def codec_of(declared: str | None, connector: str | None = None, decimals: str =
 
 
 @bounded_cache(_KEPT)
-def _codec(declared: str, is_mysql: bool, decimals: str) -> Codec | None:  # noqa: FBT001  cached by place
+def _codec(declared: str, is_mysql: bool, decimals: str) -> ValueCodec | None:  # noqa: FBT001  cached by place
     found = _SPELLED.fullmatch(declared)
     if found is not None and found[1] in _SEMANTIC:
         parameters = dict(one.partition("=")[::2] for one in (found[2] or "").split(",") if "=" in one)
@@ -99,18 +99,20 @@ def _codec(declared: str, is_mysql: bool, decimals: str) -> Codec | None:  # noq
         return _SEMANTIC[found[1]]({name: int(text) for name, text in parameters.items()})
     if not is_mysql or not declared:
         return None
-    own = declared_type(declared)
+    own = parse_sql_type(declared)
     if "(" in declared and not own.arguments and not own.members:
         return None
     if decimals == "string" and own.name in _DECIMALS:
-        return Codec(_read_digits, _send_digits)
+        return ValueCodec(_read_digits, _send_digits)
     way = _DECLARED.get(own.name)
     return None if way is None else way(own)
 
 
-def _decimal(scale: int) -> Codec | None:
+def _decimal(scale: int) -> ValueCodec | None:
     return (
-        Codec(partial(_read_decimal, scale=scale), partial(_send_decimal, scale=scale)) if scale <= _MAX_SCALE else None
+        ValueCodec(partial(_read_decimal, scale=scale), partial(_send_decimal, scale=scale))
+        if scale <= _MAX_SCALE
+        else None
     )
 
 
@@ -158,28 +160,28 @@ def _send_scaled(value: Any) -> dict[str, Any] | None:
     return None if sent is None else {"scale": scale, "value": sent}
 
 
-def _time(digits: int, precision: int | None = None) -> Codec | None:
+def _time(digits: int, precision: int | None = None) -> ValueCodec | None:
     if not _is_precision(precision):
         return None
-    return Codec(partial(time_text, digits=digits, precision=precision), partial(time_count, digits=digits))
+    return ValueCodec(partial(time_text, digits=digits, precision=precision), partial(time_count, digits=digits))
 
 
-def _local(digits: int, precision: int | None = None) -> Codec | None:
+def _local(digits: int, precision: int | None = None) -> ValueCodec | None:
     if not _is_precision(precision):
         return None
-    return Codec(partial(local_text, digits=digits, precision=precision), partial(local_count, digits=digits))
+    return ValueCodec(partial(local_text, digits=digits, precision=precision), partial(local_count, digits=digits))
 
 
-def _instant(precision: int | None = None) -> Codec | None:
-    return Codec(seconds_text, partial(instant_text, precision=precision)) if _is_precision(precision) else None
+def _instant(precision: int | None = None) -> ValueCodec | None:
+    return ValueCodec(to_seconds_text, partial(instant_text, precision=precision)) if _is_precision(precision) else None
 
 
 def _is_precision(digits: int | None) -> bool:
     return digits is None or digits <= _MAX_PRECISION
 
 
-def _bits(length: int | None) -> Codec:
-    return Codec(partial(_read_bits, length=length), partial(_send_bits, length=length))
+def _bits(length: int | None) -> ValueCodec:
+    return ValueCodec(partial(_read_bits, length=length), partial(_send_bits, length=length))
 
 
 def _read_bits(sent: Any, length: int | None) -> str | None:
@@ -207,15 +209,15 @@ def _send_label(value: Any) -> str | None:
     return value.replace(",", "\\,") if type(value) is str else None
 
 
-def _geometry(*, is_point: bool = False) -> Codec:
-    return Codec(read_geometry, partial(send_geometry, is_point=is_point))
+def _geometry(*, is_point: bool = False) -> ValueCodec:
+    return ValueCodec(read_geometry, partial(send_geometry, is_point=is_point))
 
 
-def _first(declared: Declared, default: int) -> int:
+def _first(declared: SqlType, default: int) -> int:
     return declared.arguments[0] if declared.arguments else default
 
 
-def _second(declared: Declared) -> int:
+def _second(declared: SqlType) -> int:
     return declared.arguments[1] if len(declared.arguments) > 1 else 0
 
 
@@ -223,12 +225,12 @@ _CONNECT: Final = "org.apache.kafka.connect.data."
 _DEBEZIUM: Final = "io.debezium.data."
 _DEBEZIUM_TIME: Final = "io.debezium.time."
 _GEOMETRY: Final = "io.debezium.data.geometry."
-_SEMANTIC: Final[dict[str, Callable[[dict[str, int]], Codec | None]]] = {
+_SEMANTIC: Final[dict[str, Callable[[dict[str, int]], ValueCodec | None]]] = {
     _CONNECT + "Decimal": lambda given: _decimal(given["scale"]) if "scale" in given else None,
-    _CONNECT + "Date": lambda _: Codec(day_text, day_count),
+    _CONNECT + "Date": lambda _: ValueCodec(day_text, day_count),
     _CONNECT + "Time": lambda _: _time(3),
     _CONNECT + "Timestamp": lambda _: _local(3),
-    _DEBEZIUM_TIME + "Date": lambda _: Codec(day_text, day_count),
+    _DEBEZIUM_TIME + "Date": lambda _: ValueCodec(day_text, day_count),
     _DEBEZIUM_TIME + "Time": lambda _: _time(3),
     _DEBEZIUM_TIME + "MicroTime": lambda _: _time(6),
     _DEBEZIUM_TIME + "NanoTime": lambda _: _time(9),
@@ -237,8 +239,8 @@ _SEMANTIC: Final[dict[str, Callable[[dict[str, int]], Codec | None]]] = {
     _DEBEZIUM_TIME + "NanoTimestamp": lambda _: _local(9),
     _DEBEZIUM_TIME + "ZonedTimestamp": lambda _: _instant(),
     _DEBEZIUM + "Bits": lambda given: _bits(given.get("length")),
-    _DEBEZIUM + "Enum": lambda _: Codec(_read_label, _send_label),
-    _DEBEZIUM + "VariableScaleDecimal": lambda _: Codec(_read_scaled, _send_scaled),
+    _DEBEZIUM + "Enum": lambda _: ValueCodec(_read_label, _send_label),
+    _DEBEZIUM + "VariableScaleDecimal": lambda _: ValueCodec(_read_scaled, _send_scaled),
     _GEOMETRY + "Point": lambda _: _geometry(is_point=True),
     _GEOMETRY + "Geometry": lambda _: _geometry(),
     _GEOMETRY + "Geography": lambda _: _geometry(),
@@ -249,15 +251,15 @@ _SHAPES: Final = (
     *("GEOMETRYCOLLECTION", "GEOMCOLLECTION"),
 )
 _MILLISECONDS: Final = 3
-_DECLARED: Final[dict[str, Callable[[Declared], Codec | None]]] = {
+_DECLARED: Final[dict[str, Callable[[SqlType], ValueCodec | None]]] = {
     **dict.fromkeys(_DECIMALS, lambda own: _decimal(_second(own))),
     **dict.fromkeys(("BIGINT", "SERIAL"), lambda own: _decimal(0) if own.unsigned else None),
     **dict.fromkeys(_SHAPES, lambda _: _geometry()),
     "POINT": lambda _: _geometry(is_point=True),
-    "DATE": lambda _: Codec(day_text, day_count),
+    "DATE": lambda _: ValueCodec(day_text, day_count),
     "TIME": lambda own: _time(6, _first(own, 0)),
     "DATETIME": lambda own: _local(3 if _first(own, 0) <= _MILLISECONDS else 6, _first(own, 0)),
     "TIMESTAMP": lambda own: _instant(_first(own, 0)),
     "BIT": lambda own: _bits(_first(own, 1)) if _first(own, 1) <= _MAX_BIT else None,
-    "ENUM": lambda _: Codec(_read_label, _send_label),
+    "ENUM": lambda _: ValueCodec(_read_label, _send_label),
 }

@@ -22,8 +22,8 @@ from cdcavro.wire.formats import REGISTRY, format_of, get_format
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cdcavro.avro.blocks import Frame
-    from cdcavro.files.streams import Advance, Place
+    from cdcavro.avro.blocks import PackedBlock
+    from cdcavro.files.streams import Advance, FileIdentity
     from cdcavro.wire.format import Format
 
 
@@ -68,7 +68,7 @@ def _named(container: ContainerReader, source: str) -> Format:
     return found
 
 
-def _frames(container: ContainerReader, place: Place | None, advance: Advance) -> Iterator[Frame]:
+def _frames(container: ContainerReader, place: FileIdentity | None, advance: Advance) -> Iterator[PackedBlock]:
     """Give the blocks; of a file that others can read as well, only where they lie."""
     if place is None:
         yield from container.frames()

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from cdcavro.avro.comparison import schema_diff
 from cdcavro.avro.compatibility import verdict
-from cdcavro.avro.schema_diff import schema_diff
 from cdcavro.cli.group import example
 from cdcavro.cli.report import table
 from cdcavro.cli.schema_sources import read_schema

@@ -12,7 +12,7 @@ import click
 
 from cdcavro.avro.blocks import CODECS, Framing
 from cdcavro.avro.container import header
-from cdcavro.cli.faults import SHOWN, Faults, note, untold
+from cdcavro.cli.faults import SHOWN, Faults, say, untold
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, jobs_option, max_rejects_option
 from cdcavro.cli.progress import Progress
@@ -82,7 +82,7 @@ def encode(
         stream.write(header(told.schema, framing))
         with closing(in_order(ChunkEncoder(told.name, framing), chunks, jobs, stream)) as tallies:
             counts = _counted(tallies, Faults(source, dead, shown=SHOWN))
-    note(counts.balance("written"))
+    say(counts.balance("written"))
     ctx.exit(0 if max_rejects.allows(counts.rejected, counts.read) else REJECTED)
 
 

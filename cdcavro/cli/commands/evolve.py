@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cdcavro.change.model import Source
-from cdcavro.cli.faults import note
+from cdcavro.cli.faults import say
 from cdcavro.cli.group import Fault, example
 from cdcavro.cli.options import INPUT, OUTPUT, force_option, types_option
 from cdcavro.cli.schema_sources import read_schema
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cdcavro.avro.schema import Schema
-    from cdcavro.table.columns.overrides import GivenTypes
+    from cdcavro.table.columns.overrides import TypeOverrides
 
 
 @click.command(epilog=example('cdcavro evolve v1.avsc --ddl "ALTER TABLE orders ADD note VARCHAR(20)" > v2.avsc'))
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
 @force_option
 def evolve(
-    *, schema: str, statements: Sequence[str], db_type: str | None, given: GivenTypes, out: str, force: bool
+    *, schema: str, statements: Sequence[str], db_type: str | None, given: TypeOverrides, out: str, force: bool
 ) -> None:
     """Print the next version of a table's schema after statements (DDL).
 
@@ -47,14 +47,14 @@ def evolve(
     for statement in statements:
         made = evolved(found, statement, source=Source(db_type=db_type), given=given)
         for step in made.steps:
-            note(step)
+            say(step)
         if made.steps:
-            note(str(made.verdict))
+            say(str(made.verdict))
         else:
             _check_about(found, statement, db_type)
-            note("nothing changed: the statement is not about a column, a key or the name of this table")
+            say("nothing changed: the statement is not about a column, a key or the name of this table")
         for sentence in _unknown_types(found, made.schema):
-            note(sentence)
+            say(sentence)
         found = made.schema
     with open_output(out, force=force) as stream:
         stream.write(schema_text(json.loads(found.json), indent=2).encode() + b"\n")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from cdcavro.cli.faults import note
+from cdcavro.cli.faults import say
 from cdcavro.cli.group import example
 from cdcavro.cli.options import OUTPUT, force_option
 from cdcavro.cli.registry_options import registry_option
@@ -49,7 +49,7 @@ def fetch(
     with open_output(out, force=force) as stream:
         stream.write(found.schema.json.rstrip("\n").encode() + b"\n")
     if found.subject is not None:
-        note(f"id {found.id}, version {found.version} of subject {found.subject}")
+        say(f"id {found.id}, version {found.version} of subject {found.subject}")
 
 
 def _is_fingerprint(text: str) -> bool:

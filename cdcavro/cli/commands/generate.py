@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cdcavro.cli.faults import note
+from cdcavro.cli.faults import say
 from cdcavro.cli.group import example
 from cdcavro.cli.options import OUTPUT, force_option
 from cdcavro.cli.schema_sources import read_schema
@@ -70,9 +70,9 @@ def _schema(source: str) -> Schema:
 def _is_fresh(file: str, made: bytes) -> bool:
     shown = click.format_filename(file)
     if not Path(file).exists():
-        note(f"{shown} is missing")
+        say(f"{shown} is missing")
         return False
     with open_input(file) as stream:
         is_fresh = stream.read(len(made) + 1) == made
-    note(f"{shown} is {'fresh' if is_fresh else 'stale: its schemas give another module'}")
+    say(f"{shown} is {'fresh' if is_fresh else 'stale: its schemas give another module'}")
     return is_fresh

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdcavro.cli.faults import note
+from cdcavro.cli.faults import say
 from cdcavro.cli.group import example
 from cdcavro.cli.registry_options import BREAKS, compatibility_option, registry_option, subject_options
 from cdcavro.cli.report import table
@@ -17,7 +17,7 @@ from cdcavro.registry import connect
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdcavro.cli.schema_sources import Source
+    from cdcavro.cli.schema_sources import NamedSource
     from cdcavro.registry import Registry
     from cdcavro.registry.subjects import Strategy
 
@@ -64,13 +64,13 @@ def publish(
             except IncompatibleError as error:
                 refused.add(own)
                 rows.append((one.name, own, "", "", "refused"))
-                note(f"{one.name}: {error}")
+                say(f"{one.name}: {error}")
     click.echo(table(("schema", "subject", "version", "id", ""), rows))
     ctx.exit(BREAKS if refused else 0)
 
 
 def _published(
-    target: Registry, source: Source, subject: str, compatibility: str | None, *, is_dry: bool, force: bool
+    target: Registry, source: NamedSource, subject: str, compatibility: str | None, *, is_dry: bool, force: bool
 ) -> tuple[str, ...]:
     made = target.publish(source.schema, subject, compatibility=compatibility, force=force)
     said = "there already" if not made.is_new else f"{'would be ' if is_dry else ''}new: {made.verdict.name}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from cdcavro.cli.faults import note
+from cdcavro.cli.faults import say
 from cdcavro.cli.group import REJECTED, Fault, example
 from cdcavro.cli.options import format_name, parse_max_rejects
 from cdcavro.cli.report import Counts
@@ -71,7 +71,7 @@ def run(
     _check_files(inputs, out, force=force)
     given = inputs or (str(resources.files("cdcavro") / "samples"),)
     with _session(master) as (spark, convert):
-        report = convert(spark, given, out, format=format, force=force, say=note)
+        report = convert(spark, given, out, format=format, force=force, say=say)
     counts = Counts()
     for (name, operation), count in report.written.items():
         counts.add(name, operation, count)
@@ -82,7 +82,7 @@ def run(
     if not report.is_complete:
         raise Fault(f"{report.read:,} messages were read and {counts.read:,} were found again: {out} is not complete")
     if counts.rejected:
-        note(f"rejected messages are in {out}/rejects, with the reason of each")
+        say(f"rejected messages are in {out}/rejects, with the reason of each")
     ctx.exit(0 if max_rejects is None or max_rejects.allows(counts.rejected, counts.read) else REJECTED)
 
 
@@ -104,7 +104,7 @@ def _session(master: str | None) -> Iterator[tuple[Any, Callable[..., Report]]]:
     from cdcavro.spark.job import run as convert  # noqa: PLC0415
     from cdcavro.spark.session import session, stop  # noqa: PLC0415
 
-    note("starting Spark")
+    say("starting Spark")
     config = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
     spark = None
     is_over: AbstractContextManager[Any] = nullcontext()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cdcavro.change.model import Place, replace
-from cdcavro.cli.faults import SHOWN, Faults, note, untold
+from cdcavro.change.model import Arrival, replace
+from cdcavro.cli.faults import SHOWN, Faults, say, untold
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     INPUT,
@@ -30,7 +30,7 @@ from cdcavro.files.lines import Line, read_lines, tell_format
 from cdcavro.files.streams import STANDARD, input_size, open_output
 from cdcavro.table.folder import TablesFolder
 from cdcavro.table.tables import ERROR, KEEP, ON_MISFIT, Tables
-from cdcavro.transcoding.joiner import Joined, Joiner
+from cdcavro.transcoding.joiner import Joined, StreamJoiner
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.wire.sniff import AUTO
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Change
     from cdcavro.files.rejects import MaxRejects
-    from cdcavro.table.columns.overrides import GivenTypes
+    from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.history import Table
 
 _SHOWN_NOTES: Final = 20
@@ -68,7 +68,7 @@ def tables(
     source: str,
     out: str,
     own: str,
-    given: GivenTypes,
+    given: TypeOverrides,
     zone: ZoneInfo | None,
     on_misfit: str,
     decimals: str,
@@ -121,11 +121,11 @@ class _Job:
     def run(self, lines: Iterator[Line], zone: ZoneInfo | None) -> None:
         """Take all lines."""
         self._zone = zone
-        joiner = Joiner()
+        joiner = StreamJoiner()
         name = click.format_filename(self._file)
         for line in lines:
             self.read += 1
-            place = Place(file=name, line=line.number)
+            place = Arrival(file=name, line=line.number)
             try:
                 message = line.message()
                 changes = to_changes(message, self._format, zone=zone, members=False)
@@ -184,16 +184,16 @@ class _Job:
         others = self.read - self.rejected - self.typed
         click.echo(f"read {self.read:,} = typed {self.typed:,} + other {others:,} + rejected {self.rejected:,}")
         for sentence in _notes(tables):
-            note(sentence)
+            say(sentence)
         found = [(f"{labels[one.number]}.{name}", count) for one in tables for name, count in self._misfits(one)]
         if found:
             listed = ", ".join(f"{name} {count:,}" for name, count in found[:_SHOWN_NOTES])
             more = f" and {len(found) - _SHOWN_NOTES:,} more columns" if len(found) > _SHOWN_NOTES else ""
-            note(
+            say(
                 f"{sum(count for _, count in found):,} values that their type cannot carry are text in unparsed: {listed}{more}"
             )
         if self._zone is None and any(_is_instant(one, name) for one in tables for name, _ in self._misfits(one)):
-            note("a TIMESTAMP without a zone is an instant only in the source's zone: say it with --zone")
+            say("a TIMESTAMP without a zone is an instant only in the source's zone: say it with --zone")
 
     def _misfits(self, table: Table) -> list[tuple[str, int]]:
         return self._tables.misfits.get(table.number, Counter()).most_common()

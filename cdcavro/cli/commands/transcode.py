@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import click
 import orjson
 
-from cdcavro.cli.faults import SHOWN, Faults, note, untold
+from cdcavro.cli.faults import SHOWN, Faults, say, untold
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     INPUT,
@@ -124,20 +124,20 @@ class _Job:
     def report(self) -> None:
         """Say on standard error what was read, written, rejected and lost."""
         transcoded = self.read - self._unanswered - self.rejected
-        note(
+        say(
             f"read {self.read:,} = transcoded {transcoded:,} + without a counterpart {self._unanswered:,}"
             f" + rejected {self.rejected:,}; wrote {self._written:,} messages"
         )
         if self._transcoder.unzoned:
-            note(
+            say(
                 f"{self._transcoder.unzoned:,} times came without a zone and stay text"
                 f" (most in {self._unzoned_places()}); --zone gives the source's"
             )
         kinds = sorted(self._reasons.items(), key=lambda kind: (kind[0] not in self._of_values, -kind[1]))
         for reason, count in kinds[:_REASONS]:
-            note(f"lost {count:,} times: {reason}")
+            say(f"lost {count:,} times: {reason}")
         if len(self._reasons) > _REASONS:
-            note(f"... and {len(self._reasons) - _REASONS:,} other kinds of losses")
+            say(f"... and {len(self._reasons) - _REASONS:,} other kinds of losses")
 
     def _unzoned_places(self) -> str:
         return ", ".join(shown(place) for place, _ in self._transcoder.unzoned_places.most_common(_PLACES))

@@ -28,9 +28,9 @@ from cdcavro.errors import shown
 from cdcavro.exact.sqltype import MYSQL_FAMILY
 from cdcavro.table.columns.declaration import CODES, USUAL, FormatRules, Given, database_of, stated
 from cdcavro.table.columns.format_rules import RULES
-from cdcavro.table.columns.storage import Held
+from cdcavro.table.columns.storage import Storage
 from cdcavro.table.columns.strings import anything
-from cdcavro.table.columns.type_names import DATABASES, held
+from cdcavro.table.columns.type_names import DATABASES, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +95,7 @@ def is_known(text: str) -> bool:
     (True, False)
     """
     taken = stated(text)
-    return any(held(replace(taken, database=database)) is not None for database in DATABASES)
+    return any(storage_of(replace(taken, database=database)) is not None for database in DATABASES)
 
 
 def _made(facts: _Facts) -> ColumnType:
@@ -108,7 +108,7 @@ def _made(facts: _Facts) -> ColumnType:
     return ColumnType(storage.avro, facts.type, storage.note, storage.read)
 
 
-def _stored(facts: _Facts, rules: FormatRules, text: str) -> Held:
+def _stored(facts: _Facts, rules: FormatRules, text: str) -> Storage:
     is_given = facts.given is not None
     # Connect's words name its own types; a database's stand beside a code, or are given by the user.
     is_embedded = rules.is_connect and facts.code is None and not is_given
@@ -122,20 +122,20 @@ def _stored(facts: _Facts, rules: FormatRules, text: str) -> Held:
         is_sent=rules.is_connect and not is_embedded and facts.connector is None,
         is_digits=not rules.is_connect or facts.type == "string",
     )
-    return held(declaration) or Held("string", anything(), f"unknown type {shown(text)}: a string")
+    return storage_of(declaration) or Storage("string", anything(), f"unknown type {shown(text)}: a string")
 
 
-def _by_code(facts: _Facts, rules: FormatRules) -> Held:
+def _by_code(facts: _Facts, rules: FormatRules) -> Storage:
     """Return how values are held where only the code of java.sql.Types is stated, or nothing."""
     if facts.code is None:
-        return Held("string", anything(), "no type is stated: a string")
+        return Storage("string", anything(), "no type is stated: a string")
     if facts.code == _TIMESTAMP:
-        return Held("string", anything(), "code 93 of java.sql.Types is DATETIME or TIMESTAMP: a string")
+        return Storage("string", anything(), "code 93 of java.sql.Types is DATETIME or TIMESTAMP: a string")
     if facts.code not in CODES:
-        return Held("string", anything(), f"unknown code {facts.code} of java.sql.Types: a string")
+        return Storage("string", anything(), f"unknown code {facts.code} of java.sql.Types: a string")
     storage = _stored(facts, rules, CODES[facts.code])
     if storage.avro == "bytes" and rules.binary_is_text:
-        return Held(
+        return Storage(
             "string", anything(), f"code {facts.code} of java.sql.Types does not say how bytes are sent: a string"
         )
     return storage

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.exact.numbers import ExactNumber, number, number_text, plain_text, unscaled
 from cdcavro.exact.scan import is_number
-from cdcavro.exact.sqltype import declared_type
+from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.table.columns.strings import MISFIT
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _string(value: Any, type: ColumnType) -> Any:
     text = number_text(value)
     if text is None or type.read("x") is not MISFIT:
         return type.read(plain_text(value))
-    arguments = declared_type(type.declared or "").arguments
+    arguments = parse_sql_type(type.declared or "").arguments
     if len(arguments) != 2 or max(arguments) > _MAX_DIGITS:  # noqa: PLR2004  precision and scale
         return type.read(number(text))
     precision, scale = arguments
@@ -83,7 +83,7 @@ def _string(value: Any, type: ColumnType) -> Any:
 
 def _bytes(value: Any, type: ColumnType) -> Any:
     """Give the bytes of a text or of hexadecimal digits, or those of BIT; zeros fill BINARY up."""
-    declared = declared_type(type.declared or "")
+    declared = parse_sql_type(type.declared or "")
     bits, pairs = (form.fullmatch(value) if isinstance(value, str) else None for form in (_BITS, _HEX))
     if declared.name == "BIT":
         count = int(bits[1] or bits[2], 2) if bits is not None else value

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.exact.sqltype import Declared, declared_type
-from cdcavro.table.columns.times import no_count, seconds_text
+from cdcavro.exact.sqltype import SqlType, parse_sql_type
+from cdcavro.table.columns.times import from_seconds_text, no_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,9 +65,9 @@ class FormatRules:
     user gave, where values come in a form that depends on their declared type.
     """
 
-    words: Mapping[str, Callable[[Stated], Any]] = field(default_factory=dict)
+    words: Mapping[str, Callable[[Declaration], Any]] = field(default_factory=dict)
     datetime: Callable[[Any], Any] = no_count
-    instant: Callable[[Any], Any] = seconds_text
+    instant: Callable[[Any], Any] = from_seconds_text
     date_is_days: bool = False
     binary_is_text: bool = False
     bit_width: int | None = None
@@ -89,11 +89,11 @@ USUAL: Final = FormatRules()
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class Declaration:
     """A type as it is stated.
 
     Attributes: `names` (tuple of str), the words that may name it, in upper case, the longest first,
-    or a semantic type's name; `parts` (`Declared`); `parameters` (mapping), those of a semantic type;
+    or a semantic type's name; `parts` (`SqlType`); `parameters` (mapping), those of a semantic type;
     `words`, those of the format, and `database` (str or None), the database whose words they may be;
     `rules`, those of the format in which the values come; `zone`, the source's; `is_sent`
     (bool), whether values are still as the sender spelled them, for want of a way to read them;
@@ -101,9 +101,9 @@ class Stated:
     """
 
     names: tuple[str, ...]
-    parts: Declared
+    parts: SqlType
     parameters: Mapping[str, int]
-    words: Mapping[str, Callable[[Stated], Any]] = field(default_factory=dict)
+    words: Mapping[str, Callable[[Declaration], Any]] = field(default_factory=dict)
     rules: FormatRules = USUAL
     database: str | None = None
     zone: tzinfo | None = None
@@ -157,6 +157,6 @@ def parameters_of(text: str) -> dict[str, int]:
     return {name: int(value) for name, value in _PARAMETER.findall(given)}
 
 
-def stated(text: str) -> Stated:
+def stated(text: str) -> Declaration:
     """Take a type apart as it is stated, without what decides how its values come."""
-    return Stated(names=names_of(text), parts=declared_type(text), parameters=parameters_of(text))
+    return Declaration(names=names_of(text), parts=parse_sql_type(text), parameters=parameters_of(text))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change.values.canal import read_value, write_value
 from cdcavro.change.values.connect import codec_of
 from cdcavro.change.values.connect import read_value as connect_value
-from cdcavro.exact.sqltype import declared_type
+from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.table.columns import storage, times
 from cdcavro.table.columns.declaration import FormatRules, Given
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 def _given_to_canal(given: Given) -> Callable[[Any], Any]:
     """Undo what was made of a value by its declared type, and make of it what the given one says."""
-    own = None if given.declared is None else declared_type(given.declared)
-    new = declared_type(given.type)
+    own = None if given.declared is None else parse_sql_type(given.declared)
+    new = parse_sql_type(given.type)
     return lambda value: given.read(read_value(write_value(value, own, given.zone), new, given.zone))
 
 

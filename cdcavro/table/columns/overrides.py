@@ -26,14 +26,14 @@ ALL: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class GivenTypes:
+class TypeOverrides:
     """The types given for columns.
 
     Attributes: `tables`, a mapping from `database.table`, `table` or `*` to a mapping from column
     name to type. Make one by `from_mapping`, which checks it.
 
     >>> from cdcavro.change.model import Source
-    >>> given = GivenTypes.from_mapping({"shop.orders": {"amount": "decimal(10,2)"}, "*": {"AMOUNT": "double"}})
+    >>> given = TypeOverrides.from_mapping({"shop.orders": {"amount": "decimal(10,2)"}, "*": {"AMOUNT": "double"}})
     >>> given.of(Source(database="shop", table="orders"), "amount"), given.of(Source(table="orders"), "amount")
     ('decimal(10,2)', 'double')
     """
@@ -42,7 +42,7 @@ class GivenTypes:
     _folded: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def from_mapping(cls, tables: Mapping[str, Mapping[str, str]], *, file: str = "types") -> GivenTypes:
+    def from_mapping(cls, tables: Mapping[str, Mapping[str, str]], *, file: str = "types") -> TypeOverrides:
         """Check a mapping and keep a copy. Raises `FileError`, which names `file`."""
         if not isinstance(tables, Mapping):
             raise FileError(file, "an object from table to columns", shown(repr(tables)))
@@ -64,14 +64,14 @@ class GivenTypes:
         return None
 
 
-def read_types(file: str | Path) -> GivenTypes:
+def read_types(file: str | Path) -> TypeOverrides:
     """Read the types that a JSON file gives. Raises `FileError`, and `OSError` for a file that cannot be read."""
     raw = Path(file).read_bytes()
     try:
         tables = parse(raw)
     except TextError as error:
         raise FileError(str(file), error.expected, error.got) from error
-    return GivenTypes.from_mapping(tables, file=str(file))
+    return TypeOverrides.from_mapping(tables, file=str(file))
 
 
 def _check_columns(file: str, table: Any, columns: Any) -> None:

@@ -1,2 +1,2 @@
 from cdcavro.exact.instants cimport from_local, to_local
-from cdcavro.table.columns.numbers cimport number_text
+from cdcavro.exact.numbers cimport number_text

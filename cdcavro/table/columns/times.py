@@ -58,10 +58,10 @@ def no_count(_: Any) -> None:
     """Give no instant for any value."""
 
 
-def seconds_text(value: Any) -> int | None:
+def from_seconds_text(value: Any) -> int | None:
     """Give the instant of a text `seconds[.fraction]`, as OMS sends TIMESTAMP.
 
-    >>> seconds_text("1606233662.012345"), seconds_text("1606233662.0123456"), seconds_text(1606233662)
+    >>> from_seconds_text("1606233662.012345"), from_seconds_text("1606233662.0123456"), from_seconds_text(1606233662)
     (1606233662012345, None, None)
     """
     if type(value) is not str:
@@ -77,7 +77,7 @@ def seconds_text(value: Any) -> int | None:
 def seconds(value: Any) -> int | None:
     """Give the instant of seconds as text or number: OMS before V3.3.0 sends the integer."""
     text = number_text(value)
-    return None if text is None else seconds_text(text)
+    return None if text is None else from_seconds_text(text)
 
 
 def milliseconds(value: Any) -> int | None:
@@ -116,7 +116,7 @@ def dataworks_instant(value: Any) -> int | None:
     text = number_text(value)
     if text is not None and _MILLISECONDS.fullmatch(text):
         return padded_milliseconds(text)
-    found = None if text is None else seconds_text(text)
+    found = None if text is None else from_seconds_text(text)
     return found if found is not None and abs(found) < _MOST_SECONDS * SECOND else None
 
 

@@ -1,6 +1,6 @@
 """The words that declare a type, with the way in which each holds its values.
 
-A word is looked up with what else is stated (`Stated`): a longer one first, and each one first
+A word is looked up with what else is stated (`Declaration`): a longer one first, and each one first
 among those of its format, then of its database, then of all.
 
 Source: as in `column_type`.
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 from cdcavro.table.columns import numbers, storage, times
 
 if TYPE_CHECKING:
-    from cdcavro.table.columns.declaration import Stated
-    from cdcavro.table.columns.storage import Held
+    from cdcavro.table.columns.declaration import Declaration
+    from cdcavro.table.columns.storage import Storage
 
 
-def held(stated: Stated) -> Held | None:
+def storage_of(stated: Declaration) -> Storage | None:
     """Give how the values of a type are held; None for a type that is not known."""
     tables: tuple[Mapping[str, Way], ...] = (stated.words, _DATABASES.get(stated.database or "", {}), _WORDS, _SEMANTIC)
     for name in stated.names:
@@ -45,7 +45,7 @@ _SHAPES: Final = (
     *("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON"),
     *("GEOMETRYCOLLECTION", "GEOMCOLLECTION"),
 )
-Way = Callable[["Stated"], "Held | None"]
+Way = Callable[["Declaration"], "Storage | None"]
 _Words = dict[str, Way]
 _WORDS: Final[_Words] = {
     **dict.fromkeys(("BOOLEAN", "BOOL"), storage.BOOLEAN),
@@ -119,7 +119,7 @@ _SEMANTIC: Final[_Words] = {
     **dict.fromkeys((_KAFKA + "Timestamp", _CLOCK + "Timestamp"), storage.connect_local(3)),
     _CLOCK + "MicroTimestamp": storage.connect_local(6),
     _CLOCK + "NanoTimestamp": storage.connect_local(9),
-    _CLOCK + "ZonedTimestamp": storage.always(storage.MICROS, times.read_instant(None, times.seconds_text)),
+    _CLOCK + "ZonedTimestamp": storage.always(storage.MICROS, times.read_instant(None, times.from_seconds_text)),
     _CLOCK + "Year": storage.signed(32),
     **dict.fromkeys((_CLOCK + "ZonedTime", _CLOCK + "Interval"), storage.STRING),
     _DATA + "Bits": storage.connect_bits,

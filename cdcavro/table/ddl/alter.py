@@ -31,13 +31,13 @@ from cdcavro.table.ddl.type_text import type_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdcavro.table.ddl.cursor import Cursor
+    from cdcavro.table.ddl.cursor import TokenCursor
     from cdcavro.table.ddl.steps import Action
 
     Actions = list[Action] | str  # or what it is that changes no column
 
 
-def alter_table(cursor: Cursor) -> AlterTable | NoChange:
+def alter_table(cursor: TokenCursor) -> AlterTable | NoChange:
     """Take what follows ALTER TABLE."""
     if_exists = cursor.accept("IF", "EXISTS")
     table = _altered(cursor)
@@ -54,7 +54,7 @@ def alter_table(cursor: Cursor) -> AlterTable | NoChange:
     return AlterTable(table, tuple(actions), if_exists) if actions else NoChange(unchanged[0])
 
 
-def _altered(cursor: Cursor) -> TableName:
+def _altered(cursor: TokenCursor) -> TableName:
     if cursor.dialect.is_postgres and cursor.accept("ONLY") and cursor.accept("("):
         table = cursor.table()
         cursor.expect(")")
@@ -66,7 +66,7 @@ def _altered(cursor: Cursor) -> TableName:
     return table
 
 
-def _goes_on(cursor: Cursor) -> bool:
+def _goes_on(cursor: TokenCursor) -> bool:
     """Tell whether another action follows without a comma: Oracle's do, and MySQL's partitions."""
     if cursor.ends():
         return False
@@ -75,7 +75,7 @@ def _goes_on(cursor: Cursor) -> bool:
     raise cursor.fail("',' or the end")
 
 
-def _action(cursor: Cursor, table: TableName) -> Actions:
+def _action(cursor: TokenCursor, table: TableName) -> Actions:
     word = cursor.token.key
     if word in _VERBS:
         cursor.take()
@@ -87,7 +87,7 @@ def _action(cursor: Cursor, table: TableName) -> Actions:
     raise cursor.fail("an action of ALTER TABLE")
 
 
-def _unchanged(cursor: Cursor, what: str) -> str:
+def _unchanged(cursor: TokenCursor, what: str) -> str:
     if what in {"partition", "order"}:
         cursor.skip()  # its lists have commas, and nothing follows it
     else:
@@ -95,13 +95,13 @@ def _unchanged(cursor: Cursor, what: str) -> str:
     return what
 
 
-def _position(cursor: Cursor) -> tuple[bool, str | None]:
+def _position(cursor: TokenCursor) -> tuple[bool, str | None]:
     if cursor.accept("FIRST"):
         return True, None
     return False, cursor.name("column's name") if cursor.accept("AFTER") else None
 
 
-def _add(cursor: Cursor, _: TableName) -> Actions:
+def _add(cursor: TokenCursor, _: TableName) -> Actions:
     if sees_constraint(cursor):
         found = constraint(cursor)
         return found if isinstance(found, str) else [AddKey(found)]
@@ -119,14 +119,14 @@ def _add(cursor: Cursor, _: TableName) -> Actions:
     return [AddColumn(column(cursor), *_position(cursor), if_not_exists)]
 
 
-def _add_several(cursor: Cursor, *, if_not_exists: bool) -> Actions:
+def _add_several(cursor: TokenCursor, *, if_not_exists: bool) -> Actions:
     columns, key = elements(cursor)
     cursor.expect(")")
     added: list[Action] = [AddColumn(one, if_not_exists=if_not_exists) for one in columns]
     return [*added, AddKey(key)] if key else added or "constraint"
 
 
-def _drop(cursor: Cursor, _: TableName) -> Actions:
+def _drop(cursor: TokenCursor, _: TableName) -> Actions:
     if cursor.accept("PRIMARY", "KEY"):
         _drop_tail(cursor)
         return [DropKey()]
@@ -142,7 +142,7 @@ def _drop(cursor: Cursor, _: TableName) -> Actions:
     return _drop_column(cursor)
 
 
-def _drop_constraint(cursor: Cursor) -> Actions:
+def _drop_constraint(cursor: TokenCursor) -> Actions:
     cursor.accept("IF", "EXISTS")
     name = cursor.name("constraint's name")
     _drop_tail(cursor)
@@ -151,7 +151,7 @@ def _drop_constraint(cursor: Cursor) -> Actions:
     return [DropKey()] if name.upper() == "PRIMARY" else "constraint"
 
 
-def _drop_column(cursor: Cursor) -> Actions:
+def _drop_column(cursor: TokenCursor) -> Actions:
     is_column = cursor.accept("COLUMN")
     if is_column and cursor.accept("GROUP"):
         cursor.group()
@@ -162,7 +162,7 @@ def _drop_column(cursor: Cursor) -> Actions:
     return [DropColumn(name, if_exists) for name in names]
 
 
-def _drop_tail(cursor: Cursor) -> None:
+def _drop_tail(cursor: TokenCursor) -> None:
     while True:
         if cursor.accept("CHECKPOINT"):
             cursor.take()
@@ -174,7 +174,7 @@ def _drop_tail(cursor: Cursor) -> None:
             return
 
 
-def _modify(cursor: Cursor, _: TableName) -> Actions:
+def _modify(cursor: TokenCursor, _: TableName) -> Actions:
     if not cursor.dialect.is_mysql:
         for words, what in MODIFIED.items():
             if cursor.accept(*words):
@@ -190,14 +190,14 @@ def _modify(cursor: Cursor, _: TableName) -> Actions:
     return [ModifyColumn(found, *_position(cursor), cursor.dialect.is_mysql, if_exists)]
 
 
-def _change(cursor: Cursor, _: TableName) -> Actions:
+def _change(cursor: TokenCursor, _: TableName) -> Actions:
     cursor.accept("COLUMN")
     if_exists = cursor.accept("IF", "EXISTS")
     old = cursor.name("column's name")
     return [ChangeColumn(old, column(cursor), *_position(cursor), if_exists)]
 
 
-def _alter(cursor: Cursor, _: TableName) -> Actions:
+def _alter(cursor: TokenCursor, _: TableName) -> Actions:
     if cursor.accept_one_of({"CONSTRAINT"}) or (cursor.dialect.is_mysql and cursor.accept_one_of({"INDEX", "CHECK"})):
         return _unchanged(cursor, "constraint")
     cursor.accept("COLUMN")
@@ -212,7 +212,7 @@ def _alter(cursor: Cursor, _: TableName) -> Actions:
     raise cursor.fail("SET, DROP or TYPE")
 
 
-def _retype(cursor: Cursor, name: str) -> Actions:
+def _retype(cursor: TokenCursor, name: str) -> Actions:
     type = type_of(cursor)
     if cursor.accept("COLLATE"):
         cursor.table()
@@ -221,11 +221,11 @@ def _retype(cursor: Cursor, name: str) -> Actions:
     return [ModifyColumn(ColumnDef(name, type))]
 
 
-def _set_default(cursor: Cursor, name: str) -> Actions:
+def _set_default(cursor: TokenCursor, name: str) -> Actions:
     return [SetDefault(name, default(cursor, STOPS))]
 
 
-def _rename(cursor: Cursor, table: TableName) -> Actions:
+def _rename(cursor: TokenCursor, table: TableName) -> Actions:
     if cursor.accept("COLUMN"):
         if_exists = cursor.accept("IF", "EXISTS")
         return [_renamed(cursor, cursor.name("column's name"), if_exists=if_exists)]
@@ -238,12 +238,12 @@ def _rename(cursor: Cursor, table: TableName) -> Actions:
     return [_renamed(cursor, cursor.name("column's name"), if_exists=False)]
 
 
-def _renamed(cursor: Cursor, old: str, *, if_exists: bool) -> RenameColumn:
+def _renamed(cursor: TokenCursor, old: str, *, if_exists: bool) -> RenameColumn:
     cursor.expect("TO")
     return RenameColumn(old, cursor.name("column's name"), if_exists)
 
 
-def new_name(cursor: Cursor, old: TableName) -> TableName:
+def new_name(cursor: TokenCursor, old: TableName) -> TableName:
     """Take a table's new name: outside MySQL it stays in its schema, in MySQL it moves to the current database."""
     new = cursor.table()
     if cursor.dialect.is_mysql or new.schema is not None:
@@ -251,7 +251,7 @@ def new_name(cursor: Cursor, old: TableName) -> TableName:
     return TableName(old.database, old.schema, new.table)
 
 
-def _set(cursor: Cursor, table: TableName) -> Actions:
+def _set(cursor: TokenCursor, table: TableName) -> Actions:
     if cursor.accept("SCHEMA"):
         return [RenameTo(TableName(table.database, cursor.name("schema's name"), table.table))]
     if cursor.accept("UNUSED"):  # Oracle: gone for every statement, though not yet from the disk
@@ -261,7 +261,7 @@ def _set(cursor: Cursor, table: TableName) -> Actions:
     raise cursor.fail("SCHEMA, UNUSED or an option")
 
 
-def _convert(cursor: Cursor, _: TableName) -> Actions:
+def _convert(cursor: TokenCursor, _: TableName) -> Actions:
     cursor.expect("TO")
     if not cursor.sees_one_of({"CHARACTER", "CHAR", "CHARSET"}):
         raise cursor.fail("CHARACTER SET")
@@ -270,7 +270,7 @@ def _convert(cursor: Cursor, _: TableName) -> Actions:
     return _unchanged(cursor, "character set")
 
 
-_VERBS: Final[dict[str, Callable[[Cursor, TableName], Actions]]] = {
+_VERBS: Final[dict[str, Callable[[TokenCursor, TableName], Actions]]] = {
     "ADD": _add,
     "ALTER": _alter,
     "CHANGE": _change,
@@ -280,7 +280,7 @@ _VERBS: Final[dict[str, Callable[[Cursor, TableName], Actions]]] = {
     "RENAME": _rename,
     "SET": _set,
 }
-_ALTERED: Final[dict[tuple[str, ...], Callable[[Cursor, str], Actions]]] = {
+_ALTERED: Final[dict[tuple[str, ...], Callable[[TokenCursor, str], Actions]]] = {
     ("SET", "DATA", "TYPE"): _retype,
     ("TYPE",): _retype,
     ("SET", "DEFAULT"): _set_default,

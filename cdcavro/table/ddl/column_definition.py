@@ -13,7 +13,7 @@ from cdcavro.table.ddl.type_text import type_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdcavro.table.ddl.cursor import Cursor
+    from cdcavro.table.ddl.cursor import TokenCursor
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class _Stated:
     generated: bool = False
 
 
-def column(cursor: Cursor, *, typed: bool = True) -> ColumnDef:
+def column(cursor: TokenCursor, *, typed: bool = True) -> ColumnDef:
     """Take a column's definition. `typed`: it must have a type, unless it is computed."""
     name = cursor.name("column's name")
     has_type = cursor.token.kind in ("word", "name") and not cursor.sees_one_of(_NO_TYPES)
@@ -41,7 +41,7 @@ def column(cursor: Cursor, *, typed: bool = True) -> ColumnDef:
     return ColumnDef(name, stated.type, stated.nullable, stated.default, stated.key, stated.generated)
 
 
-def charset(cursor: Cursor) -> None:
+def charset(cursor: TokenCursor) -> None:
     """Go past what follows CHARACTER or CHARSET; a binary one, which makes bytes of text, is refused."""
     if cursor.tokens[cursor.at - 1].key != "CHARSET":
         cursor.expect("SET")
@@ -49,7 +49,7 @@ def charset(cursor: Cursor) -> None:
     not_binary(cursor, "character set")
 
 
-def not_binary(cursor: Cursor, what: str) -> None:
+def not_binary(cursor: TokenCursor, what: str) -> None:
     """Go past the name of a character set or collation, which must not make bytes of text unsaid."""
     if cursor.dialect.is_mysql and cursor.token.text.lower() == "binary":
         raise cursor.fail(f"a {what} other than binary")
@@ -58,23 +58,23 @@ def not_binary(cursor: Cursor, what: str) -> None:
         cursor.take()
 
 
-def _collate(cursor: Cursor, _: _Stated) -> None:
+def _collate(cursor: TokenCursor, _: _Stated) -> None:
     cursor.accept("=")
     not_binary(cursor, "collation")
 
 
-def _not(cursor: Cursor, stated: _Stated) -> None:
+def _not(cursor: TokenCursor, stated: _Stated) -> None:
     if cursor.accept("NULL"):
         stated.nullable = False
     elif not cursor.accept_one_of({"DEFERRABLE", "ENFORCED", "VALID", "VISIBLE", "HIDDEN"}):
         raise cursor.fail("NULL")
 
 
-def _null(_: Cursor, stated: _Stated) -> None:
+def _null(_: TokenCursor, stated: _Stated) -> None:
     stated.nullable = True
 
 
-def _default(cursor: Cursor, stated: _Stated) -> None:
+def _default(cursor: TokenCursor, stated: _Stated) -> None:
     if cursor.accept("ON", "NULL"):  # Oracle: the default stands for NULL too
         stated.nullable = False
         if cursor.accept("FOR", "INSERT") and not cursor.accept("ONLY"):
@@ -82,28 +82,28 @@ def _default(cursor: Cursor, stated: _Stated) -> None:
     stated.default = default(cursor, DEFAULT_STOPS, stated.type)
 
 
-def _key(_: Cursor, stated: _Stated) -> None:
+def _key(_: TokenCursor, stated: _Stated) -> None:
     stated.key = True
 
 
-def _primary(cursor: Cursor, stated: _Stated) -> None:
+def _primary(cursor: TokenCursor, stated: _Stated) -> None:
     cursor.expect("KEY")
     stated.key = True
 
 
-def _unique(cursor: Cursor, _: _Stated) -> None:
+def _unique(cursor: TokenCursor, _: _Stated) -> None:
     cursor.accept("KEY")
     if cursor.accept("NULLS"):
         cursor.accept("NOT")
         cursor.expect("DISTINCT")
 
 
-def _serial(cursor: Cursor, stated: _Stated) -> None:
+def _serial(cursor: TokenCursor, stated: _Stated) -> None:
     cursor.expect("DEFAULT", "VALUE")
     stated.nullable = False
 
 
-def _generated(cursor: Cursor, stated: _Stated) -> None:
+def _generated(cursor: TokenCursor, stated: _Stated) -> None:
     if cursor.accept("BY", "DEFAULT"):
         cursor.accept("ON", "NULL")
     else:
@@ -112,7 +112,7 @@ def _generated(cursor: Cursor, stated: _Stated) -> None:
     _as(cursor, stated)
 
 
-def _as(cursor: Cursor, stated: _Stated) -> None:
+def _as(cursor: TokenCursor, stated: _Stated) -> None:
     if cursor.accept("IDENTITY"):
         _maybe_group(cursor, stated)
         return
@@ -124,26 +124,26 @@ def _as(cursor: Cursor, stated: _Stated) -> None:
     stated.generated = True
 
 
-def _maybe_group(cursor: Cursor, _: _Stated) -> None:
+def _maybe_group(cursor: TokenCursor, _: _Stated) -> None:
     if cursor.sees("("):
         cursor.group()
 
 
-def _constraint(cursor: Cursor, _: _Stated) -> None:
+def _constraint(cursor: TokenCursor, _: _Stated) -> None:
     if not cursor.sees_one_of({"NOT", "NULL", "UNIQUE", "PRIMARY", "CHECK", "REFERENCES", "DEFAULT", "GENERATED"}):
         cursor.name("constraint's name")
 
 
-def _check(cursor: Cursor, _: _Stated) -> None:
+def _check(cursor: TokenCursor, _: _Stated) -> None:
     cursor.group()
 
 
-def _references(cursor: Cursor, stated: _Stated) -> None:
+def _references(cursor: TokenCursor, stated: _Stated) -> None:
     cursor.table()
     _maybe_group(cursor, stated)
 
 
-def _on(cursor: Cursor, _: _Stated) -> None:
+def _on(cursor: TokenCursor, _: _Stated) -> None:
     if not cursor.accept_one_of({"UPDATE", "DELETE"}):
         raise cursor.fail("UPDATE or DELETE")
     if cursor.accept("SET"):
@@ -156,28 +156,28 @@ def _on(cursor: Cursor, _: _Stated) -> None:
             cursor.group()
 
 
-def _value(cursor: Cursor, _: _Stated) -> None:
+def _value(cursor: TokenCursor, _: _Stated) -> None:
     cursor.accept("=")
     cursor.take()
 
 
-def _word(_: Cursor, __: _Stated) -> None:
+def _word(_: TokenCursor, __: _Stated) -> None:
     """Nothing follows this word."""
 
 
-def _compressed(cursor: Cursor, _: _Stated) -> None:
+def _compressed(cursor: TokenCursor, _: _Stated) -> None:
     if cursor.accept("="):
         cursor.take()
 
 
-def _using(cursor: Cursor, stated: _Stated) -> None:
+def _using(cursor: TokenCursor, stated: _Stated) -> None:
     cursor.expect("INDEX")
     if cursor.accept("TABLESPACE"):
         cursor.name("tablespace's name")
     _maybe_group(cursor, stated)
 
 
-def _with(cursor: Cursor, stated: _Stated) -> None:
+def _with(cursor: TokenCursor, stated: _Stated) -> None:
     if cursor.accept("SYSTEM", "VERSIONING"):
         return
     if not cursor.accept("DEFAULT"):
@@ -188,15 +188,15 @@ def _with(cursor: Cursor, stated: _Stated) -> None:
         _default(cursor, stated)
 
 
-def _no(cursor: Cursor, _: _Stated) -> None:
+def _no(cursor: TokenCursor, _: _Stated) -> None:
     cursor.expect("INHERIT")
 
 
-def _without(cursor: Cursor, _: _Stated) -> None:
+def _without(cursor: TokenCursor, _: _Stated) -> None:
     cursor.expect("SYSTEM", "VERSIONING")
 
 
-_ATTRIBUTES: Final[dict[str, Callable[[Cursor, _Stated], None]]] = {
+_ATTRIBUTES: Final[dict[str, Callable[[TokenCursor, _Stated], None]]] = {
     "AS": _as,
     "CHAR": lambda cursor, _: charset(cursor),
     "CHARACTER": lambda cursor, _: charset(cursor),

@@ -10,7 +10,7 @@ from cdcavro.table.ddl.keywords import STOPS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdcavro.table.ddl.cursor import Cursor
+    from cdcavro.table.ddl.cursor import TokenCursor
     from cdcavro.table.ddl.steps import ColumnDef
 
 # Words that begin an element which is no column. In other dialects than MySQL's most are ordinary names.
@@ -33,13 +33,13 @@ _KINDS: Final = {
 _AFTER_NAME: Final = frozenset({"PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "EXCLUDE", "NOT"})
 
 
-def sees_constraint(cursor: Cursor) -> bool:
+def sees_constraint(cursor: TokenCursor) -> bool:
     """Tell whether what comes next among columns is none."""
     own = _MYSQL if cursor.dialect.is_mysql else _POSTGRES if cursor.dialect.is_postgres else ()
     return any(cursor.sees(*words) for words in (*_ANYWHERE, *own))
 
 
-def constraint(cursor: Cursor) -> tuple[str, ...] | str:
+def constraint(cursor: TokenCursor) -> tuple[str, ...] | str:
     """Take a key, an index or a constraint; give the columns of a primary key, or what any other is."""
     what = _KINDS.get(cursor.token.key, "constraint")
     if cursor.accept("CONSTRAINT"):
@@ -58,7 +58,7 @@ def constraint(cursor: Cursor) -> tuple[str, ...] | str:
     return found
 
 
-def key_names(cursor: Cursor) -> tuple[str, ...]:
+def key_names(cursor: TokenCursor) -> tuple[str, ...]:
     """Take the columns of a key, in parentheses, each with its length and direction."""
     cursor.expect("(")
     names = cursor.listed(lambda: _part(cursor))
@@ -66,7 +66,7 @@ def key_names(cursor: Cursor) -> tuple[str, ...]:
     return names
 
 
-def _part(cursor: Cursor) -> str:
+def _part(cursor: TokenCursor) -> str:
     name = cursor.name("column's name")
     if cursor.sees("("):
         cursor.group()
@@ -75,7 +75,9 @@ def _part(cursor: Cursor) -> str:
     return name
 
 
-def elements(cursor: Cursor, define: Callable[[], ColumnDef] | None = None) -> tuple[list[ColumnDef], tuple[str, ...]]:
+def elements(
+    cursor: TokenCursor, define: Callable[[], ColumnDef] | None = None
+) -> tuple[list[ColumnDef], tuple[str, ...]]:
     """Take columns, keys and constraints, up to a `)`; give the columns and the primary key's names.
 
     `define` takes a column, if another way than usual.

@@ -14,14 +14,14 @@ from cdcavro.table.ddl.constraints import elements
 from cdcavro.table.ddl.steps import ColumnDef, CreateTable, TableName
 
 if TYPE_CHECKING:
-    from cdcavro.table.ddl.cursor import Cursor
+    from cdcavro.table.ddl.cursor import TokenCursor
 
 _QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "(", "EXECUTE"})
 _STORED: Final = frozenset({"STORE", "SECUREFILE", "BASICFILE"})
 _CHARSETS: Final = frozenset({"CHARACTER", "CHARSET"})
 
 
-def create_table(cursor: Cursor) -> CreateTable:
+def create_table(cursor: TokenCursor) -> CreateTable:
     """Take what follows CREATE TABLE."""
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     table = cursor.table()
@@ -43,11 +43,11 @@ def create_table(cursor: Cursor) -> CreateTable:
     return CreateTable(table, columns, key, like or parent, if_not_exists, as_select)
 
 
-def _sees_body(cursor: Cursor) -> bool:
+def _sees_body(cursor: TokenCursor) -> bool:
     return cursor.sees("(") and cursor.ahead().key not in {"SELECT", "WITH", "("}
 
 
-def _body(cursor: Cursor) -> tuple[TableName | None, tuple[ColumnDef, ...], tuple[str, ...]]:
+def _body(cursor: TokenCursor) -> tuple[TableName | None, tuple[ColumnDef, ...], tuple[str, ...]]:
     cursor.expect("(")
     like = None
     if cursor.accept("LIKE"):
@@ -69,7 +69,7 @@ def _body(cursor: Cursor) -> tuple[TableName | None, tuple[ColumnDef, ...], tupl
     return like, tuple(columns), key or tuple(one.name for one in columns if one.key)
 
 
-def _tail(cursor: Cursor) -> tuple[TableName | None, bool]:
+def _tail(cursor: TokenCursor) -> tuple[TableName | None, bool]:
     """Go past all that follows the columns; give the table whose columns are inherited, and whether a query adds some."""
     parent = None
     while True:
@@ -88,7 +88,7 @@ def _tail(cursor: Cursor) -> tuple[TableName | None, bool]:
             _option(cursor)
 
 
-def _sees_query(cursor: Cursor) -> bool:
+def _sees_query(cursor: TokenCursor) -> bool:
     key, ahead = cursor.token.key, cursor.ahead().key
     if key == "AS":
         return ahead in _QUERIES and cursor.tokens[cursor.at - 1].key not in _STORED
@@ -97,7 +97,7 @@ def _sees_query(cursor: Cursor) -> bool:
     return key == "SELECT" or (cursor.dialect.is_mysql and key in {"VALUES", "TABLE"})
 
 
-def _option(cursor: Cursor) -> None:
+def _option(cursor: TokenCursor) -> None:
     word = cursor.take().key
     if cursor.dialect.is_mysql and word in _CHARSETS:
         charset(cursor)

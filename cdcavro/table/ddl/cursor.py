@@ -20,7 +20,7 @@ _OPENING: Final = {"(": 1, "[": 1, "{": 1}
 _CLOSING: Final = {")": 1, "]": 1, "}": 1}
 
 
-class Cursor:
+class TokenCursor:
     """A place in a text's tokens.
 
     Attributes: `dialect`; `database` (str or None), which names without one are in; `at` (int), the

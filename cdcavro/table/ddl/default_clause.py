@@ -13,7 +13,7 @@ from cdcavro.table.ddl.type_text import type_of
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from cdcavro.table.ddl.cursor import Cursor
+    from cdcavro.table.ddl.cursor import TokenCursor
     from cdcavro.table.ddl.tokens import Token
 
 _NUMBER: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([eE][+-]?[0-9]+)?", re.ASCII)
@@ -25,7 +25,7 @@ _LIKE_ASCII: Final = _UNICODE | {"_ASCII", "_LATIN1", "_GBK", "_GB2312", "_GB180
 _TEXTS: Final = frozenset({"text", "varchar", "character varying", "bpchar"})
 
 
-def default(cursor: Cursor, stops: Collection[str], type: str | None = None) -> Constant | Expression:
+def default(cursor: TokenCursor, stops: Collection[str], type: str | None = None) -> Constant | Expression:
     """Take a default, which reaches to the first of `stops` outside brackets. `type` is the column's.
 
     A constant in parentheses is a constant. A cast is one if it changes nothing: to the column's
@@ -49,7 +49,7 @@ def default(cursor: Cursor, stops: Collection[str], type: str | None = None) -> 
     return Expression(cursor.spelled(start))
 
 
-def _is_computed(cursor: Cursor, start: int) -> bool:
+def _is_computed(cursor: TokenCursor, start: int) -> bool:
     """Tell whether what was taken is an expression as MySQL has them here: a call, or one in parentheses."""
     end, cursor.at = cursor.at, start
     if cursor.accept("NEXT", "VALUE", "FOR"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from cdcavro.table.ddl.alter import alter_table, new_name
 from cdcavro.table.ddl.create import create_table
-from cdcavro.table.ddl.cursor import Cursor
+from cdcavro.table.ddl.cursor import TokenCursor
 from cdcavro.table.ddl.keywords import AFTER_DROPPED, AFTER_TRUNCATED, NOUNS, ROUTINES, STATEMENTS
 from cdcavro.table.ddl.steps import DropTable, NoChange, RenameTable, TableName, Truncate
 from cdcavro.table.ddl.tokens import dialect_of, tokenize
@@ -42,7 +42,7 @@ def parse_ddl(ddl: str, dialect: str | None = None, *, database: str | None = No
     'NUMBER(12,2)'
     """
     family = dialect_of(dialect)
-    cursor = Cursor(ddl, tokenize(ddl, family), family, database)
+    cursor = TokenCursor(ddl, tokenize(ddl, family), family, database)
     steps: Steps = []
     while cursor.token.kind != "end":
         if not (cursor.accept(";") or (family.is_oracle and cursor.accept("/"))):
@@ -52,7 +52,7 @@ def parse_ddl(ddl: str, dialect: str | None = None, *, database: str | None = No
     return tuple(steps)
 
 
-def _statement(cursor: Cursor) -> Steps:
+def _statement(cursor: TokenCursor) -> Steps:
     word = cursor.token.key
     if cursor.dialect.is_oracle and word in {"BEGIN", "DECLARE"}:
         return _block(cursor)
@@ -69,7 +69,7 @@ def _statement(cursor: Cursor) -> Steps:
     return [NoChange(what)]
 
 
-def _create(cursor: Cursor) -> Steps:
+def _create(cursor: TokenCursor) -> Steps:
     noun = _noun(cursor)
     if noun in ROUTINES:
         return _block(cursor)
@@ -84,7 +84,7 @@ def _create(cursor: Cursor) -> Steps:
     return [DropTable((step.table,), if_exists=True), step] if replaces else [step]
 
 
-def _kind(cursor: Cursor) -> str | None:
+def _kind(cursor: TokenCursor) -> str | None:
     """Take the words before TABLE; tell what is no table whose rows are sent."""
     if cursor.accept_one_of({"GLOBAL", "LOCAL", "PRIVATE"}) and not cursor.sees_one_of({"TEMPORARY", "TEMP"}):
         raise cursor.fail("TEMPORARY")
@@ -96,7 +96,7 @@ def _kind(cursor: Cursor) -> str | None:
     return None
 
 
-def _alter(cursor: Cursor) -> Steps:
+def _alter(cursor: TokenCursor) -> Steps:
     noun = _noun(cursor)
     if noun != "TABLE":
         return _other(cursor, noun)
@@ -107,7 +107,7 @@ def _alter(cursor: Cursor) -> Steps:
     return [alter_table(cursor)] if kind is None else _other(cursor, kind)
 
 
-def _drop(cursor: Cursor) -> Steps:
+def _drop(cursor: TokenCursor) -> Steps:
     noun = _noun(cursor)
     if noun not in {"TABLE", "TABLES"}:
         return _other(cursor, noun)
@@ -121,7 +121,7 @@ def _drop(cursor: Cursor) -> Steps:
     return [DropTable(tables, if_exists)]
 
 
-def _truncate(cursor: Cursor) -> Steps:
+def _truncate(cursor: TokenCursor) -> Steps:
     if cursor.accept("CLUSTER"):
         return _other(cursor, "cluster")
     cursor.accept("TABLE")
@@ -130,7 +130,7 @@ def _truncate(cursor: Cursor) -> Steps:
     return [Truncate(tables)]
 
 
-def _truncated(cursor: Cursor) -> TableName:
+def _truncated(cursor: TokenCursor) -> TableName:
     if cursor.dialect.is_postgres:
         cursor.accept("ONLY")
     table = cursor.table()
@@ -138,13 +138,13 @@ def _truncated(cursor: Cursor) -> TableName:
     return table
 
 
-def _trailing(cursor: Cursor, words: Collection[str]) -> None:
+def _trailing(cursor: TokenCursor, words: Collection[str]) -> None:
     while cursor.accept_one_of(words):
         if cursor.token.kind == "number":  # WAIT 5
             cursor.take()
 
 
-def _rename(cursor: Cursor) -> Steps:
+def _rename(cursor: TokenCursor) -> Steps:
     if not cursor.dialect.is_mysql:
         cursor.accept("TABLE")
         return [_renamed(cursor, if_exists=False)]
@@ -156,24 +156,24 @@ def _rename(cursor: Cursor) -> Steps:
     return [*cursor.listed(lambda: _renamed(cursor, if_exists=if_exists))]
 
 
-def _renamed(cursor: Cursor, *, if_exists: bool) -> RenameTable:
+def _renamed(cursor: TokenCursor, *, if_exists: bool) -> RenameTable:
     old = cursor.table()
     _trailing(cursor, {"WAIT", "NOWAIT"})
     cursor.expect("TO")
     return RenameTable(old, new_name(cursor, old), if_exists)
 
 
-def _use(cursor: Cursor) -> Steps:
+def _use(cursor: TokenCursor) -> Steps:
     cursor.database = cursor.name("database's name")
     return [NoChange("database")]
 
 
-def _other(cursor: Cursor, noun: str) -> Steps:
+def _other(cursor: TokenCursor, noun: str) -> Steps:
     cursor.skip()
     return [NoChange(noun.lower())]
 
 
-def _noun(cursor: Cursor) -> str:
+def _noun(cursor: TokenCursor) -> str:
     """Tell what CREATE, ALTER or DROP is about: the first noun among the words that follow."""
     for i in range(_LOOKED_AT):
         if cursor.ahead(i).key in NOUNS:
@@ -183,7 +183,7 @@ def _noun(cursor: Cursor) -> str:
     raise cursor.fail("TABLE or another noun")
 
 
-def _block(cursor: Cursor) -> Steps:
+def _block(cursor: TokenCursor) -> Steps:
     """Go past a routine, whose statements are its own: to its END, or in Oracle to the end of the text."""
     depth = 0
     while cursor.token.kind != "end" and (depth > 0 or cursor.dialect.is_oracle or not cursor.sees(";")):
@@ -198,7 +198,7 @@ def _block(cursor: Cursor) -> Steps:
     return [NoChange("routine")]
 
 
-_STATEMENTS: Final[dict[str, Callable[[Cursor], Steps]]] = {
+_STATEMENTS: Final[dict[str, Callable[[TokenCursor], Steps]]] = {
     "ALTER": _alter,
     "CREATE": _create,
     "DROP": _drop,

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from cdcavro.table.ddl.keywords import INTERVAL_WORDS, TYPE_ENDS, TYPE_WORDS
 
 if TYPE_CHECKING:
-    from cdcavro.table.ddl.cursor import Cursor
+    from cdcavro.table.ddl.cursor import TokenCursor
     from cdcavro.table.ddl.tokens import Token
 
 
-def type_of(cursor: Cursor) -> str:
+def type_of(cursor: TokenCursor) -> str:
     """Take a type, as spelled, with single spaces, and none around brackets and commas.
 
     Labels are in apostrophes, `''` for one of these, as MySQL shows them. Of a character set only
@@ -38,7 +38,7 @@ def _spelled(tokens: list[Token]) -> str:
     return "".join(parts)
 
 
-def _type_goes_on(cursor: Cursor, *, is_interval: bool) -> bool:
+def _type_goes_on(cursor: TokenCursor, *, is_interval: bool) -> bool:
     if _sees_charset(cursor):
         return _charset(cursor)
     if cursor.accept_one_of(TYPE_WORDS) or (is_interval and cursor.accept_one_of(INTERVAL_WORDS)):
@@ -55,11 +55,11 @@ def _type_goes_on(cursor: Cursor, *, is_interval: bool) -> bool:
     return False
 
 
-def _sees_charset(cursor: Cursor) -> bool:
+def _sees_charset(cursor: TokenCursor) -> bool:
     return cursor.sees("CHARSET") or cursor.sees("CHARACTER", "SET") or cursor.sees("CHAR", "SET")
 
 
-def _charset(cursor: Cursor) -> bool:
+def _charset(cursor: TokenCursor) -> bool:
     """Take a character set only if it is binary: it makes of a text type one of bytes, so it belongs to the type."""
     start = cursor.at
     cursor.take()

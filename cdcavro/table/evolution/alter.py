@@ -29,7 +29,7 @@ from cdcavro.table.ddl.steps import (
 )
 from cdcavro.table.ddl.tokens import dialect_of
 from cdcavro.table.evolution.defaults import constant_of, filling, spelled
-from cdcavro.table.evolution.promotion import bare
+from cdcavro.table.evolution.promotion import without_attributes
 from cdcavro.table.evolution.row_edit import RowEdit
 from cdcavro.table.fields import avro_of, column_name, said_of
 from cdcavro.table.names import completed, source_of
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Source
     from cdcavro.table.columns.column_type import ColumnType
-    from cdcavro.table.columns.overrides import GivenTypes
+    from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.ddl.steps import Action
     from cdcavro.table.ddl.tokens import Dialect
     from cdcavro.table.schema import TableSchema
 
 
-def take(maker: Maker, actions: Sequence[Action]) -> None:
+def apply_actions(maker: AlterContext, actions: Sequence[Action]) -> None:
     """Take the actions of one statement. Raises `SchemaError`.
 
     Databases look columns up as they were before it: it may drop and add one name, or swap two.
@@ -56,10 +56,10 @@ def take(maker: Maker, actions: Sequence[Action]) -> None:
         _ACTIONS[type(action)](maker, action)
 
 
-class Maker:
+class AlterContext:
     """What actions need beside the edit: how types are read."""
 
-    def __init__(self, table: TableSchema, source: Source, given: GivenTypes, edit: RowEdit | None = None) -> None:
+    def __init__(self, table: TableSchema, source: Source, given: TypeOverrides, edit: RowEdit | None = None) -> None:
         self.table = table.table
         self._db_type = source.db_type
         self.edit = RowEdit(table.record, is_folded=self.dialect.is_mysql) if edit is None else edit
@@ -88,7 +88,7 @@ class Maker:
         said = said_of(field)
         given = self._given.of(self._source, name) or said.get("given")
         held = column_type(column, self._source, given=given)
-        is_alike = bare(avro_of(field)) == bare(held.avro)
+        is_alike = without_attributes(avro_of(field)) == without_attributes(held.avro)
         if is_alike and is_same_type(said.get("type"), column.type) and column.code in (None, said.get("code")):
             return
         default = said.get("default")
@@ -96,16 +96,16 @@ class Maker:
         self.edit.retype(name, held.avro, said_by(column, held, given), fill=fill)
 
 
-def _drop_all(maker: Maker, actions: Sequence[DropColumn]) -> None:
+def _drop_all(maker: AlterContext, actions: Sequence[DropColumn]) -> None:
     maker.edit.drop_all([one.name for one in actions if not one.if_exists or maker.edit.find(one.name) is not None])
 
 
-def _rename_all(maker: Maker, actions: Sequence[RenameColumn | ChangeColumn]) -> None:
+def _rename_all(maker: AlterContext, actions: Sequence[RenameColumn | ChangeColumn]) -> None:
     pairs = [(one.old, one.new if isinstance(one, RenameColumn) else one.column.name, one.if_exists) for one in actions]
     maker.edit.rename_all([(old, new) for old, new, may in pairs if not may or maker.edit.find(old) is not None])
 
 
-def _add(maker: Maker, action: AddColumn) -> None:
+def _add(maker: AlterContext, action: AddColumn) -> None:
     column = action.column
     if action.if_not_exists and maker.edit.find(column.name) is not None:
         return
@@ -114,7 +114,7 @@ def _add(maker: Maker, action: AddColumn) -> None:
         maker.edit.set_key([column.name])
 
 
-def _modify(maker: Maker, action: ModifyColumn) -> None:
+def _modify(maker: AlterContext, action: ModifyColumn) -> None:
     column = action.column
     if action.if_exists and maker.edit.find(column.name) is None:
         return
@@ -128,42 +128,42 @@ def _modify(maker: Maker, action: ModifyColumn) -> None:
     maker.edit.move(name, first=action.first, after=action.after)
 
 
-def _change(maker: Maker, action: ChangeColumn) -> None:
+def _change(maker: AlterContext, action: ChangeColumn) -> None:
     _modify(maker, ModifyColumn(action.column, action.first, action.after, whole=True, if_exists=action.if_exists))
 
 
-def _set_default(maker: Maker, action: SetDefault) -> None:
+def _set_default(maker: AlterContext, action: SetDefault) -> None:
     _default(maker, action.name, action.default)
 
 
-def _drop_default(maker: Maker, action: DropDefault) -> None:
+def _drop_default(maker: AlterContext, action: DropDefault) -> None:
     _default(maker, action.name, None)
 
 
-def _default(maker: Maker, name: str, default: Any) -> None:
+def _default(maker: AlterContext, name: str, default: Any) -> None:
     made = None if default is None else spelled(default)
     if said_of(maker.edit.need(name)).get("default") != made:
         maker.edit.set_default(name, made)
 
 
-def _set_nullable(maker: Maker, action: SetNullable) -> None:
+def _set_nullable(maker: AlterContext, action: SetNullable) -> None:
     # Every column may be null in Avro: a value that its type cannot carry is.
     maker.edit.need(action.name)
 
 
-def _add_key(maker: Maker, action: AddKey) -> None:
+def _add_key(maker: AlterContext, action: AddKey) -> None:
     maker.edit.set_key(action.names)
 
 
-def _drop_key(maker: Maker, _: DropKey) -> None:
+def _drop_key(maker: AlterContext, _: DropKey) -> None:
     maker.edit.set_key([])
 
 
-def _nothing(_maker: Maker, _action: Any) -> None:
+def _nothing(_maker: AlterContext, _action: Any) -> None:
     """Change nothing: it is done already, or a constraint's name alone does not say whether it was the key."""
 
 
-def _rename_to(maker: Maker, action: RenameTo) -> None:
+def _rename_to(maker: AlterContext, action: RenameTo) -> None:
     maker.edit.rename_table(completed(action.new, maker.table))
 
 
@@ -179,7 +179,7 @@ def said_by(column: Column, held: ColumnType, given: str | None) -> dict[str, An
     return {key: value for key, value in said.items() if value is not None}
 
 
-_ACTIONS: Final[dict[type, Callable[[Maker, Any], None]]] = {
+_ACTIONS: Final[dict[type, Callable[[AlterContext, Any], None]]] = {
     AddColumn: _add,
     DropColumn: _nothing,
     RenameColumn: _nothing,

@@ -6,31 +6,31 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cdcavro.exact.sqltype import canonical
-from cdcavro.table.evolution.promotion import bare
+from cdcavro.table.evolution.promotion import without_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-Marks = frozenset[tuple[Any, ...]]
+ColumnMarks = frozenset[tuple[Any, ...]]
 
 
-class Listed(NamedTuple):
+class ColumnList(NamedTuple):
     """What a list of columns says.
 
     Attributes: `declared`, names, types as they are declared, in one spelling, and as they are held;
     `held`, names and types as they are held: a version that has these is one that the list fits.
     """
 
-    declared: Marks
-    held: Marks
+    declared: ColumnMarks
+    held: ColumnMarks
 
 
 def mark_of(name: str | None, declared: str | None, avro: Any) -> tuple[Any, ...]:
     """Give what statements of one column have in common, however they spell its type."""
-    return name, json.dumps(bare(avro), sort_keys=True), canonical(declared)
+    return name, json.dumps(without_attributes(avro), sort_keys=True), canonical(declared)
 
 
-def listed_of(marks: Sequence[tuple[Any, ...]]) -> Listed:
+def listed_of(marks: Sequence[tuple[Any, ...]]) -> ColumnList:
     """Give what a list of columns says by those of its columns."""
-    return Listed(frozenset(marks), frozenset(one[:2] for one in marks))
+    return ColumnList(frozenset(marks), frozenset(one[:2] for one in marks))

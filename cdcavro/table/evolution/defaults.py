@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro.types import ABSENT
 from cdcavro.exact.numbers import number, plain_text
 from cdcavro.exact.scan import is_number
-from cdcavro.exact.sqltype import declared_type
+from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.table.columns.constants import constant
 from cdcavro.table.columns.strings import MISFIT
 from cdcavro.table.ddl.steps import Constant, Expression
@@ -41,7 +41,7 @@ def _of_bytes(raw: bytes, held: ColumnType) -> Any:
             return constant(raw.decode(), held)
         except UnicodeDecodeError:
             return MISFIT
-    is_bits = declared_type(held.declared or "").name == "BIT"
+    is_bits = parse_sql_type(held.declared or "").name == "BIT"
     if held.avro == "bytes" and not is_bits:
         return constant(f"x'{raw.hex()}'", held)
     return constant(int.from_bytes(raw, "big"), held) if len(raw) <= _LONG else MISFIT

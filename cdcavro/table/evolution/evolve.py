@@ -8,25 +8,25 @@ later is for newer rows only.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.compatibility import Note, Verdict, verdict
+from cdcavro.avro.compatibility import Remark, Verdict, verdict
+from cdcavro.avro.definitions import defined_name, definitions, pin, settled
 from cdcavro.change.model import Column, Source
 from cdcavro.errors import SchemaError, shown
 from cdcavro.table.columns.column_type import column_type
-from cdcavro.table.columns.overrides import GivenTypes
+from cdcavro.table.columns.overrides import TypeOverrides
 from cdcavro.table.ddl.parse import parse_ddl
 from cdcavro.table.ddl.steps import AlterTable, RenameTable, TableName
 from cdcavro.table.ddl.tokens import dialect_of
-from cdcavro.table.evolution.alter import Maker, column_of, said_by, take
-from cdcavro.table.evolution.others import with_row
+from cdcavro.table.evolution.alter import AlterContext, apply_actions, column_of, said_by
 from cdcavro.table.evolution.row_edit import MAX_COLUMNS, RowEdit
-from cdcavro.table.fields import MISSING, UNPARSED, column_field
-from cdcavro.table.mangling import Taken
-from cdcavro.table.names import completed, is_about, source_of, table_of
-from cdcavro.table.schema import TableSchema, as_schema, from_schema, table_schema
+from cdcavro.table.fields import MISSING, UNPARSED, column_field, is_own
+from cdcavro.table.names import NameAllocator, completed, is_about, source_of, table_of
+from cdcavro.table.schema import TableSchema, as_schema, from_schema, is_envelope, row_of, table_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cdcavro.change.model import Change
     from cdcavro.table.ddl.steps import CreateTable, Step
 
-NONE_GIVEN: Final = GivenTypes.from_mapping({})
+NONE_GIVEN: Final = TypeOverrides.from_mapping({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def evolve(
     by: str | Sequence[Column],
     *,
     source: Source | None = None,
-    given: GivenTypes = NONE_GIVEN,
+    given: TypeOverrides = NONE_GIVEN,
 ) -> Evolution:
     """Give the next version of a table's schema, by a DDL statement or by a list of the table's columns.
 
@@ -88,7 +88,7 @@ def evolve(
 
 
 def by_statement(
-    table: TableSchema, ddl: str, source: Source, given: GivenTypes = NONE_GIVEN
+    table: TableSchema, ddl: str, source: Source, given: TypeOverrides = NONE_GIVEN
 ) -> tuple[TableSchema, list[str]]:
     """Give the version after a statement, and what was done. Raises `DdlError`, `SchemaError`."""
     done: list[str] = []
@@ -99,7 +99,7 @@ def by_statement(
 
 
 def by_step(
-    table: TableSchema, step: Step, source: Source, given: GivenTypes = NONE_GIVEN
+    table: TableSchema, step: Step, source: Source, given: TypeOverrides = NONE_GIVEN
 ) -> tuple[TableSchema, list[str]]:
     """Give the version after a step, and what was done; the same version if the step is not about it. Raises `SchemaError`."""
     if isinstance(step, RenameTable) and is_about(step.old, table.table):
@@ -107,8 +107,8 @@ def by_step(
         edit.rename_table(completed(step.new, table.table))
         return _finished(table, edit)
     if isinstance(step, AlterTable) and is_about(step.table, table.table):
-        maker = Maker(table, source, given)
-        take(maker, step.actions)
+        maker = AlterContext(table, source, given)
+        apply_actions(maker, step.actions)
         return _finished(table, maker.edit)
     return table, []
 
@@ -117,7 +117,7 @@ def by_columns(
     table: TableSchema,
     columns: Sequence[Column],
     source: Source,
-    given: GivenTypes = NONE_GIVEN,
+    given: TypeOverrides = NONE_GIVEN,
     *,
     key: Sequence[str] | None = None,
     is_new: bool = True,
@@ -128,7 +128,7 @@ def by_columns(
     version, which nothing was written in yet. Raises `SchemaError`.
     """
     check_columns(columns)
-    maker = Maker(table, source, given, RowEdit(table.record, is_new=is_new, is_folded=False))
+    maker = AlterContext(table, source, given, RowEdit(table.record, is_new=is_new, is_folded=False))
     wanted = {one.name: one for one in columns if one.name is not None}
     known = {one.name for one in table.columns}
     maker.edit.drop_all([one.name for one in table.columns if one.name not in wanted])
@@ -143,12 +143,12 @@ def by_columns(
     return _finished(table, maker.edit)
 
 
-def created(
+def create_table(
     table: TableName,
     columns: Sequence[Column],
     key: Sequence[str] = (),
     source: Source | None = None,
-    given: GivenTypes = NONE_GIVEN,
+    given: TypeOverrides = NONE_GIVEN,
 ) -> TableSchema:
     """Make the first version of a table's schema of its columns and the names of its key, if it has all of those.
 
@@ -156,7 +156,7 @@ def created(
     """
     check_columns(columns)
     source = source_of(source or Source(), table)
-    taken = Taken((UNPARSED, MISSING))
+    taken = NameAllocator((UNPARSED, MISSING))
     fields: list[dict[str, Any]] = []
     for column in columns:
         own = given.of(source, column.name)
@@ -165,7 +165,7 @@ def created(
     return table_schema(table, fields, key if {one.name for one in columns}.issuperset(key) else ())
 
 
-def table_schema_of(change: Change, *, given: GivenTypes = NONE_GIVEN) -> TableSchema:
+def table_schema_of(change: Change, *, given: TypeOverrides = NONE_GIVEN) -> TableSchema:
     """Make the first version of a table's schema from one change: of its columns, or of those that its rows have.
 
     Raises `SchemaError`, also for a change of no table.
@@ -180,7 +180,7 @@ def table_schema_of(change: Change, *, given: GivenTypes = NONE_GIVEN) -> TableS
         raise SchemaError("$", "the change is of no table")
     names = dict.fromkeys(name for image in (change.before, change.after) for name in image or ())
     columns = [Column(name=name) for name in names] if change.columns is None else change.columns
-    return created(table, columns, change.key or (), change.source, given)
+    return create_table(table, columns, change.key or (), change.source, given)
 
 
 def columns_of(step: CreateTable, source: Source) -> tuple[Column, ...]:
@@ -211,12 +211,48 @@ def _finished(table: TableSchema, edit: RowEdit) -> tuple[TableSchema, list[str]
     return (TableSchema(as_schema(record)) if edit.steps else table), edit.steps
 
 
-def _ended(made: TableSchema, table: TableSchema) -> list[Note]:
+def _ended(made: TableSchema, table: TableSchema) -> list[Remark]:
     """Say which columns a new field takes over from: data is read, but under another name."""
     written = {one.field for one in table.columns}
     newer = {one.name: one.field for one in made.columns}
     return [
-        Note("backward", f"$.{one.field}", f"column {shown(one.name)} is in {newer[one.name]} from now on")
+        Remark("backward", f"$.{one.field}", f"column {shown(one.name)} is in {newer[one.name]} from now on")
         for one in made.all_columns
         if one.until is not None and one.field in written and one.name in newer
     ]
+
+
+def with_row(schema: Schema, made: TableSchema) -> Schema:
+    """Give a schema, of which `from_schema` gave the table, with the next version of its row. Raises `SchemaError`."""
+    declared = json.loads(schema.json)
+    if not is_envelope(declared):
+        return made.row
+    if is_own(made.record):
+        return made.envelope
+    pin(declared)
+    known = definitions(declared)
+    old, new = _full(row_of(declared) or {}), _full(made.record)
+    for one in declared["fields"]:
+        one["type"] = _with(one["type"], old, new, made.record)
+    known = {name: one for name, one in known.items() if name != old} | definitions(made.record)
+    space, _, name = _full(declared).rpartition(".")
+    if space == old.rpartition(".")[0] != new.rpartition(".")[0]:
+        aliases = [one if "." in one or not space else f"{space}.{one}" for one in declared.get("aliases", ())]
+        declared["aliases"] = list(dict.fromkeys([*aliases, f"{space}.{name}".lstrip(".")]))
+        declared["namespace"], declared["name"] = new.rpartition(".")[0], name
+    return as_schema(settled(declared, known))
+
+
+def _full(declared: dict[str, Any]) -> str:
+    return defined_name(declared, "") or ""
+
+
+def _with(declared: Any, old: str, new: str, row: dict[str, Any]) -> Any:
+    """Put a row's record where the old one is defined, and its name where that is named."""
+    if isinstance(declared, list):
+        return [_with(one, old, new, row) for one in declared]
+    if declared == old:
+        return new
+    return (
+        row if isinstance(declared, dict) and declared.get("type") == "record" and _full(declared) == old else declared
+    )

@@ -19,10 +19,10 @@ _LOSSES: Final = {
 _MEANING: Final = ("type", LOGICAL, "precision", "scale")
 
 
-def bare(avro: Any) -> Any:
+def without_attributes(avro: Any) -> Any:
     """Give a type without the attributes that change no value.
 
-    >>> bare({"type": "string", "avro.java.string": "String"})
+    >>> without_attributes({"type": "string", "avro.java.string": "String"})
     'string'
     """
     if not isinstance(avro, dict) or not _is_primitive(avro):
@@ -67,7 +67,7 @@ def promoted(default: Any, old: Any, new: Any) -> Any:
     >>> promoted("\u00e9", "string", "bytes") == "\u00c3\u00a9"
     True
     """
-    pair = bare(old), bare(new)
+    pair = without_attributes(old), without_attributes(new)
     if not isinstance(default, str) or pair not in (("string", "bytes"), ("bytes", "string")):
         return default
     if pair[1] == "bytes":
@@ -78,7 +78,7 @@ def promoted(default: Any, old: Any, new: Any) -> Any:
         return ABSENT
 
 
-def loss(old: Any, new: Any) -> str:
+def promotion_loss(old: Any, new: Any) -> str:
     """Say what a promotion loses, behind a sentence; nothing for most."""
     return _LOSSES.get((label(old), label(new)), "")
 

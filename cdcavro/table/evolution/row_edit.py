@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro.definitions import definitions, pin, settled
 from cdcavro.avro.types import ABSENT
 from cdcavro.errors import SchemaError, shown
-from cdcavro.table.evolution.promotion import bare, is_promotion, label, loss, promoted
+from cdcavro.table.evolution.promotion import is_promotion, label, promoted, promotion_loss, without_attributes
 from cdcavro.table.fields import (
     ATTRIBUTE,
     avro_of,
@@ -25,8 +25,7 @@ from cdcavro.table.fields import (
     is_own,
     said_of,
 )
-from cdcavro.table.mangling import Taken
-from cdcavro.table.names import names_of, namespace_of, renamed
+from cdcavro.table.names import NameAllocator, names_of, namespace_of, renamed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +51,9 @@ class RowEdit:
         self.version = int(said_of(self.record).get("version", 1)) + is_new
         self.steps: list[str] = []
         self._is_folded = is_folded
-        self._taken = Taken(name for one in self.record["fields"] for name in (one["name"], *one.get("aliases", ())))
+        self._taken = NameAllocator(
+            name for one in self.record["fields"] for name in (one["name"], *one.get("aliases", ()))
+        )
         for name in self._said().get("gone", ()):
             self._taken.add(name)
         self._added: set[str] = set()
@@ -153,7 +154,7 @@ class RowEdit:
         field = self.need(name)
         name, was, old = column_name(field), said_of(field), avro_of(field)
         kept = {key: value for key, value in was.items() if key not in ("type", "code", "note", "given")}
-        if bare(old) == bare(avro):
+        if without_attributes(old) == without_attributes(avro):
             if (was.get("type"), was.get("note")) != (said.get("type"), said.get("note")):
                 self._did(f"column {shown(name)} is {said.get('type')}, and was {was.get('type')}: held alike")
         elif was.get("since", 1) == self.version:
@@ -162,7 +163,7 @@ class RowEdit:
             lost = "; what it is in older rows is not known" if is_filled and fill is None else ""
             self._did(f"column {shown(name)} is {label(avro)}{lost}")
         elif is_promotion(old, avro) and (default := promoted(field.get("default"), old, avro)) is not ABSENT:
-            self._did(f"column {shown(name)} reads {label(old)} as {label(avro)}{loss(old, avro)}")
+            self._did(f"column {shown(name)} reads {label(old)} as {label(avro)}{promotion_loss(old, avro)}")
             field.update(type=_replaced(field["type"], old, avro))
             if "default" in field:
                 field.update(default=default)

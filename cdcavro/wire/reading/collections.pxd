@@ -1,7 +1,7 @@
 cimport cython
 
 from cdcavro.avro.buffer cimport Buffer
-from cdcavro.wire.payload cimport Payload
+from cdcavro.wire.payload cimport PayloadDecoder
 from cdcavro.wire.reading.values cimport Reader
 
 cdef int _ARRAY
@@ -15,15 +15,15 @@ cdef class ArrayReader(Reader):
     cdef Reader _items
 
     @cython.locals(reader=Reader, items=list, place=str, in_item=bint, count=Py_ssize_t)
-    cpdef read(self, Payload payload)
+    cpdef read(self, PayloadDecoder payload)
     @cython.locals(reader=Reader, place=str, found=Py_ssize_t, in_item=bint, count=Py_ssize_t)
-    cpdef bint render(self, Payload payload, Buffer out) except -1
+    cpdef bint render(self, PayloadDecoder payload, Buffer out) except -1
 
 
 cdef class MapReader(Reader):
     cdef Reader _values
 
     @cython.locals(reader=Reader, entries=dict, place=str, in_value=bint, count=Py_ssize_t, name=str)
-    cpdef read(self, Payload payload)
+    cpdef read(self, PayloadDecoder payload)
     @cython.locals(reader=Reader, names=set, place=str, found=Py_ssize_t, in_value=bint, count=Py_ssize_t, name=str)
-    cpdef set render_entries(self, Payload payload, Buffer out, bint first)
+    cpdef set render_entries(self, PayloadDecoder payload, Buffer out, bint first)

@@ -12,7 +12,7 @@ from cdcavro.wire.reading.values import Reader
 
 if TYPE_CHECKING:
     from cdcavro.avro.buffer import Buffer
-    from cdcavro.wire.payload import Payload
+    from cdcavro.wire.payload import PayloadDecoder
 
 _ARRAY, _ARRAY_END, _OBJECT, _OBJECT_END, _COMMA = b"[]{},"
 
@@ -25,7 +25,7 @@ class ArrayReader(Reader):
     def __init__(self, items: Reader) -> None:
         self._items = items
 
-    def read(self, payload: Payload) -> Any:
+    def read(self, payload: PayloadDecoder) -> Any:
         """Read all items."""
         items: list[Any] = []
         reader = self._items
@@ -45,7 +45,7 @@ class ArrayReader(Reader):
             raise
         return items
 
-    def render(self, payload: Payload, out: Buffer) -> bool:
+    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
         """Read all items and append them as JSON text."""
         reader = self._items
         place = payload.place
@@ -79,7 +79,7 @@ class MapReader(Reader):
     def __init__(self, values: Reader) -> None:
         self._values = values
 
-    def read(self, payload: Payload) -> Any:
+    def read(self, payload: PayloadDecoder) -> Any:
         """Read all entries."""
         entries: dict[str, Any] = {}
         reader = self._values
@@ -103,14 +103,14 @@ class MapReader(Reader):
             raise
         return entries
 
-    def render(self, payload: Payload, out: Buffer) -> bool:
+    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
         """Read all entries and append them as JSON text."""
         out.append(_OBJECT)
         self.render_entries(payload, out, first=True)
         out.append(_OBJECT_END)
         return True
 
-    def render_entries(self, payload: Payload, out: Buffer, first: bool) -> set[str]:  # noqa: FBT001  compiled code takes no keywords
+    def render_entries(self, payload: PayloadDecoder, out: Buffer, first: bool) -> set[str]:  # noqa: FBT001  compiled code takes no keywords
         """Read all entries and append them as members of an object; gives their names."""
         names: set[str] = set()
         found = 0

@@ -1,9 +1,9 @@
 cimport cython
 
 from cdcavro.avro.buffer cimport Buffer
-from cdcavro.exact.caching cimport Kept
+from cdcavro.exact.caching cimport WeightedCache
 from cdcavro.exact.jsontext cimport render
-from cdcavro.wire.payload cimport Payload
+from cdcavro.wire.payload cimport PayloadDecoder
 from cdcavro.wire.reading.collections cimport MapReader
 from cdcavro.wire.reading.values cimport Reader, StringReader
 
@@ -30,11 +30,11 @@ cdef class RecordReader(Reader):
     cdef frozenset _named
 
     @cython.locals(field=FieldReader, record=dict)
-    cpdef read(self, Payload payload)
+    cpdef read(self, PayloadDecoder payload)
     @cython.locals(field=FieldReader, first=bint, size=Py_ssize_t)
-    cpdef bint render(self, Payload payload, Buffer out) except -1
-    cdef _pass_extras(self, Payload payload, Reader reader)
-    cdef bint _render_rest(self, Payload payload, Buffer out, MapReader rest, bint first) except -1
+    cpdef bint render(self, PayloadDecoder payload, Buffer out) except -1
+    cdef _pass_extras(self, PayloadDecoder payload, Reader reader)
+    cdef bint _render_rest(self, PayloadDecoder payload, Buffer out, MapReader rest, bint first) except -1
     cdef _check_rest(self, object names)
 
 
@@ -43,14 +43,14 @@ cdef class MessageReader:
     cdef RecordReader _record
     cdef object _members
     cdef int _extras
-    cdef Kept _kept
+    cdef WeightedCache _kept
 
     @cython.locals(record=dict, tail=bytes, steps=list)
-    cpdef dict read(self, Payload payload)
+    cpdef dict read(self, PayloadDecoder payload)
     cdef list _steps(self, bytes tail)
     @cython.locals(out=Buffer, position=Py_ssize_t)
     cpdef bytes decode(self, bytes raw)
     @cython.locals(done=Py_ssize_t, size=Py_ssize_t)
     cpdef tuple decode_lines(self, bytes raw, Py_ssize_t position, Py_ssize_t count, Buffer out, Py_ssize_t most)
-    @cython.locals(payload=Payload, record=dict, size=Py_ssize_t)
+    @cython.locals(payload=PayloadDecoder, record=dict, size=Py_ssize_t)
     cdef Py_ssize_t _append(self, bytes raw, Py_ssize_t position, Buffer out) except -1

@@ -11,10 +11,10 @@ from msgspec import UNSET
 
 from cdcavro.avro.buffer import COMPILED, Buffer
 from cdcavro.errors import MessageError, PayloadError, shown
-from cdcavro.exact.caching import Kept
+from cdcavro.exact.caching import WeightedCache
 from cdcavro.exact.jsontext import render
 from cdcavro.wire import extras
-from cdcavro.wire.payload import Payload
+from cdcavro.wire.payload import PayloadDecoder
 from cdcavro.wire.reading.collections import MapReader
 from cdcavro.wire.reading.values import Reader, StringReader
 
@@ -52,7 +52,7 @@ class RecordReader(Reader):
         self._fields = tuple(fields)
         self._named = frozenset(field.name for field in fields if not field.members)
 
-    def read(self, payload: Payload) -> Any:
+    def read(self, payload: PayloadDecoder) -> Any:
         """Read all fields."""
         record: dict[str, Any] = {}
         for field in self._fields:
@@ -69,7 +69,7 @@ class RecordReader(Reader):
                 record.update(rest)
         return record
 
-    def render(self, payload: Payload, out: Buffer) -> bool:
+    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
         """Read all fields and append them as JSON text."""
         first = True
         out.append(_OBJECT)
@@ -91,14 +91,14 @@ class RecordReader(Reader):
         out.append(_OBJECT_END)
         return True
 
-    def _pass_extras(self, payload: Payload, reader: Reader) -> None:
+    def _pass_extras(self, payload: PayloadDecoder, reader: Reader) -> None:
         try:
             payload.skip_texts()
         except MessageError:
             # Reading finds the same fault, and says where it is.
             payload.extras = reader.read(payload.back())
 
-    def _render_rest(self, payload: Payload, out: Buffer, rest: Any, first: bool) -> bool:  # noqa: FBT001  as above
+    def _render_rest(self, payload: PayloadDecoder, out: Buffer, rest: Any, first: bool) -> bool:  # noqa: FBT001  as above
         names = rest.render_entries(payload, out, first)
         self._check_rest(names)
         return bool(names)
@@ -116,13 +116,13 @@ class MessageReader:
 
     __slots__ = ("_extras", "_kept", "_members", "_record")
 
-    def __init__(self, record: RecordReader, members: Mapping[str, extras.Place]) -> None:
+    def __init__(self, record: RecordReader, members: Mapping[str, extras.SchemaMember]) -> None:
         self._record = record
         self._members = members
         self._extras = 0
-        self._kept = Kept(_TAILS)
+        self._kept = WeightedCache(_TAILS)
 
-    def read(self, payload: Payload) -> dict[str, Any]:
+    def read(self, payload: PayloadDecoder) -> dict[str, Any]:
         """Read one payload, perhaps of several in a row. Raises `PayloadError`."""
         payload.extras = None
         # A writer's schema may have no extras.
@@ -148,7 +148,7 @@ class MessageReader:
             if len(tail) > _TAIL:
                 return None
             try:
-                payload = Payload(tail)
+                payload = PayloadDecoder(tail)
                 payload.place = ""
                 found = (extras.steps(_EXTRAS.read(payload), self._members),)
             except MessageError:
@@ -161,7 +161,7 @@ class MessageReader:
         out = Buffer()
         position = self._append(raw, 0, out)
         if position != len(raw):
-            Payload(raw, position).finish()
+            PayloadDecoder(raw, position).finish()
         return out.taken()
 
     def decode_lines(
@@ -190,7 +190,7 @@ class MessageReader:
         Compiled, it goes straight from payload to text, but for messages with `extras`, for which the
         record is needed: two of them make a third likely.
         """
-        payload = Payload(raw, position)
+        payload = PayloadDecoder(raw, position)
         if COMPILED and self._extras < _STREAK:
             size = len(out)
             payload.extras = None
@@ -202,7 +202,7 @@ class MessageReader:
             if not payload.extras:
                 return payload.position
             out.cut(size)
-            payload = Payload(raw, position)
+            payload = PayloadDecoder(raw, position)
         record = self.read(payload)
         self._extras = min(self._extras + 1, _STREAK) if payload.stop - payload.start > len(_NONE) else 0
         out.write_raw(render(record))

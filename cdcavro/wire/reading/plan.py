@@ -30,7 +30,7 @@ from cdcavro.wire.reading.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdcavro.wire.extras import Place as Member
+    from cdcavro.wire.extras import SchemaMember as Member
 
 
 def message_reader(declared: Type) -> MessageReader:
@@ -38,10 +38,10 @@ def message_reader(declared: Type) -> MessageReader:
     if not isinstance(declared, Record):
         raise SchemaError("$", "a wire schema is a record")
     members: dict[str, Member] = {}
-    return MessageReader(_record(declared, _Place("", 1, members)), members)
+    return MessageReader(_record(declared, _Context("", 1, members)), members)
 
 
-class _Place(NamedTuple):
+class _Context(NamedTuple):
     """Where a reader stands: its pointer below the nearest array or map, and its depth in the JSON.
 
     `members` takes the members that the schema names, by pointer; None below an array or map.
@@ -51,14 +51,14 @@ class _Place(NamedTuple):
     depth: int
     members: dict[str, Member] | None
 
-    def member(self, name: str) -> _Place:
-        return _Place(f"{self.pointer}/{escape(name)}", self.depth + 1, self.members)
+    def member(self, name: str) -> _Context:
+        return _Context(f"{self.pointer}/{escape(name)}", self.depth + 1, self.members)
 
-    def item(self) -> _Place:
-        return _Place("", self.depth + 1, None)
+    def item(self) -> _Context:
+        return _Context("", self.depth + 1, None)
 
 
-def _reader(declared: Type, place: _Place, missing: Any) -> Reader:
+def _reader(declared: Type, place: _Context, missing: Any) -> Reader:
     match declared:
         case Primitive(name) if name in _SCALARS:
             return _SCALARS[name]()
@@ -75,7 +75,7 @@ def _reader(declared: Type, place: _Place, missing: Any) -> Reader:
     raise SchemaError(place.pointer or "$", f"a wire schema holds no {branch_name(declared)}")
 
 
-def _union(branches: tuple[Type, ...], place: _Place, missing: Any) -> Reader:
+def _union(branches: tuple[Type, ...], place: _Context, missing: Any) -> Reader:
     readers = [None if one == Primitive("null") else _reader(one, place, missing) for one in branches]
     some = [reader for reader in readers if reader is not None]
     if len(readers) == len(some) + 1 == 2:  # noqa: PLR2004  null and one other
@@ -83,7 +83,7 @@ def _union(branches: tuple[Type, ...], place: _Place, missing: Any) -> Reader:
     return UnionReader(readers, missing)
 
 
-def _record(declared: Record, place: _Place) -> RecordReader:
+def _record(declared: Record, place: _Context) -> RecordReader:
     fields: list[FieldReader] = []
     for one in declared.fields:
         rule = field_rule(one)
@@ -102,7 +102,7 @@ def _is_scalar(declared: Type) -> bool:
     return not any(isinstance(branch, (Array, Map, Record)) for branch in branches)
 
 
-_HELD: Final[dict[str, Callable[[Record, _Place], Reader]]] = {
+_HELD: Final[dict[str, Callable[[Record, _Context], Reader]]] = {
     "number": lambda *_: NumberReader(),
     "text": lambda _, place: TextReader(place.depth - 1),
 }

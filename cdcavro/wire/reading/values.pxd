@@ -4,16 +4,16 @@ from cdcavro.avro.buffer cimport Buffer
 from cdcavro.exact.jsontext cimport kind, render
 from cdcavro.exact.numbers cimport ExactNumber
 from cdcavro.exact.scan cimport is_number
-from cdcavro.wire.payload cimport Payload
-from cdcavro.wire.writing.fast cimport parse_quickly
+from cdcavro.wire.payload cimport PayloadDecoder
+from cdcavro.exact.fastjson cimport parse_quickly
 
 cdef object UNSET
 cdef double _MAX_DOUBLE
 
 
 cdef class Reader:
-    cpdef read(self, Payload payload)
-    cpdef bint render(self, Payload payload, Buffer out) except -1
+    cpdef read(self, PayloadDecoder payload)
+    cpdef bint render(self, PayloadDecoder payload, Buffer out) except -1
 
 
 @cython.final
@@ -33,7 +33,7 @@ cdef class IntReader(Reader):
 
 cdef class DoubleReader(Reader):
     @cython.locals(value=double)
-    cpdef read(self, Payload payload)
+    cpdef read(self, PayloadDecoder payload)
 
 
 @cython.final
@@ -43,9 +43,9 @@ cdef class StringReader(Reader):
 
 cdef class NumberReader(Reader):
     @cython.locals(held=str)
-    cpdef read(self, Payload payload)
+    cpdef read(self, PayloadDecoder payload)
     @cython.locals(held=str)
-    cpdef bint render(self, Payload payload, Buffer out) except -1
+    cpdef bint render(self, PayloadDecoder payload, Buffer out) except -1
 
 
 @cython.final
@@ -74,6 +74,6 @@ cdef class UnionReader(Reader):
     cdef object _missing
 
     @cython.locals(branch=Reader)
-    cpdef read(self, Payload payload)
+    cpdef read(self, PayloadDecoder payload)
     @cython.locals(branch=Reader)
-    cpdef bint render(self, Payload payload, Buffer out) except -1
+    cpdef bint render(self, PayloadDecoder payload, Buffer out) except -1

@@ -20,7 +20,7 @@ from cdcavro.exact.scan import is_number
 
 if TYPE_CHECKING:
     from cdcavro.avro.buffer import Buffer
-    from cdcavro.wire.payload import Payload
+    from cdcavro.wire.payload import PayloadDecoder
 
 _MAX_DOUBLE: Final = sys.float_info.max
 
@@ -30,11 +30,11 @@ class Reader:
 
     __slots__ = ()
 
-    def read(self, payload: Payload) -> Any:
+    def read(self, payload: PayloadDecoder) -> Any:
         """Read the value. Raises `PayloadError`."""
         raise NotImplementedError
 
-    def render(self, payload: Payload, out: Buffer) -> bool:
+    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
         """Read the value and append it as JSON text; tells whether there is one. Raises `PayloadError`."""
         out.write_raw(render(self.read(payload)))
         return True
@@ -45,11 +45,11 @@ class BooleanReader(Reader):
 
     __slots__ = ()
 
-    def read(self, payload: Payload) -> Any:
+    def read(self, payload: PayloadDecoder) -> Any:
         """Read the value."""
         return payload.read_boolean()
 
-    def render(self, payload: Payload, out: Buffer) -> bool:
+    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
         """Read the value and append it as JSON text."""
         out.write_raw(b"true" if payload.read_boolean() else b"false")
         return True
@@ -60,11 +60,11 @@ class LongReader(Reader):
 
     __slots__ = ()
 
-    def read(self, payload: Payload) -> Any:
+    def read(self, payload: PayloadDecoder) -> Any:
         """Read the value."""
         return payload.read_long()
 
-    def render(self, payload: Payload, out: Buffer) -> bool:
+    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
         """Read the value and append it as JSON text."""
         out.write_digits(payload.read_long())
         return True
@@ -75,11 +75,11 @@ class IntReader(Reader):
 
     __slots__ = ()
 
-    def read(self, payload: Payload) -> Any:
+    def read(self, payload: PayloadDecoder) -> Any:
         """Read the value."""
         return payload.read_int()
 
-    def render(self, payload: Payload, out: Buffer) -> bool:
+    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
         """Read the value and append it as JSON text."""
         out.write_digits(payload.read_int())
         return True
@@ -90,7 +90,7 @@ class DoubleReader(Reader):
 
     __slots__ = ()
 
-    def read(self, payload: Payload) -> Any:
+    def read(self, payload: PayloadDecoder) -> Any:
         """Read the value."""
         value = payload.read_double()
         if not -_MAX_DOUBLE <= value <= _MAX_DOUBLE:
@@ -103,11 +103,11 @@ class StringReader(Reader):
 
     __slots__ = ()
 
-    def read(self, payload: Payload) -> Any:
+    def read(self, payload: PayloadDecoder) -> Any:
         """Read the value."""
         return payload.read_string()
 
-    def render(self, payload: Payload, out: Buffer) -> bool:
+    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
         """Read the value and append it as JSON text."""
         payload.copy_string(out)
         return True
@@ -118,14 +118,14 @@ class NumberReader(Reader):
 
     __slots__ = ()
 
-    def read(self, payload: Payload) -> Any:
+    def read(self, payload: PayloadDecoder) -> Any:
         """Read the text, checked."""
         held = payload.read_string()
         if not is_number(held):
             raise PayloadError("a JSON number", shown(held))
         return ExactNumber(held)
 
-    def render(self, payload: Payload, out: Buffer) -> bool:
+    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
         """Read the text and append it as it is."""
         held = payload.read_string()
         if not is_number(held):
@@ -142,7 +142,7 @@ class TextReader(Reader):
     def __init__(self, above: int) -> None:
         self._above = above
 
-    def read(self, payload: Payload) -> Any:
+    def read(self, payload: PayloadDecoder) -> Any:
         """Read the text and parse it."""
         held = payload.read_string()
         value = parse_quickly(held.encode(), self._above)
@@ -168,11 +168,11 @@ class EnumReader(Reader):
         self._symbols = symbols
         self._texts = tuple(render(symbol) for symbol in symbols)
 
-    def read(self, payload: Payload) -> Any:
+    def read(self, payload: PayloadDecoder) -> Any:
         """Read the index."""
         return self._symbols[payload.read_index(len(self._symbols), "a symbol")]
 
-    def render(self, payload: Payload, out: Buffer) -> bool:
+    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
         """Read the index and append the symbol as JSON text."""
         out.write_raw(self._texts[payload.read_index(len(self._symbols), "a symbol")])
         return True
@@ -188,11 +188,11 @@ class OptionalReader(Reader):
         self._branch = branch
         self._missing = missing
 
-    def read(self, payload: Payload) -> Any:
+    def read(self, payload: PayloadDecoder) -> Any:
         """Read the index and the value."""
         return self._inner.read(payload) if payload.read_index(2, "a branch") == self._branch else self._missing
 
-    def render(self, payload: Payload, out: Buffer) -> bool:
+    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
         """Read the index and append the value as JSON text."""
         if payload.read_index(2, "a branch") == self._branch:
             return self._inner.render(payload, out)
@@ -215,12 +215,12 @@ class UnionReader(Reader):
         self._branches = branches
         self._missing = missing
 
-    def read(self, payload: Payload) -> Any:
+    def read(self, payload: PayloadDecoder) -> Any:
         """Read the index and the branch."""
         branch = self._branches[payload.read_index(len(self._branches), "a branch")]
         return self._missing if branch is None else branch.read(payload)
 
-    def render(self, payload: Payload, out: Buffer) -> bool:
+    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
         """Read the index and append the branch as JSON text."""
         branch = self._branches[payload.read_index(len(self._branches), "a branch")]
         return _render_missing(self._missing, out) if branch is None else branch.render(payload, out)

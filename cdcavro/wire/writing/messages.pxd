@@ -3,7 +3,7 @@ cimport cython
 from cdcavro.avro.buffer cimport Buffer
 from cdcavro.exact.fastjson cimport count_members
 from cdcavro.exact.jsontext cimport escape, kind, render
-from cdcavro.wire.notes cimport Notes
+from cdcavro.wire.extras cimport Extras
 from cdcavro.wire.writing.values cimport ScalarWriter, Writer
 
 cdef object UNSET
@@ -30,7 +30,7 @@ cdef class VariantWriter(Writer):
     cdef str _pointer
 
     @cython.locals(index=int, branch=ScalarWriter)
-    cpdef write(self, Buffer out, object value, Notes notes)
+    cpdef write(self, Buffer out, object value, Extras notes)
     @cython.locals(branch=ScalarWriter)
     cdef int _converting(self, object value) except -1
 
@@ -41,7 +41,7 @@ cdef class ArrayWriter(Writer):
     cdef str _pointer
 
     @cython.locals(i=Py_ssize_t, noted=Py_ssize_t, writer=Writer)
-    cdef _write_items(self, Buffer out, list items, Notes notes)
+    cdef _write_items(self, Buffer out, list items, Extras notes)
 
 
 @cython.final
@@ -49,9 +49,9 @@ cdef class MapWriter(Writer):
     cdef Writer _values
     cdef str _pointer
 
-    cdef write_entries(self, Buffer out, dict entries, Py_ssize_t count, frozenset passed, Notes notes)
+    cdef write_entries(self, Buffer out, dict entries, Py_ssize_t count, frozenset passed, Extras notes)
     @cython.locals(noted=Py_ssize_t, writer=Writer, name=str)
-    cdef _write_each(self, Buffer out, dict entries, frozenset passed, Notes notes)
+    cdef _write_each(self, Buffer out, dict entries, frozenset passed, Extras notes)
 
 
 @cython.final
@@ -69,10 +69,10 @@ cdef class RecordWriter(Writer):
     cdef MapWriter _rest
 
     @cython.locals(noted=Py_ssize_t, members=Py_ssize_t, present=Py_ssize_t)
-    cpdef write(self, Buffer out, object value, Notes notes)
+    cpdef write(self, Buffer out, object value, Extras notes)
     @cython.locals(field=FieldWriter, present=Py_ssize_t)
-    cdef Py_ssize_t _write_members(self, Buffer out, dict value, Notes notes) except -1
-    cdef _note_unknown(self, dict value, Notes notes)
+    cdef Py_ssize_t _write_members(self, Buffer out, dict value, Extras notes) except -1
+    cdef _note_unknown(self, dict value, Extras notes)
 
 
 @cython.final
@@ -80,5 +80,5 @@ cdef class MessageWriter:
     cdef RecordWriter _record
 
     cpdef bytes write(self, object value)
-    @cython.locals(notes=Notes)
+    @cython.locals(notes=Extras)
     cpdef Py_ssize_t write_into(self, Buffer out, object value) except -1

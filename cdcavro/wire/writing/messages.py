@@ -20,7 +20,7 @@ from cdcavro.avro.buffer import Buffer
 from cdcavro.errors import MessageError, StructureError
 from cdcavro.exact.fastjson import count_members
 from cdcavro.exact.jsontext import escape, kind, render
-from cdcavro.wire.notes import Notes
+from cdcavro.wire.extras import Extras
 from cdcavro.wire.writing.values import ScalarWriter, Writer
 
 if TYPE_CHECKING:
@@ -43,16 +43,16 @@ class OptionalWriter(Writer):
         self._pointer = pointer
         self._null_is_usual = missing == "null"
 
-    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
         """Append a branch index and the value."""
         if value is UNSET:
             out.append(self._null)
             if self._null_is_usual:
-                notes.note(self._pointer, "")
+                notes.add(self._pointer, "")
         elif value is None:
             out.append(self._null)
             if not self._null_is_usual:
-                notes.note(self._pointer, "null")
+                notes.add(self._pointer, "null")
         else:
             out.append(self._index)
             self._inner.write(out, value, notes)
@@ -70,12 +70,12 @@ class VariantWriter(Writer):
         self._null_is_usual = missing == "null"
         self._pointer = pointer
 
-    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
         """Append a branch index and the value."""
         if value is UNSET or value is None:
             out.append(self._null)
             if (value is None) is not self._null_is_usual:
-                notes.note(self._pointer, "null" if value is None else "")
+                notes.add(self._pointer, "null" if value is None else "")
             return
         index = self._own.get(type(value), -1)
         if index < 0 or not self._branches[index].fits(value):
@@ -110,7 +110,7 @@ class ArrayWriter(Writer):
         self._items = items
         self._pointer = pointer
 
-    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
         """Append the block."""
         if type(value) is not list:
             raise StructureError("array", kind(value), pointer=self._pointer)
@@ -120,7 +120,7 @@ class ArrayWriter(Writer):
             self._write_items(out, value, notes)
         out.append(0)
 
-    def _write_items(self, out: Buffer, items: list[Any], notes: Notes) -> None:
+    def _write_items(self, out: Buffer, items: list[Any], notes: Extras) -> None:
         writer = self._items
         i = 0
         try:
@@ -144,14 +144,14 @@ class MapWriter(Writer):
         self._values = values
         self._pointer = pointer
 
-    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
         """Append the block."""
         if type(value) is not dict:
             raise StructureError("object", kind(value), pointer=self._pointer)
         self.write_entries(out, value, len(value), None, notes)
 
     def write_entries(
-        self, out: Buffer, entries: dict[str, Any], count: int, passed: frozenset[str] | None, notes: Notes
+        self, out: Buffer, entries: dict[str, Any], count: int, passed: frozenset[str] | None, notes: Extras
     ) -> None:
         """Append the block of so many entries: those whose names are not `passed` by."""
         if count:
@@ -161,7 +161,7 @@ class MapWriter(Writer):
             self._write_each(out, entries, passed, notes)
         out.append(0)
 
-    def _write_each(self, out: Buffer, entries: dict[str, Any], passed: frozenset[str] | None, notes: Notes) -> None:
+    def _write_each(self, out: Buffer, entries: dict[str, Any], passed: frozenset[str] | None, notes: Extras) -> None:
         writer = self._values
         name = ""
         try:
@@ -203,7 +203,7 @@ class RecordWriter(Writer):
         self._required = tuple(required)
         self._rest = rest
 
-    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
         """Append the fields in order."""
         if type(value) is not dict:
             raise StructureError("object", kind(value), pointer=self._pointer)
@@ -221,7 +221,7 @@ class RecordWriter(Writer):
             self._note_unknown(value, notes)
             notes.first(noted, members)
 
-    def _write_members(self, out: Buffer, value: dict[str, Any], notes: Notes) -> int:
+    def _write_members(self, out: Buffer, value: dict[str, Any], notes: Extras) -> int:
         present = 0
         for field in self._fields:
             item = value.get(field.name, _NONE)
@@ -232,7 +232,7 @@ class RecordWriter(Writer):
             field.writer.write(out, item, notes)
         return present
 
-    def _note_unknown(self, value: dict[str, Any], notes: Notes) -> None:
+    def _note_unknown(self, value: dict[str, Any], notes: Extras) -> None:
         for name, item in value.items():
             if name not in self._known:
                 pointer = f"{self._pointer}/{escape(name)}"
@@ -242,7 +242,7 @@ class RecordWriter(Writer):
                 except MessageError as error:
                     error.below(pointer)
                     raise
-                notes.note(pointer, render(item).decode())
+                notes.add(pointer, render(item).decode())
 
 
 class MessageWriter:
@@ -261,7 +261,7 @@ class MessageWriter:
 
     def write_into(self, out: Buffer, value: Any) -> int:
         """Append a message; gives how many JSON members it holds."""
-        notes = Notes()
+        notes = Extras()
         self._record.write(out, value, notes)
         notes.write(out)
         return notes.members

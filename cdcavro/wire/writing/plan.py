@@ -24,23 +24,23 @@ def message_writer(declared: Record) -> MessageWriter:
     last = declared.fields[-1] if declared.fields else None
     if last is None or last.type != Map(Primitive("string")) or field_rule(last).members != "extras":
         raise SchemaError(declared.name, "the envelope does not end in extras, a map of strings")
-    return MessageWriter(_record(declared, _Place("", 1)))
+    return MessageWriter(_record(declared, _Context("", 1)))
 
 
-class _Place(NamedTuple):
+class _Context(NamedTuple):
     """Where in the schema a writer stands: its pointer below the nearest array or map, and its depth in the JSON."""
 
     pointer: str
     depth: int
 
-    def member(self, name: str) -> _Place:
-        return _Place(f"{self.pointer}/{escape(name)}", self.depth + 1)
+    def member(self, name: str) -> _Context:
+        return _Context(f"{self.pointer}/{escape(name)}", self.depth + 1)
 
-    def item(self) -> _Place:
-        return _Place("", self.depth + 1)
+    def item(self) -> _Context:
+        return _Context("", self.depth + 1)
 
 
-def _writer(declared: Type, place: _Place, missing: str) -> Writer:
+def _writer(declared: Type, place: _Context, missing: str) -> Writer:
     match declared:
         case Primitive(name) if name in SCALARS:
             return SCALARS[name](name, place.pointer)
@@ -57,11 +57,11 @@ def _writer(declared: Type, place: _Place, missing: str) -> Writer:
     raise SchemaError(place.pointer or "$", f"a wire schema holds no {branch_name(declared)}")
 
 
-def _map(declared: Map, place: _Place) -> MapWriter:
+def _map(declared: Map, place: _Context) -> MapWriter:
     return MapWriter(_writer(declared.values, place.item(), "null"), place.pointer)
 
 
-def _record(declared: Record, place: _Place) -> RecordWriter:
+def _record(declared: Record, place: _Context) -> RecordWriter:
     members: dict[str, Writer] = {}
     required: list[str] = []
     rest: MapWriter | None = None
@@ -84,7 +84,7 @@ def _record(declared: Record, place: _Place) -> RecordWriter:
     return RecordWriter(members, required, rest, place.pointer, place.depth)
 
 
-def _union(declared: Union, place: _Place, missing: str) -> Writer:
+def _union(declared: Union, place: _Context, missing: str) -> Writer:
     if any(holds(branch) for branch in declared.branches):
         return ColumnWriter([holds(branch) or branch_name(branch) for branch in declared.branches], place.depth)
     null = declared.branches.index(Primitive("null"))

@@ -3,13 +3,13 @@ cimport cython
 from cdcavro.avro.buffer cimport Buffer
 from cdcavro.exact.jsontext cimport kind, render
 from cdcavro.exact.numbers cimport ExactNumber
-from cdcavro.wire.notes cimport Notes
+from cdcavro.wire.extras cimport Extras
 
 cdef long long MAX_LONG
 
 
 cdef class Writer:
-    cpdef write(self, Buffer out, object value, Notes notes)
+    cpdef write(self, Buffer out, object value, Extras notes)
 
 
 cdef class ScalarWriter(Writer):
@@ -20,7 +20,7 @@ cdef class ScalarWriter(Writer):
 
     cpdef bint fits(self, object value) except -1
     cpdef converted(self, object value)
-    cpdef _write_other(self, Buffer out, object value, Notes notes)
+    cpdef _write_other(self, Buffer out, object value, Extras notes)
     cpdef _put(self, Buffer out, object value)
 
 
@@ -59,4 +59,4 @@ cdef class ColumnWriter(Writer):
     cdef int _depth
 
 
-cpdef str scalar_text(object value, str expected, str pointer)
+cpdef str json_text_of(object value, str expected, str pointer)

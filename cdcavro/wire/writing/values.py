@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from cdcavro.avro.buffer import Buffer
     from cdcavro.wire.attributes import EnumRule
-    from cdcavro.wire.notes import Notes
+    from cdcavro.wire.extras import Extras
 
 _MAX_INT: Final = 2**31 - 1
 _DIGITS: Final = 20
@@ -28,7 +28,7 @@ class Writer:
 
     __slots__ = ()
 
-    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
         """Append the value to `out`. Raises `StructureError`."""
         raise NotImplementedError
 
@@ -46,15 +46,15 @@ class ScalarWriter(Writer):
         self.expected = name
         self._pointer = pointer
 
-    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
         """Append the value."""
         if self.fits(value):
             self._put(out, value)
         else:
             self._write_other(out, value, notes)
 
-    def _write_other(self, out: Buffer, value: Any, notes: Notes) -> None:
-        notes.note(self._pointer, scalar_text(value, self.expected, self._pointer))
+    def _write_other(self, out: Buffer, value: Any, notes: Extras) -> None:
+        notes.add(self._pointer, json_text_of(value, self.expected, self._pointer))
         self._put(out, self.converted(value))
 
     def fits(self, value: Any) -> bool:
@@ -78,7 +78,7 @@ class StringWriter(ScalarWriter):
 
     __slots__ = ()
 
-    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
         """Append the value."""
         if type(value) is str:
             out.write_string(value)
@@ -102,7 +102,7 @@ class LongWriter(ScalarWriter):
         """Tell whether a value is an integer within the bounds of the Avro type."""
         return type(value) is int and -self._most - 1 <= value <= self._most
 
-    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
         """Append the value."""
         if type(value) is int and out.fits(value, self._most):
             out.write_long(value)
@@ -135,14 +135,14 @@ class EnumWriter(Writer):
         if self._other is not None:
             del self._symbols[rule.other]
 
-    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
         """Append the index."""
         if type(value) is str:
             index = self._symbols.get(value)
             if index is not None:
                 out.write_long(index)
                 return
-        notes.note(self._pointer, scalar_text(value, "a symbol", self._pointer))
+        notes.add(self._pointer, json_text_of(value, "a symbol", self._pointer))
         index = self._spellings.get(plain_text(value), self._other)
         if index is None:
             expected = f"one of {', '.join(self._symbols)}"
@@ -164,7 +164,7 @@ class ColumnWriter(Writer):
         self._number, self._text = index["number"], index["text"]
         self._depth = depth
 
-    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
+    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
         """Append a branch index and the value."""
         own = type(value)
         if own is str:
@@ -193,7 +193,7 @@ class ColumnWriter(Writer):
             raise TypeError(f"{own.__name__} is no JSON value")
 
 
-def scalar_text(value: Any, expected: str, pointer: str) -> str:
+def json_text_of(value: Any, expected: str, pointer: str) -> str:
     """Give a scalar's JSON text. Raises `StructureError` for anything else."""
     if value is None or type(value) in (dict, list):
         raise StructureError(expected, kind(value), pointer=pointer)

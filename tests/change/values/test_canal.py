@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cdcavro.change.values.canal import read_value, write_value
 from cdcavro.exact.diff import same
 from cdcavro.exact.numbers import ExactNumber
-from cdcavro.exact.sqltype import declared_type
+from cdcavro.exact.sqltype import parse_sql_type
 from support.strategies import HOSTILE_NUMBERS, HOSTILE_STRINGS
 
 UTC = ZoneInfo("UTC")
@@ -50,7 +50,7 @@ anything |= sent | st.just(ExactNumber("1.20")) | st.just([1, {"a": ExactNumber(
 @pytest.mark.slow
 def test_what_is_read_as_another_value_is_written_as_it_was(type, sent, zone):
     """Whatever string came for a column of whatever type, it is kept or comes back exactly."""
-    declared = declared_type(type)
+    declared = parse_sql_type(type)
     value = read_value(sent, declared, zone)
     assert same(value, sent) or write_value(value, declared, zone) == sent
 
@@ -59,14 +59,14 @@ def test_what_is_read_as_another_value_is_written_as_it_was(type, sent, zone):
 @given(value=anything, zone=st.sampled_from(ZONES))
 def test_any_value_is_written_as_a_string(type, value, zone):
     """Values of any other format, fitting the declared type or not; only null is null."""
-    written = write_value(value, declared_type(type), zone)
+    written = write_value(value, parse_sql_type(type), zone)
     assert written is None if value is None else isinstance(written, str)
 
 
 @given(value=st.integers())
 def test_integers_are_numbers(value):
     """Of any size: beyond 64 bits the digits are kept."""
-    declared = declared_type("bigint unsigned")
+    declared = parse_sql_type("bigint unsigned")
     expected = value if -(2**63) <= value < 2**63 else ExactNumber(str(value))
     assert read_value(str(value), declared) == expected
     assert write_value(expected, declared) == str(value)
@@ -75,7 +75,7 @@ def test_integers_are_numbers(value):
 @given(raw=st.binary())
 def test_bytes_are_base64(raw):
     """All 256 bytes, NUL and U+0085 among them."""
-    declared = declared_type("varbinary(255)")
+    declared = parse_sql_type("varbinary(255)")
     value = base64.b64encode(raw).decode()
     assert read_value(raw.decode("iso-8859-1"), declared) == value
     assert write_value(value, declared) == raw.decode("iso-8859-1")
@@ -93,8 +93,8 @@ def test_enum_and_set_have_any_labels(labels, data):
     if len(set(labels)) == len(labels) and "" not in labels:
         values += [(mask, f"set({written})", ",".join(labels[i] for i in sorted(chosen)))]
     for text, type, value in values:
-        assert read_value(text, declared_type(type)) == value
-        assert write_value(value, declared_type(type)) == text
+        assert read_value(text, parse_sql_type(type)) == value
+        assert write_value(value, parse_sql_type(type)) == text
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ def test_enum_and_set_have_any_labels(labels, data):
 )
 def test_a_string_is_read_by_its_declared_type(type, sent, value):
     """And the value is written as the string that came."""
-    assert same(read_value(sent, declared_type(type)), value)
-    assert write_value(value, declared_type(type)) == sent
+    assert same(read_value(sent, parse_sql_type(type)), value)
+    assert write_value(value, parse_sql_type(type)) == sent
 
 
 @pytest.mark.parametrize(
@@ -181,13 +181,13 @@ def test_a_string_is_read_by_its_declared_type(type, sent, value):
 )
 def test_a_string_that_its_type_cannot_have_stays(type, sent):
     """So does one whose value would not be written the same."""
-    assert read_value(sent, declared_type(type), BERLIN) == sent
+    assert read_value(sent, parse_sql_type(type), BERLIN) == sent
 
 
 @pytest.mark.parametrize("value", [None, True, 1, 1.5, ExactNumber("1.20"), [1], {"a": None}])
 def test_only_strings_are_read(value):
     """Canal sends strings; whatever else is there is what it is."""
-    assert read_value(value, declared_type("int")) is value
+    assert read_value(value, parse_sql_type("int")) is value
     assert read_value(value, None) is value
 
 
@@ -208,7 +208,7 @@ def test_only_strings_are_read(value):
 )
 def test_a_timestamp_is_an_instant_only_in_its_zone(zone, sent, value):
     """Seconds without zeros at the end, as OMS has them; a time that summer time has twice or never stays text."""
-    declared = declared_type("timestamp(6)")
+    declared = parse_sql_type("timestamp(6)")
     assert read_value(sent, declared, zone) == value
     assert write_value(value, declared, zone) == sent
 
@@ -245,7 +245,7 @@ def test_a_timestamp_is_an_instant_only_in_its_zone(zone, sent, value):
 )
 def test_values_of_other_formats_are_written_as_canal_would_if_they_fit(type, value, sent):
     """What does not fit its declared type is written as it is."""
-    assert write_value(value, declared_type(type), UTC) == sent
+    assert write_value(value, parse_sql_type(type), UTC) == sent
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,14 @@ import pytest
 
 from cdcavro.change.model import Source
 from cdcavro.errors import FileError
-from cdcavro.table.columns.overrides import GivenTypes, read_types
+from cdcavro.table.columns.overrides import TypeOverrides, read_types
 
 ORDERS = Source(database="shop", table="orders")
 
 
 def test_the_most_specific_table_counts():
     """A table of a database before a table of any, and that before all; column by column."""
-    given = GivenTypes.from_mapping(
+    given = TypeOverrides.from_mapping(
         {
             "*": {"a": "int", "b": "int", "c": "int"},
             "orders": {"a": "bigint", "b": "bigint"},
@@ -29,20 +29,20 @@ def test_the_most_specific_table_counts():
 
 def test_a_column_matches_as_it_is_and_else_without_case():
     """Two names that differ in case only are told apart, and stand for no third."""
-    given = GivenTypes.from_mapping({"*": {"Id": "int", "x": "int", "X": "double", "straße": "text"}})
+    given = TypeOverrides.from_mapping({"*": {"Id": "int", "x": "int", "X": "double", "straße": "text"}})
     assert [given.of(ORDERS, name) for name in ("ID", "x", "X", "STRASSE")] == ["int", "int", "double", "text"]
-    given = GivenTypes.from_mapping({"*": {"xy": "int", "XY": "double"}})
+    given = TypeOverrides.from_mapping({"*": {"xy": "int", "XY": "double"}})
     assert given.of(ORDERS, "Xy") is None
 
 
 def test_a_table_without_a_database_is_not_the_database_none():
     """Names are not made of what is not there."""
-    assert GivenTypes.from_mapping({"None.orders": {"a": "int"}}).of(Source(table="orders"), "a") is None
+    assert TypeOverrides.from_mapping({"None.orders": {"a": "int"}}).of(Source(table="orders"), "a") is None
 
 
 def test_nothing_given():
     """The default gives no type."""
-    assert GivenTypes().of(ORDERS, "a") is None
+    assert TypeOverrides().of(ORDERS, "a") is None
 
 
 def test_a_file_is_read(tmp_path):
@@ -50,7 +50,7 @@ def test_a_file_is_read(tmp_path):
     file = tmp_path / "types.json"
     file.write_text('{"shop.orders": {"größe": "decimal(10,2)"}}', encoding="utf-8")
     assert read_types(file).of(ORDERS, "Größe") == "decimal(10,2)"
-    assert read_types(str(file)) == GivenTypes.from_mapping({"shop.orders": {"größe": "decimal(10,2)"}})
+    assert read_types(str(file)) == TypeOverrides.from_mapping({"shop.orders": {"größe": "decimal(10,2)"}})
 
 
 @pytest.mark.parametrize(
@@ -78,5 +78,5 @@ def test_a_bad_file_is_an_error_that_says_where(tmp_path, text, reason):
 def test_a_bad_mapping_is_the_same_error():
     """Without a file, under the name of types."""
     with pytest.raises(FileError) as raised:
-        GivenTypes.from_mapping({"t": {"c": "foo"}})
+        TypeOverrides.from_mapping({"t": {"c": "foo"}})
     assert str(raised.value) == "types: expected a type that is known for 't' 'c', got 'foo'"

@@ -28,7 +28,7 @@ from cdcavro.exact.numbers import ExactNumber, minimal_bytes, number
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.columns.strings import MISFIT
 from cdcavro.transcoding.mapping import to_changes
-from cdcavro.transcoding.schema_history import Catalog
+from cdcavro.transcoding.schema_history import SchemaHistory
 from support.messages import SAMPLES
 from support.strategies import HOSTILE_NUMBERS, HOSTILE_STRINGS
 
@@ -644,7 +644,7 @@ KNOWN_MISFITS = {
 
 def _sample_values():
     for folder in sorted(path for path in SAMPLES.iterdir() if path.is_dir()):
-        catalog = Catalog()
+        catalog = SchemaHistory()
         files = sorted(folder.glob("*.json*"))
         for file in files:
             lines = file.read_bytes().split(b"\n") if file.suffix == ".jsonl" else [file.read_bytes()]

@@ -11,7 +11,7 @@ import pytest
 from cdcavro.avro.schema import parse_schema
 from cdcavro.change.model import Column, Source
 from cdcavro.errors import CdcAvroError, DdlError, SchemaError
-from cdcavro.table.columns.overrides import GivenTypes
+from cdcavro.table.columns.overrides import TypeOverrides
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import by_columns, evolve
 from support.typed import SOURCE, read, read_row, table, write
@@ -519,7 +519,7 @@ def test_other_databases_spell_statements_and_names_in_their_way(statement, sour
 
 def test_types_that_are_given_stay_given_whatever_becomes_of_names():
     """By the user, for the column of a table: that column, through renames of it and of the table."""
-    given = GivenTypes.from_mapping({"shop.t": {"a": "decimal(9,3)"}})
+    given = TypeOverrides.from_mapping({"shop.t": {"a": "decimal(9,3)"}})
     schema = table("id|int")
     for statement in ("ADD a TEXT", "RENAME COLUMN a TO b", "RENAME TO t2", "MODIFY b BLOB"):
         schema = evolve(schema, f"ALTER TABLE {schema.table.table} {statement}", source=SOURCE, given=given).schema

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cdcavro.avro.schema import parse_schema
-from cdcavro.wire.payload import Payload
+from cdcavro.wire.payload import PayloadDecoder
 from cdcavro.wire.reading.plan import message_reader
 from support.roundtrip import error_of
 from support.wire import EXTRAS, REST, array, mapping, mine, record, required
@@ -86,5 +86,5 @@ def test_a_place_in_extras_stands_for_itself_wherever_extras_stand():
     reader = message_reader(parse_schema(json.dumps(record(*fields, name="M"))).root)
     payload = b"\x02\x08/t/u\x020\x00" + b"\x02a"
     sentence = "message: $.t.u: expected a parent in the record for a pointer in extras, got none"
-    assert error_of(reader.read, Payload(payload)) == sentence
+    assert error_of(reader.read, PayloadDecoder(payload)) == sentence
     assert error_of(reader.decode, payload) == sentence

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 import cdcavro
-from cdcavro.avro.schema_diff import Difference, schema_diff
+from cdcavro.avro.comparison import Difference, schema_diff
 from support.schema_pairs import pairs
 from support.wire import array, enum, field, mapping, record
 
