@@ -231,15 +231,19 @@ def test_counting_members_stays_within_the_text(raw):
 _OTHER = """
 import sys
 from importlib.machinery import FileFinder, SourceFileLoader
+from pathlib import Path
+
+package = Path(sys.argv[1])
 
 def sources(path):
-    if "cdcavro" not in path.replace("\\\\", "/").split("/"):
+    if not Path(path).resolve().is_relative_to(package):
         raise ImportError
     return FileFinder(path, (SourceFileLoader, [".py"]))
 
 sys.path_hooks.insert(0, sources)
-import cdcavro, cdcavro.buffer
-assert not cdcavro.buffer.COMPILED
+import cdcavro
+from cdcavro.avro import buffer
+assert not buffer.COMPILED
 for line in sys.stdin:
     verb, format, given = line.split(" ")
     try:
@@ -293,7 +297,8 @@ def test_both_builds_give_the_same_payload_text_or_sentence():
     lines = "".join(f"{verb} {format} {given.hex()}\n" for verb, format, given in cases)
     path = [str(PACKAGE.parent), *sys.path]
     code = f"import sys; sys.path[:0] = {path!r}\n{_OTHER}"
-    done = subprocess.run([sys.executable, "-c", code], input=lines, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", code, str(PACKAGE.resolve())]
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     for case, theirs in zip(cases, done.stdout.split("\n"), strict=False):
         assert (case, _done(*case)) == (case, theirs)

@@ -153,7 +153,7 @@ def test_a_file_that_takes_no_more_is_an_error(tmp_path):
     code = """
 import resource, sys
 from support import shared_work
-from cdcavro.cli import workers
+from cdcavro.files import workers
 if __name__ == "__main__":
     workers.ALONE = 1
     resource.setrlimit(resource.RLIMIT_FSIZE, (25_000_000, 25_000_000))
@@ -171,7 +171,6 @@ if __name__ == "__main__":
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
         env={**os.environ, "PYTHONPATH": folders},
     )
     assert done.stdout == "File too large\n"
