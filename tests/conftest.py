@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from support.places import SHARED
+from support.processes import let_programs_heed_signals
 
 # The tests that several files share fail with as many words as others.
 pytest.register_assert_rewrite("support.registry_suite", "support.registry_writers")
@@ -27,6 +28,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("cdcavro")
+
+let_programs_heed_signals()
 
 
 def pytest_collection_finish() -> None:

@@ -1,4 +1,8 @@
-"""Bad text and bad payloads, end to end: one clear sentence each, in bounded time."""
+"""Bad text and bad payloads, end to end: one clear sentence each, in bounded time.
+
+No clock is read here. What is to be done soon is so large that work which grows faster than its input would take far
+longer than the limit on each test.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ import functools
 import io
 import json
 import math
-import time
 
 import fastavro
 import pytest
@@ -105,17 +108,13 @@ def test_nesting_up_to_the_bound_comes_back(where):
 )
 def test_number_of_a_million_digits_comes_back_soon(sent):
     """A long number is text, in a column and in a string field, and is never computed with."""
-    start = time.process_time()
     assert_round_trip("oms_default", sent)
-    assert time.process_time() - start < 3
 
 
 def test_number_of_a_million_digits_is_refused_soon():
     """In a long field it does not convert, and the sentence stays short."""
     for number in (_DIGITS, f"1e{_DIGITS}", f'"{_DIGITS}"', f"0.{_DIGITS}"):
-        start = time.process_time()
         assert len(error_of(cdcavro.encode, f'{{"type":"X","es":{number}}}', "oms_canal")) < 200
-        assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize("sent", [None, 7, {"recordType": "ROW"}])
@@ -283,7 +282,7 @@ def test_rest_map_cannot_hold_a_field():
         b"\x02\x01\x00" * 400_000,
         b"\x00\x02" + b"\x80\x80\x04" + b"\x00" * 65_536,
         _payload(extras={"/a" * 300_000: "", "/b": ""}),
-        _payload(extras={f"/{i}": "" for i in range(20_000)}),
+        _payload(extras={f"/{i}": "" for i in range(100_000)}),
         _json("[" * 100_000),
         _number("1" * 3_000_000 + "x"),
     ],
@@ -291,10 +290,8 @@ def test_rest_map_cannot_hold_a_field():
 )
 def test_bomb_is_handled_soon(payload):
     """A few bytes cannot keep a reader busy, and a megabyte only for a moment."""
-    start = time.process_time()
     found = outcome(cdcavro.PayloadError, cdcavro.decode, payload, "oms_default")
     assert isinstance(found, bytes) or len(str(found)) < 1_000
-    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize("payload", ["00", None, [0], 7])
@@ -419,42 +416,24 @@ def test_white_space_before_a_colon_hides_no_repetition(space, sent):
     assert error_of(cdcavro.encode, sent.format(space), "oms_canal") == sentence
 
 
-def _long_names(size):
-    """A message whose names and arrays are long, and which needs the exact way and the search for surrogates."""
-    name, items = "n" * size, ",".join(["7"] * size)
-    return f'{{"type":"\\ud83d\\ude00","{name}":[{items}],"pkNames":[{items[: size - 1]}],"data":[{{"{name}":[{items}]}}]}}'
+# Work that takes each of a long name's letters up again for each of many items would take minutes.
+_LONG_NAME = "n" * 10_000_000
+_MANY_ITEMS = ",".join(["7"] * 99_990)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda sent: lambda: jsontext.parse(sent),
-        lambda sent: lambda: cdcavro.encode(sent, "oms_canal"),
-        lambda sent: functools.partial(cdcavro.decode, cdcavro.encode(sent, "oms_canal"), "oms_canal"),
-    ],
-    ids=["parse", "encode", "decode"],
-)
 @pytest.mark.slow
-def test_time_grows_as_the_text_does(make):
-    """Ten times the length, of names and of arrays, costs about ten times the time, not a hundred."""
-    small, large = (make(_long_names(size)) for size in (10_000, 100_000))
-    assert _fastest(large) < 30 * _fastest(small)
+def test_long_names_with_many_items_are_read_and_written_soon():
+    """The time grows as the text does: by the exact way, with the search for surrogates."""
+    sent = (
+        f'{{"type":"\\ud83d\\ude00","{_LONG_NAME}":[{_MANY_ITEMS}],'
+        f'"pkNames":[{_MANY_ITEMS}],"data":[{{"{_LONG_NAME}":[{_MANY_ITEMS}]}}]}}'
+    )
+    assert jsontext.parse(cdcavro.decode(cdcavro.encode(sent, "oms_canal"), "oms_canal")) == jsontext.parse(sent)
 
 
-def test_long_name_above_many_items_costs_what_it_costs_beside_them():
+def test_long_name_above_many_items_is_parsed_soon():
     """The path to an item is not spelled out for each item."""
-    name, items = "n" * 1_000_000, ",".join(["7"] * 10_000)
-    above, beside = f'{{"{name}":["\\ud83d\\ude00",{items}]}}', f'{{"{name}":0,"a":["\\ud83d\\ude00",{items}]}}'
-    assert _fastest(lambda: jsontext.parse(above)) < 5 * _fastest(lambda: jsontext.parse(beside))
-
-
-def _fastest(work):
-    times = []
-    for _ in range(3):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times)
+    assert len(jsontext.parse(f'{{"{_LONG_NAME}":["\\ud83d\\ude00",{_MANY_ITEMS}]}}')[_LONG_NAME]) == 99_991
 
 
 def test_record_that_is_not_shaped_like_the_schema_is_refused():

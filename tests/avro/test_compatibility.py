@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
 from collections import Counter
 
 import pytest
@@ -305,15 +304,13 @@ def test_many_problems_are_listed_up_to_a_bound():
 @pytest.mark.slow
 def test_hostile_schemas_take_linear_time():
     """Many branches, symbols and aliases, used in many places."""
-    branches = [[fixed(name=f"{kind}{i}") for i in range(5_000)] for kind in "ab"]
-    aliased = [fixed(name="x.F", aliases=[f"a{i}" for i in range(10_000)])]
-    symbols = enum(*(f"s{i}" for i in range(10_000)))
-    places = [field(f"f{i}", "E") for i in range(2_000)]
-    started = time.process_time()
+    branches = [[fixed(name=f"{kind}{i}") for i in range(20_000)] for kind in "ab"]
+    aliased = [fixed(name="x.F", aliases=[f"a{i}" for i in range(40_000)])]
+    symbols = enum(*(f"s{i}" for i in range(30_000)))
+    places = [field(f"f{i}", "E") for i in range(20_000)]
     assert not judged(*branches).backward
     assert not judged(branches[0], aliased).backward
     assert judged(record(field("e", symbols), *places), record(field("e", symbols), *places)).backward
-    assert time.process_time() - started < 5
 
 
 @pytest.mark.slow

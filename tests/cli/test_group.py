@@ -11,7 +11,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+import time
 from importlib.metadata import version
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from cdcavro.wire.formats import get_format
 from cdcavro.wire.operation import operation
 from cdcavro.wire.validate import difference
 from support.messages import SAMPLES, goldens, shop_canal
+from support.processes import end, running
 
 SHOP = str(SAMPLES / "canal" / "shop.jsonl")
 INSERT = shop_canal()[10]
@@ -581,9 +582,7 @@ def test_a_closed_pipe_ends_quietly(tmp_path):
     """`cdcavro decode | head -1` has no complaint."""
     path = tmp_path / "many.jsonl"
     path.write_bytes(Path(SHOP).read_bytes() * 20)
-    with subprocess.Popen(
-        [COMMAND, "sniff", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
-    ) as process:
+    with running([COMMAND, "sniff", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
         assert process.stdout.read(5) == b"canal"
         process.stdout.close()
         assert process.stderr.read() == b""
@@ -595,22 +594,14 @@ def test_an_interrupt_leaves_no_file(tmp_path, number, code):
     """Ctrl-C is no fault, nor is a system that ends all programs."""
     out = tmp_path / "x.avro"
     arguments = [COMMAND, "encode", "--format", "oms_canal", "--out", out]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with running(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while not list(tmp_path.iterdir()):
             assert process.poll() is None
-        assert stopped(process, number) == b""
+            time.sleep(0.01)
+        end(process, number)
+        assert process.stderr.read() == b""
     assert process.returncode == code
     assert list(tmp_path.iterdir()) == []
-
-
-def stopped(process, number=signal.SIGINT):
-    """Interrupt a process, again where the signal came just before it went to wait; give what it said."""
-    for _ in range(10):
-        process.send_signal(number)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=5)
-            break
-    return process.stderr.read()
 
 
 def test_the_commands_import_no_spark_and_no_rich():

@@ -89,7 +89,7 @@ def serve():
 
 def connected(server, **more):
     """Connect with the canary for a password."""
-    return registry.connect(server.url, **{"auth": AUTH, "timeout": 5} | more)
+    return registry.connect(server.url, **{"auth": AUTH, "timeout": 50} | more)
 
 
 @pytest.mark.parametrize(
@@ -168,15 +168,15 @@ def test_a_list_of_subjects_that_is_none_is_an_error(serve, answer):
         connected(serve(Answer(200, answer))).subjects()
 
 
-@pytest.mark.parametrize("answer", [Answer(pause=3), Answer(200, LATEST, drip=0.05)])
-def test_a_slow_server_is_given_up(serve, answer):
+@pytest.mark.parametrize("answer", [Answer(is_silent=True), Answer(200, LATEST, drip=0.05)])
+def test_a_slow_server_is_given_up(serve, waits, answer):
     """Also one that sends a byte now and then; once, for another attempt would wait as long."""
     server = serve(answer)
-    started = time.monotonic()
     said = f"registry {server.url}: subject 's': no whole answer within 0.3 seconds"
     assert error_of(lambda: connected(server, timeout=0.3).fetch(subject="s")) == said
-    assert time.monotonic() - started < 2
-    assert len(server.asked) == 1
+    while not server.asked:
+        time.sleep(0.01)
+    assert (waits, len(server.asked)) == ([], 1)
 
 
 def test_a_server_that_is_not_there_is_an_error(waits):
@@ -278,7 +278,7 @@ FAULTS = {
     **{f"echo {i} as schema": Answer(200, LATEST | {"schema": json.dumps(echo)}) for i, echo in enumerate(ECHOES)},
     "echo as schema type": Answer(200, LATEST | {"schemaType": CANARY}),
     "broken": Answer(drops=True),
-    "slow": Answer(pause=2),
+    "slow": Answer(is_silent=True),
     "redirect": Answer(302, b"", {"Location": "http://elsewhere/"}),
     "no JSON": Answer(200, b"<html>"),
     "fine": Answer(200, LATEST),
@@ -295,7 +295,7 @@ def test_no_secret_is_in_any_output(serve, caplog, capfd, name, way):
     url, auth = server.url, AUTH
     if way == "address":
         url, auth = f"http://{quote(AUTH[0])}:{quote(CANARY, safe='')}@{url[7:]}", None
-    schemas = registry.connect(url, auth=auth, timeout=0.1 if name == "slow" else 5)
+    schemas = registry.connect(url, auth=auth, timeout=0.1 if name == "slow" else 50)
     said = [repr(schemas), str(schemas), schemas.url, repr(schemas._backend), repr(schemas._backend._client)]
     for ask in (
         lambda: schemas.fetch(subject="s"),

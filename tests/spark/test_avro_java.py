@@ -25,7 +25,6 @@ def avro_tools(jars) -> Path:
         ["java", "-jar", ivy, *wanted, "-retrieve", f"{jars}/[artifact]-[revision].[ext]"],
         check=True,
         capture_output=True,
-        timeout=600,
     )
     return jars / f"avro-tools-{AVRO}.jar"
 
@@ -38,7 +37,7 @@ def java(avro_tools, tmp_path):
         schema = tmp_path / "schema.avsc"
         schema.write_text(cdcavro.load_schema(format).json, encoding="utf-8")
         command = ["java", "-Dfile.encoding=UTF-8", "-jar", avro_tools, tool, "--schema-file", schema, *arguments]
-        done = subprocess.run(command, check=True, capture_output=True, timeout=120, cwd=tmp_path)
+        done = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
         return done.stdout.decode()
 
     return run

@@ -89,7 +89,7 @@ def test_a_session_without_the_jar_is_refused():
         "try:\n    spark.session()\n"
         "except cdcavro.SetupError as error:\n    print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     expected = f"the Spark session that runs already has no {coordinate()}: start it with cdcavro.spark.session()"
     assert done.stdout.strip() == expected
 
@@ -113,7 +113,7 @@ def test_a_session_without_the_bounds_is_refused():
         "try:\n    spark.session()\n"
         "except cdcavro.SetupError as error:\n    print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     said = "the Spark session that runs already has no bounds on what a payload announces: start it with"
     limits = settings({})["spark.executor.extraJavaOptions"]
     assert done.stdout.strip() == f"{said} cdcavro.spark.session(), or its JVMs with {limits}"

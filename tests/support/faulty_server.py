@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,15 +13,19 @@ from typing import Any
 
 @dataclass
 class Answer:
-    """One answer: `body` is JSON unless it is bytes; `announced` is the length it claims; `pause` comes before it, in seconds."""
+    """One answer: `body` is JSON unless it is bytes; `announced` is the length it claims.
+
+    `is_silent` has it never come, `drops` the connection closed instead; with `drip` it comes byte by byte, each after
+    so many seconds.
+    """
 
     status: int = 200
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
     announced: int | None = None
-    pause: float = 0.0
     drip: float = 0.0
     drops: bool = False
+    is_silent: bool = False
 
 
 @dataclass
@@ -59,7 +62,7 @@ class _Handler(BaseHTTPRequestHandler):
         for part in (body[i : i + 1] for i in range(len(body))) if drip else (body,):
             self.wfile.write(part)
             self.wfile.flush()
-            time.sleep(drip)
+            self.server.stopped.wait(drip)
 
     def handle(self) -> None:
         with suppress(OSError):  # the client went away
@@ -81,7 +84,8 @@ class _HttpServer(ThreadingHTTPServer):
     def next_answer(self, *asked: Any) -> Answer:
         self.asked.append(asked)
         answer = self._left.pop(0) if len(self._left) > 1 else self._left[0]
-        self.stopped.wait(answer.pause)
+        if answer.is_silent:
+            self.stopped.wait()
         return answer
 
     def handle_error(self, *_: Any) -> None:

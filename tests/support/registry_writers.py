@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import cdcavro
 from cdcavro import registry
 from cdcavro.registry.folder import FOLDERS, MARK
 from cdcavro.registry.folder_backend import FileRegistry
+from support.processes import running
 from support.wire import field, record
 
 ROOT = str(Path(cdcavro.__file__).parents[1])
@@ -38,11 +39,11 @@ for i in range(int(count)):
 """
 
 
-def writer(folder, who, count, *, synced="no"):
-    """Start a program that publishes."""
+def publishing(folder: Path, who: str, count: int, *, synced: str = "no") -> AbstractContextManager[subprocess.Popen]:
+    """A program that publishes so many schemas."""
     command = [sys.executable, "-c", WRITER, str(folder), who, str(count), synced]
     environment = os.environ | {"PYTHONPATH": ROOT}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    return running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
 def check_folder(folder) -> dict[int, str]:
@@ -62,9 +63,12 @@ def check_folder(folder) -> dict[int, str]:
 
 def publish_at_once(folder: Path, count: int, *, synced: str = "no") -> None:
     """Let two programs publish so many schemas each, half of them the same, and check that nothing is lost."""
-    running = [writer(folder, who, count, synced=synced) for who in ("one", "two")]
-    outputs = [one.communicate(timeout=300) for one in running]
-    assert [one.returncode for one in running] == [0, 0], outputs
+    with (
+        publishing(folder, "one", count, synced=synced) as first,
+        publishing(folder, "two", count, synced=synced) as second,
+    ):
+        outputs = [first.communicate(), second.communicate()]
+    assert (first.returncode, second.returncode) == (0, 0), outputs
     versions = check_folder(folder)
     distinct = 2 * count - count // 2
     assert sorted(versions) == list(range(1, distinct + 1))
@@ -79,11 +83,11 @@ def kill_at_random(folder: Path, seed: int, times: int) -> None:
     rng = random.Random(seed)
     told: dict[int, int] = {}
     for turn in range(times):
-        one = writer(folder, f"w{turn}", 10_000)
-        assert one.stdout.readline() == "ready\n"
-        time.sleep(rng.uniform(0.005, 0.1))
-        one.send_signal(signal.SIGKILL)
-        lines, _ = one.communicate(timeout=60)
+        with publishing(folder, f"w{turn}", 10_000) as program:
+            assert program.stdout.readline() == "ready\n"
+            time.sleep(rng.uniform(0.005, 0.1))
+            program.kill()
+            lines, _ = program.communicate()
         told |= {
             int(version): int(id) for id, _, version in (line.partition(" ") for line in lines.splitlines()) if version
         }

@@ -6,7 +6,6 @@ import json
 import logging
 import subprocess
 import sys
-import time
 from collections import Counter
 from dataclasses import replace
 
@@ -639,9 +638,7 @@ def test_dialect_that_is_not_known_is_an_error():
 @pytest.mark.slow
 def test_bombs_end_soon_in_a_short_sentence(text, sentence):
     """Text, tokens, brackets and words have bounds, and what lies within them takes linear time."""
-    start = time.process_time()
     assert error_of(parse_ddl, text) == f"MySQL DDL: {sentence}"
-    assert time.process_time() - start < 2
 
 
 @pytest.mark.slow

@@ -1,0 +1,40 @@
+"""Programs that tests start: they heed signals, and none outlives its test."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+
+def let_programs_heed_signals() -> None:
+    """Let programs start with the usual signals, also where `nohup` or a shell's `&` has these tests ignore some.
+
+    A program inherits what is ignored, but not what is handled.
+    """
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
+@contextmanager
+def running(command: list[Any], **options: Any) -> Iterator[subprocess.Popen]:
+    """Start a program and wait for its end; kill it where the test ends first, by a failure or at its time limit."""
+    with subprocess.Popen(command, **options) as process:
+        try:
+            yield process
+            process.wait()
+        except BaseException:
+            process.kill()
+            raise
+
+
+def end(process: subprocess.Popen, number: int) -> None:
+    """End a program by a signal, sent again where it came just before the program went to wait for something else."""
+    while process.poll() is None:
+        process.send_signal(number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=5)
