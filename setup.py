@@ -1,6 +1,7 @@
 """What the build finds rather than lists: the packages, and the compiled modules, which have a `.pxd` beside them.
 
-Where that fails, for want of a compiler or because CDCAVRO_PURE is set, the same sources run as they are.
+CDCAVRO_BUILD in the environment says which build is wanted. Without it, the same sources run as they are where they do
+not compile; `compiled` lets the build fail there; `pure` leaves the compiler out.
 """
 
 import os
@@ -11,11 +12,14 @@ from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 
 FOLDER = Path(__file__).parent
+WANTED = os.environ.get("CDCAVRO_BUILD", "")
+if WANTED not in {"", "compiled", "pure"}:
+    raise SystemExit(f"CDCAVRO_BUILD: expected 'compiled' or 'pure', got {WANTED!r}")
 
 
 def extensions() -> list[Extension]:
     """Give the compiled modules: from the .pyx where there is one, else from the .py itself."""
-    if os.environ.get("CDCAVRO_PURE", "0") != "0":
+    if WANTED == "pure":
         return []
     from Cython.Build import cythonize  # noqa: PLC0415  not needed for a pure build
 
@@ -35,13 +39,15 @@ class AllOrNone(build_ext):
     """Build all compiled modules, or none: they are made for each other."""
 
     def build_extensions(self) -> None:
-        """Compile, or leave the sources to run as they are."""
+        """Compile, or leave the sources to run as they are, unless a compiled build is asked for."""
         try:
             super().build_extensions()
-        except Exception as error:  # noqa: BLE001  whatever a compiler, or its absence, leads to
+        except Exception as error:
+            if WANTED == "compiled":
+                raise
             self.warn(f"not compiled, so cdcavro will run as pure Python: {error}")
-            for one in self.extensions:
-                Path(self.get_ext_fullpath(one.name)).unlink(missing_ok=True)
+            for extension in self.extensions:
+                Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
             self.extensions = []
 
 

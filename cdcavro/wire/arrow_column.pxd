@@ -6,7 +6,7 @@ cdef Py_ssize_t _LAST_BIT
 
 
 @cython.locals(
-    data=Buffer, offsets=Buffer, validity=Buffer, raw=bytes, bits=int, nulls=Py_ssize_t, size=Py_ssize_t, i=Py_ssize_t
+    data=Buffer, offsets=Buffer, validity=Buffer, raw=bytes, bits=int, nulls=Py_ssize_t, i=Py_ssize_t
 )
 cpdef pack(Slices values, object convert, object caught=*, Py_ssize_t most=*)
 cdef bytes _converted(Slices values, Py_ssize_t i, object convert, object caught)
