@@ -150,6 +150,7 @@ def _check(value: Any) -> None:
 def render(value: Any) -> bytes:
     """Render a JSON value as compact UTF-8 text, numbers digit for digit.
 
+    >>> from cdcavro.exact.numbers import ExactNumber
     >>> render({"a": ExactNumber("1.20")})
     b'{"a":1.20}'
     """

@@ -103,7 +103,6 @@ def plain_text(value: Any) -> str:
 def number_text(value: Any, is_text: bool = True) -> str | None:  # noqa: FBT001, FBT002  compiled code takes no keywords
     """Give the text of a number, or of a string that is one unless `is_text` is false.
 
-    >>> from cdcavro.exact.jsontext import ExactNumber
     >>> number_text(ExactNumber("1.20")), number_text("1e5"), number_text(True), number_text("0x1")
     ('1.20', '1e5', None, None)
     """
