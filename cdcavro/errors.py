@@ -256,7 +256,7 @@ class SetupError(CdcAvroError, RuntimeError):
 
 
 def shown(value: object) -> str:
-    """Give a value of a message as it may stand in a sentence: quoted, escaped, bounded to 80 characters.
+    """Return a value of a message as it may stand in a sentence: quoted, escaped, bounded to 80 characters.
 
     >>> shown("a" * 100)[-5:]
     "a...'"

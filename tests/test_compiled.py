@@ -128,7 +128,7 @@ def test_bytes_that_are_looked_at_stay_where_they_are(step):
 
 
 def _slices(module, data, offsets, validity, first, count, place):
-    """Give what a value of a column is, and how many there are, or the sentence of the error."""
+    """Return what a value of a column is, and how many there are, or the sentence of the error."""
     made = outcome(IndexError, module.Slices, data, offsets, validity, first, count)
     return str(made) if isinstance(made, IndexError) else (made.count, str(outcome(IndexError, made.get, place)))
 

@@ -77,7 +77,7 @@ def _folder(source: str) -> str:
 
 
 def _imported(tree: ast.Module) -> list[str]:
-    """Give the dotted names of all that a module imports, within functions and for type checkers too."""
+    """Return the dotted names of all that a module imports, within functions and for type checkers too."""
     names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -107,7 +107,7 @@ UNEXPECTED = {"canal": {}, "debezium": {("orders", "amount"): 1}}
 
 @cache
 def changes_of(producer: str) -> tuple[Change, ...]:
-    """Give a producer's changes in the order of arrival, each with its line as its place."""
+    """Return a producer's changes in the order of arrival, each with its line as its place."""
     catalog, found = SchemaHistory(), []
     for line, message in enumerate(MESSAGES[producer](), 1):
         place = Arrival(file="shop.jsonl", line=line)
@@ -116,13 +116,13 @@ def changes_of(producer: str) -> tuple[Change, ...]:
 
 
 def ordered(changes: tuple[Change, ...] | list[Change]) -> list[Change]:
-    """Give the changes of rows and the statements about tables in order, a change of the key as two changes."""
+    """Return the changes of rows and the statements about tables in order, a change of the key as two changes."""
     kept = [one for one in changes if one.op != "TOMBSTONE" and one.ddl != SERVER_SETTING]
     return [half for one in sorted(kept, key=order_key) for half in split_key_change(one)]
 
 
 def rows_of(producer: str) -> dict[str, list[Change]]:
-    """Give the row changes of each table in order."""
+    """Return the row changes of each table in order."""
     tables = defaultdict(list)
     for change in ordered(changes_of(producer)):
         if change.op in DML:
@@ -131,7 +131,7 @@ def rows_of(producer: str) -> dict[str, list[Change]]:
 
 
 def disagreements(one: Change, two: Change) -> list[tuple[str, Any, Any]]:
-    """Give the columns whose values differ between two changes, with both values; the key has no name."""
+    """Return the columns whose values differ between two changes, with both values; the key has no name."""
     assert (one.op, one.source.database, one.source.table) == (two.op, two.source.database, two.source.table)
     found = [] if one.key == two.key else [("", one.key, two.key)]
     for first, second in ((one.before, two.before), (one.after, two.after)):
@@ -142,7 +142,7 @@ def disagreements(one: Change, two: Change) -> list[tuple[str, Any, Any]]:
 
 
 def kind_of(one: Any, two: Any) -> str:
-    """Give the one kind of loss that explains how two values differ; both values where there is none."""
+    """Return the one kind of loss that explains how two values differ; both values where there is none."""
     kinds = [kind for kind, explains in KINDS.items() if explains(one, two)]
     if kinds == ["JSON: spaces", "JSON: a double written out"]:
         return kinds[0]
@@ -187,7 +187,7 @@ class Table:
     rows: list[Row] = field(default_factory=list)
 
     def find(self, row: Row) -> int:
-        """Give the index of the row with the key of another, without a key of the first that is the same; or -1."""
+        """Return the index of the row with the key of another, without a key of the first that is the same; or -1."""
         names = self.key or tuple(row)
         return next((i for i, one in enumerate(self.rows) if all(same(one[name], row[name]) for name in names)), -1)
 
@@ -250,7 +250,7 @@ def _name(text: str) -> str:
 
 
 def _altered(row: Row, clause: str) -> Row:
-    """Give a row as a clause of ALTER TABLE leaves it."""
+    """Return a row as a clause of ALTER TABLE leaves it."""
     match clause.split(maxsplit=3):
         case ["ADD", "COLUMN", name, rest]:
             default = re.search(r"DEFAULT ('\w+'|\d+)", rest)
@@ -274,7 +274,7 @@ def applied(changes: tuple[Change, ...] | list[Change]) -> Database:
 
 
 def shown(table: Table) -> dict[tuple[str | None, ...], dict[str, str | None]]:
-    """Give the rows of a table by their keys, every value as the server's text."""
+    """Return the rows of a table by their keys, every value as the server's text."""
     rows = [{name: server_text(value, table.types[name]) for name, value in row.items()} for row in table.rows]
     return {tuple(row[name] for name in table.key): row for row in rows}
 

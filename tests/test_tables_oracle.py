@@ -156,7 +156,7 @@ DEBEZIUM_NOTES = 3
 
 
 def kind_of(one: Any, two: Any) -> str:
-    """Give the one kind of loss that explains how two values differ; both values where there is none."""
+    """Return the one kind of loss that explains how two values differ; both values where there is none."""
     kinds = [kind for kind, explains in KINDS.items() if explains(one, two)]
     return kinds[0] if len(kinds) == 1 else f"{one!r} and {two!r} are {kinds}"
 
@@ -176,13 +176,13 @@ def _json(value: Any, number: type) -> Any:
 
 
 def final_rows(producer: str, replay: Replay) -> dict[str, list[dict[str, Any]]]:
-    """Give the rows of the tables that there are in the end."""
+    """Return the rows of the tables that there are in the end."""
     tables, _ = shop(producer)
     return {one.schema.table.table: replay.rows.get(one.number, []) for one in tables.tables if not one.is_gone}
 
 
 def image_texts(line: str | None, version: int) -> dict[str, Any] | None:
-    """Give the values of a row of `orders` that a line of `IMAGES` has, but for `created`."""
+    """Return the values of a row of `orders` that a line of `IMAGES` has, but for `created`."""
     if line is None:
         return None
     names = [one for one in VERSIONS[version - 1][2].split() if one != "created"]
@@ -191,7 +191,7 @@ def image_texts(line: str | None, version: int) -> dict[str, Any] | None:
 
 
 def as_read(image: dict[str, Any] | None, writer: int, reader: int) -> dict[str, Any] | None:
-    """Give what a newer version reads of a row, worked out by the names and defaults above."""
+    """Return what a newer version reads of a row, worked out by the names and defaults above."""
     if image is None:
         return None
     last = {_last_name(name, writer): value for name, value in image.items()}
@@ -365,7 +365,7 @@ def test_rows_of_one_statement_have_its_time(producer: str):
 
 
 def _before_truncate(producer: str) -> list[tuple[Any, dict[str, Any]]]:
-    """Give the rows of `orders` before its TRUNCATE: before the first change of `t6`, for Debezium does not send it."""
+    """Return the rows of `orders` before its TRUNCATE: before the first change of `t6`, for Debezium does not send it."""
     changes: list[Moved] = []
     for one in map(moved, orders(producer)):
         if one.op == "t" or (one.after or {}).get("tenant") == "t6":
@@ -422,7 +422,7 @@ def test_without_statements_the_lists_of_columns_give_versions_with_the_same_val
 
 
 def _told(typed: TypedChange) -> list[Any]:
-    """Give what a change says under its own version's names, without the older field of `amount`, which is null then."""
+    """Return what a change says under its own version's names, without the older field of `amount`, which is null then."""
     one = moved(typed, typed.schema)
     rows = [row and {name: value for name, value in row.items() if name != OLD_AMOUNT} for row in one[3:5]]
     return [one.op, one.key, *rows]

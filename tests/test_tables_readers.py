@@ -62,7 +62,7 @@ def registered(client: SchemaRegistryClient, table: Table, part: str) -> dict[in
 
 
 def of_tables(producer: str) -> dict[str, list[TypedChange]]:
-    """Give the changes of the tables that are read here."""
+    """Return the changes of the tables that are read here."""
     found: dict[str, list[TypedChange]] = {name: [] for name in READ}
     for one in shop(producer)[1]:
         if one.table.schema.table.table in found:
@@ -95,7 +95,7 @@ def test_confluents_deserialiser_reads_every_version_under_the_newest(producer: 
 
 
 def nullable(declared: Any) -> list[Any]:
-    """Give the type of an optional field."""
+    """Return the type of an optional field."""
     return ["null", declared]
 
 

@@ -37,11 +37,11 @@ class Aliases:
                 self._fields[named.name] = {alias: one for one in named.fields for alias in one.aliases}
 
     def has(self, name: str, reader: Named) -> bool:
-        """Tell whether a type has this name, or has it as an alias."""
+        """Return whether a type has this name, or has it as an alias."""
         return reader.name == name or reader.name in self.claims.get(name, ())
 
     def fields(self, reader: Record) -> Mapping[str, Field]:
-        """Give the fields of a record by alias."""
+        """Return the fields of a record by alias."""
         return self._fields[reader.name]
 
 
@@ -77,5 +77,5 @@ def _below(path: str, declared: Type) -> Iterator[tuple[str, Type]]:
 
 
 def brief(name: str) -> str:
-    """Give a name as it may stand in a path or sentence: at most 80 characters of it."""
+    """Return a name as it may stand in a path or sentence: at most 80 characters of it."""
     return name if len(name) <= BRIEF else name[:BRIEF] + "..."

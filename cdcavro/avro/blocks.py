@@ -64,7 +64,7 @@ class Framing:
     marker: bytes
 
     def pack(self, block: Block) -> list[bytes]:
-        """Give the pieces of a block as it lies in a file."""
+        """Return the pieces of a block as it lies in a file."""
         packed = _deflated(block.payloads) if self.codec == "deflate" else block.payloads
         head = bytearray()
         write_long(head, block.count)
@@ -72,7 +72,7 @@ class Framing:
         return [bytes(head), packed, self.marker]
 
     def unpack(self, frame: PackedBlock, file: str) -> Block:
-        """Give the payloads of a block. Raises `FileError`, which names the file."""
+        """Return the payloads of a block. Raises `FileError`, which names the file."""
         if self.codec != "deflate":
             return Block(frame.packed, frame.count)
         try:

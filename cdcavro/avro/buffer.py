@@ -30,7 +30,7 @@ class Buffer(bytearray):
     write_double = write_double
 
     def fits(self, value: int, most: int) -> bool:
-        """Tell whether an integer is from -most - 1 to most."""
+        """Return whether an integer is from -most - 1 to most."""
         return -most - 1 <= value <= most
 
     def write_raw(self, raw: bytes) -> None:
@@ -54,7 +54,7 @@ class Buffer(bytearray):
         del self[size:]
 
     def taken(self) -> bytes:
-        """Give what is there so far."""
+        """Return what is there so far."""
         return bytes(self)
 
 
@@ -114,7 +114,7 @@ class ByteReader:
             raise no_text(raw[error.start], self.position) from error
 
     def slice(self, start: int, end: int) -> bytes:
-        """Give the bytes from one position to another."""
+        """Return the bytes from one position to another."""
         return self._raw[start:end]
 
     def skip_string(self) -> None:
@@ -166,7 +166,7 @@ class Slices:
             raise no_column(first, count)
 
     def get(self, i: int) -> bytes | None:
-        """Give value i; None for a null. Raises `IndexError` for one that is not within the bytes."""
+        """Return value i; None for a null. Raises `IndexError` for one that is not within the bytes."""
         if not 0 <= i < self.count:
             raise outside(i)
         at = self._first + i

@@ -159,7 +159,7 @@ cdef class Buffer:
         return self.taken()
 
     cpdef bytes taken(self):
-        """Give what is there so far."""
+        """Return what is there so far."""
         return PyBytes_FromStringAndSize(<char *>self._start, self._size)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
@@ -209,7 +209,7 @@ cdef class Buffer:
         return 0
 
     cpdef bint fits(self, object value, long long most) except -1:
-        """Tell whether an integer is from -most - 1 to most."""
+        """Return whether an integer is from -most - 1 to most."""
         cdef int overflow
         cdef long long whole = PyLong_AsLongLongAndOverflow(value, &overflow)
         return overflow == 0 and -most - 1 <= whole <= most
@@ -353,7 +353,7 @@ cdef class ByteReader:
         return _text(self._take(size), size, self.position)
 
     cpdef bytes slice(self, Py_ssize_t start, Py_ssize_t end):
-        """Give the bytes from one position to another."""
+        """Return the bytes from one position to another."""
         return self._raw[start:end]
 
     cpdef skip_string(self):
@@ -444,7 +444,7 @@ cdef class Slices:
         PyBuffer_Release(&self._validity)
 
     cpdef bytes get(self, Py_ssize_t i):
-        """Give value i; None for a null. Raises `IndexError` for one that is not within the bytes."""
+        """Return value i; None for a null. Raises `IndexError` for one that is not within the bytes."""
         cdef int32_t start, end
         if not 0 <= i < self.count:
             raise outside(i)

@@ -13,7 +13,7 @@ from cdcavro.errors import SchemaError
 
 
 def canonical_form(root: Type) -> str:
-    """Give the form of a type.
+    """Return the form of a type.
 
     >>> canonical_form(Array(Primitive("long", {"logicalType": "timestamp-millis"})))
     '{"type":"array","items":"long"}'

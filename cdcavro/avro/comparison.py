@@ -237,7 +237,7 @@ def _pairs(olds: Sequence[Type], news: Sequence[Type]) -> list[tuple[int, int]]:
 
 
 def _paired_fields(old: Record, new: Record) -> list[tuple[int | None, Field]]:
-    """Give each new field with the place of the old one that it comes from."""
+    """Return each new field with the place of the old one that it comes from."""
     places = {one.name: i for i, one in enumerate(old.fields)}
     pairs: list[tuple[int | None, Field]] = []
     for one in new.fields:
@@ -247,7 +247,7 @@ def _paired_fields(old: Record, new: Record) -> list[tuple[int | None, Field]]:
 
 
 def _moved(order: Sequence[int]) -> set[int]:
-    """Give the fewest that must have moved: all but a longest run that kept its order."""
+    """Return the fewest that must have moved: all but a longest run that kept its order."""
     tails: list[int] = []
     ends: list[int] = []
     lengths = []

@@ -110,7 +110,7 @@ class Verdict:
 
 
 def verdict(reader: Schema | str, writer: Schema | str) -> Verdict:
-    """Tell whether each of two schemas reads what the other wrote, and why not.
+    """Return whether each of two schemas reads what the other wrote, and why not.
 
     `reader` is the newer one in the usual case, `writer` the older one; each a `Schema` or its JSON
     text. Unlike other checkers it looks at logical types: another scale or unit would be read as

@@ -29,7 +29,7 @@ _MAGIC: Final = b"Obj\x01"
 
 
 def header(schema: Schema, framing: Framing) -> bytes:
-    """Give the header of a file: the schema as it was written, the codec and the marker."""
+    """Return the header of a file: the schema as it was written, the codec and the marker."""
     out = io.BytesIO()
     declared = json.loads(schema.json)
     fastavro.write.Writer(cast("IO[bytes]", out), declared, codec=framing.codec, sync_marker=framing.marker).flush()

@@ -49,7 +49,7 @@ class Logical:
 
 
 def logical_type(declared: Primitive | Fixed) -> Logical | None:
-    """Give the logical type that a type has; None for a plain one, and where it is to be ignored.
+    """Return the logical type that a type has; None for a plain one, and where it is to be ignored.
 
     >>> str(logical_type(Primitive("bytes", {"logicalType": "decimal", "precision": 10, "scale": 2})))
     'decimal(10,2)'
@@ -76,5 +76,5 @@ def _decimal(declared: Primitive | Fixed) -> Logical | None:
 
 
 def _digits(size: int) -> int:
-    """Give how many decimal digits a signed integer of so many bytes always has."""
+    """Return how many decimal digits a signed integer of so many bytes always has."""
     return math.floor(math.log10(2) * (8 * size - 1)) if size else 0

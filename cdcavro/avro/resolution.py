@@ -118,7 +118,7 @@ def findings(writer: Type, reader: Type) -> list[Finding]:
 
 
 def is_same_name(writer: Named, reader: Named) -> bool:
-    """Tell whether the reader's full name or one of its aliases is the writer's full name."""
+    """Return whether the reader's full name or one of its aliases is the writer's full name."""
     return writer.name == reader.name or writer.name in reader.aliases
 
 
@@ -246,7 +246,7 @@ class _Comparison:
         return self.step(writer, reader.branches[at], where)
 
     def _branch(self, writer: Type, places: dict[str, int]) -> int | None:
-        """Give the branch that is the writer's type, or has its name as an alias, or else the first it promotes to."""
+        """Return the branch that is the writer's type, or has its name as an alias, or else the first it promotes to."""
         name = branch_name(writer)
         if name in places:
             return places[name]

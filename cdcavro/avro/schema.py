@@ -208,7 +208,7 @@ class _Parser:
 
 
 def full_name(name: Any, space: str, where: str) -> str:
-    """Give the full name of a named type (Avro 1.8.2, "Names").
+    """Return the full name of a named type (Avro 1.8.2, "Names").
 
     >>> full_name("X", "org.foo", "$")
     'org.foo.X'

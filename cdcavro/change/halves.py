@@ -25,7 +25,7 @@ class HalfJoiner:
         self._waiting: dict[Identity, Change] = {}
 
     def add(self, change: Change) -> Iterator[Change]:
-        """Give the changes that are complete now.
+        """Return the changes that are complete now.
 
         Raises `StructureError` for a half that is not taken: without its row, without a number, the
         same half again, or one too many. What waited before still waits.
@@ -46,18 +46,18 @@ class HalfJoiner:
             found = f"the {change.half} half twice"
             raise StructureError("the other half of the update", found, format=change.source.format)
         del self._waiting[identity]
-        yield join(other, change)
+        yield join_pair(other, change)
 
     def take(self, identity: Identity) -> Change:
-        """Give a half that waits, which waits no longer. Raises `KeyError` for one that does not wait."""
+        """Return a half that waits, which waits no longer. Raises `KeyError` for one that does not wait."""
         return self._waiting.pop(identity)
 
     def waiting(self) -> list[Change]:
-        """Give the halves that wait, as they are."""
+        """Return the halves that wait, as they are."""
         return list(self._waiting.values())
 
     def finish(self) -> Iterator[Change]:
-        """Give what waits and is whole alone. Raises as `alone`."""
+        """Return what waits and is whole alone. Raises as `alone`."""
         waiting = self.waiting()
         self._waiting.clear()
         yield from map(alone, waiting)
@@ -75,7 +75,7 @@ def _check(half: Change) -> None:
 
 
 def alone(change: Change) -> Change:
-    """Give the change that a half without its other half is.
+    """Return the change that a half without its other half is.
 
     A record whose operation is not stated is an insert or a delete, since an update has two of them.
     Raises `StructureError` for the half of an update.
@@ -88,7 +88,7 @@ def alone(change: Change) -> Change:
 
 
 def identity_of(change: Change) -> Identity:
-    """Give what the two halves of an update have in common: their table and their number."""
+    """Return what the two halves of an update have in common: their table and their number."""
     return change.source, change.position
 
 
@@ -100,7 +100,7 @@ def join_halves(changes: Iterable[Change]) -> Iterator[Change]:
     yield from halves.finish()
 
 
-def join(one: Change, other: Change) -> Change:
+def join_pair(one: Change, other: Change) -> Change:
     """Join two halves of an update into one change; what belongs to the message is that of the AFTER half."""
     before, after = (one, other) if one.half == "BEFORE" else (other, one)
     return replace(after, op="UPDATE", half=None, operation=None, before=before.before, after=after.after, members=None)

@@ -17,7 +17,7 @@ _NO_AFTER: Final = frozenset({"DELETE"}) | _NO_ROW
 
 
 def check_images(change: Change, before: str, after: str, index: int | None = None) -> Change:
-    """Give a change back that has no image which its operation has not: it would be lost, or be another change.
+    """Return a change back that has no image which its operation has not: it would be lost, or be another change.
 
     `before` and `after` are the JSON pointers to the images, or with an `index` those to arrays of them.
     Raises `StructureError`.

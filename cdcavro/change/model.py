@@ -83,7 +83,7 @@ class Change(Struct, frozen=True, kw_only=True):
     members: dict[str, str] | None = None
 
     def to_avro(self) -> bytes:
-        """Give the change as a payload of `change.avsc`."""
+        """Return the change as a payload of `change.avsc`."""
         return change_format().write(_shared_record(self))
 
     @classmethod
@@ -93,7 +93,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 def to_record(change: Change) -> dict[str, Any]:
-    """Give a change as the JSON value that `change.avsc` describes, without what is None."""
+    """Return a change as the JSON value that `change.avsc` describes, without what is None."""
     record = _shared_record(change)
     if "columns" in record:
         record["columns"] = [dict(one) for one in record["columns"]]
@@ -101,7 +101,7 @@ def to_record(change: Change) -> dict[str, Any]:
 
 
 def _shared_record(change: Change) -> dict[str, Any]:
-    """Give the same; the columns are shared with others, and not to be changed."""
+    """Return the same; the columns are shared with others, and not to be changed."""
     record = _filled(change)
     record["source"] = _filled(change.source)
     for name in ("key", "changed", "position"):
@@ -147,12 +147,12 @@ replace = structs.replace
 
 
 def statement(change: Change) -> str | None:
-    """Give the text of a DDL statement; None for a change of a row, whose message may have the text of its statement."""
+    """Return the text of a DDL statement; None for a change of a row, whose message may have the text of its statement."""
     return change.ddl if change.op in DDL or change.op == "OTHER" else None
 
 
 def spelled(change: Change, format: str, spellings: Mapping[str, str]) -> str | None:
-    """Give a change's operation as a format spells it: as it came, if it came in that format; None if it has no word."""
+    """Return a change's operation as a format spells it: as it came, if it came in that format; None if it has no word."""
     if change.source.format == format and change.operation is not None:
         return change.operation
     return spellings.get(change.op)

@@ -33,25 +33,25 @@ class Numbers(tuple[int, ...]):  # noqa: SLOT001  slots of a tuple hold nothing
 
     @classmethod
     def of(cls, change: Change) -> Numbers:
-        """Give the numbers of a change."""
+        """Return the numbers of a change."""
         numbers = cls(change.position or ())
         numbers.kind, numbers.source = _kind(change), change.source
         return numbers
 
     def __lt__(self, other: tuple[int, ...]) -> bool:
-        """Tell whether the numbers come before others of their kind."""
+        """Return whether the numbers come before others of their kind."""
         return super().__lt__(self._checked(other))
 
     def __gt__(self, other: tuple[int, ...]) -> bool:
-        """Tell whether the numbers come after others of their kind."""
+        """Return whether the numbers come after others of their kind."""
         return super().__gt__(self._checked(other))
 
     def __le__(self, other: tuple[int, ...]) -> bool:
-        """Tell whether the numbers do not come after others of their kind."""
+        """Return whether the numbers do not come after others of their kind."""
         return super().__le__(self._checked(other))
 
     def __ge__(self, other: tuple[int, ...]) -> bool:
-        """Tell whether the numbers do not come before others of their kind."""
+        """Return whether the numbers do not come before others of their kind."""
         return super().__ge__(self._checked(other))
 
     def _checked(self, other: tuple[int, ...]) -> tuple[int, ...]:
@@ -65,7 +65,7 @@ Key = tuple[int, tuple[int, ...], tuple[Any, ...], int]
 
 
 def order_key(change: Change) -> Key:
-    """Give the key that sorts the changes of one table.
+    """Return the key that sorts the changes of one table.
 
     First -1 for a statement read in a snapshot, which made the table, 0 for a row of a full load, 1
     for any other change; then the format's own numbers, the place of arrival, and the row in the
@@ -89,7 +89,7 @@ def _kind(change: Change) -> str:
 
 
 def _is_place(place: Arrival | None) -> bool:
-    """Tell whether a place orders what arrived: an offset counts in a partition of a topic, a line in a file."""
+    """Return whether a place orders what arrived: an offset counts in a partition of a topic, a line in a file."""
     if place is None:
         return False
     if place.offset is not None:
@@ -103,7 +103,7 @@ def _arrival(change: Change) -> tuple[Any, ...]:
 
 
 def split_key_change(change: Change) -> list[Change]:
-    """Give an update that changed the primary key as a delete and an insert; any other change as it is.
+    """Return an update that changed the primary key as a delete and an insert; any other change as it is.
 
     A merge by key needs them so; Debezium sends them so, Canal does not. Both are spelled as their
     format spells a delete and an insert, and neither has `members`: those tell of the one message.
@@ -118,7 +118,7 @@ def split_key_change(change: Change) -> list[Change]:
 
 
 def shard(change: Change, count: int, *, choose: Callable[[int], int] = random.randrange) -> int:
-    """Give the shard of a change, from 0 to `count` - 1, as DataHub chooses it.
+    """Return the shard of a change, from 0 to `count` - 1, as DataHub chooses it.
 
     By the values of the primary key; without one by the table's name, but in Tuple topics at random
     (`choose`). Order holds only within a shard. Source: DataHub message formats, "Sharding strategies".

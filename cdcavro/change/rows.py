@@ -55,7 +55,7 @@ def check_repeated(rows: Sequence[Change], length: int) -> None:
 
 
 def _size(change: Change) -> int:
-    """Give about the characters of what a change has in common with the other rows of its message."""
+    """Return about the characters of what a change has in common with the other rows of its message."""
     source = change.source
     texts = [change.operation, change.transaction, change.ddl, change.ddl_meta, *(change.key or ())]
     texts += [source.database, source.schema, source.table]
@@ -64,5 +64,5 @@ def _size(change: Change) -> int:
 
 
 def is_whole(rows: Sequence[Change]) -> bool:
-    """Tell whether rows that follow each other are all rows of their message."""
+    """Return whether rows that follow each other are all rows of their message."""
     return rows[0].row == 0 and len(rows) == rows[0].rows

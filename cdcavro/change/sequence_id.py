@@ -19,7 +19,7 @@ _MOST: Final = 32
 
 
 def sequence_id(position: Sequence[int] | None) -> str | None:
-    """Give the digits of a position: its first number, then each further one in 19 digits, as many as 64 bits need.
+    """Return the digits of a position: its first number, then each further one in 19 digits, as many as 64 bits need.
 
     So the ids of positions of one length are ordered as these are. None without a position, and for
     one that has a number below 0 or beyond 64 bits.
@@ -33,10 +33,10 @@ def sequence_id(position: Sequence[int] | None) -> str | None:
     return str(first) + "".join(f"{part:0{_DIGITS}}" for part in rest)
 
 
-def position_of(text: str | None) -> tuple[int, ...] | None:
-    """Give the position that `sequence_id` made an id of; None for text that is no number, and beyond 32 numbers.
+def sequence_position(text: str | None) -> tuple[int, ...] | None:
+    """Return the position that `sequence_id` made an id of; None for text that is no number, and beyond 32 numbers.
 
-    >>> position_of("20000000000000000704"), position_of("-1")
+    >>> sequence_position("20000000000000000704"), sequence_position("-1")
     ((2, 704), None)
     """
     if text is None or len(text) > _MOST * _DIGITS:

@@ -14,7 +14,7 @@ _LOOKED_AT: Final = 6
 
 
 def statement_kind(ddl: str) -> str:
-    """Tell the kind of a DDL statement: CREATE, ALTER, ERASE, TRUNCATE, RENAME, CINDEX, DINDEX, or QUERY for any other.
+    """Return the kind of a DDL statement: CREATE, ALTER, ERASE, TRUNCATE, RENAME, CINDEX, DINDEX, or QUERY for any other.
 
     >>> statement_kind("/* by hand */ create unique index i on t (a)")
     'CINDEX'

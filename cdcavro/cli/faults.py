@@ -58,7 +58,7 @@ class Faults:
 
 
 def untold(file: str, lines: Iterator[Line], option: str) -> FileError:
-    """Give the error of a file whose format is not told by its first lines."""
+    """Return the error of a file whose format is not told by its first lines."""
     first = next(lines, None)
     expected = f"a message of a known format among the first {HEAD_LINES}, or {option} NAME"
     got = "none" if first is None or not first.is_opening else f"one on several lines: {ONE_LINE}"

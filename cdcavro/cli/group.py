@@ -26,7 +26,7 @@ PIPE_CLOSED: Final = 141
 
 
 def example(command: str) -> str:
-    """Give the last words of a command's help: an example, on a line of its own."""
+    """Return the last words of a command's help: an example, on a line of its own."""
     return f"\b\nExample:\n  {command}"
 
 

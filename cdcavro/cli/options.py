@@ -53,7 +53,7 @@ def parse_zone(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 
 
 def _jobs(_ctx: click.Context, _param: click.Parameter, value: int) -> int:
-    """Give how many processes are wanted; 0 is as many as there are cores that this one may use."""
+    """Return how many processes are wanted; 0 is as many as there are cores that this one may use."""
     return value or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 

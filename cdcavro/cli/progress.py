@@ -39,7 +39,7 @@ class Progress:
             self._bar.stop()
 
     def advance(self, size: int) -> None:
-        """Tell that so many bytes more were read."""
+        """Return that so many bytes more were read."""
         self._read += size
         if self._bar is None and time.monotonic() >= self._from:
             self._bar = _started(self._label, self._total)
@@ -48,7 +48,7 @@ class Progress:
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
-    """Tell whether a standard stream, closed ones included, is a terminal."""
+    """Return whether a standard stream, closed ones included, is a terminal."""
     return stream is not None and stream.isatty()
 
 

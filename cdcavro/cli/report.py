@@ -45,7 +45,7 @@ class Counts:
         self._add((format or UNKNOWN, REJECTED), count)
 
     def table(self) -> str:
-        """Give the table, rows in the order of format and operation, rejects behind both."""
+        """Return the table, rows in the order of format and operation, rejects behind both."""
         found = sorted(self._rows.items(), key=lambda row: (row[0][1] == REJECTED, row[0]))
         return table(("format", "operation", "messages"), [(*row, f"{count:,}") for row, count in found])
 

@@ -51,7 +51,7 @@ class Subjects:
     topic: str | None
 
     def of(self, source: NamedSource) -> str:
-        """Give the subject of a schema."""
+        """Return the subject of a schema."""
         return self.given or subject_name(self.strategy, source.schema, topic=self.topic, is_key=source.is_key)
 
 

@@ -29,7 +29,7 @@ class WeightedCache:
         self._values: dict[Any, tuple[Any, int]] = {}
 
     def get(self, key: Any) -> Any:
-        """Give a value, or None."""
+        """Return a value, or None."""
         found = self._values.get(key)
         return None if found is None else found[0]
 
@@ -53,7 +53,7 @@ class WeightedCache:
 
 
 def weight_of(columns: tuple[Any, ...]) -> int:
-    """Give what columns weigh: one each, and one for every 64 characters of their names and types."""
+    """Return what columns weigh: one each, and one for every 64 characters of their names and types."""
     characters = sum([len(one.name or "") + len(one.type or "") for one in columns])
     return 1 + len(columns) + characters // _CHARACTERS
 
@@ -73,7 +73,7 @@ class IdentityCache:
         self._last: tuple[Any, Any, Any] | None = None
 
     def of(self, first: Any, second: Any = None) -> Any:
-        """Give what the function makes of the objects."""
+        """Return what the function makes of the objects."""
         last = self._last
         if last is not None and last[0] is first and last[1] is second:
             return last[2]

@@ -14,7 +14,7 @@ Difference = tuple[str, Any, Any]
 
 
 def differences(left: Any, right: Any, pointer: str = "") -> Iterator[Difference]:
-    """Give the JSON pointer of every place where two JSON values differ, with both values.
+    """Return the JSON pointer of every place where two JSON values differ, with both values.
 
     `ABSENT` stands for a member that one side lacks. Objects are compared member by member, in any
     order, arrays of one length item by item; everything else, and arrays of different lengths, as a
@@ -37,7 +37,7 @@ def differences(left: Any, right: Any, pointer: str = "") -> Iterator[Difference
 
 
 def same(left: Any, right: Any) -> bool:
-    """Tell whether two JSON values are the same, digit for digit; 1, 1.0 and true are three values.
+    """Return whether two JSON values are the same, digit for digit; 1, 1.0 and true are three values.
 
     >>> same({"a": 1, "b": 2}, {"b": 2, "a": 1}), same(1, 1.0)
     (True, False)

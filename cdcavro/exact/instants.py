@@ -48,7 +48,7 @@ def check_zone(zone: object) -> None:
 
 
 def from_count(value: Any, unit: int) -> int | None:
-    """Give the instant of a count of `unit` microseconds since the epoch, a number or its text.
+    """Return the instant of a count of `unit` microseconds since the epoch, a number or its text.
 
     None for anything else, for a negative count (DataHub's full loads say -1) and beyond 64 bits.
 
@@ -63,7 +63,7 @@ def from_count(value: Any, unit: int) -> int | None:
 
 
 def to_count(instant: int | None, unit: int) -> int | None:
-    """Give an instant as a count of `unit` microseconds since the epoch, rounded down; None beyond 64 bits.
+    """Return an instant as a count of `unit` microseconds since the epoch, rounded down; None beyond 64 bits.
 
     >>> to_count(1_500_000, SECOND), to_count(1_500_000, MILLISECOND)
     (1, 1500)
@@ -72,7 +72,7 @@ def to_count(instant: int | None, unit: int) -> int | None:
 
 
 def is_local(value: Any) -> bool:
-    """Tell whether a value is the text of a local time: of a day that there is, without a zone.
+    """Return whether a value is the text of a local time: of a day that there is, without a zone.
 
     >>> is_local("2020-02-29 00:00:00"), is_local("0000-00-00 00:00:00")
     (True, False)
@@ -81,7 +81,7 @@ def is_local(value: Any) -> bool:
 
 
 def from_local(value: Any, zone: tzinfo | None) -> int | None:
-    """Give the instant of a local time `YYYY-MM-DDTHH:mm:ss[.ffffff]` in a zone.
+    """Return the instant of a local time `YYYY-MM-DDTHH:mm:ss[.ffffff]` in a zone.
 
     None without a zone, for anything else, and where the zone has that time twice or never
     (summer time): nothing is guessed. Raises `TypeError` for a zone of pytz.
@@ -96,7 +96,7 @@ def from_local(value: Any, zone: tzinfo | None) -> int | None:
 
 
 def _within_hour(text: str) -> int | None:
-    """Give the microseconds behind the hour of a local time; None if that is not how they are spelled."""
+    """Return the microseconds behind the hour of a local time; None if that is not how they are spelled."""
     minute, second, part = _SPELLED.get(text[13:16]), _SPELLED.get(text[16:19]), text[19:]
     if minute is None or second is None:
         return None
@@ -109,7 +109,7 @@ def _within_hour(text: str) -> int | None:
 
 
 def from_text(value: Any, zone: tzinfo | None) -> int | None:
-    """Give the instant of a text as in `from_local` with `Z` or an offset behind it; without one, in a zone.
+    """Return the instant of a text as in `from_local` with `Z` or an offset behind it; without one, in a zone.
 
     >>> from_text("1970-01-01T08:00:01+08:00", None), from_text("1970-01-01T08:00:01", None)
     (1000000, None)
@@ -122,7 +122,7 @@ def from_text(value: Any, zone: tzinfo | None) -> int | None:
 
 
 def from_milliseconds_and_nanoseconds(text: str) -> int | None:
-    """Give the instant of 13 digits of milliseconds and, behind a point, nine of nanoseconds of the second.
+    """Return the instant of 13 digits of milliseconds and, behind a point, nine of nanoseconds of the second.
 
     So Dataworks sends column values; the times of its envelope are milliseconds alone. None where the
     two disagree (the milliseconds of the second are either zero or those of the nanoseconds), where
@@ -138,7 +138,7 @@ def from_milliseconds_and_nanoseconds(text: str) -> int | None:
 
 
 def to_local(instant: int | None, zone: tzinfo | None) -> str | None:
-    """Give an instant as the local time `YYYY-MM-DDTHH:mm:ss` in a zone, rounded down to the second.
+    """Return an instant as the local time `YYYY-MM-DDTHH:mm:ss` in a zone, rounded down to the second.
 
     None where `from_local` would not read it.
     """
@@ -157,14 +157,14 @@ def to_local(instant: int | None, zone: tzinfo | None) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _start_of(hour: str, zone: tzinfo) -> int | None:
-    """Give the instant at which an hour `YYYY-MM-DDTHH` of a zone begins; None if its clocks are changed within it."""
+    """Return the instant at which an hour `YYYY-MM-DDTHH` of a zone begins; None if its clocks are changed within it."""
     first, last = _instant(f"{hour}:00:00", zone), _instant(f"{hour}:59:59", zone)
     return first if first is not None and last == first + _HOUR - SECOND else None
 
 
 @lru_cache(maxsize=4096)
 def _ahead(hour: int, zone: tzinfo) -> int | None:
-    """Give how many seconds a zone is ahead of UTC in an hour since the epoch; None if its clocks are changed near it."""
+    """Return how many seconds a zone is ahead of UTC in an hour since the epoch; None if its clocks are changed near it."""
     found = set()
     for instant in (hour * _HOUR, (hour + 1) * _HOUR - SECOND):
         text = _local(instant, zone)
@@ -180,7 +180,7 @@ def _day_text(days: int) -> str:
 
 
 def _instant(text: str, zone: tzinfo | None) -> int | None:
-    """Give the instant of a local time in a zone that has it once."""
+    """Return the instant of a local time in a zone that has it once."""
     naive = _naive(text)
     if naive is None:
         return None
@@ -191,7 +191,7 @@ def _instant(text: str, zone: tzinfo | None) -> int | None:
 
 
 def _local(instant: int, zone: tzinfo) -> str | None:
-    """Give the local time of an instant in a zone that has it once."""
+    """Return the local time of an instant in a zone that has it once."""
     instant -= instant % SECOND
     try:
         local = (_EPOCH + timedelta(microseconds=instant)).astimezone(zone)

@@ -28,7 +28,7 @@ _BRACKETS: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 def to_bytes(text: bytes | str) -> bytes:
-    """Give text as UTF-8. Raises `TextError` for a lone surrogate and for more than 64 MiB."""
+    """Return text as UTF-8. Raises `TextError` for a lone surrogate and for more than 64 MiB."""
     if isinstance(text, str):
         try:
             text = text.encode()

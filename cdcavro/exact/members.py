@@ -10,7 +10,7 @@ _LONG_DIGITS: Final = 19
 
 
 def at(record: Any, *names: str) -> Any:
-    """Give the member at the end of a way through objects; None where the way ends before.
+    """Return the member at the end of a way through objects; None where the way ends before.
 
     >>> at({"a": {"b": 1}}, "a", "b"), at({"a": None}, "a", "b")
     (1, None)
@@ -21,7 +21,7 @@ def at(record: Any, *names: str) -> Any:
 
 
 def string_at(record: Any, *names: str) -> str | None:
-    """Give a scalar member as text; None where there is none.
+    """Return a scalar member as text; None where there is none.
 
     >>> string_at({"id": 7}, "id")
     '7'
@@ -30,24 +30,24 @@ def string_at(record: Any, *names: str) -> str | None:
 
 
 def text_or_none(value: Any) -> str | None:
-    """Give a scalar as text; None for null, an object, an array."""
+    """Return a scalar as text; None for null, an object, an array."""
     if value is None or type(value) is str:
         return value
     return None if type(value) is dict or type(value) is list else plain_text(value)
 
 
 def names_at(record: Any, *names: str) -> tuple[str, ...] | None:
-    """Give a member that is an array of names; None where there is none."""
+    """Return a member that is an array of names; None where there is none."""
     return member_names(at(record, *names))
 
 
 def member_names(value: Any) -> tuple[str, ...] | None:
-    """Give an array of names; None for anything else."""
+    """Return an array of names; None for anything else."""
     return tuple([item for item in value if type(item) is str]) if type(value) is list else None
 
 
 def whole_number(text: str | None) -> tuple[int, ...] | None:
-    """Give a number's digits as a position of one part; None for any other text and beyond 64 bits.
+    """Return a number's digits as a position of one part; None for any other text and beyond 64 bits.
 
     >>> whole_number("1605339516000000004"), whole_number("null")
     ((1605339516000000004,), None)

@@ -90,7 +90,7 @@ def check_finite(value: float, pointer: str = "") -> None:
 
 
 def plain_text(value: Any) -> str:
-    """Give a scalar's text as a string column would hold it."""
+    """Return a scalar's text as a string column would hold it."""
     if type(value) is str:
         return value
     if type(value) is ExactNumber:
@@ -101,7 +101,7 @@ def plain_text(value: Any) -> str:
 
 
 def number_text(value: Any, is_text: bool = True) -> str | None:  # noqa: FBT001, FBT002  compiled code takes no keywords
-    """Give the text of a number, or of a string that is one unless `is_text` is false.
+    """Return the text of a number, or of a string that is one unless `is_text` is false.
 
     >>> number_text(ExactNumber("1.20")), number_text("1e5"), number_text(True), number_text("0x1")
     ('1.20', '1e5', None, None)
@@ -114,7 +114,7 @@ def number_text(value: Any, is_text: bool = True) -> str | None:  # noqa: FBT001
 
 
 def unscaled(text: str, scale: int, precision: int) -> int | None:
-    """Give a number's value times ten to the power of `scale` if that is whole and has at most `precision` digits.
+    """Return a number's value times ten to the power of `scale` if that is whole and has at most `precision` digits.
 
     In time linear in the text. None for a negative zero.
 
@@ -157,7 +157,7 @@ def _unscaled(text: str, scale: int, precision: int) -> int | None:
 
 
 def minimal_bytes(value: int) -> bytes:
-    r"""Give the shortest two's complement of an integer, big-endian: a decimal of Avro.
+    r"""Return the shortest two's complement of an integer, big-endian: a decimal of Avro.
 
     >>> minimal_bytes(128), minimal_bytes(-128)
     (b'\x00\x80', b'\x80')

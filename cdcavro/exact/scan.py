@@ -18,12 +18,12 @@ _SPACED_COLON: Final = (b" :", b"\t:", b"\n:", b"\r:")
 
 
 def is_number(text: str) -> bool:
-    """Tell whether a text is exactly one JSON number (RFC 8259, section 6)."""
+    """Return whether a text is exactly one JSON number (RFC 8259, section 6)."""
     return _NUMBER.fullmatch(text) is not None
 
 
 def has_members(raw: bytes, members: int) -> bool:
-    """Tell whether a JSON text has so many members, however often each, and does not hold the number `-0`.
+    """Return whether a JSON text has so many members, however often each, and does not hold the number `-0`.
 
     False also where that is hard to tell.
     """
@@ -38,5 +38,5 @@ def has_members(raw: bytes, members: int) -> bool:
 
 
 def has_long_number(raw: bytes) -> bool:
-    """Tell whether a text has 19 digits on end, as an integer beyond 64 bits has."""
+    """Return whether a text has 19 digits on end, as an integer beyond 64 bits has."""
     return _LONG_NUMBER.search(raw) is not None

@@ -93,7 +93,7 @@ cdef enum:
 
 
 cpdef bint has_members(bytes raw, Py_ssize_t members) except -1:
-    """Tell whether a JSON text has so many members, however often each, and does not hold the number `-0`."""
+    """Return whether a JSON text has so many members, however often each, and does not hold the number `-0`."""
     if raw is None:
         raise TypeError("a text is bytes, not None")
     cdef const unsigned char *text = <const unsigned char *>PyBytes_AS_STRING(raw)
@@ -102,7 +102,7 @@ cpdef bint has_members(bytes raw, Py_ssize_t members) except -1:
 
 
 cpdef bint has_long_number(bytes raw) except -1:
-    """Tell whether a text has 19 digits on end, as an integer beyond 64 bits has."""
+    """Return whether a text has 19 digits on end, as an integer beyond 64 bits has."""
     if raw is None:
         raise TypeError("a text is bytes, not None")
     cdef const unsigned char *text = <const unsigned char *>PyBytes_AS_STRING(raw)
@@ -120,7 +120,7 @@ cpdef bint has_long_number(bytes raw) except -1:
 
 
 cpdef bint is_number(str text) except -1:
-    """Tell whether a text is exactly one JSON number (RFC 8259, section 6)."""
+    """Return whether a text is exactly one JSON number (RFC 8259, section 6)."""
     cdef Py_ssize_t size
     if text is None:
         raise TypeError("a text is str, not None")

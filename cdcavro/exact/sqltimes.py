@@ -25,7 +25,7 @@ _MAX_HOUR: Final = 23
 
 
 def day_text(count: Any) -> str | None:
-    """Give a number of days since the epoch as a date; None before year 1 and after 9999.
+    """Return a number of days since the epoch as a date; None before year 1 and after 9999.
 
     >>> day_text(19782)
     '2024-02-29'
@@ -42,7 +42,7 @@ def day_count(text: Any) -> int | None:
 
 
 def time_text(count: Any, digits: int, precision: int | None = None) -> str | None:
-    """Give a time of day, or a span of time, which may be negative and longer than a day.
+    """Return a time of day, or a span of time, which may be negative and longer than a day.
 
     >>> time_text(-3_020_399_000_000, 6, 0)
     '-838:59:59'
@@ -72,7 +72,7 @@ def time_count(text: Any, digits: int) -> int | None:
 
 
 def local_text(count: Any, digits: int, precision: int | None = None) -> str | None:
-    """Give a local time; None before year 1 and after 9999.
+    """Return a local time; None before year 1 and after 9999.
 
     >>> local_text(1709251199999, 3, 3)
     '2024-02-29 23:59:59.999'
@@ -95,7 +95,7 @@ def local_count(text: Any, digits: int) -> int | None:
 
 
 def to_seconds_text(text: Any) -> str | None:
-    """Give an instant `YYYY-MM-DDTHH:mm:ss[.fraction]Z` as OMS does: seconds, a fraction without zeros at its end.
+    """Return an instant `YYYY-MM-DDTHH:mm:ss[.fraction]Z` as OMS does: seconds, a fraction without zeros at its end.
 
     None before 1970, which OMS does not document.
 
@@ -140,7 +140,7 @@ def _seconds(found: re.Match[str]) -> int | None:
 
 
 def _fraction(part: int, digits: int, precision: int | None) -> str | None:
-    """Give a fraction with its point, empty without digits; None if it has more digits than the precision."""
+    """Return a fraction with its point, empty without digits; None if it has more digits than the precision."""
     text = f"{part:0{digits}}" if digits else ""
     if precision is None:
         precision = digits if part else 0

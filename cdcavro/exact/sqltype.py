@@ -86,7 +86,7 @@ def parse_sql_type(text: str) -> SqlType:
 
 
 def canonical(text: str | None) -> SqlType | None:
-    """Give a declared type in the one spelling of those that mean the same.
+    """Return a declared type in the one spelling of those that mean the same.
 
     >>> canonical("INTEGER") == canonical("int(11)"), canonical("tinyint(1)") == canonical("tinyint")
     (True, False)
@@ -103,7 +103,7 @@ def _canonical(text: str) -> SqlType:
 
 
 def is_same_type(one: str | None, other: str | None) -> bool:
-    """Tell whether two declared types are one, spelled in two ways.
+    """Return whether two declared types are one, spelled in two ways.
 
     >>> is_same_type("DECIMAL(10, 2)", "numeric(10,2)"), is_same_type("int", "bigint")
     (True, False)

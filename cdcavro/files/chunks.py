@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from cdcavro.exact import jsontext
 from cdcavro.files.lines import KEPT, Line, is_packed, open_text, skip_line
-from cdcavro.files.streams import open_input, place_of, unwatched
+from cdcavro.files.streams import file_identity, open_input, unwatched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Chunk:
     missing: int = 0
 
     def read(self) -> Chunk:
-        """Give the chunk itself, as a `Range` gives the one that it stands for."""
+        """Return the chunk itself, as a `Range` gives the one that it stands for."""
         return self
 
     @property
@@ -45,7 +45,7 @@ class Chunk:
         return len(self.raw) + len(self.rest) + self.missing > jsontext.MAX_LENGTH
 
     def texts(self) -> list[bytes]:
-        """Give the lines, with what there is of the last one."""
+        """Return the lines, with what there is of the last one."""
         found = self.raw.split(b"\n")
         last = found.pop() + self.rest
         if last:
@@ -53,13 +53,13 @@ class Chunk:
         return found
 
     def lines(self) -> Iterator[Line]:
-        """Give the lines, numbered from 1."""
+        """Return the lines, numbered from 1."""
         found = self.texts()
         for i, raw in enumerate(found):
             yield self.line(i, raw, is_last=i + 1 == len(found))
 
     def line(self, index: int, raw: bytes, *, is_last: bool) -> Line:
-        """Give a line with its number and its length, by its index and what `texts` gave of it."""
+        """Return a line with its number and its length, by its index and what `texts` gave of it."""
         length = len(raw) + (self.missing if is_last else 0)
         return Line(index + 1, raw if length <= jsontext.MAX_LENGTH else raw[:KEPT], length)
 
@@ -104,7 +104,7 @@ def read_chunks(path: str, advance: Advance = unwatched, size: int = CHUNK_BYTES
 
 
 def _plain(path: str) -> FileIdentity | None:
-    place = place_of(path)
+    place = file_identity(path)
     if place is None:
         return None
     with open_input(path) as stream:

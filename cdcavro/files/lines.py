@@ -46,7 +46,7 @@ class Line(NamedTuple):
         return self.length < KEPT and self.raw.strip() in _OPENINGS
 
     def message(self) -> bytes:
-        """Give the whole line. Raises `TextError` if it is longer than a message may be."""
+        """Return the whole line. Raises `TextError` if it is longer than a message may be."""
         if self.length > len(self.raw):
             raise TextError(f"at most {jsontext.MAX_LENGTH} bytes", f"{self.length}")
         return self.raw
@@ -78,12 +78,12 @@ def open_text(path: str, advance: Advance = unwatched) -> Iterator[io.BufferedRe
 
 
 def is_packed(path: str, stream: io.BufferedReader[Any]) -> bool:
-    """Tell gzip by the file's name or its first bytes."""
+    """Return gzip by the file's name or its first bytes."""
     return path.endswith(".gz") or stream.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
 
 
 def tell_format(lines: Iterator[Line]) -> tuple[str, Iterator[Line]]:
-    """Tell the format of a file by its first lines: at most 100 of them, and about 8 MiB.
+    """Return the format of a file by its first lines: at most 100 of them, and about 8 MiB.
 
     Gives the name, or an empty text if no line is a message of a known format, and all lines again.
     """

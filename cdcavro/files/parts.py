@@ -120,7 +120,7 @@ class BlocksInMemory:
     held: tuple[PackedBlock, ...]
 
     def frames(self) -> Iterator[PackedBlock]:
-        """Give the blocks."""
+        """Return the blocks."""
         return iter(self.held)
 
 
@@ -146,7 +146,7 @@ class BlockDecoder:
     file: str
 
     def __call__(self, task: BlockRange | BlocksInMemory) -> Iterator[tuple[list[bytes], int]]:
-        """Give some pieces of text at a time and how many lines they are.
+        """Return some pieces of text at a time and how many lines they are.
 
         Raises `FileError`, `PayloadError`, `ResolutionError`.
         """
@@ -164,7 +164,7 @@ class BlockDecoder:
 
 
 def _gathered(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
-    """Give items that follow each other together, until they are so large; also those before an error."""
+    """Return items that follow each other together, until they are so large; also those before an error."""
     some: list[T] = []
     room = most
     try:

@@ -37,7 +37,7 @@ class Reject:
         return cls(line.raw, file, line.number, error.format, error.path, error.reason)
 
     def json(self) -> bytes:
-        r"""Give the reject as one line of JSON without its `\n`; `raw` is in base64 (RFC 4648, section 4).
+        r"""Return the reject as one line of JSON without its `\n`; `raw` is in base64 (RFC 4648, section 4).
 
         >>> Reject(b"{", "a.jsonl", 7, None, "$", "expected JSON, got none").json()
         b'{"raw":"ew==","file":"a.jsonl","line":7,"format":null,"path":"$","reason":"expected JSON, got none"}'
@@ -64,7 +64,7 @@ class MaxRejects:
     is_percent: bool = False
 
     def allows(self, rejected: int, read: int) -> bool:
-        """Tell whether so many rejects among so many messages are allowed.
+        """Return whether so many rejects among so many messages are allowed.
 
         >>> from fractions import Fraction
         >>> MaxRejects(Fraction(2), is_percent=True).allows(2, 100)

@@ -45,7 +45,7 @@ class OutputFile:
             self._end = self._out.tell()
 
     def place(self, size: int) -> int:
-        """Give the place of the next so many bytes, which another process writes."""
+        """Return the place of the next so many bytes, which another process writes."""
         self._end += size
         return self._end - size
 
@@ -96,7 +96,7 @@ def _received(passed: Any) -> SharedFile:
 
 
 def _shared(out: BinaryIO) -> SharedFile | None:
-    """Give the file of a stream if several processes can write it."""
+    """Return the file of a stream if several processes can write it."""
     if sys.platform != "linux":
         return None
     try:

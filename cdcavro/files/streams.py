@@ -72,8 +72,8 @@ class FileIdentity:
             raise self.changed()
 
 
-def place_of(path: str) -> FileIdentity | None:
-    """Give the place of a regular file that holds something; None for all else, which can only be read from its start."""
+def file_identity(path: str) -> FileIdentity | None:
+    """Return the place of a regular file that holds something; None for all else, which can only be read from its start."""
     if path == STANDARD or not Path(path).is_file():
         return None
     found = Path(path).stat()
@@ -82,7 +82,7 @@ def place_of(path: str) -> FileIdentity | None:
 
 
 def input_size(path: str) -> int | None:
-    """Give the size of a file in bytes; None for what is no regular file."""
+    """Return the size of a file in bytes; None for what is no regular file."""
     place = Path(path)
     return place.stat().st_size if path != STANDARD and place.is_file() else None
 
@@ -113,7 +113,7 @@ def open_output(path: str, *, force: bool = False) -> Iterator[BinaryIO]:
 
 
 def standard(stream: TextIO | None) -> TextIO:
-    """Give a standard stream. Raises `FileError` for one that is closed."""
+    """Return a standard stream. Raises `FileError` for one that is closed."""
     if stream is None:
         raise FileError(STANDARD, "an open standard stream", "a closed one")
     return stream

@@ -106,7 +106,7 @@ class _Worker:
         answers.close()
 
     def give(self, order: bytes) -> None:
-        """Give it a pickled order; while it takes none, take in its answers: it may wait for that."""
+        """Return it a pickled order; while it takes none, take in its answers: it may wait for that."""
         while sys.platform == "linux" and not self._takes_orders():
             self.receive()
         try:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.values.canal import RowConverter, plain, value_reader, value_writer
+from cdcavro.change.values.canal import RowConverter, plain_value, value_reader, value_writer
 from cdcavro.exact.caching import IdentityCache
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.formats.bridge import Bridge
@@ -32,12 +32,12 @@ FORMAT: Final = "canal"
 
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
-    """Give a change for each row of a flat message, or one for a statement."""
+    """Return a change for each row of a flat message, or one for a statement."""
     return changes_of(record, FORMAT, _READERS, zone)
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Give the flat messages of changes; the rows of one message are put together again."""
+    """Return the flat messages of changes; the rows of one message are put together again."""
     records = records_of(changes, FORMAT, _WRITERS, zone)
     return [{"gtid": ""} | record for record in records]
 
@@ -50,7 +50,7 @@ def _reader(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> RowConve
 
 def _writer(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> RowConverter:
     """Make what gives values as Canal sends them."""
-    return RowConverter({name: value_writer(declared, zone) for name, declared in _types(columns)}, plain)
+    return RowConverter({name: value_writer(declared, zone) for name, declared in _types(columns)}, plain_value)
 
 
 def _types(columns: tuple[Column, ...] | None) -> Iterator[tuple[str, SqlType]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.images import check_images
 from cdcavro.change.model import DDL, Change, Column, Source, replace, spelled, statement
-from cdcavro.change.sequence_id import position_of, sequence_id
+from cdcavro.change.sequence_id import sequence_id, sequence_position
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
 from cdcavro.exact.members import at, given, names_at, string_at
 from cdcavro.formats.bridge import Bridge
@@ -43,7 +43,7 @@ VERSION: Final = "0.0.1"
 
 
 def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
-    """Give the change of a Blob message: a half for one of the two messages of an update."""
+    """Return the change of a Blob message: a half for one of the two messages of an update."""
     schema, payload = record.get("schema"), record["payload"]
     operation = string_at(payload, "op") or ""
     before, after = at(payload, "before", "dataColumn"), at(payload, "after", "dataColumn")
@@ -67,7 +67,7 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
         columns=None if columns is None else tuple(map(_column, columns)),
         before=before,
         after=after,
-        position=position_of(number),
+        position=sequence_position(number),
         event_time=from_count(at(payload, "timestamp", "eventTime"), MILLISECOND),
         system_time=from_count(at(payload, "timestamp", "systemTime"), MILLISECOND),
         checkpoint_time=from_count(at(payload, "timestamp", "checkpointTime"), MILLISECOND),
@@ -78,7 +78,7 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
 
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Give the Blob messages of changes.
+    """Return the Blob messages of changes.
 
     An update with both images is two messages of one `sequenceId`; it is one UPDATE_AFTER if it came
     as one or has no number of DataHub's.
@@ -87,7 +87,7 @@ def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list
 
 
 def _halves(change: Change) -> list[Change]:
-    """Give an update as its two halves if there is a number that both can share; else it is one message."""
+    """Return an update as its two halves if there is a number that both can share; else it is one message."""
     if change.op != "UPDATE" or change.half is not None or change.before is None or _sequence(change) is None:
         return [change]
     if change.operation is not None and change.source.format == FORMAT:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Change, Row, Source, spelled
-from cdcavro.change.sequence_id import position_of, sequence_id
+from cdcavro.change.sequence_id import sequence_id, sequence_position
 from cdcavro.errors import StructureError
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
 from cdcavro.exact.members import given, string_at
@@ -42,7 +42,7 @@ _IMAGES: Final = {("Y", "N"): "BEFORE", ("N", "Y"): "AFTER"}
 
 
 def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
-    """Give the change of a Tuple record: a half for one of the two records of an update.
+    """Return the change of a Tuple record: a half for one of the two records of an update.
 
     Without `_operation_type_` the images do not tell an insert from the second half of an update:
     the change is then a half, to be paired by `_sequence_id_`. Raises `StructureError` for a record
@@ -69,14 +69,14 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
         source=Source(format=FORMAT, table=string_at(record, "_source_table_")),
         before=row if side == "BEFORE" else None,
         after=row if side == "AFTER" else None,
-        position=position_of(number),
+        position=sequence_position(number),
         event_time=from_count(record.get("_excute_time_"), MILLISECOND),
     )
     return [change]
 
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Give the Tuple records of changes: two for an update.
+    """Return the Tuple records of changes: two for an update.
 
     The id is made from the position and the row, so that no two rows of a message share one. Several
     messages may have one position, as those of a batch of Canal do: a `Transcoder` tells them apart.
@@ -108,7 +108,7 @@ def _has_records(change: Change) -> bool:
 
 
 def _sequence(change: Change) -> str | None:
-    """Give the id of a change: its position, and behind it its row where a message holds several."""
+    """Return the id of a change: its position, and behind it its row where a message holds several."""
     if change.op == "SNAPSHOT":
         return FULL_LOAD
     position = change.position
@@ -130,7 +130,7 @@ def _record(change: Change, image: Row, side: str) -> dict[str, Any]:
 
 
 def _operation(change: Change) -> str | None:
-    """Give the operation as it is spelled; a half that came without one is not known to be of an update."""
+    """Return the operation as it is spelled; a half that came without one is not known to be of an update."""
     own = change.source.format == FORMAT
     return change.operation if own and change.half is not None else spelled(change, FORMAT, SPELLINGS)
 

@@ -21,9 +21,16 @@ from cdcavro.change.statement_kind import statement_kind
 from cdcavro.exact.instants import MILLISECOND, from_count
 from cdcavro.exact.members import at, string_at
 from cdcavro.formats.bridge import Bridge
-from cdcavro.formats.connect.columns import image_columns, read_row, schema_columns, table_columns, table_key, table_of
-from cdcavro.formats.connect.envelope import is_own, is_row, is_sendable, key_of, value_of, with_sent_values
-from cdcavro.formats.connect.position import position_of
+from cdcavro.formats.connect.columns import (
+    changed_table,
+    image_columns,
+    read_row,
+    schema_columns,
+    table_columns,
+    table_key,
+)
+from cdcavro.formats.connect.envelope import is_debezium, is_row, is_sendable, key_of, value_of, with_sent_values
+from cdcavro.formats.connect.position import connector_position
 from cdcavro.formats.connect.shape import in_shape, shape_of
 
 if TYPE_CHECKING:
@@ -53,14 +60,14 @@ class _Line(NamedTuple):
 
 
 def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
-    """Give the change of a line. Raises `StructureError` for an image that its operation has not."""
+    """Return the change of a line. Raises `StructureError` for an image that its operation has not."""
     line = _line(record)
     change = _kind(line.envelope)(line)
     return [replace(change, members=line.notes or None)]
 
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Give the lines of changes: key and value where the key is known, otherwise the value alone.
+    """Return the lines of changes: key and value where the key is known, otherwise the value alone.
 
     Changes of other formats have no embedded schema, and their column values are as they are.
     """
@@ -68,8 +75,8 @@ def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list
 
 
 def _record(change: Change) -> dict[str, Any]:
-    notes = (change.members or {}) if is_own(change) else {}
-    is_alone = VALUE_ALONE in notes if is_own(change) else change.key is None or not is_row(change)
+    notes = (change.members or {}) if is_debezium(change) else {}
+    is_alone = VALUE_ALONE in notes if is_debezium(change) else change.key is None or not is_row(change)
     value = value_of(change)
     if f"{'' if is_alone else '/value'}/schema" in notes:
         value = {"payload": value}
@@ -134,12 +141,12 @@ def _row(line: _Line) -> Change:
 
 
 def _statement(line: _Line) -> Change:
-    """Give a statement, with the table, key and columns that it left if it is about one table."""
+    """Return a statement, with the table, key and columns that it left if it is about one table."""
     ddl = string_at(line.envelope, "ddl")
     whole = _whole(line.envelope, statement_kind(ddl or ""))
     changed = at(line.envelope, "tableChanges") or []
     only = changed[0] if len(changed) == 1 else None
-    table = table_of(only)
+    table = changed_table(only)
     source = replace(
         whole.source,
         database=string_at(line.envelope, "databaseName") or whole.source.database,
@@ -152,7 +159,7 @@ def _statement(line: _Line) -> Change:
 
 
 def _in_snapshot(line: _Line) -> bool | None:
-    """Tell whether a statement was read in a snapshot: `source.snapshot` is then "true", "first", "last" and the like."""
+    """Return whether a statement was read in a snapshot: `source.snapshot` is then "true", "first", "last" and the like."""
     said = string_at(line.envelope, "source", "snapshot")
     return None if said in _NO_SNAPSHOT else True
 
@@ -188,7 +195,7 @@ def _whole(envelope: Any, op: str) -> Change:
             schema=string_at(source, "schema"),
             table=string_at(source, "collection") if at(source, "table") is None else string_at(source, "table"),
         ),
-        position=position_of(source),
+        position=connector_position(source),
         event_time=_instant(source),
         system_time=_instant(envelope),
         transaction=string_at(source, "gtid") if transaction is None else transaction,
@@ -196,7 +203,7 @@ def _whole(envelope: Any, op: str) -> Change:
 
 
 def _names(line: _Line) -> tuple[str, ...] | None:
-    """Give the names of the key; none where the record has no key, None where the value stands alone."""
+    """Return the names of the key; none where the record has no key, None where the value stands alone."""
     return None if VALUE_ALONE in line.notes else tuple(line.key or ())
 
 

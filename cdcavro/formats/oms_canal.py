@@ -53,19 +53,19 @@ _LAST: Final = WeightedCache(MOST_COLUMNS)
 
 
 def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
-    """Give a change for each row of a Canal message, or one for a statement."""
+    """Return a change for each row of a Canal message, or one for a statement."""
     return changes_of(record, FORMAT)
 
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Give the Canal messages of changes; the rows of one message are put together again."""
+    """Return the Canal messages of changes; the rows of one message are put together again."""
     return records_of(changes, FORMAT)
 
 
 def changes_of(
     record: dict[str, Any], format: str, turners: IdentityCache | None = None, zone: tzinfo | None = None
 ) -> list[Change]:
-    """Give the changes of a message of the Canal family.
+    """Return the changes of a message of the Canal family.
 
     Column values are as they came, or as `turners` turn them: a `RowConverter` by the columns and the zone.
     """
@@ -99,7 +99,7 @@ def changes_of(
 
 
 def _position(event: int | None, batch: Any) -> tuple[int, ...] | None:
-    """Give the time and the number of the batch, as far as they are there."""
+    """Return the time and the number of the batch, as far as they are there."""
     numbers = [] if event is None else [event // MILLISECOND]
     numbers += [batch] if type(batch) is int else []
     return tuple(numbers) or None
@@ -119,7 +119,7 @@ def _row(whole: Change, row: Row | None, old: Row | None, index: int, count: int
 def records_of(
     changes: Sequence[Change], format: str, turners: IdentityCache | None = None, zone: tzinfo | None = None
 ) -> list[dict[str, Any]]:
-    """Give the messages of the Canal family of changes, column values as they are or as `turners` turn them."""
+    """Return the messages of the Canal family of changes, column values as they are or as `turners` turn them."""
     wanted = [change for change in changes if spelled(change, format, SPELLINGS) is not None]
     return [
         _message(rows, format, None if turners is None else turners.of(rows[0].columns, zone))
@@ -159,7 +159,7 @@ def _message(rows: list[Change], format: str, turner: RowConverter | None) -> di
 
 
 def _old(change: Change, image: Row | None, turner: RowConverter | None) -> Row | None:
-    """Give what an update says of the row before; `image` is the row after it as it is sent."""
+    """Return what an update says of the row before; `image` is the row after it as it is sent."""
     if change.before is None or change.op not in ("UPDATE", "OTHER"):
         return None
     before = change.before
@@ -174,7 +174,7 @@ def _old(change: Change, image: Row | None, turner: RowConverter | None) -> Row 
 
 
 def _table(record: dict[str, Any], source: Source) -> tuple[Source, tuple[Column, ...] | None]:
-    """Give the source and the columns of a message: the same objects for the same ones, as most messages of a table have."""
+    """Return the source and the columns of a message: the same objects for the same ones, as most messages of a table have."""
     types, codes = record.get("mysqlType"), record.get("sqlType")
     if types is None and codes is None:
         return source, None
@@ -192,7 +192,7 @@ def _members(members: dict[str, Any]) -> tuple[list[str], list[Any]]:
 
 
 def _is_as(members: dict[str, Any], last: tuple[list[str], list[Any]]) -> bool:
-    """Tell whether an object has the same members in the same order."""
+    """Return whether an object has the same members in the same order."""
     names, values = last
     if len(members) != len(names):
         return False
@@ -215,7 +215,7 @@ def _code(codes: Any, name: str) -> int | None:
 
 
 def _stated(columns: tuple[Column, ...], _: object) -> tuple[dict[str, str], dict[str, int]]:
-    """Give the types and the codes of columns by their names."""
+    """Return the types and the codes of columns by their names."""
     types = {one.name or "": one.type for one in columns if one.type is not None}
     codes = {one.name or "": one.code for one in columns if one.code is not None}
     return types, codes

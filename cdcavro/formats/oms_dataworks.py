@@ -30,7 +30,7 @@ VERSION: Final = "2.0"
 
 
 def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
-    """Give the change of a Dataworks message."""
+    """Return the change of a Dataworks message."""
     source, payload = at(record, "schema", "source"), record["payload"]
     operation = string_at(payload, "op") or ""
     scn = string_at(payload, "scn")
@@ -60,7 +60,7 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
 
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Give the Dataworks messages of changes."""
+    """Return the Dataworks messages of changes."""
     return [_message(change) for change in changes if spelled(change, FORMAT, SPELLINGS) is not None]
 
 

@@ -41,17 +41,17 @@ _SEQUENCE: Final = re.compile(r"[0-9]{10,15}", re.ASCII)
 
 
 def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
-    """Give the change of a Default record."""
+    """Return the change of a Default record."""
     return [change_of(record, FORMAT, record.get("prevStruct"), record.get("postStruct"))]
 
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Give the Default records of changes; a transaction mark has none."""
+    """Return the Default records of changes; a transaction mark has none."""
     return [record_of(change, FORMAT) for change in changes if spelled(change, FORMAT, SPELLINGS) is not None]
 
 
 def change_of(record: dict[str, Any], format: str, before: Row | None, after: Row | None) -> Change:
-    """Give the change of a record of the Default family, its images given."""
+    """Return the change of a record of the Default family, its images given."""
     meta = at(record, "allMetaData")
     operation = string_at(record, "recordType") or ""
     ddl = string_at(after, "ddl") if operation == "DDL" and after is not None and set(after) == {"ddl"} else None
@@ -77,7 +77,7 @@ def change_of(record: dict[str, Any], format: str, before: Row | None, after: Ro
 
 
 def record_of(change: Change, format: str) -> dict[str, Any]:
-    """Give the record of the Default family of a change."""
+    """Return the record of the Default family of a change."""
     source = change.source
     timestamp = to_count(change.event_time, SECOND)
     checkpoint = to_count(change.checkpoint_time, SECOND)
@@ -112,7 +112,7 @@ _NO_TEXT: Final = (type(None), dict, list)
 
 
 def sequence(value: Any) -> tuple[int, ...] | None:
-    """Give the two parts of a `storeDataSequence`: seconds and a number of up to five digits.
+    """Return the two parts of a `storeDataSequence`: seconds and a number of up to five digits.
 
     The padding of the number is not documented, so that the digits are not compared as one number.
 

@@ -25,7 +25,7 @@ _TYPES: Final = "__light_type"
 
 
 def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
-    """Give the change of a record, `__light_type` taken out of its images."""
+    """Return the change of a record, `__light_type` taken out of its images."""
     before, after = record.get("prevStruct"), record.get("postStruct")
     change = change_of(record, FORMAT, _columns_only(before), _columns_only(after))
     types = at(after, _TYPES) if at(after, _TYPES) is not None else at(before, _TYPES)
@@ -36,7 +36,7 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
 
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Give the records of changes, declared types put into their images; a transaction mark has none."""
+    """Return the records of changes, declared types put into their images; a transaction mark has none."""
     records = []
     for change in changes:
         if spelled(change, FORMAT, SPELLINGS) is not None:

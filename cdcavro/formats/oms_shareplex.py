@@ -33,7 +33,7 @@ _PLACE: Final = re.compile(r"([0-9]{1,18})/[0-9]{1,18}", re.ASCII)
 
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
-    """Give the change of a SharePlex message; its times are instants only in a zone."""
+    """Return the change of a SharePlex message; its times are instants only in a zone."""
     meta, data, key = record["meta"], record.get("data"), record.get("key")
     operation = string_at(meta, "op") or ""
     op = OPERATIONS.get(operation, "OTHER")
@@ -56,7 +56,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Give the SharePlex messages of changes; there are none for statements, heartbeats and transaction marks."""
+    """Return the SharePlex messages of changes; there are none for statements, heartbeats and transaction marks."""
     return [_message(change, zone) for change in changes if spelled(change, FORMAT, SPELLINGS) is not None]
 
 
@@ -96,7 +96,7 @@ def _changed(change: Change) -> Row | None:
 
 
 def _position(meta: dict[str, Any]) -> tuple[int, ...] | None:
-    """Give the numbers of the order: `scn`, the first number of `idx`, which breaks its ties, and `seq`, which breaks theirs."""
+    """Return the numbers of the order: `scn`, the first number of `idx`, which breaks its ties, and `seq`, which breaks theirs."""
     scn, seq = string_at(meta, "scn"), whole_number(string_at(meta, "seq"))
     first = sequence(scn) or whole_number(scn)
     found = _PLACE.fullmatch(string_at(meta, "idx") or "")

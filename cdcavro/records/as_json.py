@@ -160,7 +160,7 @@ class FromJson:
 
 
 def is_plain(declared: Union) -> bool:
-    """Tell whether a union has at most one branch beside null."""
+    """Return whether a union has at most one branch beside null."""
     return sum(one != NULL for one in declared.branches) <= 1
 
 

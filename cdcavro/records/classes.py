@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def field_names(cls: type) -> tuple[str, ...]:
-    """Give the names of a class's fields in order: a dataclass, a msgspec Struct or a pydantic model.
+    """Return the names of a class's fields in order: a dataclass, a msgspec Struct or a pydantic model.
 
     Raises `SchemaError` for any other.
     """

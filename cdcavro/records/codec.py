@@ -16,7 +16,7 @@ from cdcavro.records.classes import field_names
 from cdcavro.records.decode import Readers
 from cdcavro.records.encode import Writers
 from cdcavro.records.field_defaults import default_value
-from cdcavro.records.shapes import Definition, Key, definitions
+from cdcavro.records.shapes import Definition, Key, class_definitions
 from cdcavro.wire.format import Format
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class AvroRecord:
         return made
 
     def to_avro(self) -> bytes:
-        """Give the instance as a payload. Raises `StructureError` for a value that its type does not hold exactly."""
+        """Return the instance as a payload. Raises `StructureError` for a value that its type does not hold exactly."""
         payload: bytes = self.__avro__.write(self)
         return payload
 
@@ -56,7 +56,7 @@ class AvroRecord:
         return made
 
     def to_json(self) -> bytes:
-        """Give the instance as UTF-8 JSON text: for the record of a wire schema the message, digit for digit.
+        """Return the instance as UTF-8 JSON text: for the record of a wire schema the message, digit for digit.
 
         Raises `StructureError`; `PayloadError` for `extras` that do not fit the message.
         """
@@ -68,7 +68,7 @@ class Codec:
     """Turns the records of one schema, which are instances of these classes, into Avro and JSON and back.
 
     Made from the schema's text and the classes, each behind those that it uses, as
-    `shapes.definitions` finds them. `name` is that of the format, or of the schema, for errors. The
+    `shapes.class_definitions` finds them. `name` is that of the format, or of the schema, for errors. The
     schema is read when it is first needed; `SchemaError` is raised then if the classes are not its.
     """
 
@@ -122,7 +122,7 @@ class Codec:
             raise
 
     def render(self, value: Any) -> bytes:
-        """Give an instance as JSON text. Raises `StructureError`, `PayloadError`."""
+        """Return an instance as JSON text. Raises `StructureError`, `PayloadError`."""
         record = self._record(type(value))
         payload = self.write(value)
         if self._message is not None and record is self.schema.root:
@@ -130,7 +130,7 @@ class Codec:
         return render(self._to_json.turn(record)(value))
 
     def default(self, record: int, field: int) -> Any:
-        """Give the default of a field, by the number of its record among the classes and its own."""
+        """Return the default of a field, by the number of its record among the classes and its own."""
         declared = self._definitions[record].type
         if not isinstance(declared, Record):
             raise SchemaError(self.name, f"class {record} is no record")
@@ -139,7 +139,7 @@ class Codec:
 
     @cached_property
     def _definitions(self) -> list[Definition]:
-        return definitions(self.schema.root)
+        return class_definitions(self.schema.root)
 
     @cached_property
     def _classes(self) -> Mapping[Key, type]:
@@ -158,7 +158,7 @@ class Codec:
         return {cls: declared for cls, declared in by_class.items() if isinstance(declared, Record)}
 
     def _record(self, cls: type) -> Record:
-        """Give the record that a class, or one that it is derived from, was generated for."""
+        """Return the record that a class, or one that it is derived from, was generated for."""
         found = next((self._records[one] for one in cls.__mro__ if one in self._records), None)
         if found is None:
             raise SchemaError(self.name, f"{cls.__name__} is none of its classes")

@@ -151,7 +151,7 @@ def skipper(declared: Type) -> Read:
 
 
 def _branch(step: Step, writer: Type, reader: Union) -> int:
-    """Give the branch that resolution chose: the step says what it reads into, and of a fixed the names do."""
+    """Return the branch that resolution chose: the step says what it reads into, and of a fixed the names do."""
     match step:
         case ReadPrimitive(reader=into):
             return _place(reader, into.name)

@@ -27,7 +27,7 @@ def default_maker(declared: Type, value: Any, classes: Mapping[Key, type]) -> Ca
 
 
 def default_value(declared: Type, value: Any, classes: Mapping[Key, type]) -> Any:
-    """Give a default, as a schema's JSON states it, as a Python value.
+    """Return a default, as a schema's JSON states it, as a Python value.
 
     Raises `SchemaError` for one that no Python value stands for: a date beyond the year 9999.
     """
@@ -52,7 +52,7 @@ def default_value(declared: Type, value: Any, classes: Mapping[Key, type]) -> An
 
 
 def default_scalar(declared: Primitive | Fixed, value: Any) -> Any:
-    """Give the default of a primitive, or of a fixed that is a decimal. Raises `SchemaError`."""
+    """Return the default of a primitive, or of a fixed that is a decimal. Raises `SchemaError`."""
     name = declared.name if isinstance(declared, Primitive) else "bytes"
     datum = value.encode("latin-1") if name == "bytes" else float(value) if name in ("float", "double") else value
     lift = scalar(declared).lift

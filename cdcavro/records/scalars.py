@@ -55,7 +55,7 @@ class Scalar(NamedTuple):
 
 
 def scalar(declared: Primitive | Fixed) -> Scalar:
-    """Give the treatment of a type's values; that of a fixed without a logical type is not here."""
+    """Return the treatment of a type's values; that of a fixed without a logical type is not here."""
     found = meaning(declared)
     if found is None and isinstance(declared, Primitive):
         return _PLAIN[declared.name]
@@ -94,7 +94,7 @@ def _integer(bits: int) -> Callable[[Any], Any]:
 
 
 def encoded(value: Any) -> bytes:
-    """Give a string as UTF-8. Raises `StructureError`."""
+    """Return a string as UTF-8. Raises `StructureError`."""
     if type(value) is not str:
         raise refused("a string", value)
     try:
@@ -152,7 +152,7 @@ _parse_text: Final = _json(str, "string")
 
 
 def show_base64(value: bytes) -> str:
-    """Give the JSON of bytes."""
+    """Return the JSON of bytes."""
     return b64encode(value).decode()
 
 
@@ -193,7 +193,7 @@ def _decimal(declared: Logical, size: int | None) -> Scalar:
 
 
 def _unscaled(value: Decimal, scale: int) -> int | None:
-    """Give the integer that a decimal is, times ten to the scale; None if it is none, or absurd."""
+    """Return the integer that a decimal is, times ten to the scale; None if it is none, or absurd."""
     if not value.is_finite() or value.adjusted() > MAX_DIGITS:
         return None
     try:

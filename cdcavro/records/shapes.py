@@ -68,7 +68,7 @@ class Definition:
 
 
 def meaning(declared: Primitive | Fixed) -> Logical | None:
-    """Give the logical type that Python has a type for; None for a plain one.
+    """Return the logical type that Python has a type for; None for a plain one.
 
     Nanoseconds, uuid, duration and decimals of more than 1,000 digits stay what they are encoded as.
     """
@@ -77,7 +77,7 @@ def meaning(declared: Primitive | Fixed) -> Logical | None:
 
 
 def shape(declared: Type) -> type | str:
-    """Give the Python type of a type's values, or the full name of the named type whose class they have.
+    """Return the Python type of a type's values, or the full name of the named type whose class they have.
 
     >>> shape(Primitive("int", {"logicalType": "date"})), shape(Array(Primitive("long")))
     (<class 'datetime.date'>, <class 'list'>)
@@ -98,7 +98,7 @@ def shape(declared: Type) -> type | str:
 
 
 def branch_keys(union: Union) -> list[Key | None]:
-    """Give for each branch the key of the `Branch` around its values; None for one that needs none."""
+    """Return for each branch the key of the `Branch` around its values; None for one that needs none."""
     seen: set[type | str] = set()
     keys: list[Key | None] = []
     for branch in union.branches:
@@ -109,7 +109,7 @@ def branch_keys(union: Union) -> list[Key | None]:
 
 
 def branch_classes(union: Union, classes: Mapping[Key, type]) -> list[type]:
-    """Give the classes of the values of each branch, all different."""
+    """Return the classes of the values of each branch, all different."""
     return [
         classes[key] if key is not None else class_of(branch, classes)
         for key, branch in zip(branch_keys(union), union.branches, strict=True)
@@ -117,12 +117,12 @@ def branch_classes(union: Union, classes: Mapping[Key, type]) -> list[type]:
 
 
 def class_of(declared: Type, classes: Mapping[Key, type]) -> type:
-    """Give the class of the values of a type."""
+    """Return the class of the values of a type."""
     own = shape(declared)
     return own if isinstance(own, type) else classes[own]
 
 
-def definitions(root: Type) -> list[Definition]:
+def class_definitions(root: Type) -> list[Definition]:
     """Find the classes that a schema needs, each behind those that it uses."""
     found: dict[Key, Definition] = {}
     _collect(root, found)

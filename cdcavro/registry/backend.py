@@ -45,7 +45,7 @@ class StoredSchema:
     """A schema as it is registered.
 
     Attributes: `id` (int; None where it is not known, as in a rehearsal); `text` (str), in which types that come by
-    `references` are only named; `guid` (UUID or None); `subject` (str) and `version` (int), None where
+    `references` are only checked_subject; `guid` (UUID or None); `subject` (str) and `version` (int), None where
     not asked by them.
     """
 
@@ -95,40 +95,40 @@ class Backend(Protocol):
     url: str
 
     def safe(self, said: str) -> str:
-        """Give a sentence that may hold what came from outside as it may be shown: without the credentials."""
+        """Return a sentence that may hold what came from outside as it may be shown: without the credentials."""
 
     def exclusive(self) -> AbstractContextManager[None]:
         """Keep others from publishing for a while, where that can be done, and make the place if it is not there."""
 
     def subjects(self) -> list[str]:
-        """Give the names of all subjects."""
+        """Return the names of all subjects."""
 
     def versions(self, subject: str) -> list[int]:
-        """Give the versions of a subject in order; none if it is not there."""
+        """Return the versions of a subject in order; none if it is not there."""
 
     def version(self, subject: str, version: int | None) -> StoredSchema:
-        """Give a version of a subject; None is the latest."""
+        """Return a version of a subject; None is the latest."""
 
     def by_id(self, id: int) -> StoredSchema:
-        """Give the schema with an id."""
+        """Return the schema with an id."""
 
     def by_guid(self, guid: UUID) -> StoredSchema:
-        """Give the schema with a GUID."""
+        """Return the schema with a GUID."""
 
     def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:
-        """Give all schemas with a fingerprint; `fingerprint_of` tells that of one."""
+        """Return all schemas with a fingerprint; `fingerprint_of` tells that of one."""
 
     def uses(self, id: int, subject: str | None) -> list[tuple[str, int]]:
-        """Give the versions of a subject that have the schema with an id, or else the first two of all."""
+        """Return the versions of a subject that have the schema with an id, or else the first two of all."""
 
     def find(self, subject: str, wanted: StoredSchema) -> StoredSchema | None:
-        """Give the version of a subject that is JSON-equal, with the same references; None if there is none."""
+        """Return the version of a subject that is JSON-equal, with the same references; None if there is none."""
 
     def register(self, subject: str, new: StoredSchema, fingerprint: str, *, force: bool) -> StoredSchema:
         """Make the next version; `force` makes it where the server's own check would refuse it."""
 
     def level(self, subject: str) -> Level:
-        """Give the compatibility level of a subject: its own, or else the registry's."""
+        """Return the compatibility level of a subject: its own, or else the registry's."""
 
     def set_level(self, subject: str, level: Level) -> None:
         """Set the compatibility level of a subject."""
@@ -153,7 +153,7 @@ def normal_form(text: str) -> str:
 
 
 def is_equal(left: StoredSchema, right: StoredSchema) -> bool:
-    """Tell whether two schemas are JSON-equal and refer to the same versions."""
+    """Return whether two schemas are JSON-equal and refer to the same versions."""
     return set(left.references) == set(right.references) and normal_form(left.text) == normal_form(right.text)
 
 
@@ -165,23 +165,23 @@ def checked(raw: Any, **more: Any) -> StoredSchema:
     if facts.get("schemaType", "AVRO") != "AVRO":
         raise ContentError("it is no Avro schema")
     return StoredSchema(
-        id=None if facts.get("id") is None else whole_number(facts["id"], "id"),
+        id=None if facts.get("id") is None else checked_number(facts["id"], "id"),
         text=_text(facts.get("schema"), "schema"),
         references=_references(facts.get("references", [])),
         guid=_guid(facts.get("guid")),
-        subject=None if facts.get("subject") is None else named(facts["subject"]),
-        version=None if facts.get("version") is None else whole_number(facts["version"], "version"),
+        subject=None if facts.get("subject") is None else checked_subject(facts["subject"]),
+        version=None if facts.get("version") is None else checked_number(facts["version"], "version"),
     )
 
 
-def whole_number(value: Any, what: str) -> int:
+def checked_number(value: Any, what: str) -> int:
     """Check an id or a version. Raises `ContentError`."""
     if type(value) is not int or not 0 < value <= MAX_ID:
         raise ContentError(f"its {what} is no integer from 1 to {MAX_ID}")
     return value
 
 
-def named(value: Any) -> str:
+def checked_subject(value: Any) -> str:
     """Check a subject's name. Raises `ContentError`."""
     if fault_of_subject(value) is not None:
         raise ContentError("its subject is no name")
@@ -214,11 +214,11 @@ def _reference(one: Any) -> Reference:
         raise ContentError("a reference is no object")
     return Reference(
         _text(one.get("name"), "reference's name"),
-        named(one.get("subject")),
-        whole_number(one.get("version"), "reference's version"),
+        checked_subject(one.get("subject")),
+        checked_number(one.get("version"), "reference's version"),
     )
 
 
 def as_json(references: Sequence[Reference]) -> list[dict[str, Any]]:
-    """Give references as they stand in JSON."""
+    """Return references as they stand in JSON."""
     return [{"name": one.name, "subject": one.subject, "version": one.version} for one in references]

@@ -26,7 +26,7 @@ class Cache(Generic[T]):
         self._lock = Lock()
 
     def get(self, key: Hashable) -> T | None:
-        """Give a value; None if it is not here."""
+        """Return a value; None if it is not here."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)

@@ -24,7 +24,7 @@ from cdcavro.registry.cache import Cache
 from cdcavro.registry.dry_run import DryRun
 from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, SchemaPrefix, unframe
 from cdcavro.registry.levels import LevelCheck, checked_level, is_transitive, judge
-from cdcavro.registry.references import split, whole
+from cdcavro.registry.references import split, whole_schema
 from cdcavro.registry.subjects import fault_of_subject
 
 if TYPE_CHECKING:
@@ -67,15 +67,15 @@ class Registry:
         self._backend.close()
 
     def subjects(self) -> list[str]:
-        """Give the names of all subjects, in order."""
+        """Return the names of all subjects, in order."""
         return self._backend.subjects()
 
     def versions(self, subject: str) -> list[int]:
-        """Give the versions of a subject, in order; none if there is no such subject."""
+        """Return the versions of a subject, in order; none if there is no such subject."""
         return self._backend.versions(self._named(subject))
 
     def compatibility(self, subject: str) -> Level:
-        """Give the compatibility level of a subject: its own, or else the registry's."""
+        """Return the compatibility level of a subject: its own, or else the registry's."""
         return self._backend.level(self._named(subject))
 
     def fetch(
@@ -87,7 +87,7 @@ class Registry:
         fingerprint: str | None = None,
         guid: UUID | str | None = None,
     ) -> Registered:
-        """Give a registered schema, by one of: its id, its subject and version, its fingerprint, its GUID.
+        """Return a registered schema, by one of: its id, its subject and version, its fingerprint, its GUID.
 
         A subject alone is its latest version; with an id it chooses among the subjects that have it.
         What was fetched is remembered, but for the latest version; that something is not there is
@@ -115,7 +115,7 @@ class Registry:
         return self._version(str(subject), version)
 
     def open(self, value: bytes, *, header: bytes | None = None) -> tuple[Registered, bytes]:
-        """Tell by what stands before a payload which schema wrote it, and give that and the payload.
+        """Return by what stands before a payload which schema wrote it, and give that and the payload.
 
         `header` is the value of Kafka's header, if the record has it. The payload is checked to be
         one datum of the schema, to the last byte. Raises `PayloadError`: bytes that start otherwise,
@@ -130,11 +130,11 @@ class Registry:
         return registered, payload
 
     def check(self, schema: Schema | str, subject: str, *, compatibility: str | None = None) -> Verdict:
-        """Give the verdict of a schema on the versions that the subject's level, or the one given, looks at."""
+        """Return the verdict of a schema on the versions that the subject's level, or the one given, looks at."""
         return self.judge(schema, subject, compatibility=compatibility).verdict
 
     def judge(self, schema: Schema | str, subject: str, *, compatibility: str | None = None) -> LevelCheck:
-        """Tell what the subject's level, or the one given, makes of a schema. Raises `SchemaError`."""
+        """Return what the subject's level, or the one given, makes of a schema. Raises `SchemaError`."""
         new = parse_schema(schema) if isinstance(schema, str) else schema
         level = self._backend.level(self._named(subject)) if compatibility is None else checked_level(compatibility)
         return judge(new, self._looked_at(subject, level), level)
@@ -178,7 +178,7 @@ class Registry:
         return published
 
     def rehearsal(self) -> Registry:
-        """Give a registry that has all that this one has, and in which what is published is written nowhere."""
+        """Return a registry that has all that this one has, and in which what is published is written nowhere."""
         return Registry(DryRun(self._backend))
 
     def _publish(self, entry: StoredSchema, subject: str, level: Level | None, *, force: bool) -> Published:
@@ -256,7 +256,7 @@ class Registry:
 
     def _whole(self, entry: StoredSchema) -> Schema:
         try:
-            return whole(entry, self._backend.version)
+            return whole_schema(entry, self._backend.version)
         except SchemaError as error:
             reason = self._backend.safe(str(error))
         # Raised here, so that it does not know the other, which may show what a server sent.

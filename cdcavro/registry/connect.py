@@ -26,7 +26,7 @@ def connect(
     key: str | None = None,
     timeout: float = TIMEOUT,
 ) -> Registry:
-    """Give the registry at an address.
+    """Return the registry at an address.
 
     `https://…` and `http://…` are servers with Confluent's REST API (`pip install 'cdcavro[registry]'`);
     `file:FOLDER` is a folder, which the first publication makes. `auth` is (user, password) for basic
@@ -66,7 +66,7 @@ def _folder(rest: str) -> Path:
 
 
 def _told_apart(url: str) -> tuple[str, str, str]:
-    """Tell the address from the user and password in it."""
+    """Return the address from the user and password in it."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port

@@ -26,7 +26,7 @@ class DryRun:
         self.url = backend.url
 
     def safe(self, said: str) -> str:
-        """Give a sentence as it may be shown."""
+        """Return a sentence as it may be shown."""
         return self._backend.safe(said)
 
     def exclusive(self) -> AbstractContextManager[None]:
@@ -34,15 +34,15 @@ class DryRun:
         return nullcontext()
 
     def subjects(self) -> list[str]:
-        """Give the names of all subjects."""
+        """Return the names of all subjects."""
         return sorted({*self._backend.subjects(), *self._new})
 
     def versions(self, subject: str) -> list[int]:
-        """Give the versions of a subject."""
+        """Return the versions of a subject."""
         return [*self._backend.versions(subject), *(one.version or 0 for one in self._new.get(subject, ()))]
 
     def version(self, subject: str, version: int | None) -> StoredSchema:
-        """Give a version of a subject."""
+        """Return a version of a subject."""
         new = self._new.get(subject, [])
         if new and version is None:
             return new[-1]
@@ -52,23 +52,23 @@ class DryRun:
         return self._backend.version(subject, version)
 
     def by_id(self, id: int) -> StoredSchema:
-        """Give the schema with an id."""
+        """Return the schema with an id."""
         return self._backend.by_id(id)
 
     def by_guid(self, guid: UUID) -> StoredSchema:
-        """Give the schema with a GUID."""
+        """Return the schema with a GUID."""
         return self._backend.by_guid(guid)
 
     def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:
-        """Give all schemas with a fingerprint."""
+        """Return all schemas with a fingerprint."""
         return self._backend.by_fingerprint(fingerprint, fingerprint_of)
 
     def uses(self, id: int, subject: str | None) -> list[tuple[str, int]]:
-        """Give the versions of a subject that have the schema with an id, or else the first two of all."""
+        """Return the versions of a subject that have the schema with an id, or else the first two of all."""
         return self._backend.uses(id, subject)
 
     def find(self, subject: str, wanted: StoredSchema) -> StoredSchema | None:
-        """Give the version of a subject that is equal."""
+        """Return the version of a subject that is equal."""
         for one in self._new.get(subject, ()):
             if is_equal(one, wanted):
                 return one
@@ -81,7 +81,7 @@ class DryRun:
         return made
 
     def level(self, subject: str) -> Level:
-        """Give the compatibility level of a subject."""
+        """Return the compatibility level of a subject."""
         return self._levels.get(subject) or self._backend.level(subject)
 
     def set_level(self, subject: str, level: Level) -> None:

@@ -137,7 +137,7 @@ class Folder:
         return _last(lambda number: (self.path / place / f"{number}.json").exists())
 
     def checked(self, check: Callable[..., T], *values: Any) -> T:
-        """Give what `check` makes of values that stood in a file."""
+        """Return what `check` makes of values that stood in a file."""
         try:
             return check(*values)
         except ValueError as error:

@@ -28,7 +28,15 @@ from urllib.parse import quote, unquote
 from uuid import UUID
 
 from cdcavro.errors import UnknownSchemaError, shown
-from cdcavro.registry.backend import StoredSchema, as_json, checked, is_equal, named, normal_form, whole_number
+from cdcavro.registry.backend import (
+    StoredSchema,
+    as_json,
+    checked,
+    checked_number,
+    checked_subject,
+    is_equal,
+    normal_form,
+)
 from cdcavro.registry.folder import Folder
 from cdcavro.registry.levels import checked_level
 
@@ -52,7 +60,7 @@ class FileRegistry:
         self.url = self._folder.url
 
     def safe(self, said: str) -> str:
-        """Give a sentence as it may be shown: a folder has no credentials."""
+        """Return a sentence as it may be shown: a folder has no credentials."""
         return said
 
     def exclusive(self) -> AbstractContextManager[None]:
@@ -60,23 +68,23 @@ class FileRegistry:
         return self._folder.exclusive()
 
     def subjects(self) -> list[str]:
-        """Give the names of all subjects that have a version."""
+        """Return the names of all subjects that have a version."""
         self._folder.check_there()
         found = []
         for name in self._folder.names(Path("subjects")):
             first = self._folder.read(Path("subjects", name, "1.json"))
             if first is not None:
                 own = first.get("subject") if name.startswith("~") else unquote(name)
-                found.append(self._folder.checked(named, own))
+                found.append(self._folder.checked(checked_subject, own))
         return sorted(found)
 
     def versions(self, subject: str) -> list[int]:
-        """Give the versions of a subject."""
+        """Return the versions of a subject."""
         self._folder.check_there()
         return list(range(1, self._folder.last(_place(subject)) + 1))
 
     def version(self, subject: str, version: int | None) -> StoredSchema:
-        """Give a version of a subject."""
+        """Return a version of a subject."""
         number = self._folder.last(_place(subject)) if version is None else version
         id = self._version_id(subject, number)
         if id is None:
@@ -87,26 +95,26 @@ class FileRegistry:
         return self._entry(id, subject=subject, version=number)
 
     def by_id(self, id: int) -> StoredSchema:
-        """Give the schema with an id."""
+        """Return the schema with an id."""
         return self._entry(id)
 
     def by_guid(self, guid: UUID) -> StoredSchema:
-        """Give the schema with a GUID."""
+        """Return the schema with a GUID."""
         id = self._id_of(guid)
         if id is None:
             raise self._unknown(f"GUID {guid}")
         return self._entry(id)
 
     def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:  # noqa: ARG002  a backend's
-        """Give all schemas with a fingerprint."""
+        """Return all schemas with a fingerprint."""
         return [self._entry(id) for id in self._ids_with(fingerprint)]
 
     def uses(self, id: int, subject: str | None) -> list[tuple[str, int]]:
-        """Give the versions of a subject that have the schema with an id, or else the first two of all."""
+        """Return the versions of a subject that have the schema with an id, or else the first two of all."""
         return list(islice(self._uses(id, subject), None if subject else 2))
 
     def find(self, subject: str, wanted: StoredSchema) -> StoredSchema | None:
-        """Give the version of a subject that is equal."""
+        """Return the version of a subject that is equal."""
         guid = _guid(wanted)
         id = self._id_of(guid)
         if id is None:
@@ -127,7 +135,7 @@ class FileRegistry:
         return self._entry(id, subject=subject, version=version)
 
     def level(self, subject: str) -> Level:
-        """Give the compatibility level of a subject."""
+        """Return the compatibility level of a subject."""
         for place in (_place(subject) / _LEVEL, Path(_LEVEL)):
             raw = self._folder.read(place)
             if raw is not None:
@@ -191,7 +199,7 @@ class FileRegistry:
                 yield use
 
     def _number(self, value: Any) -> int:
-        return self._folder.checked(whole_number, value, "id")
+        return self._folder.checked(checked_number, value, "id")
 
     def _unknown(self, what: str) -> UnknownSchemaError:
         self._folder.check_there()
@@ -202,7 +210,7 @@ def _use(line: bytes) -> tuple[str, int] | None:
     """Read a line of uses; None if it is cut short."""
     try:
         raw = json.loads(line[:_LINE])
-        return named(raw["subject"]), whole_number(raw["version"], "version")
+        return checked_subject(raw["subject"]), checked_number(raw["version"], "version")
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 

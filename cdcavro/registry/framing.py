@@ -93,7 +93,7 @@ def frame(payload: bytes, id: SchemaPrefix | int) -> bytes:
 
 
 def unframe(value: bytes, *, header: bytes | None = None) -> tuple[SchemaPrefix, bytes]:
-    r"""Tell what stands before a payload from the payload.
+    r"""Return what stands before a payload from the payload.
 
     `header` is the value of Kafka's header if the record has it: then all of `value` is payload.
     Raises `PayloadError` for bytes that start otherwise, are too few, or are too many in a header.

@@ -72,7 +72,7 @@ class Session:
         raise AssertionError("the last attempt ends the loop")
 
     def _attempt(self, request: httpx2.Request) -> tuple[tuple[str, bool] | None, httpx2.Response | None]:
-        """Give the answer, or why there is none and whether another attempt may help."""
+        """Return the answer, or why there is none and whether another attempt may help."""
         until = time.monotonic() + self._timeout
         late = f"no whole answer within {self._timeout:g} seconds", False
         try:
@@ -110,7 +110,7 @@ class Session:
 
 
 def _pause(attempt: int, answer: httpx2.Response | None) -> float:
-    """Give the seconds before the next attempt: those that the server asks for, or else more each time."""
+    """Return the seconds before the next attempt: those that the server asks for, or else more each time."""
     asked = "" if answer is None else answer.headers.get("Retry-After", "")
     if asked.isascii() and asked.isdigit():
         return float(asked[:9])

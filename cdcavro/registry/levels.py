@@ -45,7 +45,7 @@ def checked_level(level: Any) -> Level:
 
 
 def is_transitive(level: Level) -> bool:
-    """Tell whether a level looks at all versions, not only at the latest."""
+    """Return whether a level looks at all versions, not only at the latest."""
     return level.endswith(_TRANSITIVE)
 
 

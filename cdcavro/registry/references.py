@@ -105,10 +105,10 @@ class _Splitter:
         return full
 
 
-def join(text: str, known: Mapping[str, Any]) -> str:
+def put_in(text: str, known: Mapping[str, Any]) -> str:
     """Put the definitions of named types where they are used first. Raises `SchemaError` beyond the bounds of a schema.
 
-    >>> join('{"type": "array", "items": "a.F"}', {"a.F": {"type": "fixed", "name": "a.F", "size": 1}})
+    >>> put_in('{"type": "array", "items": "a.F"}', {"a.F": {"type": "fixed", "name": "a.F", "size": 1}})
     '{"type": "array", "items": {"type": "fixed", "name": "a.F", "size": 1}}'
     """
     made = json.dumps(placed(json.loads(text), known))
@@ -117,8 +117,8 @@ def join(text: str, known: Mapping[str, Any]) -> str:
     return made
 
 
-def whole(entry: StoredSchema, fetch: Fetch) -> Schema:
-    """Give a registered schema with the types that it refers to.
+def whole_schema(entry: StoredSchema, fetch: Fetch) -> Schema:
+    """Return a registered schema with the types that it refers to.
 
     `fetch` gives a version of a subject. Raises `SchemaError`: it is no valid schema, a reference
     leads back to itself, or there are more than 1,000 of them or 32 in a row.
@@ -128,7 +128,7 @@ def whole(entry: StoredSchema, fetch: Fetch) -> Schema:
     known: dict[str, Any] = {}
     _gather(entry, fetch, known, {}, ())
     try:
-        return parse_schema(join(entry.text, known))
+        return parse_schema(put_in(entry.text, known))
     except (ValueError, RecursionError) as error:
         if isinstance(error, SchemaError):
             raise

@@ -28,9 +28,9 @@ from cdcavro.registry.backend import (
     StoredSchema,
     UnusableError,
     checked,
+    checked_number,
+    checked_subject,
     is_equal,
-    named,
-    whole_number,
 )
 from cdcavro.registry.http_session import Fault, Session
 from cdcavro.registry.levels import checked_level
@@ -76,7 +76,7 @@ class ServerRegistry:
         self._fingerprints: dict[tuple[str, int], tuple[str, int | None]] = {}
 
     def safe(self, said: str) -> str:
-        """Give a sentence as it may be shown."""
+        """Return a sentence as it may be shown."""
         return _HIDDEN if any(one in said for one in self._secrets) else said
 
     def exclusive(self) -> AbstractContextManager[None]:
@@ -84,14 +84,16 @@ class ServerRegistry:
         return nullcontext()
 
     def subjects(self) -> list[str]:
-        """Give the names of all subjects."""
-        return sorted(self._ask(None, self._client.get_subjects, lambda raw: [named(one) for one in _listed(raw)]))
+        """Return the names of all subjects."""
+        return sorted(
+            self._ask(None, self._client.get_subjects, lambda raw: [checked_subject(one) for one in _listed(raw)])
+        )
 
     def versions(self, subject: str) -> list[int]:
-        """Give the versions of a subject."""
+        """Return the versions of a subject."""
 
         def read(raw: Any) -> list[int]:
-            return sorted(whole_number(one, "version") for one in _listed(raw))
+            return sorted(checked_number(one, "version") for one in _listed(raw))
 
         try:
             return self._ask(subject, lambda: self._client.get_versions(subject), read)
@@ -99,7 +101,7 @@ class ServerRegistry:
             return []
 
     def version(self, subject: str, version: int | None) -> StoredSchema:
-        """Give a version of a subject."""
+        """Return a version of a subject."""
         wanted: Any = LATEST if version is None else version
         what = f"subject {shown(subject)}" if version is None else f"version {version} of subject {shown(subject)}"
 
@@ -113,13 +115,13 @@ class ServerRegistry:
         return self._ask(subject, lambda: self._client.get_version(subject, wanted), read, what)
 
     def by_id(self, id: int) -> StoredSchema:
-        """Give the schema with an id."""
+        """Return the schema with an id."""
         return self._ask(
             None, lambda: self._client.get_schema(id), lambda raw: checked(raw.to_dict(), id=id), f"id {id}"
         )
 
     def by_guid(self, guid: UUID) -> StoredSchema:
-        """Give the schema with a GUID, without its id, which Confluent's servers do not tell with it."""
+        """Return the schema with a GUID, without its id, which Confluent's servers do not tell with it."""
 
         def read(raw: Any) -> StoredSchema:
             entry = checked(raw.to_dict(), guid=str(guid))
@@ -128,7 +130,7 @@ class ServerRegistry:
         return self._ask(None, lambda: self._client.get_schema_by_guid(str(guid)), read, f"GUID {guid}")
 
     def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:
-        """Give all schemas with a fingerprint: every version is read once."""
+        """Return all schemas with a fingerprint: every version is read once."""
         with self._lock:
             for subject in self.subjects():
                 for version in self.versions(subject):
@@ -139,16 +141,18 @@ class ServerRegistry:
         return [self.version(*place) for place in found.values()]
 
     def uses(self, id: int, subject: str | None) -> list[tuple[str, int]]:
-        """Give the versions of a subject that have the schema with an id, or else the first two of all."""
+        """Return the versions of a subject that have the schema with an id, or else the first two of all."""
 
         def read(raw: Any) -> list[tuple[str, int]]:
-            return sorted((named(one.subject), whole_number(one.version, "version")) for one in _listed(raw))
+            return sorted(
+                (checked_subject(one.subject), checked_number(one.version, "version")) for one in _listed(raw)
+            )
 
         found = self._ask(None, lambda: self._client.get_schema_versions(id, subject), read, f"id {id}")
         return [one for one in found if one[0] == subject] if subject else found[:2]
 
     def find(self, subject: str, wanted: StoredSchema) -> StoredSchema | None:
-        """Give the version of a subject that is equal."""
+        """Return the version of a subject that is equal."""
         found = self._looked_up(subject, wanted)
         if found is not None and is_equal(found, wanted):
             return found
@@ -181,7 +185,7 @@ class ServerRegistry:
         return made
 
     def level(self, subject: str) -> Level:
-        """Give the compatibility level of a subject: its own, or else the server's."""
+        """Return the compatibility level of a subject: its own, or else the server's."""
         try:
             return self._ask(subject, lambda: self._client.get_compatibility(subject), checked_level)
         except UnknownSchemaError:
@@ -223,12 +227,12 @@ class ServerRegistry:
         raise AssertionError("the last attempt ends the loop")
 
     def _looked_up(self, subject: str, wanted: StoredSchema, *, normalize: bool = False) -> StoredSchema | None:
-        """Give the version that the server takes for this schema, as it is there."""
+        """Return the version that the server takes for this schema, as it is there."""
         try:
             version = self._ask(
                 subject,
                 lambda: self._client.lookup_schema(subject, _as_confluent(wanted), normalize_schemas=normalize),
-                lambda raw: whole_number(raw.version, "version"),
+                lambda raw: checked_number(raw.version, "version"),
             )
         except UnknownSchemaError:
             return None

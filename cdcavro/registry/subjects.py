@@ -16,7 +16,7 @@ MAX_NAME: Final = 1000
 
 
 def subject_name(strategy: Strategy, schema: Schema, *, topic: str | None = None, is_key: bool = False) -> str:
-    """Give the name of a schema's subject.
+    """Return the name of a schema's subject.
 
     `strategy` is "topic" (`TOPIC-value`, or `TOPIC-key` for a key), "record" (the full name of the
     record) or "topic-record" (`TOPIC-RECORD`). Raises `SchemaError` where the record's name is

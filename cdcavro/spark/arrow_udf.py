@@ -29,7 +29,7 @@ def column_function(function: Callable[..., pa.Array], returns: str, name: str) 
 
 
 def raw_bytes(values: pa.Array) -> list[bytes | None]:
-    """Give the values of a string or binary array as bytes, UTF-8 or not."""
+    """Return the values of a string or binary array as bytes, UTF-8 or not."""
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         values = values.cast(pa.large_binary() if pa.types.is_large_string(values.type) else pa.binary())
     found: list[bytes | None] = values.to_pylist()

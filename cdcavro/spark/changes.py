@@ -59,7 +59,7 @@ def to_changes(
 
 
 def order_key(col: Column | str) -> Column:
-    """Give what sorts the changes of one table, of a column of payloads of `change.avsc`: a struct to order by.
+    """Return what sorts the changes of one table, of a column of payloads of `change.avsc`: a struct to order by.
 
     As `cdcavro.order_key`, its first part called `phase`. A change without numbers and without a
     place fails the job: its order is not guessed. A comparison within Spark cannot fail, so that it
@@ -76,7 +76,7 @@ def order_key(col: Column | str) -> Column:
 
 
 def shard(col: Column | str, count: int) -> Column:
-    """Give the shard of each change of a column of payloads of `change.avsc`: an int from 0 to `count` - 1.
+    """Return the shard of each change of a column of payloads of `change.avsc`: an int from 0 to `count` - 1.
 
     As `cdcavro.shard`. The order of changes holds within a shard. Raises `ValueError` at once.
     """
@@ -109,7 +109,7 @@ def changes_batch(texts: pa.Array, format: str, zone: tzinfo | None, places: pa.
 
 
 def key_fields(change: Change) -> dict[str, Any]:
-    """Give the fields of a change's order key. Raises `OrderError`."""
+    """Return the fields of a change's order key. Raises `OrderError`."""
     phase, position, arrival, row = order.order_key(change)
     numbers = None if phase and change.position is None else list(position)
     return dict(zip(_NAMES, (phase, numbers, *(arrival or _NOWHERE), row), strict=True))

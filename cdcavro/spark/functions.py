@@ -82,5 +82,5 @@ def try_encode_batch(texts: pa.Array, format: str) -> pa.Array:
 
 
 def error_fields(error: MessageError) -> dict[str, str | None]:
-    """Give what the error column holds of an error."""
+    """Return what the error column holds of an error."""
     return {"format": error.format, "path": error.path, "message": str(error)}

@@ -20,7 +20,7 @@ from pyspark.sql.avro.functions import from_avro
 from cdcavro.errors import FileError, JobError
 from cdcavro.files.lines import HEAD_BYTES, tell_format
 from cdcavro.spark.job_convert import COLUMNS, converter
-from cdcavro.spark.job_lines import first_line, glob_free, hidden_files, plain_path, read_head, read_lines
+from cdcavro.spark.job_lines import first_line, glob_free, hidden_files, plain_path, read_head, read_line_frame
 from cdcavro.wire.formats import REGISTRY, get_format
 from cdcavro.wire.operation import NONE, TOMBSTONE, operation_paths, tombstone_pointers
 from cdcavro.wire.sniff import AUTO, MIXED
@@ -90,7 +90,7 @@ def _run(
     passed_over = hidden_files(inputs)
     if passed_over:
         say(f"passing over {len(passed_over)} files whose names start with _ or ., such as {passed_over[0]}")
-    lines = read_lines(spark, inputs)
+    lines = read_line_frame(spark, inputs)
     formats = _formats(spark, lines.inputFiles(), format)
     say(f"converting {len(formats)} files")
     counted = Observation("lines")
@@ -155,7 +155,7 @@ def _write_rejects(spark: SparkSession, converted: DataFrame, folder: str) -> di
 
 
 def _first_lines(spark: SparkSession, converted: DataFrame) -> DataFrame:
-    """Give the number of the first line of each block, counted from 1."""
+    """Return the number of the first line of each block, counted from 1."""
     blocks = converted.groupBy("file", "block").count().orderBy("file", "block").collect()
     following: dict[str, int] = {}
     rows = []

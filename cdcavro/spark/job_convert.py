@@ -35,7 +35,7 @@ Row = tuple[str | None, bytes | None, bytes | None, str | None, str | None]
 
 
 def converter(formats: Mapping[str, str]) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
-    """Give the function that converts batches of `read_lines` into batches of `COLUMNS`.
+    """Return the function that converts batches of `read_lines` into batches of `COLUMNS`.
 
     `formats` says the format of each file's messages, by its plain path; an empty text stands for
     those to be sniffed one by one. `index` counts the lines of a block from 0; `raw`, `path` and `reason` are set for rejects.

@@ -27,7 +27,7 @@ _CREDENTIALS: Final = re.compile(r"://[^/@\s]+@")
 _GLOB: Final = re.compile(r"([\\*?\[\]{}])")
 
 
-def read_lines(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
+def read_line_frame(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
     r"""Read files, or all files in folders, plain or gzip, as lines.
 
     Columns: `raw` (binary, without `\n`; of a line longer than a message may be its first 64 KiB),
@@ -59,7 +59,7 @@ def read_lines(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
 
 @lru_cache(maxsize=_KEPT)
 def plain_path(uri: str) -> str:
-    """Give a file's URI as people write it: a local path without scheme and escapes.
+    """Return a file's URI as people write it: a local path without scheme and escapes.
 
     >>> plain_path("file:///tmp/a%20b.jsonl")
     '/tmp/a b.jsonl'
@@ -93,7 +93,7 @@ def read_head(spark: SparkSession, uri: str, size: int = HEAD_BYTES) -> Iterator
 
 
 def hidden_files(inputs: Sequence[str]) -> list[str]:
-    """Give the files in local folders that Spark passes over for their names, but for the marks that Hadoop leaves."""
+    """Return the files in local folders that Spark passes over for their names, but for the marks that Hadoop leaves."""
     found = (path for one in inputs if Path(one).is_dir() for path in Path(one).rglob("[_.]*"))
     return sorted(str(path) for path in found if path.is_file() and path.suffix != ".crc" and path.name != "_SUCCESS")
 
@@ -104,7 +104,7 @@ def glob_free(path: str) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """Give the first line of what Java says of an error, without credentials of a URI."""
+    """Return the first line of what Java says of an error, without credentials of a URI."""
     java = getattr(error, "java_exception", None)
     said = str(java if java is not None else error).partition("\n")[0]
     return _CREDENTIALS.sub("://", said)

@@ -181,7 +181,7 @@ def _reader(
 
 
 def _readable(known: _Known, reader: Schema) -> _Known:
-    """Tell whether the reader reads what a schema wrote; otherwise its payloads are rejects."""
+    """Return whether the reader reads what a schema wrote; otherwise its payloads are rejects."""
     if known.found is None:
         return known
     try:
@@ -192,7 +192,7 @@ def _readable(known: _Known, reader: Schema) -> _Known:
 
 
 def _with_true_names(value: Column, schema: Schema) -> Column:
-    """Give the columns of a table their true names, which its schema says."""
+    """Return the columns of a table their true names, which its schema says."""
     if not isinstance(schema.root, Record) or ATTRIBUTE not in schema.root.attributes:
         return value
     table = from_schema(schema)
@@ -215,7 +215,7 @@ def _check(col: str, known: Sequence[_Known]) -> Column:
 def check_batch(
     values: pa.Array, numbers: Mapping[bytes, int], schemas: Sequence[Schema | None], faults: Sequence[str | None]
 ) -> pa.Array:
-    """Tell of each framed payload the number of its schema, and what is wrong with it."""
+    """Return of each framed payload the number of its schema, and what is wrong with it."""
     found: list[int | None] = []
     errors: list[dict[str, str | None] | None] = []
     for raw in raw_bytes(values):

@@ -48,7 +48,7 @@ def text_batch(images: pa.Array) -> pa.Array:
 
 
 def _texts(values: pa.StructArray) -> pa.Array:
-    """Give the text of each column value: the branches are told by their place, whatever their names."""
+    """Return the text of each column value: the branches are told by their place, whatever their names."""
     if values.type.num_fields != _MEMBERS:
         raise TypeError(f"a column value has {_MEMBERS} branches beside null, not {values.type.num_fields}")
     boolean, long, double, string, number, held = (pc.struct_field(values, [i]) for i in range(_MEMBERS))

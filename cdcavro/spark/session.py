@@ -37,7 +37,7 @@ _LOADED: Final = "org.apache.spark.sql.avro.AvroDataToCatalyst"
 def session(
     app_name: str = "cdcavro", *, master: str | None = None, config: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Give a SparkSession with the spark-avro jar and the decode limits.
+    """Return a SparkSession with the spark-avro jar and the decode limits.
 
     `master` is Spark's, by default `local[*]` outside `spark-submit`; `config` is added to what is
     set here, packages and Java options behind those of this function. The jar comes through Ivy.
@@ -74,7 +74,7 @@ def stop(spark: SparkSession) -> None:
 
 
 def coordinate() -> str:
-    """Give the Maven coordinate of the spark-avro jar that fits the installed pyspark: `group:artifact:version`."""
+    """Return the Maven coordinate of the spark-avro jar that fits the installed pyspark: `group:artifact:version`."""
     import pyspark  # noqa: PLC0415  see session
 
     jars = Path(pyspark.__file__).parent / "jars"
@@ -84,7 +84,7 @@ def coordinate() -> str:
 
 
 def settings(config: Mapping[str, str]) -> dict[str, str]:
-    """Give the Spark settings of `session`, with `config` added."""
+    """Return the Spark settings of `session`, with `config` added."""
     packages = [coordinate(), *filter(None, config.get(_PACKAGES, "").split(","))]
     limits = " ".join(f"-D{name}={value}" for name, value in _LIMITS.items())
     own = {

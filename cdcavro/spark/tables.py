@@ -73,14 +73,14 @@ class TypedTables:
     faults: list[tuple[Change, CdcAvroError]]
 
     def table(self, name: str) -> Table:
-        """Give the table of a name, the newest of those that had it last. Raises `LookupError`."""
+        """Return the table of a name, the newest of those that had it last. Raises `LookupError`."""
         found = [one for one in self.tables if name in (one.schema.table.table, one.schema.full_name)]
         if not found:
             raise LookupError(f"there is no table {shown(name)}")
         return found[-1]
 
     def payloads(self, name: str) -> DataFrame:
-        """Give the rows of `frame` of one table. Raises `LookupError`."""
+        """Return the rows of `frame` of one table. Raises `LookupError`."""
         return self.frame.where(sf.col("number") == self.table(name).number)
 
 
@@ -93,7 +93,7 @@ def to_tables(
     on_misfit: str = KEEP,
     decimals: str = PRECISE,
 ) -> TypedTables:
-    """Give the changes of a frame as typed payloads of their tables, with the version of each.
+    """Return the changes of a frame as typed payloads of their tables, with the version of each.
 
     `col` is the column of payloads of `change.avsc`, as `to_changes` makes them with a place. What
     changes say of tables is collected first, in one pass, and learned in order on the driver: its
@@ -143,7 +143,7 @@ def read_versions(
 
 
 def true_type(schema: TableSchema, part: str = ENVELOPE) -> StructType:
-    """Give the type that `from_avro` gives a part of a version, with the true names of its columns.
+    """Return the type that `from_avro` gives a part of a version, with the true names of its columns.
 
     Raises `SetupError` without a Spark session.
     """
@@ -192,7 +192,7 @@ def _learn(tables: Tables, outlines: Sequence[Change]) -> list[tuple[Change, Cdc
 
 
 def _outlines(payloads: pa.Array) -> pa.Array:
-    """Give what each change says of tables: its outline, what outlines alike have in common, and its place."""
+    """Return what each change says of tables: its outline, what outlines alike have in common, and its place."""
     found = [None if raw is None else _outline(Change.from_avro(raw)) for raw in raw_bytes(payloads)]
     return pa.array(found, _OUTLINE)
 

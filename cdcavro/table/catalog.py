@@ -35,11 +35,11 @@ class TableCatalog:
         self._undo: list[Callable[[], None]] = []
 
     def live(self, name: TableName) -> Table | None:
-        """Give the table that has a name now."""
+        """Return the table that has a name now."""
         return self._live.get(name)
 
     def at(self, name: TableName, key: Key) -> Table | None:
-        """Give the table that had a name at a time, or the first that had it. Raises `OrderError`."""
+        """Return the table that had a name at a time, or the first that had it. Raises `OrderError`."""
         entries = self._entries.get(name)
         if entries is None:
             return None
@@ -47,12 +47,12 @@ class TableCatalog:
         return entries[max(place - 1, 0)][1]
 
     def only(self, name: TableName) -> Table | None:
-        """Give the table that has a name if no other ever had it."""
+        """Return the table that has a name if no other ever had it."""
         entries = self._entries.get(name)
         return entries[0][1] if entries is not None and len(entries) == 1 else None
 
     def when(self, name: TableName, change: Change) -> tuple[Table | None, Key | None]:
-        """Give the table of a change, and its time: where times do not compare, the one of now, and None."""
+        """Return the table of a change, and its time: where times do not compare, the one of now, and None."""
         key = time_of(change)
         entries = self._entries.get(name)
         if entries is None:
@@ -81,7 +81,7 @@ class TableCatalog:
             self._name(name, None, start)
 
     def move(self, old: TableName, new: TableName, start: Key | None) -> None:
-        """Give a table another name. Who had that before must have gone, unseen."""
+        """Return a table another name. Who had that before must have gone, unseen."""
         table = self._live.get(old)
         if table is not None and old != new:
             self.drop(new, start)
@@ -128,7 +128,7 @@ class TableCatalog:
 
 
 def time_of(change: Change) -> Key | None:
-    """Give the time of a change, as versions begin in it; None if it has none.
+    """Return the time of a change, as versions begin in it; None if it has none.
 
     A row of a full load has that at which its source says it was read, not one before all changes.
     """

@@ -23,7 +23,7 @@ def column_field(
 
 
 def filled(field: dict[str, Any], avro: Any, fill: Any) -> dict[str, Any]:
-    """Give a column's field with a type, and with what rows have that are older than it."""
+    """Return a column's field with a type, and with what rows have that are older than it."""
     declared = ["null", avro] if fill is None else [avro, "null"]
     return {"name": field["name"], "type": declared, "default": fill} | {
         key: value for key, value in field.items() if key not in ("type", "default")
@@ -31,33 +31,33 @@ def filled(field: dict[str, Any], avro: Any, fill: Any) -> dict[str, Any]:
 
 
 def column_fields(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Give the fields of a row's record that are columns."""
+    """Return the fields of a row's record that are columns."""
     return [one for one in record["fields"] if is_column(one)]
 
 
 def is_column(field: dict[str, Any]) -> bool:
-    """Tell whether a field is a column's, and none of the two that stand behind the columns."""
+    """Return whether a field is a column's, and none of the two that stand behind the columns."""
     return ATTRIBUTE in field or (field["name"], field["type"]) not in _BEHIND
 
 
 def column_name(field: dict[str, Any]) -> str:
-    """Give the true name of a field's column."""
+    """Return the true name of a field's column."""
     return str(said_of(field).get("column", field["name"]))
 
 
 def is_own(record: dict[str, Any]) -> bool:
-    """Tell whether a row's record was made here, for a table whose names it says."""
+    """Return whether a row's record was made here, for a table whose names it says."""
     return isinstance(said_of(record).get("table"), dict)
 
 
 def said_of(declared: dict[str, Any]) -> dict[str, Any]:
-    """Give what the attribute says of a record or a field."""
+    """Return what the attribute says of a record or a field."""
     found = declared.get(ATTRIBUTE)
     return found if isinstance(found, dict) else {}
 
 
 def avro_of(field: dict[str, Any]) -> Any:
-    """Give the Avro type of a column's field, without null."""
+    """Return the Avro type of a column's field, without null."""
     declared = field["type"]
     if isinstance(declared, list):
         others = [one for one in declared if one != "null"]

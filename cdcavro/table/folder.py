@@ -117,7 +117,7 @@ def _write(path: Path, schema: str) -> None:
 
 
 def _names(tables: Sequence[Table]) -> dict[int, str]:
-    """Give a folder's name for each table: its newest name in Avro's form, unlike any other's in capitals or not."""
+    """Return a folder's name for each table: its newest name in Avro's form, unlike any other's in capitals or not."""
     names: dict[int, str] = {}
     taken: set[str] = {INDEX, *map(str, range(len(tables)))}
     for table in tables:

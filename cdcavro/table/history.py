@@ -86,7 +86,7 @@ class Table:
         self._enter()
 
     def time(self, key: Key | None) -> Key | None:
-        """Give the time of a change, if those of the versions compare with it."""
+        """Return the time of a change, if those of the versions compare with it."""
         return comparable(key, self._starts[-1])
 
     def state(
@@ -97,7 +97,7 @@ class Table:
         key: Key | None,
         names: Sequence[str] | None = None,
     ) -> TableSchema:
-        """Give the version with the columns that a change states; a new one if there is none.
+        """Return the version with the columns that a change states; a new one if there is none.
 
         `names` are those of the key, None if they are not known. A version that nothing was written in
         yet takes the types of its columns as they are stated. Raises `SchemaError`, also for a change from before the
@@ -116,22 +116,22 @@ class Table:
         return self._at(ready, key)
 
     def ready(self, columns: Sequence[Column], source: Source) -> TableSchema | None:
-        """Give the version of a change, whatever its time is: the only one with its columns, if `state` gave it before."""
+        """Return the version of a change, whatever its time is: the only one with its columns, if `state` gave it before."""
         found = self._ready.get((columns, source)) if self._is_used else None
         return self.versions[found[0]] if found is not None and len(found) == 1 else None
 
     def extend(self, names: Collection[str], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
-        """Give the version of a change that states no columns but has these.
+        """Return the version of a change that states no columns but has these.
 
         Where nobody said which columns there are, the newest version gets those that no version has.
         """
         if not self.is_stated and not any(one.issuperset(names) for one in self._names):
             added = [Column(name=name) for name in names if name not in self._names[-1]]
-            self.append(*by_columns(self.schema, [*columns_of(self.schema), *added], source, given), key)
+            self.append(*by_columns(self.schema, [*columns_of_version(self.schema), *added], source, given), key)
         return self.having(names, key)
 
     def having(self, names: Collection[str], key: Key | None) -> TableSchema:
-        """Give the version of a change's time, or the nearest that has these columns, if there is one."""
+        """Return the version of a change's time, or the nearest that has these columns, if there is one."""
         everywhere = range(len(self.versions))
         own = everywhere if key is None else everywhere[: max(bisect_right(self._starts, key), 1)]
         if self._names[own[-1]].issuperset(names):
@@ -140,14 +140,14 @@ class Table:
         return self._at(found or own, key)
 
     def at(self, columns: Sequence[Column], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
-        """Give the version of a change by the columns that it states, and by its place in the order. Raises `SchemaError`."""
+        """Return the version of a change by the columns that it states, and by its place in the order. Raises `SchemaError`."""
         listed = self.listed(columns, source, given)
         if listed.held not in self._held:
             raise self._late(listed, key)
         return self._at(self._held[listed.held], key)
 
     def is_as(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> bool:
-        """Tell whether the newest version has exactly these columns."""
+        """Return whether the newest version has exactly these columns."""
         return self.listed(columns, source, given) == self._own()
 
     def use(self, schema: TableSchema) -> None:
@@ -162,7 +162,7 @@ class Table:
         self.append(schema, steps, start)
 
     def mark(self) -> tuple[Any, ...]:
-        """Give what `back` needs to undo all that is done to the table from now on."""
+        """Return what `back` needs to undo all that is done to the table from now on."""
         facts = [list(one) for one in (self.versions, self.steps, self._starts, self._names)]
         held = {marks: list(found) for marks, found in self._held.items()}
         return facts, held, dict(self._declared), (self.is_gone, self.is_stated, self._is_used)
@@ -175,7 +175,7 @@ class Table:
         self._ready.clear()
 
     def listed(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> ColumnList:
-        """Give what a list of columns says, as a source means it."""
+        """Return what a list of columns says, as a source means it."""
         facts = (tuple(columns), source)
         found = self._seen.get(facts)
         if found is None:
@@ -194,7 +194,7 @@ class Table:
         return len(self.versions) - 1
 
     def _at(self, indexes: Sequence[int], key: Key | None) -> TableSchema:
-        """Give the last of these versions that had begun by a time, or the first of them."""
+        """Return the last of these versions that had begun by a time, or the first of them."""
         if len(indexes) == 1 or key is None:
             return self.versions[indexes[-1]]
         place = bisect_right([self._starts[one] for one in indexes], key)
@@ -259,7 +259,7 @@ class Table:
         return listed_of([mark_of(one.name, one.type, one.avro) for one in self.schema.columns])
 
     def _is_late(self, key: Key | None) -> bool:
-        """Tell whether a key stands before the newest version's, as far as the two can be compared.
+        """Return whether a key stands before the newest version's, as far as the two can be compared.
 
         Numbers of the source compare with such numbers, places with those of one partition or file.
         """
@@ -281,12 +281,12 @@ class Table:
 
 
 def comparable(key: Key | None, start: Any) -> Key | None:
-    """Give a key if it compares with another: numbers of an order do not with none."""
+    """Return a key if it compares with another: numbers of an order do not with none."""
     if key is None or start == FIRST:
         return key
     return key if getattr(key[1], "kind", "") == getattr(start[1], "kind", "") else None
 
 
-def columns_of(schema: TableSchema) -> list[Column]:
-    """Give the columns of a version, as declared."""
+def columns_of_version(schema: TableSchema) -> list[Column]:
+    """Return the columns of a version, as declared."""
     return [Column(name=one.name, type=one.type, code=one.code) for one in schema.columns]

@@ -30,7 +30,7 @@ _GROUP: Final = re.compile(r"_x([0-9a-f]{1,5}|10[0-9a-f]{4})_|_x_[0-9]+\Z")
 
 
 def namespace_of(table: TableName) -> str:
-    """Give the namespace of a table's records, one for each table: how many names it has tells which are missing."""
+    """Return the namespace of a table's records, one for each table: how many names it has tells which are missing."""
     parts = [mangle(one) for one in (table.database, table.schema, table.table) if one is not None]
     if table.schema is not None and table.database is None:
         parts = [_NO_DATABASE, *parts]
@@ -38,7 +38,7 @@ def namespace_of(table: TableName) -> str:
 
 
 def renamed(full: str, table: TableName) -> str:
-    """Give the full name of a record of others under a table's new name.
+    """Return the full name of a record of others under a table's new name.
 
     >>> renamed("shop.orders", TableName(None, None, "o2")), renamed("srv.shop.orders.Value", TableName("b", None, "o2"))
     ('shop.o2', 'srv.b.o2.Value')
@@ -61,42 +61,44 @@ def taken_apart(full: str) -> tuple[list[str], str | None, str, list[str]]:
     return parts[:-1], parts[-1] if parts else None, name, below
 
 
-def names_of(table: TableName) -> dict[str, str]:
-    """Give the true names of a table that there are."""
-    named = {"database": table.database, "schema": table.schema, "table": table.table}
-    return {name: value for name, value in named.items() if value is not None}
+def table_name_parts(table: TableName) -> dict[str, str]:
+    """Return the true names of a table that there are."""
+    statement_table = {"database": table.database, "schema": table.schema, "table": table.table}
+    return {name: value for name, value in statement_table.items() if value is not None}
 
 
-def table_of(source: Source) -> TableName | None:
-    """Give the name of the table that a change is about; on OceanBase a tenant stands before the database."""
+def table_name_of(source: Source) -> TableName | None:
+    """Return the name of the table that a change is about; on OceanBase a tenant stands before the database."""
     if source.table is None:
         return None
     database = source.database if source.tenant is None else f"{source.tenant}.{source.database or ''}"
     return TableName(database, source.schema, source.table)
 
 
-def named(name: TableName, source: Source) -> TableName:
-    """Give a statement's name with what it leaves out; on OceanBase with the tenant, as the changes of rows have it."""
+def statement_table(name: TableName, source: Source) -> TableName:
+    """Return a statement's name with what it leaves out; on OceanBase with the tenant, as the changes of rows have it."""
     full = completed(name, TableName(source.database, source.schema, name.table))
     if source.tenant is None:
         return full
     return TableName(f"{source.tenant}.{full.database or ''}", full.schema, full.table)
 
 
-def is_about(named: TableName, table: TableName) -> bool:
-    """Tell whether a statement's name is that of a table; what one of the two leaves out is not compared."""
-    pairs = ((named.database, table.database), (named.schema, table.schema))
-    return named.table == table.table and all(one is None or other is None or one == other for one, other in pairs)
+def is_about(statement_table: TableName, table: TableName) -> bool:
+    """Return whether a statement's name is that of a table; what one of the two leaves out is not compared."""
+    pairs = ((statement_table.database, table.database), (statement_table.schema, table.schema))
+    return statement_table.table == table.table and all(
+        one is None or other is None or one == other for one, other in pairs
+    )
 
 
 def completed(name: TableName, other: TableName) -> TableName:
-    """Give a statement's name with what it leaves out of another."""
+    """Return a statement's name with what it leaves out of another."""
     database = other.database if name.database is None else name.database
     return TableName(database, other.schema if name.schema is None else name.schema, name.table)
 
 
 def source_of(source: Source, table: TableName) -> Source:
-    """Give a source with the names of a table; its database, on OceanBase, without the tenant."""
+    """Return a source with the names of a table; its database, on OceanBase, without the tenant."""
     database = table.database
     if source.tenant is not None and database is not None:
         database = database.removeprefix(f"{source.tenant}.")
@@ -119,7 +121,7 @@ class NameAllocator:
         return len(self._names)
 
     def give(self, name: str, *, own: Iterable[str] = ()) -> str:
-        """Give a name in Avro's form, which is taken from now on.
+        """Return a name in Avro's form, which is taken from now on.
 
         `own` are those that whoever it is given to has had, and may have again. Raises as `mangle`.
         """
@@ -145,7 +147,7 @@ class NameAllocator:
             del self._lowered[made.lower()]
 
     def _apart(self, name: str, made: str) -> str:
-        """Give a name with all letters as groups; where it is taken itself, or that is too, with a number behind it."""
+        """Return a name with all letters as groups; where it is taken itself, or that is too, with a number behind it."""
         if made not in self._names:
             spelled = "".join(_group_of(one) if one.isalpha() or one == "_" else one for one in name)
             spelled = re.sub(r"[^A-Za-z0-9_]|^[0-9]", _group, spelled)
@@ -158,7 +160,7 @@ class NameAllocator:
 
 
 def mangle(name: str) -> str:
-    """Give a name as one of Avro's.
+    """Return a name as one of Avro's.
 
     Avro's own words (`string`, `null`, …) are written with a group in front. Raises `StructureError`
     for a name of more than 255 characters.

@@ -187,7 +187,7 @@ def write_texts(out: Buffer, texts: dict[str, str]) -> None:
 
 
 def text_of(value: Any) -> str:
-    """Give the text of a value that a type cannot carry: a string itself, anything else its JSON text."""
+    """Return the text of a value that a type cannot carry: a string itself, anything else its JSON text."""
     if type(value) is str:
         return value
     return plain_text(value) if type(value) not in (dict, list, bool) else render(value).decode()

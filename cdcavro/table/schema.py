@@ -42,7 +42,7 @@ from cdcavro.table.fields import (
     column_name,
     said_of,
 )
-from cdcavro.table.names import ROW, names_of, namespace_of, taken_apart
+from cdcavro.table.names import ROW, namespace_of, table_name_parts, taken_apart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -195,7 +195,7 @@ class TableSchema:
         return as_schema({key: value for key, value in record.items() if value not in ([], "", {})})
 
     def _spaces(self) -> list[str]:
-        """Give the namespaces that the table's records had before."""
+        """Return the namespaces that the table's records had before."""
         spaces = [alias.rpartition(".")[0] for alias in self.record.get("aliases", [])]
         return [one for one in dict.fromkeys(spaces) if one not in ("", self.record.get("namespace", ""))]
 
@@ -207,14 +207,14 @@ def table_schema(table: TableName, fields: Sequence[dict[str, Any]], key: Sequen
         "name": ROW,
         "namespace": namespace_of(table),
         "doc": "A row.",
-        ATTRIBUTE: {"table": names_of(table), "version": 1, "key": list(key)},
+        ATTRIBUTE: {"table": table_name_parts(table), "version": 1, "key": list(key)},
         "fields": [*fields, UNPARSED_FIELD, MISSING_FIELD],
     }
     return TableSchema(as_schema(record))
 
 
 def from_schema(schema: Schema) -> TableSchema:
-    """Give the table whose row, or whose envelope, a schema is. Raises `SchemaError`."""
+    """Return the table whose row, or whose envelope, a schema is. Raises `SchemaError`."""
     declared = json.loads(schema.json)
     if not isinstance(schema.root, Record):
         raise SchemaError("$", "expected a record, or an envelope whose before is one")
@@ -230,13 +230,13 @@ def from_schema(schema: Schema) -> TableSchema:
 
 
 def is_envelope(declared: dict[str, Any]) -> bool:
-    """Tell whether a record is an envelope around rows."""
+    """Return whether a record is an envelope around rows."""
     names = {one["name"] for one in declared["fields"]}
     return declared["name"].rpartition(".")[2] == ENVELOPE and _IMAGE in names
 
 
 def row_of(envelope: dict[str, Any]) -> dict[str, Any] | None:
-    """Give the record of the row, with its namespace, where an envelope defines it."""
+    """Return the record of the row, with its namespace, where an envelope defines it."""
     declared = next(one["type"] for one in envelope["fields"] if one["name"] == _IMAGE)
     branches = declared if isinstance(declared, list) else [declared]
     rows = [one for one in branches if isinstance(one, dict) and one.get("type") == "record"]
@@ -247,7 +247,7 @@ def row_of(envelope: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def as_schema(declared: dict[str, Any]) -> Schema:
-    """Give the schema of a JSON value. Raises `SchemaError`."""
+    """Return the schema of a JSON value. Raises `SchemaError`."""
     return parse_schema(schema_text(declared))
 
 

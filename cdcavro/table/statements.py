@@ -19,10 +19,9 @@ from cdcavro.table.ddl.steps import (
     TableName,
     Truncate,
 )
-from cdcavro.table.evolution.evolve import by_columns, by_step, create_table
-from cdcavro.table.evolution.evolve import columns_of as created_columns
-from cdcavro.table.history import columns_of
-from cdcavro.table.names import named, table_of
+from cdcavro.table.evolution.evolve import by_columns, by_step, columns_of_statement, create_table
+from cdcavro.table.history import columns_of_version
+from cdcavro.table.names import statement_table, table_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,7 +49,7 @@ class _Statement(NamedTuple):
         return cls(key, change.source, hashlib.sha256(text).digest())
 
     def is_as(self, other: _Statement | None) -> bool:
-        """Tell whether another has the same numbers and text, wherever it arrived."""
+        """Return whether another has the same numbers and text, wherever it arrived."""
         if other is None or self.key is None or other.key is None:
             return False
         return (self.key[1], self.source, self.text) == (other.key[1], other.source, other.text)
@@ -80,7 +79,7 @@ class StatementFollower:
             self._taken[own] = None
 
     def _on_create(self, step: CreateTable, change: Change, source: Source, start: Key | None) -> None:
-        name = named(step.table, change.source)
+        name = statement_table(step.table, change.source)
         live = self._tables.live(name)
         if live is not None and step.if_not_exists:
             return
@@ -95,20 +94,20 @@ class StatementFollower:
     def _created(
         self, step: CreateTable, change: Change, source: Source
     ) -> tuple[Sequence[Column] | None, Sequence[str], Source]:
-        """Give the columns of a table that is created, None if they are not told, its key, and whose words its types are."""
-        like = None if step.like is None else self._tables.live(named(step.like, change.source))
+        """Return the columns of a table that is created, None if they are not told, its key, and whose words its types are."""
+        like = None if step.like is None else self._tables.live(statement_table(step.like, change.source))
         key = step.key or (like.schema.key_names if like is not None else ())
-        if change.columns is not None and table_of(change.source) == named(step.table, change.source):
+        if change.columns is not None and table_name_of(change.source) == statement_table(step.table, change.source):
             return change.columns, change.key or key, change.source
         if step.as_select or (step.like is not None and like is None):
             return None, key, source
-        lent = [] if like is None else columns_of(like.schema)
-        return [*lent, *created_columns(step, source)] or None, key, source
+        lent = [] if like is None else columns_of_version(like.schema)
+        return [*lent, *columns_of_statement(step, source)] or None, key, source
 
     def _is_that(
         self, live: Table, columns: Sequence[Column], key: Sequence[str], source: Source, start: Key | None
     ) -> bool:
-        """Tell whether a statement creates the table that is there already, and take what else it says of it.
+        """Return whether a statement creates the table that is there already, and take what else it says of it.
 
         It has the same columns then: of a snapshot's statements, which come behind its rows, or of one
         that is delivered again. Of a table whose columns nobody stated it has those that were seen.
@@ -132,10 +131,10 @@ class StatementFollower:
 
     def _on_drop(self, step: DropTable, change: Change, _source: Source, start: Key | None) -> None:
         for one in step.tables:
-            self._tables.drop(named(one, change.source), start)
+            self._tables.drop(statement_table(one, change.source), start)
 
     def _on_rename(self, step: RenameTable, change: Change, source: Source, start: Key | None) -> None:
-        old, new = named(step.old, change.source), named(step.new, change.source)
+        old, new = statement_table(step.old, change.source), statement_table(step.new, change.source)
         table = self._tables.live(old)
         if table is not None and old != new:
             self._tables.touch(table)
@@ -143,7 +142,7 @@ class StatementFollower:
             self._tables.move(old, new, start)
 
     def _on_alter(self, step: AlterTable, change: Change, source: Source, start: Key | None) -> None:
-        name, own = named(step.table, change.source), table_of(change.source)
+        name, own = statement_table(step.table, change.source), table_name_of(change.source)
         table, columns = self._tables.live(name), change.columns
         if table is not None:
             self._tables.touch(table)
@@ -170,17 +169,17 @@ class StatementFollower:
 
 
 def steps_of(change: Change) -> tuple[Step, ...]:
-    """Give the steps of a change's statement. Raises `DdlError`."""
+    """Return the steps of a change's statement. Raises `DdlError`."""
     return parse_ddl(change.ddl or "", change.source.db_type, database=change.source.database)
 
 
 def truncated(change: Change) -> list[TableName]:
-    """Give the names of the tables whose rows all go. Raises `DdlError`."""
+    """Return the names of the tables whose rows all go. Raises `DdlError`."""
     if change.ddl is None:
-        name = table_of(change.source)
+        name = table_name_of(change.source)
         return [] if name is None else [name]
     steps = [one for one in steps_of(change) if isinstance(one, Truncate)]
-    return [named(one, change.source) for step in steps for one in step.tables]
+    return [statement_table(one, change.source) for step in steps for one in step.tables]
 
 
 def sentence(name: TableName, columns: Sequence[Column]) -> str:
@@ -189,8 +188,8 @@ def sentence(name: TableName, columns: Sequence[Column]) -> str:
 
 
 def _full(actions: Sequence[Action], source: Source) -> tuple[Action, ...]:
-    """Give actions with a table's new name as changes of rows have it."""
-    return tuple(RenameTo(named(one.new, source)) if isinstance(one, RenameTo) else one for one in actions)
+    """Return actions with a table's new name as changes of rows have it."""
+    return tuple(RenameTo(statement_table(one.new, source)) if isinstance(one, RenameTo) else one for one in actions)
 
 
 _STEPS: Final[dict[type, Callable[..., None]]] = {

@@ -18,8 +18,8 @@ from cdcavro.change.order import split_key_change
 from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.table.catalog import MAX_TABLES, TableCatalog, time_of
 from cdcavro.table.evolution.evolve import NONE_GIVEN, create_table
-from cdcavro.table.history import Table, columns_of
-from cdcavro.table.names import source_of, table_of
+from cdcavro.table.history import Table, columns_of_version
+from cdcavro.table.names import source_of, table_name_of
 from cdcavro.table.schema import TableSchema
 from cdcavro.table.statements import StatementFollower, sentence, truncated
 from cdcavro.table.writer import TableWriter
@@ -69,7 +69,7 @@ class _Learned:
         self.found = found
 
     def is_for(self, change: Change, edits: int) -> bool:
-        """Tell whether a change has the same source, and states the very same columns."""
+        """Return whether a change has the same source, and states the very same columns."""
         if self._edits != edits or self._columns is not change.columns:
             return False
         source = change.source
@@ -121,7 +121,7 @@ class Tables:
         self._forget()
 
     def __getstate__(self) -> tuple[Any, ...]:
-        """Give what another process needs: writers are made again there. A subclass may have more attributes."""
+        """Return what another process needs: writers are made again there. A subclass may have more attributes."""
         facts = (self._given, self._zone, self._decimals, self._is_strict)
         more = getattr(self, "__dict__", {})
         return (*facts, self._directory, self._follower, self._names, self.misfits, more)
@@ -164,11 +164,11 @@ class Tables:
         return None
 
     def find(self, change: Change) -> list[Found]:
-        """Give the tables and versions of a change that was learned, by its place in the order.
+        """Return the tables and versions of a change that was learned, by its place in the order.
 
         Raises `SchemaError` for one that was not learned, `OrderError` for one that cannot be ordered.
         """
-        key, name = time_of(change), table_of(change.source)
+        key, name = time_of(change), table_name_of(change.source)
         if key is None:
             raise OrderError(change.source.format, change.source.table)
         if change.op == "TRUNCATE":
@@ -183,7 +183,7 @@ class Tables:
         return [(table, table.at(change.columns, change.source, self._given, key))]
 
     def write(self, change: Change, found: Sequence[Found]) -> list[TypedChange]:
-        """Give a change in Avro, for each table and version that it belongs to. Raises `StructureError`, `SchemaError`."""
+        """Return a change in Avro, for each table and version that it belongs to. Raises `StructureError`, `SchemaError`."""
         made = []
         for table, schema in found:
             table.is_written = True
@@ -219,27 +219,27 @@ class Tables:
         return table, schema
 
     def _emptied(self, change: Change) -> list[Found]:
-        """Give the tables whose rows all go, with the version of that time."""
+        """Return the tables whose rows all go, with the version of that time."""
         tables = [self._directory.when(name, change) for name in truncated(change)]
         return [(one, one.having((), key)) for one, key in tables if one is not None]
 
     def _name(self, source: Source) -> TableName | None:
         name = self._names.get(source)
         if name is None:
-            name = table_of(source)
+            name = table_name_of(source)
             if name is not None and len(self._names) < MAX_TABLES:
                 self._names[source] = name
         return name
 
     def _turned(self, change: Change, schema: TableSchema) -> Change:
-        """Give a change with the key of its table, and its values read where Debezium does not say how."""
+        """Return a change with the key of its table, and its values read where Debezium does not say how."""
         if change.op == "TRUNCATE":
             return replace(change, source=source_of(change.source, schema.table), columns=None, before=None, after=None)
         if change.key is None and _has(change, schema.key_names):
             change = replace(change, key=schema.key_names)
         if not lacks_columns(change):
             return change
-        columns = columns_of(schema)
+        columns = columns_of_version(schema)
         if all(one.type is None for one in columns):
             return change
         return with_columns(change, columns, decimals=self._decimals)
@@ -270,11 +270,11 @@ def _rows(change: Change) -> list[Change]:
 
 
 def _has(change: Change, key: Sequence[str]) -> bool:
-    """Tell whether both rows of an update have all columns of a key."""
+    """Return whether both rows of an update have all columns of a key."""
     return all(image is not None and name in image for name in key for image in (change.before, change.after))
 
 
 def _names(change: Change) -> list[str]:
-    """Give the names of the columns that a change has values of."""
+    """Return the names of the columns that a change has values of."""
     images = [image for image in (change.before, change.after) if image is not None]
     return list(dict.fromkeys(column for image in images for column in image))

@@ -14,7 +14,7 @@ from cdcavro.change.model import Column
 from cdcavro.errors import SchemaError, StructureError, shown
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
 from cdcavro.table.columns.column_type import column_type
-from cdcavro.table.evolution.promotion import label, without_attributes
+from cdcavro.table.evolution.promotion import avro_label, without_attributes
 from cdcavro.table.fields import avro_of
 from cdcavro.table.rows import Cell, RowWriter, text_of, write_texts
 
@@ -74,11 +74,11 @@ class TableWriter:
         self._key = [named[name] for name in schema.key_names] if schema.key is not None else None
 
     def is_for(self, schema: TableSchema, source: Source, columns: Sequence[Column] | None) -> bool:
-        """Tell whether the writer was made from these very objects, or an equal source."""
+        """Return whether the writer was made from these very objects, or an equal source."""
         return self.schema is schema and self._columns is columns and (self._source is source or self._source == source)
 
     def envelope(self, change: Change) -> bytes:
-        """Give a change as a payload of the envelope. Raises `StructureError` with the column."""
+        """Return a change as a payload of the envelope. Raises `StructureError` with the column."""
         out = Buffer()
         last = None
         if change.before is None:
@@ -102,13 +102,13 @@ class TableWriter:
         return out.taken()
 
     def row(self, image: Row) -> bytes:
-        """Give a row as a payload of the row's schema. Raises `StructureError` with the column."""
+        """Return a row as a payload of the row's schema. Raises `StructureError` with the column."""
         out = Buffer()
         self._rows.write(out, image, "")
         return out.taken()
 
     def key(self, change: Change) -> bytes | None:
-        """Give the key of a change as a payload of the key's schema: that of the row before; None without one.
+        """Return the key of a change as a payload of the key's schema: that of the row before; None without one.
 
         Raises `StructureError` with the column.
         """
@@ -145,12 +145,12 @@ def _cell(
     given = column.given or (column.type if stated is None else None)
     held = column_type(own, source, given=given, zone=zone)
     if without_attributes(held.avro) != without_attributes(avro):
-        raise SchemaError(field["name"], f"holds {label(avro)}, and the column is {label(held.avro)}")
+        raise SchemaError(field["name"], f"holds {avro_label(avro)}, and the column is {avro_label(held.avro)}")
     return Cell(column.name, held.read, primitive, place, str(column.type or primitive))
 
 
 def _source_start(source: Source, *, is_snapshot: bool) -> bytes:
-    """Give the first fields of the source, which are the same in all changes of one."""
+    """Return the first fields of the source, which are the same in all changes of one."""
     out = Buffer()
     for text in (source.format, source.db_type, source.db_version, "true" if is_snapshot else "false"):
         _write_text(out, text)

@@ -69,7 +69,7 @@ class StreamJoiner:
         self._bytes = 0
 
     def add(self, changes: Sequence[Change], number: int, message: bytes | str) -> list[Joined]:
-        """Give what is complete with the changes of a message, and the halves that are refused, in order.
+        """Return what is complete with the changes of a message, and the halves that are refused, in order.
 
         `number` is what the message is called in `Joined.messages`.
         """
@@ -83,14 +83,14 @@ class StreamJoiner:
         return given
 
     def finish(self) -> list[Joined]:
-        """Give what the halves that wait are alone, or their errors, in the order in which they came."""
+        """Return what the halves that wait are alone, or their errors, in the order in which they came."""
         return [_alone(self._take(identity)) for identity in list(self._waiting)]
 
     def _is_to_join(self, change: Change) -> bool:
         return change.half is not None and not (self._passes_stated and change.operation is not None)
 
     def _settle(self, newer: Change) -> list[Joined]:
-        """Give the half of unknown operation that waits in the table of a change, unless they are of one update."""
+        """Return the half of unknown operation that waits in the table of a change, unless they are of one update."""
         identity = self._unstated.get(newer.source)
         if identity is None or (self._is_to_join(newer) and identity_of(newer) == identity):
             return []
@@ -147,7 +147,7 @@ def _alone(half: _Half) -> Joined:
 
 
 def _given_up(half: _Half) -> Joined:
-    """Give what a half is alone; the half of a stated update may have another one, further on."""
+    """Return what a half is alone; the half of a stated update may have another one, further on."""
     if half.change.operation is None:
         return _alone(half)
     other = "BEFORE" if half.change.half == "AFTER" else "AFTER"

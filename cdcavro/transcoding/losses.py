@@ -56,7 +56,7 @@ class Way:
 def find_losses(
     messages: Sequence[Message], changes: Sequence[Change], texts: Sequence[bytes], way: Way
 ) -> Iterator[Loss]:
-    """Give what was lost of a message, or of the two halves of an update, on its way to the texts made of it.
+    """Return what was lost of a message, or of the two halves of an update, on its way to the texts made of it.
 
     `changes` are those of the messages, the halves joined. Messages are compared in the shape that came:
     rows of one message as rows of one, each half with its own, Debezium's lines as records or values.
@@ -80,7 +80,7 @@ def find_losses(
 
 
 def _like(came: Sequence[Any], read: Sequence[Change], natural: Sequence[Any], way: Way) -> Sequence[Any]:
-    """Give the messages of changes that were read back in the form of those that came."""
+    """Return the messages of changes that were read back in the form of those that came."""
     if len(natural) == len(came):
         made = natural
     elif len(read) == 1 and len(came) == _HALVES:
@@ -94,7 +94,7 @@ def _like(came: Sequence[Any], read: Sequence[Change], natural: Sequence[Any], w
 
 
 def _rows(read: Sequence[Change]) -> list[Change]:
-    """Give rows as rows of one message: what belongs to the message is that of the first."""
+    """Return rows as rows of one message: what belongs to the message is that of the first."""
     images = ((one.before, one.after, one.changed) for one in read)
     return [
         replace(read[0], before=before, after=after, changed=changed, row=row, rows=len(read))

@@ -27,7 +27,7 @@ WHOLE: Final = ""
 
 
 def to_changes(message: bytes | str, format: str, *, zone: tzinfo | None = None, members: bool = True) -> list[Change]:
-    """Give the changes of a message: one for each row that it holds, or one for anything else.
+    """Return the changes of a message: one for each row that it holds, or one for anything else.
 
     `zone` is that of the source, a `zoneinfo.ZoneInfo`: times that come as text without a zone are
     instants only with it. Every row carries what its message says of all rows: a message of which that
@@ -50,7 +50,7 @@ def to_changes(message: bytes | str, format: str, *, zone: tzinfo | None = None,
 
 
 def complete(changes: list[Change], record: Any, format: str, zone: tzinfo | None = None) -> list[Change]:
-    """Give the changes of a message with what they do not hold of it as the members of the first.
+    """Return the changes of a message with what they do not hold of it as the members of the first.
 
     Members that it has already are notes of its format about the shape of the message.
     """
@@ -60,7 +60,7 @@ def complete(changes: list[Change], record: Any, format: str, zone: tzinfo | Non
 
 
 def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None = None) -> list[bytes]:
-    """Give the messages of changes as UTF-8 JSON text; changes that the format has no message for give none.
+    """Return the messages of changes as UTF-8 JSON text; changes that the format has no message for give none.
 
     Rows that came in one message are one message again, as far as they are here and follow each other.
     `members` belong to the first row; those that tell of the rows are put in only if no row is missing.
@@ -76,7 +76,7 @@ def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None 
 
 
 def records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) -> list[Any]:
-    """Give the messages of changes as JSON values. Raises as `from_changes`."""
+    """Return the messages of changes as JSON values. Raises as `from_changes`."""
     bridged = get_format(format)
     found: list[Any] = []
     for rows in batches(changes):

@@ -12,8 +12,8 @@ from cdcavro.change.model import DML, Change, Column, replace
 from cdcavro.errors import shown
 from cdcavro.exact.jsontext import parse
 from cdcavro.formats import BRIDGES
-from cdcavro.formats.connect.columns import Table, read_row, table_columns, table_key, table_of
-from cdcavro.formats.connect.envelope import is_own
+from cdcavro.formats.connect.columns import Table, changed_table, read_row, table_columns, table_key
+from cdcavro.formats.connect.envelope import is_debezium
 from cdcavro.transcoding.mapping import complete, records
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class SchemaHistory:
 
     def add(self, change: Change) -> Change:
         """Learn from a statement; give a row change with the columns of its table, any other change as it is."""
-        if not is_own(change):
+        if not is_debezium(change):
             return change
         for table_change in _table_changes(change):
             self._learn(table_change)
@@ -53,12 +53,12 @@ class SchemaHistory:
         return turned if turned.key is not None else replace(turned, key=key)
 
     def columns(self, database: str | None, table: str, schema: str | None = None) -> tuple[Column, ...] | None:
-        """Give the columns of a table as they are now; None for one that is not known, or gone."""
+        """Return the columns of a table as they are now; None for one that is not known, or gone."""
         found = self._tables.get((database, schema, table))
         return None if found is None else found[0]
 
     def _learn(self, table_change: Any) -> None:
-        table, columns = table_of(table_change), table_columns(table_change)
+        table, columns = changed_table(table_change), table_columns(table_change)
         if table is None:
             return
         if columns is None:
@@ -69,11 +69,11 @@ class SchemaHistory:
 
 def lacks_columns(change: Change) -> bool:
     """Return whether the values of a change are still as Debezium sent them, for want of its table's columns."""
-    return change.columns is None and is_own(change)
+    return change.columns is None and is_debezium(change)
 
 
 def with_columns(change: Change, columns: Sequence[Column], *, decimals: str = PRECISE) -> Change:
-    """Give a row change of Debezium with its columns, its values turned from those that were sent.
+    """Return a row change of Debezium with its columns, its values turned from those that were sent.
 
     Values that do not fit their column's type stay as they were sent, as do all of another
     connector than MySQL's and MariaDB's. The message still comes back from the change whole. A
@@ -100,7 +100,7 @@ def _table(change: Change) -> Table:
 
 
 def _table_changes(change: Change) -> list[Any]:
-    """Give the table changes of a statement, which its members hold."""
+    """Return the table changes of a statement, which its members hold."""
     members = change.members or {}
     texts = [members[pointer] for pointer in _TABLE_CHANGES if members.get(pointer)]
     found = parse(texts[0]) if texts else None

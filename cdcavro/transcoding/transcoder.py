@@ -81,7 +81,7 @@ class Transcoder:
         self.unzoned_places: Counter[str] = Counter()
 
     def add(self, message: bytes | str, number: int | None = None) -> list[Outcome]:
-        """Give what is complete with this message, and the halves that are refused; a half may wait for the other.
+        """Return what is complete with this message, and the halves that are refused; a half may wait for the other.
 
         See `joining.StreamJoiner` for how long. `number` is what losses and outcomes call the message; by
         default messages are counted from 0. Raises `TextError`, `StructureError` for a message that is
@@ -98,7 +98,7 @@ class Transcoder:
         return list(map(self._outcome, self._joiner.add(changes, number, message)))
 
     def finish(self) -> list[Outcome]:
-        """Give an outcome for each half that waits: what it is alone, or its error."""
+        """Return an outcome for each half that waits: what it is alone, or its error."""
         return list(map(self._outcome, self._joiner.finish()))
 
     def _count_unzoned(self, changes: Sequence[Change]) -> None:
@@ -135,7 +135,7 @@ class Outcome:
     error: MessageError | None = None
 
     def result(self) -> Transcoded:
-        """Give what the messages gave. Raises their error."""
+        """Return what the messages gave. Raises their error."""
         if self.made is None:
             raise self.error or StructureError("a message", "none")
         return self.made

@@ -35,7 +35,7 @@ def unzoned(changes: Iterable[Change]) -> int:
 
 
 def unzoned_places(changes: Iterable[Change]) -> Iterator[str]:
-    """Give the place of each time that `unzoned` counts: `table.column`, or the path of a member of the message."""
+    """Return the place of each time that `unzoned` counts: `table.column`, or the path of a member of the message."""
     for change in changes:
         yield from _members(change)
         table = change.source.table or ""

@@ -170,7 +170,7 @@ def _are_spellings(value: Any, symbols: tuple[str, ...]) -> bool:
 
 
 def holds(declared: Type) -> str:
-    """Tell what a branch of a column value holds: `"number"`, `"text"`, or an empty text for a plain type.
+    """Return what a branch of a column value holds: `"number"`, `"text"`, or an empty text for a plain type.
 
     Raises `SchemaError`.
     """
@@ -185,7 +185,7 @@ def holds(declared: Type) -> str:
 
 
 def is_nullable(declared: Type) -> bool:
-    """Tell whether a type is a union with null."""
+    """Return whether a type is a union with null."""
     return isinstance(declared, Union) and Primitive("null") in declared.branches
 
 

@@ -47,7 +47,7 @@ def _version(format: str, schema: Schema) -> Format:
 
 
 def load_schema(format: str) -> Schema:
-    """Give the wire schema of a format, or of `change`. Raises `UnknownFormatError`.
+    """Return the wire schema of a format, or of `change`. Raises `UnknownFormatError`.
 
     >>> load_schema("oms_canal").fingerprint == load_schema("oms_canal").fingerprint
     True

@@ -44,10 +44,10 @@ class SchemaMember(NamedTuple):
     name: str
 
 
-def place_of(pointer: str, *, is_scalar: bool, is_required: bool) -> SchemaMember:
-    """Give the place that a pointer leads to.
+def schema_member(pointer: str, *, is_scalar: bool, is_required: bool) -> SchemaMember:
+    """Return the place that a pointer leads to.
 
-    >>> place_of("/a/b~1c", is_scalar=True, is_required=False).above
+    >>> schema_member("/a/b~1c", is_scalar=True, is_required=False).above
     ('/a',)
     """
     tokens = pointer.split("/")
@@ -76,11 +76,11 @@ def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str
 
 
 def steps(extras: Mapping[str, str], places: Mapping[str, SchemaMember]) -> list[Step] | None:
-    """Give what `apply` does, checked, for `take`: the names of parents, the name, and a scalar or `ABSENT`.
+    """Return what `apply` does, checked, for `take`: the names of parents, the name, and a scalar or `ABSENT`.
 
     None where what is to be done depends on the record, and where it is an error.
 
-    >>> steps({"/a/b": "1.0"}, {"/a/b": place_of("/a/b", is_scalar=True, is_required=False)})
+    >>> steps({"/a/b": "1.0"}, {"/a/b": schema_member("/a/b", is_scalar=True, is_required=False)})
     [(('a',), 'b', 1.0)]
     """
     found: list[Step] = []
@@ -132,7 +132,7 @@ def _check_step(pointer: str, value: str, extras: Mapping[str, str], places: Map
 
 
 def _way(pointer: str, places: Mapping[str, SchemaMember]) -> tuple[Sequence[str], str]:
-    """Give the names of the parents that a pointer leads through, and the last."""
+    """Return the names of the parents that a pointer leads through, and the last."""
     place = places.get(pointer)
     if place is not None:
         return place.parents, place.name
@@ -193,7 +193,7 @@ def _index(items: list[Any], token: str, pointer: str) -> int:
 
 
 def _is_plain(value: str) -> bool:
-    """Tell whether a text is that of a string without anything escaped."""
+    """Return whether a text is that of a string without anything escaped."""
     inner = value[1:-1]
     is_quoted = len(value) > 1 and value[0] == value[-1] == '"'
     return is_quoted and inner.isprintable() and '"' not in inner and "\\" not in inner

@@ -21,7 +21,7 @@ from cdcavro.exact.jsontext import kind, parse, render, to_bytes
 from cdcavro.wire.attributes import FormatRule, format_rule
 from cdcavro.wire.payload import PayloadDecoder
 from cdcavro.wire.reading.plan import message_reader
-from cdcavro.wire.renaming import names_of, rename
+from cdcavro.wire.renaming import rename, renames_of
 from cdcavro.wire.writing.fast import Encoder
 from cdcavro.wire.writing.plan import message_writer
 
@@ -160,7 +160,7 @@ class Format:
             raise
 
     def reader(self, writer: Schema | None = None) -> Callable[[PayloadDecoder], dict[str, Any]]:
-        """Give the function that reads the payloads of a writer's schema. Raises `ResolutionError`."""
+        """Return the function that reads the payloads of a writer's schema. Raises `ResolutionError`."""
         if writer is None or writer is self.schema:
             return self._reader.read
         reader, names = _resolved(writer, self.schema)
@@ -201,7 +201,7 @@ def _object(raw: bytes) -> Any:
 
 
 def _schemas() -> Traversable:
-    """Give the folder of schemas: part of the package where it is installed, beside it in a checkout."""
+    """Return the folder of schemas: part of the package where it is installed, beside it in a checkout."""
     try:
         return resources.files("cdcavro.avsc")
     except ModuleNotFoundError:
@@ -227,5 +227,5 @@ def _decoded(reader: MessageReader, raw: bytes, count: int) -> Iterator[tuple[by
 
 @lru_cache(maxsize=_KEPT)
 def _resolved(writer: Schema, reader: Schema) -> tuple[MessageReader, Names | None]:
-    names = names_of(resolve(writer.root, reader.root))
+    names = renames_of(resolve(writer.root, reader.root))
     return message_reader(writer.root), names

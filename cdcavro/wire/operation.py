@@ -18,7 +18,7 @@ _KEPT: Final = 64
 
 
 def operation(record: dict[str, Any], format: Format) -> str:
-    """Give the operation of a record as it is spelled there; `TOMBSTONE` for one, `(none)` where the record has none.
+    """Return the operation of a record as it is spelled there; `TOMBSTONE` for one, `(none)` where the record has none.
 
     >>> operation({"payload": {"op": "UPDATE_BEFOR"}}, get_format("oms_dataworks"))
     'UPDATE_BEFOR'
@@ -35,7 +35,7 @@ def operation(record: dict[str, Any], format: Format) -> str:
 
 
 def tombstone_pointers(format: str) -> list[str]:
-    """Give the pointers at which `extras` of a tombstone says null.
+    """Return the pointers at which `extras` of a tombstone says null.
 
     >>> tombstone_pointers("debezium"), tombstone_pointers("oms_canal")
     (['/value', '/value/payload', '/payload'], [])
@@ -44,7 +44,7 @@ def tombstone_pointers(format: str) -> list[str]:
 
 
 def operation_paths(format: str) -> list[tuple[str, ...]]:
-    """Give the ways to the operation of a format, each the names of its Avro fields, from the outside.
+    """Return the ways to the operation of a format, each the names of its Avro fields, from the outside.
 
     There are several where a message may have several shapes. Raises `UnknownFormatError`.
 

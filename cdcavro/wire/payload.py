@@ -45,5 +45,5 @@ class PayloadDecoder(Decoder):
         return self
 
     def tail(self) -> bytes:
-        """Give the bytes of the extras."""
+        """Return the bytes of the extras."""
         return self.slice(self.start, self.stop)

@@ -34,7 +34,7 @@ class TupleRecord(Protocol):
 
 
 def tuple_text(record: TupleRecord) -> bytes:
-    """Give a pydatahub TupleRecord as JSON text: an object from column name to value, digits as they are.
+    """Return a pydatahub TupleRecord as JSON text: an object from column name to value, digits as they are.
 
     Raises `StructureError` for a value that JSON has no place for, and for a column name given twice.
     """
@@ -118,7 +118,7 @@ def _decimal(value: Any) -> Decimal | None:
 
 
 def _read_decimal(digits: str) -> Decimal | None:
-    """Give the number exactly; None for one whose exponent Python's decimals cannot have."""
+    """Return the number exactly; None for one whose exponent Python's decimals cannot have."""
     try:
         return Decimal(digits)
     except InvalidOperation:

@@ -40,17 +40,17 @@ class Members:
 Names = Items | Members
 
 
-def names_of(step: Step) -> Names | None:
-    """Give the renames that a resolution means; None for none.
+def renames_of(step: Step) -> Names | None:
+    """Return the renames that a resolution means; None for none.
 
     Raises `SchemaError` for a union of several records with renames: JSON does not tell its branches.
     """
     match step:
         case ReadArray(inner) | ReadMap(inner):
-            below = names_of(inner)
+            below = renames_of(inner)
             return Items(below) if below else None
         case ReadUnion(branches):
-            inside = [below for one in branches if not isinstance(one, str) and (below := names_of(one)) is not None]
+            inside = [below for one in branches if not isinstance(one, str) and (below := renames_of(one)) is not None]
             if len(inside) > 1:
                 raise SchemaError("$", "renames in several branches of a union")
             return inside[0] if inside else None
@@ -66,7 +66,7 @@ def names_of(step: Step) -> Names | None:
 def _renamed(step: Step, was: Field, now: Field | None) -> list[tuple[str, tuple[str, Names | None]]]:
     if now is None or field_rule(was).members:
         return []
-    old, new, below = field_rule(was).name, field_rule(now).name, names_of(step)
+    old, new, below = field_rule(was).name, field_rule(now).name, renames_of(step)
     return [(old, (new, below))] if old != new or below else []
 
 
@@ -78,7 +78,7 @@ def _default(declared: Field) -> list[tuple[str, tuple[Type, Any]]]:
 
 
 def rename(value: Any, names: Names, pointer: str = "") -> Any:
-    """Give a JSON value under its new names.
+    """Return a JSON value under its new names.
 
     Raises `PayloadError` where a new name is taken by another member: one of two would be lost.
     """
@@ -107,7 +107,7 @@ def _members(value: dict[str, Any], members: Members, pointer: str) -> dict[str,
 
 
 def _value(declared: Type, default: Any) -> Any:
-    """Give a default, as a schema's JSON states it, as a JSON value of a message."""
+    """Return a default, as a schema's JSON states it, as a JSON value of a message."""
     match declared:
         case Union(branches):
             return _value(branches[0], default)

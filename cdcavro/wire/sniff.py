@@ -42,7 +42,7 @@ class _Marks(NamedTuple):
 
 
 def sniff(message: bytes | str) -> str:
-    """Tell the format of a message.
+    """Return the format of a message.
 
     Raises `TextError` for what is not JSON, `UnknownMessageError` for what is no known format, and
     `StructureError` for what has the members of one, but in another shape.
@@ -69,7 +69,7 @@ def _unknown(message: bytes | str) -> MessageError:
 
 
 def fits(message: bytes | str) -> dict[str, int]:
-    """Give the formats whose required members a message holds, with the number of members that tell each.
+    """Return the formats whose required members a message holds, with the number of members that tell each.
 
     Formats without a telling member are left out. Raises `TextError`, `UnknownMessageError`.
     """

@@ -24,7 +24,7 @@ def validate(message: bytes | str, format: Format) -> dict[str, Any]:
 
 
 def difference(left: Any, right: Any) -> str | None:
-    """Give the JSON pointer of the first place where two values of `jsontext.parse` differ; None if nowhere.
+    """Return the JSON pointer of the first place where two values of `jsontext.parse` differ; None if nowhere.
 
     Types count, so that 1, 1.0 and true are three values, and so do the digits of numbers; the order
     of members does not.

@@ -16,7 +16,7 @@ ROW = record(field("id"), field("state", enum("A")), name="Row")
 
 
 def differences(old, new):
-    """Give the differences of two schemas as tuples."""
+    """Return the differences of two schemas as tuples."""
     return [(one.path, one.what, one.old, one.new) for one in schema_diff(json.dumps(old), json.dumps(new))]
 
 

@@ -16,27 +16,27 @@ from support.wire import array, enum, field, mapping, record
 
 
 def decimal(precision, scale, **more):
-    """Give a decimal of bytes."""
+    """Return a decimal of bytes."""
     return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale, **more}
 
 
 def fixed(size=4, **more):
-    """Give a fixed."""
+    """Return a fixed."""
     return {"type": "fixed", "name": "F", "size": size, **more}
 
 
 def logical(name, base="long"):
-    """Give a type with a logical type."""
+    """Return a type with a logical type."""
     return {"type": base, "logicalType": name}
 
 
 def judged(writer, reader):
-    """Give the verdict on two schemas as Python values."""
+    """Return the verdict on two schemas as Python values."""
     return verdict(json.dumps(reader), json.dumps(writer))
 
 
 def backward(writer, reader):
-    """Give the lines on the reader reading the writer's data, and check that the other direction mirrors them."""
+    """Return the lines on the reader reading the writer's data, and check that the other direction mirrors them."""
     said, mirrored = judged(writer, reader), judged(reader, writer)
     turned = [(one.path, one.reason) for one in mirrored.problems if one.direction == "forward"]
     found = [one for one in said.problems if one.direction == "backward"]
@@ -46,7 +46,7 @@ def backward(writer, reader):
 
 
 def notes(writer, reader):
-    """Give the notes on the reader reading the writer's data."""
+    """Return the notes on the reader reading the writer's data."""
     return [f"{one.path}: {one.reason}" for one in judged(writer, reader).notes if one.direction == "backward"]
 
 

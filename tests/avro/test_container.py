@@ -21,7 +21,7 @@ PAYLOADS = [CANAL.encode(message) for message in shop_canal()]
 
 
 def container(payloads=PAYLOADS, schema=CANAL.schema, codec="null"):
-    """Give the bytes of a container file around payloads."""
+    """Return the bytes of a container file around payloads."""
     stream = io.BytesIO()
     writer = ContainerWriter(stream, schema, codec=codec)
     for payload in payloads:
@@ -36,7 +36,7 @@ def blocks_of(raw):
 
 
 def error_of(raw):
-    """Give the sentence of the error that reading a container file raises."""
+    """Return the sentence of the error that reading a container file raises."""
     with pytest.raises(FileError) as caught:
         blocks_of(raw)
     return str(caught.value)

@@ -22,13 +22,13 @@ INNER = {"type": "record", "name": "In", "fields": [{"name": "x", "type": FIXED}
 
 
 def record(*types, namespace="shop", name="t"):
-    """Give a record with a field of each type, named a, b, c and so on."""
+    """Return a record with a field of each type, named a, b, c and so on."""
     fields = [{"name": chr(97 + i), "type": one} for i, one in enumerate(types)]
     return {"type": "record", "name": name, "namespace": namespace, "fields": fields}
 
 
 def sizes(declared):
-    """Give the named types below a schema's root, by full name: what each is."""
+    """Return the named types below a schema's root, by full name: what each is."""
     found = list(named_types(parse_schema(json.dumps(declared)).root))
     return {one.name: type(one).__name__ for _, one in found[1:]}
 

@@ -44,7 +44,7 @@ MESSAGES = 60
 
 
 def messages(format: str) -> list[bytes]:
-    """Give the golden messages that orjson + fastavro can convert at all, and real ones where there are some."""
+    """Return the golden messages that orjson + fastavro can convert at all, and real ones where there are some."""
     found = [path.read_bytes().strip() for path in sorted((SAMPLES / format).glob("*.json"))]
     if format in ("oms_canal", "canal"):
         found += [line for line in (SAMPLES / "canal" / "shop.jsonl").read_bytes().split(b"\n") if line]
@@ -95,7 +95,7 @@ def _rests(declared: Type, place: tuple[str, ...]) -> Any:
 
 
 def timed(function: Callable[[bytes], Any], given: list[bytes], calls: int = MESSAGES * 5) -> float:
-    """Give the microseconds per call."""
+    """Return the microseconds per call."""
     repeats = max(1, calls // len(given))
     start = time.process_time()
     for _ in range(repeats):
@@ -111,7 +111,7 @@ def paired(ours: Callable[[], float], theirs: Callable[[], float]) -> tuple[floa
 
 
 def shop(format: str) -> list[bytes]:
-    """Give the changes of a real database as messages of a format, those that the baseline can convert."""
+    """Return the changes of a real database as messages of a format, those that the baseline can convert."""
     lines = [line for line in (SAMPLES / "canal" / "shop.jsonl").read_bytes().split(b"\n") if line]
     made = [cdcavro.transcode(line, "canal", format, zone=UTC).texts for line in lines]
     return [text for texts in made for text in texts if _is_convertible(text, format)]

@@ -41,7 +41,7 @@ STEP = 0.02
 
 
 def alone(verb: str) -> float:
-    """Give the messages that the converter does in a second of processor time."""
+    """Return the messages that the converter does in a second of processor time."""
     given = [line for line in SHOP.split(b"\n") if line]
     if verb == "decode":
         given = [CANAL.encode(line) for line in given]
@@ -54,7 +54,7 @@ def alone(verb: str) -> float:
 
 
 def alone_at_once(verb: str, jobs: int) -> float:
-    """Give the same for each of so many processes that do it at the same time."""
+    """Return the same for each of so many processes that do it at the same time."""
     with ProcessPoolExecutor(jobs, get_context("spawn")) as processes:
         return statistics.mean(processes.map(alone, [verb] * jobs))
 
@@ -76,7 +76,7 @@ def run(*arguments: object) -> tuple[float, float, int]:
 
 
 def children(parent: int) -> list[int]:
-    """Give the processes that a process has started."""
+    """Return the processes that a process has started."""
     try:
         listed = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="utf-8")
     except OSError:
@@ -106,7 +106,7 @@ def rows(folder: Path, times: int) -> Iterator[str]:
 
 
 def row(name: str, jobs: int, messages: int, rounds: list) -> str:
-    """Give a row of the table: the medians. What the converter does is measured on both sides of each command."""
+    """Return a row of the table: the medians. What the converter does is measured on both sides of each command."""
     by_itself = [(before + after) / 2 for before, _, after in rounds]
     done = [one for _, one, _ in rounds]
     rate = statistics.median(messages / seconds for seconds, _, _ in done)

@@ -34,7 +34,7 @@ ROUNDS, TIMES = 5, 2000
 
 
 def classes(schema: Schema, name: str) -> Iterator[tuple[str, Any]]:
-    """Give the class of the outermost record, of each kind whose library is there."""
+    """Return the class of the outermost record, of each kind whose library is there."""
     for kind in KINDS[:-1]:
         if kind == "dataclass" or find_spec(kind) is not None:
             module = types.ModuleType(f"{name}_{kind}")
@@ -45,12 +45,12 @@ def classes(schema: Schema, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def best(call: Callable[[], Any]) -> float:
-    """Give the microseconds of a call."""
+    """Return the microseconds of a call."""
     return min(repeat(call, number=TIMES, repeat=ROUNDS)) / TIMES * 1e6
 
 
 def typed() -> tuple[Schema, bytes]:
-    """Give the envelope of a table and the payload of a change of its rows."""
+    """Return the envelope of a table and the payload of a change of its rows."""
     tables = cdcavro.Tables()
     columns = {
         f"c{i}": kind for i, kind in enumerate(["bigint", "decimal(10,2)", "varchar(20)", "datetime", "date"] * 3)

@@ -28,7 +28,7 @@ FIELDS = 8
 
 
 def schema(number: int) -> str:
-    """Give the text of a schema whose first field had another name in each version before."""
+    """Return the text of a schema whose first field had another name in each version before."""
     older = [f"n{i}" for i in range(number)]
     first = {"name": f"n{number}", "type": "long", "default": 0, "aliases": older}
     others = [{"name": f"f{i}", "type": ["null", "string"], "default": None} for i in range(FIELDS)]

@@ -41,14 +41,14 @@ ENVELOPE = (
 
 
 def timed(frame: DataFrame) -> float:
-    """Give the seconds that a frame takes to be written nowhere."""
+    """Return the seconds that a frame takes to be written nowhere."""
     start = time.perf_counter()
     frame.write.format("noop").mode("overwrite").save()
     return time.perf_counter() - start
 
 
 def measured(frames: dict[str, DataFrame]) -> dict[str, list[float]]:
-    """Give the seconds of each frame in rounds, after one round for nothing."""
+    """Return the seconds of each frame in rounds, after one round for nothing."""
     rounds: dict[str, list[float]] = {name: [] for name in frames}
     for _ in range(ROUNDS + 1):
         for name, frame in frames.items():
@@ -57,18 +57,18 @@ def measured(frames: dict[str, DataFrame]) -> dict[str, list[float]]:
 
 
 def native(texts: DataFrame, row: str) -> DataFrame:
-    """Give Spark's own way, with row images of a type."""
+    """Return Spark's own way, with row images of a type."""
     shape = f"{ENVELOPE} data array<{row}>, old array<{row}>"
     return texts.select(to_avro(sf.from_json(sf.col("value").cast("string"), shape)).alias("payload"))
 
 
 def same(values: pa.Array) -> pa.Array:
-    """Give back what came."""
+    """Return back what came."""
     return values
 
 
 def all_frames(texts: DataFrame) -> dict[str, DataFrame]:
-    """Give what is measured, ours first."""
+    """Return what is measured, ours first."""
     raw = texts.select(sf.col("value").cast("binary").alias("value")).persist()
     raw.count()
     names = ", ".join(f"{name}: string" for name in messages_columns())
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def messages_columns() -> list[str]:
-    """Give the names of the columns of the messages."""
+    """Return the names of the columns of the messages."""
     return list(json.loads(messages(1, COLUMNS)[0])["data"][0])
 
 

@@ -49,7 +49,7 @@ TYPES = {name: type for name, (type, _) in COLUMNS.items()}
 
 
 def messages(count: int, columns: int) -> list[bytes]:
-    """Give updates as Canal sends them, with so many columns."""
+    """Return updates as Canal sends them, with so many columns."""
     found = []
     names = [(f"{name}_{k}" if k else name, name) for k in range(columns // len(COLUMNS) + 1) for name in COLUMNS]
     names = names[:columns]
@@ -154,7 +154,7 @@ _NUMBERS: dict[str, Callable[[str], Any]] = {
 
 
 def timed(function: Callable[[bytes], Any], given: list[bytes]) -> float:
-    """Give the microseconds per call."""
+    """Return the microseconds per call."""
     start = time.process_time()
     for one in given:
         function(one)

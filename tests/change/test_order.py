@@ -23,7 +23,7 @@ BLOB = Source(format="datahub_blob", database="d", table="t")
 
 
 def line(number: int) -> Arrival:
-    """Give a line of one file."""
+    """Return a line of one file."""
     return Arrival(file="a.jsonl", line=number)
 
 
@@ -202,7 +202,7 @@ TUPLE = (
 
 
 def key_change(format: str) -> Change:
-    """Give an update of the primary key as it comes in a format."""
+    """Return an update of the primary key as it comes in a format."""
     texts = TUPLE if format == "datahub_tuple" else (UPDATES[format],)
     (update,) = join_halves(change for text in texts for change in to_changes(text, format))
     return replace(update, key=("id",))
@@ -220,7 +220,7 @@ def test_a_changed_primary_key_is_written_as_a_delete_and_an_insert(source, targ
 
 
 def number_texts(row: Row) -> dict[str, str]:
-    """Give the values of a row as text: Canal's are."""
+    """Return the values of a row as text: Canal's are."""
     return {name: str(value) for name, value in row.items()}
 
 

@@ -63,7 +63,7 @@ def assert_ends(result, code, stderr):
 
 
 def usage(command, sentence):
-    """Give what a command says about wrong usage."""
+    """Return what a command says about wrong usage."""
     arguments = {"schema": "NAME", "encode": "[INPUT]", "decode": "[INPUT]"}.get(command, "[FILE]...")
     return f"Usage: main {command} [OPTIONS] {arguments}\nTry 'main {command} --help' for help.\n\nError: {sentence}\n"
 
@@ -448,7 +448,7 @@ def test_decode_refuses_what_is_no_container_file():
 
 
 def packed(payloads, schema, codec="null"):
-    """Give the bytes of a container file around payloads."""
+    """Return the bytes of a container file around payloads."""
     stream = io.BytesIO()
     writer = ContainerWriter(stream, schema, codec=codec)
     for payload in payloads:
@@ -617,7 +617,7 @@ class Terminal(io.StringIO):
     """A stream that says it is a terminal."""
 
     def isatty(self):
-        """Tell so."""
+        """Return so."""
         return True
 
 

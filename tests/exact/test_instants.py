@@ -93,7 +93,7 @@ class PytzZone(tzinfo):
     """A zone as pytz makes them: by itself it has mean solar time."""
 
     def localize(self, naive):
-        """Give a local time of the zone."""
+        """Return a local time of the zone."""
 
 
 @pytest.mark.parametrize(

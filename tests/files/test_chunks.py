@@ -20,7 +20,7 @@ CONTENTS = st.lists(st.sampled_from([b"\n", b"\n", b"a", b"\r\n", b"bcd", b"x" *
 
 
 def put_together(chunks):
-    """Give the lines of chunks, numbered through the file."""
+    """Return the lines of chunks, numbered through the file."""
     found = []
     for chunk in chunks:
         first = len(found)
@@ -29,7 +29,7 @@ def put_together(chunks):
 
 
 def non_empty(chunks):
-    """Give the lines of each chunk that has some."""
+    """Return the lines of each chunk that has some."""
     return [chunk.texts() for chunk in chunks if chunk.texts()]
 
 

@@ -24,7 +24,7 @@ def lines_of(folder, content, name="lines.jsonl"):
 
 
 def error_of(path):
-    """Give the sentence of the error that reading a file raises."""
+    """Return the sentence of the error that reading a file raises."""
     with pytest.raises(FileError) as caught:
         list(read_lines(str(path)))
     return str(caught.value)

@@ -14,7 +14,7 @@ from cdcavro.errors import FileError, MessageError, PayloadError
 from cdcavro.exact import diff, jsontext
 from cdcavro.files.chunks import Chunk
 from cdcavro.files.parts import MOST_FAULTS, BlockDecoder, BlockRange, BlocksInMemory, ChunkEncoder, marker, runs
-from cdcavro.files.streams import place_of
+from cdcavro.files.streams import file_identity
 from cdcavro.wire.format import Format
 from cdcavro.wire.formats import get_format
 from support.messages import goldens, shop_canal, shop_debezium
@@ -171,7 +171,7 @@ def test_a_run_in_a_file_holds_its_blocks_and_no_other(tmp_path, codec):
     blocks = [Block(bytes([number]) * 20_000, 1 + number) for number in range(30)]
     path = tmp_path / "x"
     path.write_bytes(b"".join(piece for block in blocks for piece in framing.pack(block)))
-    place = place_of(str(path))
+    place = file_identity(str(path))
     with place.open(0) as stream:
         frames = list(read_frames(stream, 0, framing, "x", skip=True))
     for first, last in ((0, 0), (0, 29), (3, 9), (29, 29)):

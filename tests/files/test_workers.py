@@ -35,7 +35,7 @@ _HEAD = b"what was there before"
 
 
 def done(work, tasks, jobs, out):
-    """Give what is told of all parts, the bytes that are written, and the error that ended them."""
+    """Return what is told of all parts, the bytes that are written, and the error that ended them."""
     told = []
     error = None
     try:

@@ -43,12 +43,12 @@ NUL_TO_U0085 = "\0\x01\x7f\x80\x85\xa0ÿ"
 
 
 def golden(name: str) -> bytes:
-    """Give a golden message by its name."""
+    """Return a golden message by its name."""
     return (SAMPLES / "canal" / f"{name}.json").read_bytes()
 
 
 def changes(name: str, zone: ZoneInfo | None = None) -> list[Change]:
-    """Give the changes of a golden message."""
+    """Return the changes of a golden message."""
     return to_changes(golden(name), "canal", zone=zone)
 
 
@@ -58,7 +58,7 @@ def flat(type: str = "INSERT", **members) -> str:
 
 
 def row(declared: str, sent: object, zone: ZoneInfo | None = None) -> object:
-    """Give the value of the only column of an inserted row, and assert that its message comes back."""
+    """Return the value of the only column of an inserted row, and assert that its message comes back."""
     text = flat(data=[{"c": sent}], mysqlType={"c": declared})
     found = to_changes(text, "canal", zone=zone)
     assert [exact(back) for back in from_changes(found, "canal", zone=zone)] == [exact(text)]

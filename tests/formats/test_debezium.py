@@ -24,12 +24,12 @@ GTID = "442ca0d1-e547-11f1-b3d5-02fc00000001"
 
 
 def golden(name: str) -> bytes:
-    """Give a golden message by its name."""
+    """Return a golden message by its name."""
     return (SAMPLES / "debezium" / f"{name}.json").read_bytes()
 
 
 def change(message: bytes | str) -> Change:
-    """Give the change of a line, and assert that the line comes back from it, also through Avro."""
+    """Return the change of a line, and assert that the line comes back from it, also through Avro."""
     (found,) = to_changes(message, "debezium")
     (back,) = from_changes([Change.from_avro(found.to_avro())], "debezium")
     assert exact(back) == exact(message)
@@ -42,7 +42,7 @@ def record(value: object, **members: object) -> str:
 
 
 def envelope(op: str = "c", **members: object) -> dict[str, object]:
-    """Give a value of a row change."""
+    """Return a value of a row change."""
     return {"before": None, "after": None, "source": {"connector": "mysql"}, "op": op} | members
 
 
@@ -409,7 +409,7 @@ def test_every_line_comes_back_or_is_refused(line):
 
 
 def made(**given) -> object:
-    """Give the line of a change of another format."""
+    """Return the line of a change of another format."""
     (line,) = from_changes([Change(**given)], "debezium")
     return json.loads(line)
 

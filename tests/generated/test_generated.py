@@ -51,7 +51,7 @@ message.to_avro().sql  # attr-defined
 
 
 def tables():
-    """Give the schemas of all versions of the shop's tables, by name."""
+    """Return the schemas of all versions of the shop's tables, by name."""
     found = cdcavro.Tables()
     for message in shop_canal():
         for change in cdcavro.to_changes(message, "canal"):

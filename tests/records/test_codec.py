@@ -389,7 +389,7 @@ def test_classes_of_another_schema_are_refused():
 
 
 def plain(value: Any, wanted: Any) -> Any:
-    """Give an instance as the plain values that the tests of schemas expect."""
+    """Return an instance as the plain values that the tests of schemas expect."""
     if isinstance(value, Branch):
         return plain(value.value, wanted)
     if isinstance(value, AvroRecord):

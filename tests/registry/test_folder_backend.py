@@ -33,7 +33,7 @@ def test_a_killed_program_leaves_a_folder_that_loads(tmp_path):
 
 
 def _crash_points(folder):
-    """Give a registry that stops at its nth change of the disk, for n of 1, 2, 3, …, until it stops no more."""
+    """Return a registry that stops at its nth change of the disk, for n of 1, 2, 3, …, until it stops no more."""
     for point in range(1, 100):
         changes = iter(range(1, 1000))
 

@@ -10,7 +10,7 @@ import cdcavro
 from cdcavro.avro.comparison import schema_diff
 from cdcavro.avro.definitions import definitions
 from cdcavro.registry.backend import Reference, StoredSchema
-from cdcavro.registry.references import join, split, whole
+from cdcavro.registry.references import put_in, split, whole_schema
 from support.roundtrip import error_of
 from support.wire import array, enum, field, mapping, record
 
@@ -38,9 +38,9 @@ def test_what_was_cut_out_is_put_back(name):
         assert {part.name for part in cut} == set(names)
         found: dict = {}
         for part in cut:
-            cdcavro.parse_schema(join(part.text, found))
+            cdcavro.parse_schema(put_in(part.text, found))
             found |= definitions(json.loads(part.text))
-        assert {one.what for one in schema_diff(text, join(left.text, found))} <= {"text"}
+        assert {one.what for one in schema_diff(text, put_in(left.text, found))} <= {"text"}
 
 
 def test_parts_come_behind_those_that_they_use():
@@ -76,7 +76,7 @@ def test_a_type_without_namespace_cannot_be_named_from_within_one():
 
 
 def entries(**texts):
-    """Give the fetch of a registry that has these; a text may come with references."""
+    """Return the fetch of a registry that has these; a text may come with references."""
     held = {name: one if isinstance(one, StoredSchema) else StoredSchema(1, one) for name, one in texts.items()}
     return lambda subject, _version: held[subject]
 
@@ -85,7 +85,7 @@ def test_references_that_lead_back_are_refused():
     """A server's content is data."""
     a = StoredSchema(1, '{"type": "array", "items": "b"}', (Reference("b", "b", 1),))
     b = StoredSchema(2, '{"type": "array", "items": "a"}', (Reference("a", "a", 1),))
-    assert error_of(whole, a, entries(a=a, b=b)) == "schema references: 'b' leads back to itself"
+    assert error_of(whole_schema, a, entries(a=a, b=b)) == "schema references: 'b' leads back to itself"
 
 
 @pytest.mark.slow
@@ -97,14 +97,14 @@ def test_references_are_bounded():
         return StoredSchema(1, '"int"', (Reference(following, following, 1),))
 
     said = "schema references: more than 1,000 of them, or 32 in a row"
-    assert error_of(whole, chain("0", 1), chain) == said
+    assert error_of(whole_schema, chain("0", 1), chain) == said
     many = tuple(Reference(str(i), str(i), 1) for i in range(1001))
-    assert error_of(whole, StoredSchema(1, '"int"', many), lambda *_: StoredSchema(1, '"int"')) == said
+    assert error_of(whole_schema, StoredSchema(1, '"int"', many), lambda *_: StoredSchema(1, '"int"')) == said
     wide = record(*(field(f"f{i}", {"type": "array", "items": "int"}) for i in range(2000)), name="W")
     known = {f"T{i}": json.dumps(wide | {"name": f"T{i}"}) for i in range(60)}
     root = record(*(field(f"g{i}", f"T{i}") for i in range(60)))
     entry = StoredSchema(1, json.dumps(root), tuple(Reference(name, name, 1) for name in known))
-    assert error_of(whole, entry, entries(**known)) == "schema $: more than 100000 types"
+    assert error_of(whole_schema, entry, entries(**known)) == "schema $: more than 100000 types"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 5000, '{"type": "enum", "name": 7}', "nul", '"\\ud800"'])
@@ -112,9 +112,9 @@ def test_a_reference_to_what_is_no_schema_is_an_error(text):
     """One sentence, wherever it comes from."""
     entry = StoredSchema(1, '{"type": "array", "items": "x"}', (Reference("x", "x", 1),))
     with pytest.raises(cdcavro.SchemaError):
-        whole(entry, entries(x=text))
+        whole_schema(entry, entries(x=text))
     with pytest.raises(cdcavro.SchemaError):
-        whole(StoredSchema(1, text, (Reference("x", "x", 1),)), entries(x='"int"'))
+        whole_schema(StoredSchema(1, text, (Reference("x", "x", 1),)), entries(x='"int"'))
 
 
 def test_a_type_that_two_references_hold_is_put_in_once():
@@ -124,7 +124,7 @@ def test_a_type_that_two_references_hold_is_put_in_once():
     two = StoredSchema(2, json.dumps(record(field("k", "a.Kind"), name="a.Two")), (Reference("a.Kind", "kind", 1),))
     root = record(field("t", "a.Two"), field("o", "a.One"), name="a.R")
     entry = StoredSchema(3, json.dumps(root), (Reference("a.One", "one", 1), Reference("a.Two", "two", 1)))
-    made = whole(entry, entries(one=json.dumps(one), two=two, kind=json.dumps(kind)))
+    made = whole_schema(entry, entries(one=json.dumps(one), two=two, kind=json.dumps(kind)))
     expected = record(
         field("t", record(field("k", kind), name="a.Two")),
         field("o", one | {"fields": [field("k", "a.Kind")]}),

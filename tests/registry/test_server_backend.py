@@ -35,7 +35,7 @@ LATEST = INT | {"id": 1, "subject": "s", "version": 1}
 
 
 def refusal(status, message="no", code=None):
-    """Give the answer of a server that refuses."""
+    """Return the answer of a server that refuses."""
     return Answer(status, {"error_code": status * 100 + 1 if code is None else code, "message": message})
 
 

@@ -23,7 +23,7 @@ BAD = st.sampled_from([b"", b"{", b'{"type":1}', b"[]", '{"type":"北京"'.encod
 
 @st.composite
 def arrays(draw, values, types):
-    """Give an array of some layout, perhaps a slice of a longer one, and its values."""
+    """Return an array of some layout, perhaps a slice of a longer one, and its values."""
     held = draw(st.lists(st.none() | values, max_size=20))
     first = draw(st.integers(0, len(held)))
     count = draw(st.integers(0, len(held) - first))
@@ -32,7 +32,7 @@ def arrays(draw, values, types):
 
 
 def sent(array):
-    """Give an array as the other side of a stream has it."""
+    """Return an array as the other side of a stream has it."""
     sink = io.BytesIO()
     batch = pa.record_batch([array], ["a"])
     with pa.ipc.new_stream(sink, batch.schema) as stream:
@@ -64,7 +64,7 @@ def test_decode_gives_the_text_of_each_payload(given):
 
 
 def tried(text):
-    """Give what the struct of payload and error holds for a text."""
+    """Return what the struct of payload and error holds for a text."""
     if text is None:
         return None
     try:
@@ -107,7 +107,7 @@ class Bare(list):
     offset = 0
 
     def buffers(self):
-        """Give none."""
+        """Return none."""
         return [None, None, None]
 
 

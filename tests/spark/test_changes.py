@@ -20,7 +20,7 @@ SCHEMA = cdcavro.load_schema("change").json
 
 
 def changes_of(spark, format: str, texts: list[bytes]):
-    """Give a frame of place and change payload."""
+    """Return a frame of place and change payload."""
     frame = spark.createDataFrame(list(enumerate(texts)), "place int, value binary")
     made = frame.select("place", cdc.to_changes("value", format).alias("made"))
     return made.select("place", sf.posexplode("made.changes").alias("row", "change"))

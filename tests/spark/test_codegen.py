@@ -65,7 +65,7 @@ SCHEMAS = [
 
 
 def of_spark(spark, text):
-    """Give the type and the DDL that Spark has for a schema."""
+    """Return the type and the DDL that Spark has for a schema."""
     jvm = spark._jvm
     parsed = jvm.org.apache.avro.Schema.Parser().parse(text)
     found = jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(parsed).dataType()

@@ -13,7 +13,7 @@ import pytest
 
 import cdcavro
 from cdcavro.spark.job import Report, run
-from cdcavro.spark.job_lines import read_head, read_lines
+from cdcavro.spark.job_lines import read_head, read_line_frame
 from cdcavro.wire.formats import get_format
 from support.messages import SAMPLES, goldens, shop_canal, shop_debezium
 from support.roundtrip import exact
@@ -76,7 +76,7 @@ def test_container_files_hold_the_wire_schema_and_the_messages(shipped, spark, f
 
 
 def payload_extras(text: bytes, format: str, schema: dict) -> dict[str, str]:
-    """Give the extras of a message's payload as fastavro reads them."""
+    """Return the extras of a message's payload as fastavro reads them."""
     from io import BytesIO  # noqa: PLC0415
 
     return fastavro.schemaless_reader(BytesIO(cdcavro.encode(text, format)), schema)["extras"]
@@ -125,7 +125,7 @@ def test_rejects_keep_raw_bytes_file_and_line_across_blocks(spark, dirty, tmp_pa
     spark.conf.set("spark.sql.files.maxPartitionBytes", "300k")
     try:
         report = run(spark, [str(dirty)], str(tmp_path / "out"), format=format)
-        assert read_lines(spark, [str(dirty)]).select("file", "block").distinct().count() > 5
+        assert read_line_frame(spark, [str(dirty)]).select("file", "block").distinct().count() > 5
     finally:
         spark.conf.unset("spark.sql.files.maxPartitionBytes")
     assert (report.read, report.rejected, report.is_complete) == (20 * 188 + 189, 4, True)

@@ -56,7 +56,7 @@ def test_a_payload_decodes_under_its_new_names_as_the_comment_says(names, capsys
 
 
 def _schemas_again() -> str:
-    """Give the lines of README that make the two schemas."""
+    """Return the lines of README that make the two schemas."""
     (block,) = [block for block in blocks("python") if "older, newer = json.loads" in block]
     return block[: block.index("options")]
 

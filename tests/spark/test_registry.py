@@ -37,7 +37,7 @@ def orders(spark):
 
 
 def note(number: int) -> str:
-    """Give the text of a schema whose one field had another name in each version before."""
+    """Return the text of a schema whose one field had another name in each version before."""
     older = [f"n{i}" for i in range(number)]
     field = {"name": f"n{number}", "type": "int", "default": 0, "aliases": older}
     return json.dumps({"type": "record", "name": "Note", "fields": [field]})

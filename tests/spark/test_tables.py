@@ -79,7 +79,7 @@ class Typed:
 
 
 def changes_of(spark, format: str, messages: list[bytes]) -> DataFrame:
-    """Give the changes of messages in a frame, thrown over its partitions, each with its place."""
+    """Return the changes of messages in a frame, thrown over its partitions, each with its place."""
     lines = random.Random(5).sample(list(enumerate(messages, 1)), len(messages))
     frame = spark.createDataFrame(lines, "line long, value binary")
     place = sf.struct(sf.lit(FILE).alias("file"), "line")
@@ -121,7 +121,7 @@ def test_changes_in_any_order_give_the_payloads_of_the_stream(typed):
 
 
 def of_table(made: Typed, name: str) -> tuple[Table, DataFrame]:
-    """Give a table and its rows of the frame that is kept."""
+    """Return a table and its rows of the frame that is kept."""
     table = made.tables.table(name)
     return table, made.frame.where(sf.col("number") == table.number)
 
@@ -161,7 +161,7 @@ def test_all_versions_read_in_one_expression_give_the_values_that_fastavro_reads
 
 
 def _place(one: Moved) -> tuple[int, int, str]:
-    """Tell a change from all others: a changed key is a delete and an insert of one message."""
+    """Return a change from all others: a changed key is a delete and an insert of one message."""
     return one.source["message_line"], one.source["message_row"], one.op
 
 
@@ -188,7 +188,7 @@ def _row(image: dict[str, Any] | None, schema: TableSchema) -> dict[str, Any] | 
 
 
 def _value(value: Any, avro: Any) -> Any:
-    """Give a value that Spark collected as fastavro gives it."""
+    """Return a value that Spark collected as fastavro gives it."""
     if value is None:
         return None
     match avro if isinstance(avro, str) else avro["logicalType"]:
@@ -263,7 +263,7 @@ def test_an_unknown_version_fails_with_its_number_and_null_is_null(spark, typed)
 
 
 def flink_schema(table: Table) -> str:
-    """Give the schema that Flink reads a Debezium envelope with: records by its own names, every field nullable."""
+    """Return the schema that Flink reads a Debezium envelope with: records by its own names, every field nullable."""
     fields = json.loads(table.schema.row.json)["fields"]
     columns = [
         {"name": one["name"], "type": ["null", one["type"][one["type"][0] == "null"]], "default": None}

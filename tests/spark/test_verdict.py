@@ -41,7 +41,7 @@ MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
 
 
 def decimal(precision, scale):
-    """Give a decimal of bytes."""
+    """Return a decimal of bytes."""
     return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
 
 
@@ -119,7 +119,7 @@ def java(spark) -> Java:
 
 
 def agrees(value, shown) -> bool:
-    """Tell whether a value is what Avro Java shows as JSON."""
+    """Return whether a value is what Avro Java shows as JSON."""
     match value:
         case dict():
             return (
@@ -153,7 +153,7 @@ def _instant(kind, text):
 
 
 def tried(read, payload):
-    """Give what an engine reads, or the class of its error."""
+    """Return what an engine reads, or the class of its error."""
     try:
         return read(payload)
     except UnreadableError:

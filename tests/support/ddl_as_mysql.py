@@ -152,7 +152,7 @@ def _joined(texts):
 
 
 def pieces(step):
-    """Give the words, names and symbols of a statement, which white space may stand between."""
+    """Return the words, names and symbols of a statement, which white space may stand between."""
     match step:
         case CreateTable(like=TableName() as like):
             return ["CREATE", "TABLE", _table(step.table), "LIKE", _table(like)]

@@ -30,7 +30,7 @@ _TUPLE_COMMENTS = ["comment", "comment", "com1", "com1"]
 
 
 def documented() -> dict[tuple[str, str], str]:
-    """Give every documented message as compact JSON text, by format and golden name."""
+    """Return every documented message as compact JSON text, by format and golden name."""
     return _oms() | _blob("en") | _blob("zh") | _tuple()
 
 

@@ -32,7 +32,7 @@ HARD_NAMES = [
 
 
 def parsed(declared: Any) -> Schema:
-    """Give the schema of a JSON value."""
+    """Return the schema of a JSON value."""
     return parse_schema(json.dumps(declared))
 
 
@@ -53,12 +53,12 @@ def module(schema: Any, kind: str = "dataclass", source: str = "t.avsc") -> type
 
 
 def root(made: types.ModuleType) -> Any:
-    """Give the class of the outermost record of a module with one schema."""
+    """Return the class of the outermost record of a module with one schema."""
     return made.CODEC._listed[-1]
 
 
 def one(declared: Any, kind: str = "dataclass") -> Any:
-    """Give the class of a record with the one field `a`, and its module as the class's attribute `module`."""
+    """Return the class of a record with the one field `a`, and its module as the class's attribute `module`."""
     made = module(record(field("a", declared)), kind)
     cls = root(made)
     cls.module = made

@@ -39,7 +39,7 @@ NAMES = st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_]{0,5}\Z") | st.sampled_from(
 
 
 def hostile(text: str) -> dict:
-    """Give a schema with a text wherever there may be one."""
+    """Return a schema with a text wherever there may be one."""
     said = {
         "cdc": {"column": text, "type": text, "note": text, "table": {"database": text, "schema": text, "table": text}},
         "json": {"name": text},

@@ -13,25 +13,25 @@ SAMPLES = Path(str(resources.files("cdcavro") / "samples"))
 
 
 def golden_files(format: str) -> dict[str, bytes]:
-    """Give the files of a format's golden messages by their names, in the order of these."""
+    """Return the files of a format's golden messages by their names, in the order of these."""
     return {path.stem: path.read_bytes() for path in sorted((SAMPLES / format).glob("*.json"))}
 
 
 def goldens(format: str) -> list[bytes]:
-    """Give the golden messages of a format, in the order of their names."""
+    """Return the golden messages of a format, in the order of their names."""
     return [content.rstrip(b"\n") for content in golden_files(format).values()]
 
 
 def shop_canal() -> list[bytes]:
-    """Give the 188 real messages of Alibaba's Canal."""
+    """Return the 188 real messages of Alibaba's Canal."""
     return lines(SAMPLES / "canal" / "shop.jsonl")
 
 
 def shop_debezium() -> list[bytes]:
-    """Give the 229 real messages of Debezium."""
+    """Return the 229 real messages of Debezium."""
     return lines(SAMPLES / "debezium" / "shop.jsonl")
 
 
 def lines(path: Path) -> list[bytes]:
-    r"""Give the messages of a file of JSON lines, split at `\n` only: values may hold U+0085."""
+    r"""Return the messages of a file of JSON lines, split at `\n` only: values may hold U+0085."""
     return [line for line in path.read_bytes().split(b"\n") if line]

@@ -143,7 +143,7 @@ def _own(name: str, value: Any) -> bool:
 
 
 def _converted(name: str, value: Any) -> Any:
-    """Give the one value of the Avro type that a scalar says exactly; None if there is none."""
+    """Return the one value of the Avro type that a scalar says exactly; None if there is none."""
     if _own(name, value):
         return value
     said = _plain(value)

@@ -8,10 +8,10 @@ from support.places import README
 
 
 def blocks(language: str) -> list[str]:
-    """Give the fenced blocks of a language, in order."""
+    """Return the fenced blocks of a language, in order."""
     return re.findall(rf"^```{language}\n(.*?)^```", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
 def is_spark(block: str) -> bool:
-    """Tell whether a Python block needs a Spark session."""
+    """Return whether a Python block needs a Spark session."""
     return "spark" in block.lower() or re.search(r"(?<!\.)from_avro", block) is not None

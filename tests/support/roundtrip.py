@@ -73,7 +73,7 @@ def assert_fast(format: str, text: bytes | str) -> bytes:
 
 
 def avro(format: str, text: bytes | str) -> dict[str, Any]:
-    """Give the record that fastavro reads from the payload of a text which makes the round trip."""
+    """Return the record that fastavro reads from the payload of a text which makes the round trip."""
     return read_by_fastavro(format, assert_round_trip(format, text))
 
 
@@ -94,12 +94,12 @@ def rewritten(format: str, payload: bytes) -> bytes:
 
 @cache
 def fastavro_schema(format: str) -> Any:
-    """Give a format's wire schema as fastavro parses it."""
+    """Return a format's wire schema as fastavro parses it."""
     return fastavro.parse_schema(json.loads(cdcavro.load_schema(format).json))
 
 
 def golden_cases(format: str) -> list[Any]:
-    """Give the golden messages of a format as parameters, named as their files are."""
+    """Return the golden messages of a format as parameters, named as their files are."""
     return [pytest.param(message, id=name) for name, message in golden_files(format).items()]
 
 
@@ -110,14 +110,14 @@ def assert_golden(format: str, golden: bytes) -> None:
 
 
 def error_of(function: Any, *given: Any) -> str:
-    """Give the whole sentence with which a call fails, under the project's root error."""
+    """Return the whole sentence with which a call fails, under the project's root error."""
     with pytest.raises(cdcavro.CdcAvroError) as caught:
         function(*given)
     return str(caught.value)
 
 
 def outcome(errors: Any, function: Any, *given: Any) -> Any:
-    """Give what a call returns, or the error of the kinds named; any other exception goes its way."""
+    """Return what a call returns, or the error of the kinds named; any other exception goes its way."""
     try:
         return function(*given)
     except errors as error:

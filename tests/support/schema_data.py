@@ -39,7 +39,7 @@ class Branch:
 
 
 def cover(declared: Type, rng: random.Random) -> list[Any]:
-    """Give data of a type that between them show every branch, symbol and kind of value."""
+    """Return data of a type that between them show every branch, symbol and kind of value."""
     match declared:
         case Record(fields=fields):
             pools = {one.name: cover(one.type, rng) for one in fields}
@@ -131,7 +131,7 @@ def _long(number: int) -> bytes:
 
 
 def expected(step: Step, value: Any, *, by_writer: bool = False, raw: bool = False) -> Any:
-    """Give what the steps of a resolution make of a datum, with logical types of the reader's.
+    """Return what the steps of a resolution make of a datum, with logical types of the reader's.
 
     With `by_writer` those of the writer's, with `raw` defaults as they stand in the schema's JSON.
     """
@@ -159,7 +159,7 @@ def expected(step: Step, value: Any, *, by_writer: bool = False, raw: bool = Fal
 
 
 def promoted(writer: str, reader: str, value: Any) -> Any:
-    """Give a value as the type it is promoted to."""
+    """Return a value as the type it is promoted to."""
     if reader in ("float", "double") and writer in ("int", "long"):
         return float(value)
     if (writer, reader) == ("string", "bytes"):
@@ -170,7 +170,7 @@ def promoted(writer: str, reader: str, value: Any) -> Any:
 
 
 def meaning(declared: Primitive | Fixed, value: Any) -> Any:
-    """Give what the logical type makes of a value."""
+    """Return what the logical type makes of a value."""
     unit = logical_type(declared)
     if unit is None or unit.name == "duration":
         return value
@@ -187,7 +187,7 @@ def meaning(declared: Primitive | Fixed, value: Any) -> Any:
 
 
 def default_value(declared: Type, default: Any) -> Any:
-    """Give the value that a default in a schema's JSON stands for."""
+    """Return the value that a default in a schema's JSON stands for."""
     match declared:
         case Union(branches):
             return default_value(branches[0], default)

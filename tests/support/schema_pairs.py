@@ -368,7 +368,7 @@ def fastavro_difference(one: Pair, value: Any, got: Any) -> str:
 
 
 def fastavro_parses(one: Pair) -> bool:
-    """Tell whether fastavro takes the schemas for such."""
+    """Return whether fastavro takes the schemas for such."""
     try:
         fastavro.parse_schema(json.loads(one.writer))
         fastavro.parse_schema(json.loads(one.reader))

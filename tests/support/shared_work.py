@@ -10,7 +10,7 @@ from cdcavro.errors import FileError
 
 
 def named(task):
-    """Give the task back, and the process that did it."""
+    """Return the task back, and the process that did it."""
     yield [b"%d," % task], os.getpid()
 
 
@@ -50,24 +50,24 @@ def exiting(task):
 
 
 def large(task):
-    """Give more than any pipe holds, of a task that none holds either."""
+    """Return more than any pipe holds, of a task that none holds either."""
     for _ in range(12):
         yield [task[:1] * 100_000, task[:1] * 200_000], len(task)
 
 
 def held(task):
-    """Give far more than is held without a place, in small parts."""
+    """Return far more than is held without a place, in small parts."""
     for part in range(10):
         yield [b"%d" % (task % 10) * (1_000_000 + part)], part
 
 
 def empty(task):
-    """Give parts of which some are empty."""
+    """Return parts of which some are empty."""
     for part in range(3):
         yield [b"%d," % task] if part == task % 3 else [b""] * (part % 2), (task, part)
 
 
 def tiny(task):
-    """Give very many parts, far more than any pipe holds."""
+    """Return very many parts, far more than any pipe holds."""
     for part in range(30_000 if task > 7 else 3):
         yield [b"%d," % task], part

@@ -57,7 +57,7 @@ class Moved(NamedTuple):
 
 @cache
 def shop_changes(producer: str) -> tuple[Change, ...]:
-    """Give a producer's changes in the order of arrival, each with its line as its place."""
+    """Return a producer's changes in the order of arrival, each with its line as its place."""
     return tuple(
         replace(one, place=Arrival(file="shop.jsonl", line=line))
         for line, message in enumerate(MESSAGES[producer](), 1)
@@ -67,19 +67,19 @@ def shop_changes(producer: str) -> tuple[Change, ...]:
 
 @cache
 def shop(producer: str) -> tuple[Tables, tuple[TypedChange, ...]]:
-    """Give a producer's tables, and all its changes of rows in Avro."""
+    """Return a producer's tables, and all its changes of rows in Avro."""
     tables = Tables(zone=UTC)
     return tables, tuple(typed for one in shop_changes(producer) for typed in tables.add(one))
 
 
 def orders(producer: str) -> list[TypedChange]:
-    """Give the changes of the rows of `orders`, under all its names."""
+    """Return the changes of the rows of `orders`, under all its names."""
     return [one for one in shop(producer)[1] if one.table.schema.table.table == "orders_v3"]
 
 
 @cache
 def parsed(schema: Schema) -> Any:
-    """Give a schema as fastavro takes it."""
+    """Return a schema as fastavro takes it."""
     return parse_schema(json.loads(schema.json))
 
 
@@ -103,7 +103,7 @@ def moved(typed: TypedChange, reader: TableSchema | None = None) -> Moved:
 
 
 def key_values(key: Row) -> tuple[Any, ...]:
-    """Give the values of a key, all of which its types carry."""
+    """Return the values of a key, all of which its types carry."""
     assert key["unparsed"] == {}
     return tuple(value for name, value in key.items() if name != "unparsed")
 
@@ -114,7 +114,7 @@ def shown(column: TableColumn) -> str:
 
 
 def true_row(image: Row | None, reader: TableSchema) -> Row | None:
-    """Give a row's values by the true names of their columns; a text of `unparsed` as that."""
+    """Return a row's values by the true names of their columns; a text of `unparsed` as that."""
     if image is None:
         return None
     texts, absent = image["unparsed"], image["absent"]
@@ -127,7 +127,7 @@ def true_row(image: Row | None, reader: TableSchema) -> Row | None:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Tell whether values are the same in type, value and digits."""
+    """Return whether values are the same in type, value and digits."""
     return type(one) is type(other) and repr(one) == repr(other)
 
 
@@ -170,7 +170,7 @@ def replayed(changes: Iterable[Moved]) -> Replay:
 
 
 def avro_type(declared: str) -> Any:
-    """Give the Avro type of a column that the server declares so, as the table of types has it."""
+    """Return the Avro type of a column that the server declares so, as the table of types has it."""
     word, numbers = _word(declared), _numbers(declared)
     is_unsigned = "unsigned" in declared.lower()
     if word == "decimal":
@@ -181,7 +181,7 @@ def avro_type(declared: str) -> Any:
 
 
 def value_of(text: str | None, declared: str) -> Any:
-    """Give the value that a server's text stands for, by the column's declared type; or `Unparsed`."""
+    """Return the value that a server's text stands for, by the column's declared type; or `Unparsed`."""
     try:
         return None if text is None else _value(text, declared)
     except ValueError:
@@ -251,7 +251,7 @@ VALUES: dict[str, Callable[[str, list[int]], Any]] = {
 
 
 def server_text(value: Any, type: str) -> str | None:
-    """Give a column's value as the server shows it."""
+    """Return a column's value as the server shows it."""
     declared = parse_sql_type(type)
     if value is None:
         return None

@@ -192,7 +192,7 @@ _PRIMITIVES: dict[str, SearchStrategy[object]] = {
 
 @cache
 def messages(format: str) -> SearchStrategy[object]:
-    """Give messages of a format, as trees: they all keep to its structure."""
+    """Return messages of a format, as trees: they all keep to its structure."""
     return _of(cdcavro.load_schema(format).root)
 
 

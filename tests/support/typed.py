@@ -22,13 +22,13 @@ _RAW = {"timestamp-micros": 6, "local-timestamp-micros": 6, "timestamp-millis": 
 
 
 def table(*columns: str, key: tuple[str, ...] = (), name: str = "t") -> TableSchema:
-    """Give the first version of a table whose columns are given as `"name type"`."""
+    """Return the first version of a table whose columns are given as `"name type"`."""
     made = [Column(name=one.rpartition("|")[0], type=one.rpartition("|")[2]) for one in columns]
     return create_table(TableName("shop", None, name), made, key, SOURCE)
 
 
 def write(schema: TableSchema, row: dict[str, Any], source: Source = SOURCE) -> bytes:
-    """Give a row as a payload."""
+    """Return a row as a payload."""
     return TableWriter(schema, source, None).row(row)
 
 
@@ -53,7 +53,7 @@ def read_row(payload: bytes, writer: TableSchema, reader: TableSchema | None = N
 
 
 def filled(value: Any, avro: Any) -> Any:
-    """Give a value; a default, which fastavro gives as it stands in the schema's JSON, as what it means."""
+    """Return a value; a default, which fastavro gives as it stands in the schema's JSON, as what it means."""
     unit = avro.get("logicalType") if isinstance(avro, dict) else None
     if isinstance(value, str) and "bytes" in (avro, avro.get("type") if isinstance(avro, dict) else None):
         value = value.encode("iso-8859-1")

@@ -23,40 +23,40 @@ REST = {
 
 
 def mine(*fields: dict[str, Any], name: str = "M") -> Format:
-    """Give a format called `mine` whose envelope has these fields and `extras`."""
+    """Return a format called `mine` whose envelope has these fields and `extras`."""
     return Format("mine", given=parse_schema(json.dumps(record(*fields, EXTRAS, name=name))))
 
 
 def record(*fields: dict[str, Any], name: str = "R", aliases: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Give a record."""
+    """Return a record."""
     return {"type": "record", "name": name, "aliases": list(aliases), "fields": list(fields)}
 
 
 def enum(*symbols: str, name: str = "E", aliases: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Give an enum."""
+    """Return an enum."""
     return {"type": "enum", "name": name, "symbols": list(symbols), "aliases": list(aliases)}
 
 
 def array(items: Any) -> dict[str, Any]:
-    """Give an array."""
+    """Return an array."""
     return {"type": "array", "items": items}
 
 
 def mapping(values: Any) -> dict[str, Any]:
-    """Give a map."""
+    """Return a map."""
     return {"type": "map", "values": values}
 
 
 def field(name: str, type: Any = "int", **more: Any) -> dict[str, Any]:
-    """Give a field."""
+    """Return a field."""
     return {"name": name, "type": type, **more}
 
 
 def required(name: str, type: Any, **more: Any) -> dict[str, Any]:
-    """Give a field that a message must have."""
+    """Return a field that a message must have."""
     return field(name, type, json={"required": True}, **more)
 
 
 def nullable(name: str, *types: Any, missing: str = "absent", **more: Any) -> dict[str, Any]:
-    """Give a nullable field, whose default is null; `missing` is the format's convention."""
+    """Return a nullable field, whose default is null; `missing` is the format's convention."""
     return field(name, ["null", *types], default=None, json={"missing": missing}, **more)

@@ -14,7 +14,7 @@ from cdcavro.change.model import Source
 from cdcavro.errors import StructureError
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import evolve
-from cdcavro.table.names import NameAllocator, mangle, namespace_of, table_of, unmangle
+from cdcavro.table.names import NameAllocator, mangle, namespace_of, table_name_of, unmangle
 from support.typed import read_row, table, write
 
 JAVA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -125,8 +125,8 @@ def test_no_two_tables_have_one_namespace(pairs):
 def test_tables_of_two_tenants_are_two():
     """On OceanBase a tenant stands before the database, or before none."""
     made = [
-        table_of(Source(tenant=tenant, database=database, schema=schema, table="t"))
+        table_name_of(Source(tenant=tenant, database=database, schema=schema, table="t"))
         for tenant, database, schema in product([None, "t1", "t2"], [None, "shop"], [None, "s"])
     ]
     assert len({namespace_of(one) for one in made}) == len(made)
-    assert table_of(Source(tenant="t1")) is None
+    assert table_name_of(Source(tenant="t1")) is None

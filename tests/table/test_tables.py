@@ -57,7 +57,7 @@ class Stream:
 
     @property
     def versions(self) -> list[str]:
-        """Tell the columns of each version of each table."""
+        """Return the columns of each version of each table."""
         return [
             " | ".join(
                 f"{one.table.table}: {' '.join(column.name for column in one.columns)}" for one in table.versions
@@ -68,7 +68,7 @@ class Stream:
 
 @functools.cache
 def stated(columns: str | None) -> tuple[Column, ...] | None:
-    """Give columns that are stated as `"id int, a text"`: the same object for the same ones, as messages of a table do."""
+    """Return columns that are stated as `"id int, a text"`: the same object for the same ones, as messages of a table do."""
     if columns is None:
         return None
     pairs = [one.strip().partition(" ") for one in columns.split(", ")]
@@ -734,7 +734,7 @@ def test_a_table_of_any_name_is_a_table(name):
 
 
 def read_bytes(made: Any) -> bytes:
-    """Give the row after, as its own payload."""
+    """Return the row after, as its own payload."""
     after = read(made.payload, made.schema.envelope)["after"]
     assert after["id"] == 1
     return b"\x02\x02\x00\x00"

@@ -53,12 +53,12 @@ SCHEMA = table("id|int", "a|decimal(4,1)", "at|datetime", key=("id",))
 
 
 def writer(schema=SCHEMA, *, source=SOURCE, columns=None, **options):
-    """Give a writer of a version."""
+    """Return a writer of a version."""
     return TableWriter(schema, source, columns, **options)
 
 
 def change(op="INSERT", **images):
-    """Give a change of the table."""
+    """Return a change of the table."""
     return Change(op=op, source=SOURCE, **images)
 
 

@@ -39,7 +39,7 @@ def joined(texts: list[str], format: str = "datahub_tuple", **options: bool) -> 
 
 
 def ops(outcomes: list[Joined]) -> list[tuple[str, list[int]]]:
-    """Give what came out: the operation, or the error, and the numbers of the messages."""
+    """Return what came out: the operation, or the error, and the numbers of the messages."""
     return [
         (one.changes[0].op if one.error is None else str(one.error), [number for number, _ in one.messages])
         for one in outcomes

@@ -55,14 +55,14 @@ _OWN = {
 
 
 def sent(format: str) -> list[bytes]:
-    """Give all messages that there are of a format."""
+    """Return all messages that there are of a format."""
     found = goldens(format) + (_REAL[format]() if format in _REAL else []) + _OWN.get(format, [])
     return found + (lines(SHARED / "samples" / _PUBLIC[format]) if format in _PUBLIC and SHARED.is_dir() else [])
 
 
 @cache
 def units(format: str) -> list[Unit]:
-    """Give the messages of a format, the halves of an update together, each once: goldens repeat themselves."""
+    """Return the messages of a format, the halves of an update together, each once: goldens repeat themselves."""
     found: dict[object, dict[str, list[bytes]]] = {}
     whole: list[Unit] = []
     for text in dict.fromkeys(sent(format)):
@@ -77,7 +77,7 @@ def units(format: str) -> list[Unit]:
 
 
 def separate(format: str) -> list[Unit]:
-    """Give the messages of a format one by one, as they pass into one that has halves too."""
+    """Return the messages of a format one by one, as they pass into one that has halves too."""
     return [(text,) for unit in units(format) for text in unit]
 
 
@@ -124,7 +124,7 @@ def assert_lawful(unit: Unit, source: str, target: str, zone: ZoneInfo | None) -
 
 
 def compared(came: list, back: list, texts: list[bytes], index: int, way: Way) -> list[tuple]:
-    """Give the differences of a message from what came back, in the form in which it came."""
+    """Return the differences of a message from what came back, in the form in which it came."""
     if not texts:
         return [("", came[index], ABSENT)]
     if len(came) == 2 != len(back):
@@ -203,7 +203,7 @@ def test_the_law_holds_where_columns_are_learned_from_the_stream(target):
 
 
 def lost(message: bytes | str, source: str, target: str) -> list[str]:
-    """Give the paths of what a message loses."""
+    """Return the paths of what a message loses."""
     return [loss.path for loss in cdcavro.transcode(message, source, target).losses]
 
 

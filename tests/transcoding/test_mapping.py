@@ -27,7 +27,7 @@ MESSAGES += [("oms_shareplex", b'{"data":{"id":1},"meta":{"op":"ins","time":"202
 
 
 def change(text: str, format: str, **given) -> Change:
-    """Give the only change of a message."""
+    """Return the only change of a message."""
     (found,) = to_changes(text, format, **given)
     return found
 

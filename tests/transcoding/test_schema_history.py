@@ -25,7 +25,7 @@ SHOP = shop_debezium()
 
 
 def change(message: bytes | str) -> Change:
-    """Give the change of a line."""
+    """Return the change of a line."""
     (found,) = to_changes(message, "debezium")
     return found
 

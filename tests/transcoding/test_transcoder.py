@@ -120,7 +120,7 @@ def test_an_update_is_split_into_halves():
 
 
 def halves(made: list[Transcoded]) -> list[dict]:
-    """Give the Tuple records of updates."""
+    """Return the Tuple records of updates."""
     rows = [parse(text) for one in made for text in one.texts]
     return [row for row in rows if row["_operation_type_"] == "U"]
 
@@ -200,7 +200,7 @@ def test_tuple_rows_without_an_operation_pair_by_their_number():
 
 
 def amounts(texts: list[bytes]) -> list[str]:
-    """Give the `amount` of every row after a change in Canal messages, in order."""
+    """Return the `amount` of every row after a change in Canal messages, in order."""
     rows = [row for text in texts for row in parse(text)["data"] or [] if parse(text)["type"] != "DELETE"]
     return [row["amount"] for row in rows if row.get("amount") is not None]
 

@@ -31,7 +31,7 @@ def read(packed) -> list[bytes | None]:
 
 
 def listed(values: Slices) -> list[bytes | None]:
-    """Give the values of a column."""
+    """Return the values of a column."""
     return [values.get(i) for i in range(values.count)]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import cdcavro
 from cdcavro.exact.jsontext import parse, render
 from cdcavro.exact.numbers import ExactNumber
-from cdcavro.wire.extras import _parsed, apply, place_of
+from cdcavro.wire.extras import _parsed, apply, schema_member
 from support.roundtrip import error_of, outcome
 from support.strategies import numbers, quoted
 
@@ -96,11 +96,11 @@ def test_long_pointer_is_refused_soon():
 
 
 _PLACES = {
-    "/op": place_of("/op", is_scalar=True, is_required=True),
-    "/table": place_of("/table", is_scalar=True, is_required=False),
-    "/data": place_of("/data", is_scalar=False, is_required=False),
-    "/payload": place_of("/payload", is_scalar=False, is_required=True),
-    "/payload/op": place_of("/payload/op", is_scalar=True, is_required=True),
+    "/op": schema_member("/op", is_scalar=True, is_required=True),
+    "/table": schema_member("/table", is_scalar=True, is_required=False),
+    "/data": schema_member("/data", is_scalar=False, is_required=False),
+    "/payload": schema_member("/payload", is_scalar=False, is_required=True),
+    "/payload/op": schema_member("/payload/op", is_scalar=True, is_required=True),
 }
 
 

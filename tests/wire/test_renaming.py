@@ -13,7 +13,7 @@ from cdcavro.avro.resolution import ReadUnion, resolve
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import PayloadError, SchemaError
 from cdcavro.wire.format import Format
-from cdcavro.wire.renaming import names_of
+from cdcavro.wire.renaming import renames_of
 from support.messages import goldens, shop_canal
 from support.roundtrip import assert_round_trip, error_of, exact
 from support.wire import EXTRAS, REST, array, enum, field, mapping, mine, nullable, record, required
@@ -312,7 +312,7 @@ def test_nothing_renamed_is_no_work():
     """Promotions, dropped members and new nulls that are left out need no second look at a message."""
     old = _type(record(nullable("a", "int"), nullable("b", array("int")), EXTRAS))
     new = _type(record(nullable("a", "long"), nullable("c", "int"), EXTRAS))
-    assert names_of(resolve(old, new)) is None
+    assert renames_of(resolve(old, new)) is None
 
 
 def test_renames_in_two_branches_of_a_union_are_refused():
@@ -322,9 +322,9 @@ def test_renames_in_two_branches_of_a_union_are_refused():
     step = resolve(_type([first, other]), _type([new_first, new_other]))
     assert isinstance(step, ReadUnion)
     with pytest.raises(SchemaError) as caught:
-        names_of(step)
+        renames_of(step)
     assert str(caught.value) == "schema $: renames in several branches of a union"
-    assert names_of(resolve(_type([first, other]), _type([new_first, other]))) is not None
+    assert renames_of(resolve(_type([first, other]), _type([new_first, other]))) is not None
 
 
 def test_two_old_members_of_one_new_member_are_refused():

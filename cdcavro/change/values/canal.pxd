@@ -6,7 +6,7 @@ from cdcavro.exact.numbers cimport ExactNumber, integer, number, plain_text
 from cdcavro.exact.scan cimport is_number
 
 
-cpdef plain(object value)
+cpdef plain_value(object value)
 
 
 @cython.final

@@ -52,14 +52,14 @@ class ValueCodec(NamedTuple):
     is_undone: bool = False
 
 
-def read_value(sent: Any, declared: SqlType | None, zone: tzinfo | None = None) -> Any:
-    """Give the JSON value of what Canal sent for a column.
+def read_canal_value(sent: Any, declared: SqlType | None, zone: tzinfo | None = None) -> Any:
+    """Return the JSON value of what Canal sent for a column.
 
     What is no string, what does not fit its type, and what has no declared type stays as it is; so
     does a TIMESTAMP without the zone that it was written in.
 
     >>> from cdcavro.exact.sqltype import parse_sql_type
-    >>> read_value("5", parse_sql_type("set('x','y','z')")), read_value("1.20", parse_sql_type("decimal(10,2)"))
+    >>> read_canal_value("5", parse_sql_type("set('x','y','z')")), read_canal_value("1.20", parse_sql_type("decimal(10,2)"))
     ('x,z', ExactNumber('1.20'))
     """
     read = value_reader(declared, zone)
@@ -67,7 +67,7 @@ def read_value(sent: Any, declared: SqlType | None, zone: tzinfo | None = None) 
 
 
 def value_reader(declared: SqlType | None, zone: tzinfo | None = None) -> Callable[[Any], Any] | None:
-    """Give the function that does what `read_value` does; None for a type whose values stay as they are."""
+    """Return the function that does what `read_canal_value` does; None for a type whose values stay as they are."""
     way = None if declared is None else _WAYS.get(declared.name)
     if declared is None or way is None:
         return None
@@ -82,14 +82,14 @@ def value_reader(declared: SqlType | None, zone: tzinfo | None = None) -> Callab
     return read_sent
 
 
-def write_value(value: Any, declared: SqlType | None, zone: tzinfo | None = None) -> str | None:
-    """Give a column's JSON value as Canal sends it; None for null.
+def write_canal_value(value: Any, declared: SqlType | None, zone: tzinfo | None = None) -> str | None:
+    """Return a column's JSON value as Canal sends it; None for null.
 
     By its declared type; without one, and where the value does not fit it, numbers give their
     digits, true and false 1 and 0, objects and arrays their JSON text, and strings themselves.
 
     >>> from cdcavro.exact.sqltype import parse_sql_type
-    >>> write_value("/v8=", parse_sql_type("blob")), write_value(True, None)
+    >>> write_canal_value("/v8=", parse_sql_type("blob")), write_canal_value(True, None)
     ('þÿ', '1')
     """
     write = value_writer(declared, zone)
@@ -97,21 +97,21 @@ def write_value(value: Any, declared: SqlType | None, zone: tzinfo | None = None
 
 
 def value_writer(declared: SqlType | None, zone: tzinfo | None = None) -> Callable[[Any], str | None]:
-    """Give the function that does what `write_value` does."""
+    """Return the function that does what `write_canal_value` does."""
     way = None if declared is None else _WAYS.get(declared.name)
     if declared is None or way is None:
-        return plain
+        return plain_value
     write = way.write
 
-    def write_value(value: Any) -> str | None:
+    def write_canal_value(value: Any) -> str | None:
         text = None if value is None else write(value, declared, zone)
-        return plain(value) if text is None else text
+        return plain_value(value) if text is None else text
 
-    return write_value
+    return write_canal_value
 
 
-def plain(value: Any) -> str | None:
-    """Give what `write_value` gives without a declared type."""
+def plain_value(value: Any) -> str | None:
+    """Return what `write_canal_value` gives without a declared type."""
     if value is None or type(value) is str:
         return value
     if type(value) in (dict, list):
@@ -129,7 +129,7 @@ class RowConverter:
         self._other = other
 
     def convert(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Give a row with every value turned."""
+        """Return a row with every value turned."""
         turns, other = self._turns, self._other
         values = row if type(row) is dict else dict(row)
         turned = {}
@@ -174,7 +174,7 @@ def _write_bytes(value: Any, *_: object) -> str | None:
 
 
 def _read_geometry(sent: str, *_: object) -> str | None:
-    """Give the EWKB of MySQL's own form, a reference system before little-endian WKB; 0 is that of no system."""
+    """Return the EWKB of MySQL's own form, a reference system before little-endian WKB; 0 is that of no system."""
     raw = sent.encode("iso-8859-1", "replace")
     srid, wkb = raw[:_SRID], raw[_SRID:]
     if len(wkb) < _KIND or wkb[0] != 1 or wkb[_KIND - 1] & _SRID_FLAG:
@@ -223,7 +223,7 @@ def _count(sent: str) -> int | None:
 
 
 def _read_label(sent: str, declared: SqlType, _: object) -> str | None:
-    """Give the label of an ENUM's index: from 1; 0 is the empty string that stands for an invalid value."""
+    """Return the label of an ENUM's index: from 1; 0 is the empty string that stands for an invalid value."""
     count = _count(sent)
     if count is None or not declared.members or count > len(declared.members):
         return None
@@ -239,7 +239,7 @@ def _write_label(value: Any, declared: SqlType, _: object) -> str | None:
 
 
 def _read_labels(sent: str, declared: SqlType, _: object) -> str | None:
-    """Give the labels of a SET's bitmask, in the order of its declaration."""
+    """Return the labels of a SET's bitmask, in the order of its declaration."""
     count = _count(sent)
     if count is None or not 0 < len(declared.members) <= _MAX_BITS or count >> len(declared.members):
         return None
@@ -254,7 +254,7 @@ def _write_labels(value: Any, declared: SqlType, _: object) -> str | None:
 
 
 def _read_instant(sent: str, declared: SqlType, zone: tzinfo | None) -> str | None:
-    """Give a TIMESTAMP as OMS does: seconds since the epoch, a fraction without zeros at its end."""
+    """Return a TIMESTAMP as OMS does: seconds since the epoch, a fraction without zeros at its end."""
     precision = declared.arguments[0] if declared.arguments else 0
     is_spelled = len(sent) == _SECOND_SHOWN + (precision and precision + 1) and sent[10] == " "
     instant = from_local(sent, zone) if is_spelled else None

@@ -15,7 +15,7 @@ from base64 import b64encode
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change.values.geometry import read_geometry, send_geometry
+from cdcavro.change.values.geometry import read_connect_geometry, send_connect_geometry
 from cdcavro.exact.base64_text import bytes_of
 from cdcavro.exact.caching import bounded_cache
 from cdcavro.exact.diff import same
@@ -58,10 +58,10 @@ class ValueCodec(NamedTuple):
     send: Callable[[Any], Any]
 
 
-def read_value(sent: Any, codec: ValueCodec | None) -> Any:
-    """Give the JSON value of what was sent for a column; what does not fit its type stays as it is.
+def read_connect_value(sent: Any, codec: ValueCodec | None) -> Any:
+    """Return the JSON value of what was sent for a column; what does not fit its type stays as it is.
 
-    >>> read_value("AkY=", codec_of("DECIMAL(10,2)", "mysql"))
+    >>> read_connect_value("AkY=", codec_of("DECIMAL(10,2)", "mysql"))
     5.82
     """
     value = None if codec is None or sent is None else codec.read(sent)
@@ -70,10 +70,10 @@ def read_value(sent: Any, codec: ValueCodec | None) -> Any:
     return value
 
 
-def send_value(value: Any, codec: ValueCodec | None) -> Any:
-    """Give what is sent for a column's JSON value; what does not fit its type stays as it is.
+def send_connect_value(value: Any, codec: ValueCodec | None) -> Any:
+    """Return what is sent for a column's JSON value; what does not fit its type stays as it is.
 
-    >>> send_value("2024-02-29", codec_of("io.debezium.time.Date"))
+    >>> send_connect_value("2024-02-29", codec_of("io.debezium.time.Date"))
     19782
     """
     sent = None if codec is None or value is None else codec.send(value)
@@ -81,7 +81,7 @@ def send_value(value: Any, codec: ValueCodec | None) -> Any:
 
 
 def codec_of(declared: str | None, connector: str | None = None, decimals: str = "precise") -> ValueCodec | None:
-    """Give the codec of a column's type; None where values are sent as they are, or the type is not known.
+    """Return the codec of a column's type; None where values are sent as they are, or the type is not known.
 
     `decimals` says how a MySQL DECIMAL is sent: "precise" (base64 of the unscaled number) or "string".
     A type with a length, precision or scale beyond what databases have is not known.
@@ -201,7 +201,7 @@ def _send_bits(value: Any, length: int | None) -> str | bool | None:
 
 
 def _read_label(sent: Any) -> str | None:
-    """Give an ENUM's label: Debezium puts a backslash before a comma in it."""
+    """Return an ENUM's label: Debezium puts a backslash before a comma in it."""
     return sent.replace("\\,", ",") if type(sent) is str else None
 
 
@@ -210,7 +210,7 @@ def _send_label(value: Any) -> str | None:
 
 
 def _geometry(*, is_point: bool = False) -> ValueCodec:
-    return ValueCodec(read_geometry, partial(send_geometry, is_point=is_point))
+    return ValueCodec(read_connect_geometry, partial(send_connect_geometry, is_point=is_point))
 
 
 def _first(declared: SqlType, default: int) -> int:

@@ -25,12 +25,12 @@ _PLAIN_FROM: Final = 1e-3
 _PLAIN_BELOW: Final = 1e7
 
 
-def read_geometry(sent: Any) -> str | None:
-    """Give the base64 of little-endian EWKB; the reference system is in it only if one is stated.
+def read_connect_geometry(sent: Any) -> str | None:
+    """Return the base64 of little-endian EWKB; the reference system is in it only if one is stated.
 
     None for anything else: big-endian WKB, other members than `wkb`, `srid`, `x` and `y`.
 
-    >>> read_geometry({"wkb": "AQEAAAAAAAAAAAD4PwAAAAAAAALA", "srid": 4326})
+    >>> read_connect_geometry({"wkb": "AQEAAAAAAAAAAAD4PwAAAAAAAALA", "srid": 4326})
     'AQEAACDmEAAAAAAAAAAA+D8AAAAAAAACwA=='
     """
     if type(sent) is not dict or not {"wkb"} <= set(sent) <= {"wkb", "srid", "x", "y"}:
@@ -44,8 +44,8 @@ def read_geometry(sent: Any) -> str | None:
     return b64encode(b"\1" + struct.pack("<II", kind | _SRID_FLAG, srid) + wkb[_HEADER:]).decode()
 
 
-def send_geometry(value: Any, *, is_point: bool) -> dict[str, Any] | None:
-    """Undo `read_geometry`; a POINT of MySQL has its coordinates beside it."""
+def send_connect_geometry(value: Any, *, is_point: bool) -> dict[str, Any] | None:
+    """Undo `read_connect_geometry`; a POINT of MySQL has its coordinates beside it."""
     ewkb = bytes_of(value)
     kind = _kind(ewkb)
     if ewkb is None or kind is None:
@@ -64,14 +64,14 @@ def send_geometry(value: Any, *, is_point: bool) -> dict[str, Any] | None:
 
 
 def _kind(wkb: bytes | None) -> int | None:
-    """Give the number of a WKB's kind; None for anything but little-endian WKB."""
+    """Return the number of a WKB's kind; None for anything but little-endian WKB."""
     if wkb is None or len(wkb) < _HEADER or wkb[0] != 1:
         return None
     return int.from_bytes(wkb[1:_HEADER], "little")
 
 
 def _java_double(value: float) -> float | ExactNumber:
-    """Give a double as Java prints it: with an exponent from 10 million on and below a thousandth."""
+    """Return a double as Java prints it: with an exponent from 10 million on and below a thousandth."""
     if value == 0 or _PLAIN_FROM <= abs(value) < _PLAIN_BELOW:
         return fraction(repr(value))
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()

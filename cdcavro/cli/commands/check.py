@@ -33,7 +33,7 @@ def check(
     topic: str | None,
     compatibility: str | None,
 ) -> None:
-    """Tell whether schemas may become the next versions of their subjects, before a change is merged.
+    """Return whether schemas may become the next versions of their subjects, before a change is merged.
 
     Each is judged by the versions that its subject's level looks at, and several schemas of one subject
     each by those before it too. Nothing is written. The exit code is 1 if a level refuses a schema.

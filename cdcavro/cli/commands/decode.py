@@ -15,7 +15,7 @@ from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, jobs_o
 from cdcavro.cli.progress import Progress
 from cdcavro.errors import FileError, PayloadError, ResolutionError
 from cdcavro.files.parts import BlockDecoder, runs
-from cdcavro.files.streams import STANDARD, input_size, open_input, open_output, place_of, unwatched
+from cdcavro.files.streams import STANDARD, file_identity, input_size, open_input, open_output, unwatched
 from cdcavro.files.workers import in_order
 from cdcavro.wire.formats import REGISTRY, format_of, get_format
 
@@ -46,7 +46,7 @@ def decode(*, source: str, out: str, format: str | None, jobs: int, force: bool)
     """
     if source != STANDARD and os.path.realpath(out) == os.path.realpath(source):
         raise click.UsageError("--out names the input")
-    place = place_of(source)
+    place = file_identity(source)
     with (
         Progress("decoding", input_size(source), is_in_the_way=out == STANDARD) as progress,
         open_input(source, progress.advance if place is None else unwatched) as stream,
@@ -69,7 +69,7 @@ def _named(container: ContainerReader, source: str) -> Format:
 
 
 def _frames(container: ContainerReader, place: FileIdentity | None, advance: Advance) -> Iterator[PackedBlock]:
-    """Give the blocks; of a file that others can read as well, only where they lie."""
+    """Return the blocks; of a file that others can read as well, only where they lie."""
     if place is None:
         yield from container.frames()
         return

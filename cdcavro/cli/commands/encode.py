@@ -97,7 +97,7 @@ def _check_outputs(source: str, out: str, rejects: str | None) -> None:
 
 
 def _told(source: str, format: str, chunks: Iterator[Task]) -> tuple[Format, Iterator[Task]]:
-    """Tell the format of a file by its first chunks, and give all chunks again."""
+    """Return the format of a file by its first chunks, and give all chunks again."""
     if format != AUTO:
         return get_format(format), chunks
     held: list[Task] = []

@@ -75,7 +75,7 @@ def _check_about(schema: Schema, statement: str, db_type: str | None) -> None:
 
 
 def _unknown_types(old: Schema, new: Schema) -> list[str]:
-    """Give a sentence for each column that a statement gave a type which no database has."""
+    """Return a sentence for each column that a statement gave a type which no database has."""
     before = {(one.name, one.type) for one in from_schema(old).columns}
     return [
         f"column {shown(str(one.name))}: unknown type {shown(one.type)}: a string"

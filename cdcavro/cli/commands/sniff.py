@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @files_argument
 @click.pass_context
 def sniff(ctx: click.Context, files: tuple[str, ...]) -> None:
-    """Tell the format of each message, one line each.
+    """Return the format of each message, one line each.
 
     With several files each line says where the message stands. A message of no known format is told
     on standard error, and the exit code is 1.

@@ -208,7 +208,7 @@ def _check_apart(out: str, *files: str | None) -> None:
 
 
 def _labels(tables: Sequence[Table]) -> dict[int, str]:
-    """Give the names of tables, by their numbers: with the database and the schema where one name stands for several."""
+    """Return the names of tables, by their numbers: with the database and the schema where one name stands for several."""
     names = {one.number: one.schema.table for one in tables}
     places = {(name.database, name.schema, name.table) for name in names.values()}
     several = Counter(table for _, _, table in places)
@@ -221,7 +221,7 @@ def _labels(tables: Sequence[Table]) -> dict[int, str]:
 
 
 def _is_instant(table: Table, name: str) -> bool:
-    """Tell whether a column of a table holds instants."""
+    """Return whether a column of a table holds instants."""
     held = [one.avro for one in table.schema.columns if one.name == name]
     return any(isinstance(one, dict) and one.get("logicalType") == "timestamp-micros" for one in held)
 

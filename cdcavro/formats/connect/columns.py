@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Column, Row
-from cdcavro.change.values.connect import codec_of, read_value
+from cdcavro.change.values.connect import codec_of, read_connect_value
 from cdcavro.exact.members import at, names_at, string_at
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ _IMAGES: Final = frozenset({"before", "after"})
 _MOST: Final = 3
 
 
-def table_of(change: Any) -> Table | None:
-    """Give the database, schema and name of the table that a table change is about.
+def changed_table(change: Any) -> Table | None:
+    """Return the database, schema and name of the table that a table change is about.
 
-    >>> table_of({"id": '"shop"."we ird"'})
+    >>> changed_table({"id": '"shop"."we ird"'})
     ('shop', None, 'we ird')
     """
     text = string_at(change, "id") or ""
@@ -37,7 +37,7 @@ def table_of(change: Any) -> Table | None:
 
 
 def table_columns(change: Any) -> tuple[Column, ...] | None:
-    """Give the columns of the table of a table change, their types as they would be declared.
+    """Return the columns of the table of a table change, their types as they would be declared.
 
     >>> table_columns({"table": {"columns": [{"name": "n", "typeExpression": "INT UNSIGNED", "length": 8}]}})
     (Column(name='n', type='INT(8) UNSIGNED', code=None),)
@@ -51,7 +51,7 @@ def table_columns(change: Any) -> tuple[Column, ...] | None:
 
 
 def table_key(change: Any) -> tuple[str, ...] | None:
-    """Give the names of the primary key columns of the table of a table change."""
+    """Return the names of the primary key columns of the table of a table change."""
     return names_at(change, "table", "primaryKeyColumnNames")
 
 
@@ -78,14 +78,14 @@ def _integer(record: Any, name: str) -> int | None:
 
 
 def image_columns(schema: Any) -> tuple[Column, ...] | None:
-    """Give the columns of the row images that an embedded schema describes."""
+    """Return the columns of the row images that an embedded schema describes."""
     fields = at(schema, "fields")
     images = [one for one in fields if at(one, "field") in _IMAGES] if type(fields) is list else []
     return schema_columns(images[-1]) if images else None
 
 
 def schema_columns(schema: Any) -> tuple[Column, ...] | None:
-    """Give the columns that a Kafka Connect schema of a struct describes.
+    """Return the columns that a Kafka Connect schema of a struct describes.
 
     A type is the semantic one with the parameters that tell how a value is sent, or Kafka Connect's own.
 
@@ -109,6 +109,6 @@ def _spelled(field: Any) -> str | None:
 
 
 def read_row(row: Row | None, columns: Sequence[Column] | None, connector: str | None, decimals: str) -> Row | None:
-    """Give a row as every format has it, of one as it was sent, given its columns."""
+    """Return a row as every format has it, of one as it was sent, given its columns."""
     codecs = {column.name: codec_of(column.type, connector, decimals) for column in columns or ()}
-    return None if row is None else {name: read_value(value, codecs.get(name)) for name, value in row.items()}
+    return None if row is None else {name: read_connect_value(value, codecs.get(name)) for name, value in row.items()}

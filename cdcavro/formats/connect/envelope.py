@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import DDL, Change, Row, replace, spelled
-from cdcavro.change.values.connect import codec_of, send_value
+from cdcavro.change.values.connect import codec_of, send_connect_value
 from cdcavro.exact.instants import MILLISECOND
 from cdcavro.exact.members import given
 from cdcavro.exact.numbers import MAX_LONG
@@ -27,28 +27,28 @@ _BINLOG_PARTS: Final = 3
 _NANOSECONDS: Final = 1_000
 
 
-def is_own(change: Change) -> bool:
-    """Tell whether a change came from Debezium."""
+def is_debezium(change: Change) -> bool:
+    """Return whether a change came from Debezium."""
     return change.source.format == OWN
 
 
 def is_sendable(change: Change) -> bool:
-    """Tell whether Debezium has a message for a change."""
-    return is_own(change) or change.op in DDL or change.op in _LETTERS or change.op in _VALUES
+    """Return whether Debezium has a message for a change."""
+    return is_debezium(change) or change.op in DDL or change.op in _LETTERS or change.op in _VALUES
 
 
 def is_row(change: Change) -> bool:
-    """Tell whether a change is one of a row, or of all rows of a table."""
+    """Return whether a change is one of a row, or of all rows of a table."""
     return not _is_statement(change) and change.op not in _ROWLESS
 
 
 def value_of(change: Change) -> dict[str, Any] | None:
-    """Give the value of a change without schema; None for a tombstone."""
+    """Return the value of a change without schema; None for a tombstone."""
     return _statement(change) if _is_statement(change) else _VALUES.get(change.op, _row)(change)
 
 
 def key_of(change: Change) -> Row | None:
-    """Give the key of a change without schema; None where it has none."""
+    """Return the key of a change without schema; None where it has none."""
     if _is_statement(change):
         return {"databaseName": change.source.database}
     if change.op in _MARKS:
@@ -58,11 +58,11 @@ def key_of(change: Change) -> Row | None:
 
 
 def with_sent_values(change: Change, came: Change) -> Change:
-    """Give a change of another format with its values as they were sent for the change that came from Debezium.
+    """Return a change of another format with its values as they were sent for the change that came from Debezium.
 
     One that does not carry columns stays as it is: who reads it cannot know how they would be sent.
     """
-    if change.columns is None or not is_own(came):
+    if change.columns is None or not is_debezium(came):
         return change
     return replace(change, before=_sent(came, change.before), after=_sent(came, change.after))
 
@@ -115,7 +115,7 @@ def _source(change: Change) -> dict[str, Any]:
         "table": source.table,
         "gtid": change.transaction if _is_gtid(change) else None,
     }
-    if is_own(change) and is_mysql and change.position is not None and len(change.position) == _BINLOG_PARTS:
+    if is_debezium(change) and is_mysql and change.position is not None and len(change.position) == _BINLOG_PARTS:
         known |= {"pos": change.position[1], "row": change.position[2]}
     return dict.fromkeys(_SENT_AS_NULL if is_mysql else ()) | given(known)
 
@@ -129,11 +129,11 @@ def _is_gtid(change: Change) -> bool:
 
 
 def _sent(change: Change, image: Row | None) -> Row | None:
-    """Give a row as it was sent; one of another format is sent as it is."""
-    if image is None or change.columns is None or not is_own(change):
+    """Return a row as it was sent; one of another format is sent as it is."""
+    if image is None or change.columns is None or not is_debezium(change):
         return image
     codecs = {column.name: codec_of(column.type, change.source.db_type) for column in change.columns}
-    return {name: send_value(value, codecs.get(name)) for name, value in image.items()}
+    return {name: send_connect_value(value, codecs.get(name)) for name, value in image.items()}
 
 
 def _times(instant: int | None) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _times(instant: int | None) -> dict[str, Any]:
 
 
 def _time(instant: int | None) -> dict[str, Any]:
-    """Give an instant in milliseconds, and in finer units only if they are needed."""
+    """Return an instant in milliseconds, and in finer units only if they are needed."""
     if instant is None or instant % MILLISECOND:
         return _times(instant)
     return {"ts_ms": instant // MILLISECOND}

@@ -18,12 +18,12 @@ _SEQUENCE: Final = re.compile(r'\[\s*(?:null|"([0-9]{1,18})")\s*,\s*"([0-9]{1,18
 _LSN: Final = re.compile(r"([0-9a-fA-F]{8}):([0-9a-fA-F]{8}):([0-9a-fA-F]{4})", re.ASCII)
 
 
-def position_of(source: Any) -> Position | None:
-    """Give the numbers that order the changes of one connector, most significant first; None where it says none.
+def connector_position(source: Any) -> Position | None:
+    """Return the numbers that order the changes of one connector, most significant first; None where it says none.
 
-    >>> position_of({"connector": "mysql", "file": "bin.000002", "pos": 704, "row": 1})
+    >>> connector_position({"connector": "mysql", "file": "bin.000002", "pos": 704, "row": 1})
     (2, 704, 1)
-    >>> position_of({"connector": "postgresql", "lsn": 9, "sequence": '["7","9"]'})
+    >>> connector_position({"connector": "postgresql", "lsn": 9, "sequence": '["7","9"]'})
     (7, 9)
     """
     find = _POSITIONS.get(string_at(source, "connector") or "")
@@ -31,34 +31,34 @@ def position_of(source: Any) -> Position | None:
 
 
 def _in_binlog(source: Any) -> Position | None:
-    """Give the number of the file, the offset, and the row of the event."""
+    """Return the number of the file, the offset, and the row of the event."""
     suffix = _SUFFIX.fullmatch(string_at(source, "file") or "")
     rest = _numbers(at(source, "pos"), at(source, "row"))
     return None if suffix is None or rest is None else (int(suffix[1]), *rest)
 
 
 def _in_log(source: Any) -> Position | None:
-    """Give the log sequence numbers of the last commit and of the change: transactions come as they were committed."""
+    """Return the log sequence numbers of the last commit and of the change: transactions come as they were committed."""
     found = _SEQUENCE.fullmatch(string_at(source, "sequence") or "")
     return _numbers(at(source, "lsn")) if found is None else (int(found[1] or "0"), int(found[2]))
 
 
 def _in_redo(source: Any) -> Position | None:
-    """Give the system change numbers of the commit and of the change, and the number of the statement."""
+    """Return the system change numbers of the commit and of the change, and the number of the statement."""
     commit = whole_number(string_at(source, "commit_scn"))
     change = whole_number(string_at(source, "scn"))
     return None if commit is None or change is None else (*commit, *change, *(_numbers(at(source, "ssn")) or (0,)))
 
 
 def _in_change_table(source: Any) -> Position | None:
-    """Give the parts of both log sequence numbers, of the commit and of the change, and the number of the event."""
+    """Return the parts of both log sequence numbers, of the commit and of the change, and the number of the event."""
     found = [_LSN.fullmatch(string_at(source, name) or "") for name in ("commit_lsn", "change_lsn")]
     parts = [int(part, 16) for one in found if one is not None for part in one.groups()]
     return None if None in found else (*parts, *(_numbers(at(source, "event_serial_no")) or (0,)))
 
 
 def _in_oplog(source: Any) -> Position | None:
-    """Give the time, and the number of the event in it."""
+    """Return the time, and the number of the event in it."""
     return _numbers(at(source, "ts_ms"), at(source, "ord"))
 
 

@@ -20,7 +20,7 @@ class Shape(NamedTuple):
 
 
 def shape_of(line: dict[str, Any]) -> Shape:
-    """Tell the shape of a line.
+    """Return the shape of a line.
 
     >>> str(shape_of({"key": {"id": 1}, "value": {"op": "d"}}))
     'a Kafka record, without embedded schemas'
@@ -32,7 +32,7 @@ def shape_of(line: dict[str, Any]) -> Shape:
 
 
 def in_shape(line: dict[str, Any], shape: Shape) -> dict[str, Any]:
-    """Give a line without schemas in another shape; a schema or key that it lacks is not made up.
+    """Return a line without schemas in another shape; a schema or key that it lacks is not made up.
 
     >>> in_shape({"op": "d"}, Shape(True, True, False))
     {'value': {'payload': {'op': 'd'}}}

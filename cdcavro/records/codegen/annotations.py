@@ -48,7 +48,7 @@ class Annotations:
         self.pending: list[str] = []
 
     def annotation(self, declared: Type, place: str) -> str:
-        """Give the annotation of a type; `place` is what a name for it would be made of."""
+        """Return the annotation of a type; `place` is what a name for it would be made of."""
         match declared:
             case Array(items):
                 return f"list[{self._bounded(items, place + 'Item')}]"
@@ -61,7 +61,7 @@ class Annotations:
         raise SchemaError("$", f"{type(declared).__name__} is no type")
 
     def alias(self, text: str, place: str) -> str:
-        """Give a name that stands for an annotation, declared where it is new."""
+        """Return a name that stands for an annotation, declared where it is new."""
         if text not in self._aliases:
             (name,) = class_names([("", place)], self._taken)
             self._taken.add(name)
@@ -70,7 +70,7 @@ class Annotations:
         return self._aliases[text]
 
     def wrapped(self, declared: Type) -> str:
-        """Give the annotation of what stands in a `Branch`."""
+        """Return the annotation of what stands in a `Branch`."""
         return self._single(declared)
 
     def _bounded(self, declared: Type, place: str) -> str:
@@ -102,7 +102,7 @@ class Annotations:
         return self._use(self._types.get(name, own.__name__))
 
     def _time(self, declared: Any) -> str:
-        """Give the dialect's name for an instant or a local time, if it has one."""
+        """Return the dialect's name for an instant or a local time, if it has one."""
         logical = str(declared.attributes.get("logicalType", ""))
         word = {"timestamp": "aware", "local": "naive"}.get(logical.partition("-")[0], "")
         return self._types.get(word, "")
@@ -113,7 +113,7 @@ class Annotations:
 
 
 def _declaration(name: str, text: str) -> str:
-    """Give the declaration of a name as a formatter lays it out."""
+    """Return the declaration of a name as a formatter lays it out."""
     if len(name) + 3 + len(text) <= WIDTH or " | " not in text:
         return f"{name} = {text}"
     if len(text) + 4 <= WIDTH:
@@ -122,7 +122,7 @@ def _declaration(name: str, text: str) -> str:
 
 
 def place_of(owner: str, field: str) -> str:
-    """Give the place of a field, of which the name of its type is made.
+    """Return the place of a field, of which the name of its type is made.
 
     >>> place_of("Canal", "data_rows")
     'CanalDataRows'

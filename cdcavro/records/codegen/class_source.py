@@ -10,11 +10,11 @@ from cdcavro.avro.types import ABSENT, Array, Enum, Field, Fixed, Map, Primitive
 from cdcavro.errors import SchemaError
 from cdcavro.records.codegen.annotations import Annotations, place_of
 from cdcavro.records.codegen.kinds import NAME
-from cdcavro.records.codegen.literals import WIDTH, assignment, docstring, raw_bytes, string
+from cdcavro.records.codegen.literals import WIDTH, assignment, bytes_literal, docstring, string_literal
 from cdcavro.records.codegen.python_names import ENUM_NAMES, KEYWORDS, attribute_names
 from cdcavro.records.field_defaults import default_scalar
 from cdcavro.records.shapes import meaning
-from cdcavro.table.schema import ATTRIBUTE
+from cdcavro.table.fields import ATTRIBUTE
 
 if TYPE_CHECKING:
     from cdcavro.records.codegen.kinds import Dialect
@@ -41,7 +41,7 @@ class ClassWriter:
         self.used: set[str] = set()
 
     def definition(self, definition: Definition, name: str, number: int) -> str:
-        """Give the source of a class; `number` is its place among those of the codec."""
+        """Return the source of a class; `number` is its place among those of the codec."""
         declared = definition.type
         if not isinstance(definition.key, str):
             self.used.add("Branch")
@@ -64,7 +64,7 @@ class ClassWriter:
         members = attribute_names(declared.symbols, ENUM_NAMES | KEYWORDS)
         self._members[declared.name] = dict(zip(declared.symbols, members, strict=True))
         lines = [
-            assignment(f"{_INDENT}{member} = ", string(symbol))
+            assignment(f"{_INDENT}{member} = ", string_literal(symbol))
             for member, symbol in zip(members, declared.symbols, strict=True)
         ]
         text = declared.doc or f"The enum {declared.name}."
@@ -84,7 +84,7 @@ class ClassWriter:
         annotation = self._annotations.annotation(declared.type, place)
         arguments = self._default(declared, numbers)
         if declared.name != name:
-            arguments += [one.replace(NAME, string(declared.name)) for one in self._dialect.renamed]
+            arguments += [one.replace(NAME, string_literal(declared.name)) for one in self._dialect.renamed]
         line = self._line(f"{_INDENT}{name}: {annotation}", arguments)
         if len(line.partition("\n")[0]) > WIDTH and not annotation.isidentifier():
             short = self._annotations.alias(annotation, place)
@@ -93,7 +93,7 @@ class ClassWriter:
         return f"{line}\n{docstring(text, _INDENT)}" if text else line
 
     def _line(self, start: str, arguments: list[str]) -> str:
-        """Give a field and what describes it: on one line if that fits, else with an argument on each."""
+        """Return a field and what describes it: on one line if that fits, else with an argument on each."""
         if not arguments:
             return start
         if len(arguments) == 1 and arguments[0].startswith(_VALUE):
@@ -108,7 +108,7 @@ class ClassWriter:
         return f"{start} = {self._dialect.field}(\n{listed}{_INDENT})"
 
     def _default(self, declared: Field, numbers: tuple[int, int]) -> list[str]:
-        """Give the argument for the default: a literal where that is short, else what the codec says."""
+        """Return the argument for the default: a literal where that is short, else what the codec says."""
         if declared.default is ABSENT:
             is_nullable = isinstance(declared.type, Union) and _NULL in declared.type.branches
             return [_VALUE + "None"] if is_nullable or declared.type == _NULL else []
@@ -120,14 +120,14 @@ class ClassWriter:
         return [f"default_factory=lambda: {text}" if text[0] in "[{" else _VALUE + text]
 
     def _literal(self, declared: Type, value: Any) -> str | None:
-        """Give a default as an expression; None for one that is longer or has no literal. Raises `SchemaError`."""
+        """Return a default as an expression; None for one that is longer or has no literal. Raises `SchemaError`."""
         match declared:
             case Union(branches):
                 return self._literal(branches[0], value)
             case Array(items):
                 return _joined("[", [self._literal(items, one) for one in value], "]")
             case Map(values):
-                pairs = [(string(name), self._literal(values, one)) for name, one in value.items()]
+                pairs = [(string_literal(name), self._literal(values, one)) for name, one in value.items()]
                 return _joined("{", [None if one is None else f"{name}: {one}" for name, one in pairs], "}")
             case Record(fields=fields):
                 for one in fields:
@@ -147,9 +147,9 @@ def _scalar(value: Any) -> str | None:
     if type(value) in (type(None), bool, int, float):
         return repr(value)
     if type(value) is str:
-        return string(value)
+        return string_literal(value)
     if type(value) is bytes:
-        return raw_bytes(value)
+        return bytes_literal(value)
     if type(value) is Decimal:
         return f'Decimal("{value:f}")'
     if type(value) is dt.date:
@@ -165,7 +165,7 @@ def _joined(start: str, texts: list[str | None], end: str) -> str | None:
 
 
 def _spread(argument: str) -> str:
-    """Give an argument on lines of its own; what metadata holds too, where it is long."""
+    """Return an argument on lines of its own; what metadata holds too, where it is long."""
     line = f"{2 * _INDENT}{argument},\n"
     if len(line) - 1 <= WIDTH or not argument.startswith(_METADATA):
         return line

@@ -12,7 +12,7 @@ from cdcavro.errors import SchemaError, shown
 from cdcavro.records.codegen.annotations import Annotations
 from cdcavro.records.codegen.class_source import ClassWriter
 from cdcavro.records.codegen.kinds import DIALECTS
-from cdcavro.records.codegen.literals import docstring, schema_text, string
+from cdcavro.records.codegen.literals import docstring, schema_literal, string_literal
 from cdcavro.records.codegen.python_names import (
     BUILTINS,
     KEYWORDS,
@@ -24,7 +24,7 @@ from cdcavro.records.codegen.python_names import (
     unique_labels,
 )
 from cdcavro.records.codegen.spark_types import spark_module
-from cdcavro.records.shapes import definitions
+from cdcavro.records.shapes import class_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +68,7 @@ class NamedSchema:
 
 
 def generate(schemas: Sequence[NamedSchema], kind: str) -> str:
-    """Give the source of a module with the records of schemas, of one of `KINDS`.
+    """Return the source of a module with the records of schemas, of one of `KINDS`.
 
     Raises `SchemaError` for a schema that is no record, and for a default that no Python value
     stands for; `ValueError` for another kind.
@@ -94,7 +94,7 @@ class _Module:
     def __init__(self, schemas: Sequence[NamedSchema], dialect: Dialect) -> None:
         self._schemas = schemas
         self._dialect = dialect
-        self._found = [definitions(one.schema.root) for one in schemas]
+        self._found = [class_definitions(one.schema.root) for one in schemas]
         labels = unique_labels(one.label for one in schemas)
         is_one = len(schemas) == 1
         self._constants = [
@@ -114,7 +114,7 @@ class _Module:
         self._annotations = Annotations(dialect, self._taken | fields)
 
     def source(self, head: str) -> str:
-        """Give the whole module."""
+        """Return the whole module."""
         blocks: list[str] = []
         used: set[str] = {"Codec", "Final"}
         for i in range(len(self._schemas)):
@@ -139,9 +139,9 @@ class _Module:
             self._annotations.pending.clear()
             blocks.append(made)
         listed = "".join(f"        {name},\n" for name in names)
-        blocks.append(schema_text(own, schema.schema.json))
+        blocks.append(schema_literal(own, schema.schema.json))
         blocks.append(
-            f"{codec}: Final[Codec] = Codec(\n    {own},\n    [\n{listed}    ],\n    name={string(schema.label)},\n)"
+            f"{codec}: Final[Codec] = Codec(\n    {own},\n    [\n{listed}    ],\n    name={string_literal(schema.label)},\n)"
         )
         return blocks, writer.used
 
@@ -213,7 +213,7 @@ def _origin(one: NamedSchema) -> str:
 
 
 def _printed(name: str) -> str:
-    """Give a name as it may stand in a line: bounded, and on one line."""
+    """Return a name as it may stand in a line: bounded, and on one line."""
     text = name if len(name) <= 2 * LONGEST_CLASS else name[: 2 * LONGEST_CLASS] + "..."
     return text if text.isprintable() and text.isascii() else ascii(text)[1:-1]
 

@@ -26,26 +26,26 @@ _UNFIT_IN_JSON: Final = re.compile(r"[^ !-&(-~]")
 _ENDS: Final = ",}]"
 
 
-def string(text: str) -> str:
-    r"""Give a text as a literal.
+def string_literal(text: str) -> str:
+    r"""Return a text as a literal.
 
-    >>> print(string('a "b" \\'), string("\u202e"))
+    >>> print(string_literal('a "b" \\'), string_literal("\u202e"))
     "a \u0022b\u0022 \u005c" "\u202e"
     """
     return f'"{_UNFIT.sub(_escaped, text)}"'
 
 
-def raw_bytes(raw: bytes) -> str:
-    r"""Give bytes as a literal.
+def bytes_literal(raw: bytes) -> str:
+    r"""Return bytes as a literal.
 
-    >>> print(raw_bytes(b'a"'))
+    >>> print(bytes_literal(b'a"'))
     b"\x61\x22"
     """
     return 'b"' + "".join(f"\\x{byte:02x}" for byte in raw) + '"'
 
 
 def docstring(text: str, indent: str) -> str:
-    r"""Give a text as a docstring: on lines of its own if its lines are ordinary, else on one.
+    r"""Return a text as a docstring: on lines of its own if its lines are ordinary, else on one.
 
     What Python or `inspect.getdoc` gives for it is the text, but for lone surrogates, which no class
     can have in its docstring: of these the code stands there.
@@ -70,7 +70,7 @@ def _trimmed(text: str) -> str:
 
 
 def assignment(start: str, literal: str) -> str:
-    """Give an assignment of one literal as a formatter lays it out: in parentheses if it fits only so.
+    """Return an assignment of one literal as a formatter lays it out: in parentheses if it fits only so.
 
     >>> assignment("a = ", '"b"')
     'a = "b"'
@@ -81,14 +81,14 @@ def assignment(start: str, literal: str) -> str:
     return f"{start}(\n{indent}    {literal}\n{indent})"
 
 
-def schema_text(name: str, text: str) -> str:
-    """Give the assignment of a schema's JSON, without white space between its tokens, in lines of at most 120 columns."""
+def schema_literal(name: str, text: str) -> str:
+    """Return the assignment of a schema's JSON, without white space between its tokens, in lines of at most 120 columns."""
     compact = "".join(match[0] for match in _JSON_TOKEN.finditer(text))
     return text_lines(name, _UNFIT_IN_JSON.sub(_json_escaped, compact).replace("\\", "\\\\"))
 
 
 def text_lines(name: str, text: str) -> str:
-    """Give the assignment of a text of ASCII, without apostrophes and with its backslashes doubled, in lines."""
+    """Return the assignment of a text of ASCII, without apostrophes and with its backslashes doubled, in lines."""
     parts = [_quoted(part) for part in _parts(text)]
     if len(parts) == 1:
         return assignment(f"{name}: Final = ", parts[0])

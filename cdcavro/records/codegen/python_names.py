@@ -48,7 +48,7 @@ ENUM_NAMES: Final = frozenset(_OF_ENUMS.split())
 
 
 def attribute_names(names: Sequence[str], reserved: Collection[str]) -> list[str]:
-    """Give names of fields or members in Python, all different, for names that are all different.
+    """Return names of fields or members in Python, all different, for names that are all different.
 
     A new name is none of the old ones either, so that both may be used side by side.
 
@@ -70,7 +70,7 @@ def attribute_names(names: Sequence[str], reserved: Collection[str]) -> list[str
 
 
 def class_name(name: str) -> str:
-    """Give the last part of a full name as the name of a class.
+    """Return the last part of a full name as the name of a class.
 
     >>> class_name("cdcavro.oms.Canal"), class_name("shop.order_item"), class_name("_1")
     ('Canal', 'OrderItem', 'Record1')
@@ -84,7 +84,7 @@ def _words(name: str) -> str:
 
 
 def class_names(named: Sequence[tuple[str, str]], reserved: Iterable[str]) -> list[str]:
-    """Give names of classes for pairs of a schema's label and a full name, all different.
+    """Return names of classes for pairs of a schema's label and a full name, all different.
 
     Where the last parts of names are the same, the label, the namespace or both stand before all of them.
 
@@ -112,7 +112,7 @@ def class_names(named: Sequence[tuple[str, str]], reserved: Iterable[str]) -> li
 
 
 def _apart(short: str, group: Sequence[tuple[str, str]]) -> list[str]:
-    """Give the first form of the names of a group in which they differ."""
+    """Return the first form of the names of a group in which they differ."""
     if len(group) == 1:
         return [short]
     spaces = [_words(full.rpartition(".")[0].replace(".", "_")) if "." in full else "" for _, full in group]
@@ -125,13 +125,13 @@ def _apart(short: str, group: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def label_of(text: str) -> str:
-    """Give a schema's label, such as the name of its file, as a part of names."""
+    """Return a schema's label, such as the name of its file, as a part of names."""
     words = "".join(char if char.isascii() and char.isalnum() else "_" for char in text)
     return _bounded(words.strip("_") or "schema", LONGEST_CLASS, "_")
 
 
 def unique_labels(labels: Iterable[str]) -> list[str]:
-    """Give labels that are all different, in capitals or not, by a number behind those that come again."""
+    """Return labels that are all different, in capitals or not, by a number behind those that come again."""
     made: list[str] = []
     taken: set[str] = set()
     for label in labels:
@@ -145,7 +145,7 @@ def unique_labels(labels: Iterable[str]) -> list[str]:
 
 
 def plain(name: str) -> str:
-    """Give a name without leading underscores, beginning with a letter, and cut if it is long."""
+    """Return a name without leading underscores, beginning with a letter, and cut if it is long."""
     bare = name.lstrip("_")
     return _bounded(bare if bare[:1].isalpha() else f"f_{bare}", LONGEST, "_")
 

@@ -13,7 +13,7 @@ from cdcavro.avro.aliases import named_types
 from cdcavro.avro.logical import logical_type
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.errors import SchemaError
-from cdcavro.records.codegen.literals import WIDTH, string, text_lines
+from cdcavro.records.codegen.literals import WIDTH, string_literal, text_lines
 from cdcavro.records.codegen.python_names import KEYWORDS, class_names, unique_labels
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ _WIDENED: Final = {frozenset({"int", "long"}): "long", frozenset({"float", "doub
 
 
 def spark_type(schema: Schema) -> SparkType:
-    """Give the type that `from_avro` gives a schema. Raises `SchemaError` for what Spark refuses.
+    """Return the type that `from_avro` gives a schema. Raises `SchemaError` for what Spark refuses.
 
     >>> from cdcavro.avro.schema import parse_schema
     >>> ddl(spark_type(parse_schema('["null", "string", {"type": "long", "logicalType": "timestamp-micros"}]')))
@@ -72,7 +72,7 @@ def spark_type(schema: Schema) -> SparkType:
 
 
 def ddl(made: SparkType) -> str:
-    """Give a type as DDL: the columns of a struct, as `StructType.toDDL` in Spark gives them, or else the type.
+    """Return a type as DDL: the columns of a struct, as `StructType.toDDL` in Spark gives them, or else the type.
 
     >>> ddl(_PRIMITIVES["long"])
     'BIGINT'
@@ -98,7 +98,7 @@ def _not_null(field: Any) -> str:
 
 
 def spark_module(schemas: Sequence[tuple[str, Schema]]) -> str:
-    """Give the source of a module with the type of each schema, given with its label, and its DDL."""
+    """Return the source of a module with the type of each schema, given with its label, and its DDL."""
     labels = unique_labels(label for label, _ in schemas)
     named = [
         (label, one.name) for label, schema in schemas for _, one in named_types(schema.root) if isinstance(one, Record)
@@ -180,7 +180,7 @@ class _Converter:
         return SparkType(expression, declared | {"valueContainsNull": values.is_nullable})
 
     def _short(self, expression: str) -> str:
-        """Give an expression, or a name for a long one."""
+        """Return an expression, or a name for a long one."""
         return expression if len(expression) <= _LONG else self._declared("", expression)
 
     def root(self, declared: Type) -> SparkType:
@@ -189,7 +189,7 @@ class _Converter:
         return made._replace(expression=self._short(made.expression))
 
     def _declared(self, name: str, expression: str) -> str:
-        """Give the name that stands for an expression: this one, or one of its own, the same for the same."""
+        """Return the name that stands for an expression: this one, or one of its own, the same for the same."""
         if name or expression not in self._declarations:
             self._count += not name
             name = name or f"{self._other}_{self._count}"
@@ -199,13 +199,13 @@ class _Converter:
 
 
 def _call(name: str, *arguments: str) -> str:
-    """Give a call, on lines of its own where it is long, as it then will be declared under a name."""
+    """Return a call, on lines of its own where it is long, as it then will be declared under a name."""
     flat = f"{name}({', '.join(arguments)})"
     return flat if len(flat) <= _LONG else f"{name}(\n" + "".join(f"    {one},\n" for one in arguments) + ")"
 
 
 def _field(name: str, expression: str, is_nullable: bool) -> str:  # noqa: FBT001  an argument of Spark's
-    parts = [string(name), expression, f"nullable={is_nullable}"]
+    parts = [string_literal(name), expression, f"nullable={is_nullable}"]
     flat = f"        StructField({', '.join(parts)}),\n"
     if len(flat) <= WIDTH + 1:
         return flat

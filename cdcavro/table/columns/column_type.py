@@ -29,7 +29,7 @@ from cdcavro.exact.sqltype import MYSQL_FAMILY
 from cdcavro.table.columns.declaration import CODES, USUAL, FormatRules, Given, database_of, stated
 from cdcavro.table.columns.format_rules import RULES
 from cdcavro.table.columns.storage import Storage
-from cdcavro.table.columns.strings import anything
+from cdcavro.table.columns.strings import read_anything
 from cdcavro.table.columns.type_names import DATABASES, storage_of
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class _Facts(NamedTuple):
 
 
 def column_type(column: Column, source: Source, *, given: str | None = None, zone: tzinfo | None = None) -> ColumnType:
-    """Give how a column's values are held, as the changes of a format have them.
+    """Return how a column's values are held, as the changes of a format have them.
 
     `given` is a type that stands in for the declared one; `zone` is that of the source. The same
     facts give the same object.
@@ -89,7 +89,7 @@ def column_type(column: Column, source: Source, *, given: str | None = None, zon
 
 
 def is_known(text: str) -> bool:
-    """Tell whether a type means something in any database.
+    """Return whether a type means something in any database.
 
     >>> is_known("decimal(10,2)"), is_known("decmal(10,2)")
     (True, False)
@@ -122,21 +122,21 @@ def _stored(facts: _Facts, rules: FormatRules, text: str) -> Storage:
         is_sent=rules.is_connect and not is_embedded and facts.connector is None,
         is_digits=not rules.is_connect or facts.type == "string",
     )
-    return storage_of(declaration) or Storage("string", anything(), f"unknown type {shown(text)}: a string")
+    return storage_of(declaration) or Storage("string", read_anything(), f"unknown type {shown(text)}: a string")
 
 
 def _by_code(facts: _Facts, rules: FormatRules) -> Storage:
     """Return how values are held where only the code of java.sql.Types is stated, or nothing."""
     if facts.code is None:
-        return Storage("string", anything(), "no type is stated: a string")
+        return Storage("string", read_anything(), "no type is stated: a string")
     if facts.code == _TIMESTAMP:
-        return Storage("string", anything(), "code 93 of java.sql.Types is DATETIME or TIMESTAMP: a string")
+        return Storage("string", read_anything(), "code 93 of java.sql.Types is DATETIME or TIMESTAMP: a string")
     if facts.code not in CODES:
-        return Storage("string", anything(), f"unknown code {facts.code} of java.sql.Types: a string")
+        return Storage("string", read_anything(), f"unknown code {facts.code} of java.sql.Types: a string")
     storage = _stored(facts, rules, CODES[facts.code])
     if storage.avro == "bytes" and rules.binary_is_text:
         return Storage(
-            "string", anything(), f"code {facts.code} of java.sql.Types does not say how bytes are sent: a string"
+            "string", read_anything(), f"code {facts.code} of java.sql.Types does not say how bytes are sent: a string"
         )
     return storage
 

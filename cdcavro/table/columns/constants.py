@@ -23,7 +23,7 @@ _MAX_DIGITS: Final = 1_000
 
 
 def constant(value: str | float | ExactNumber, type: ColumnType) -> Any:
-    r"""Give the datum of a constant, its quotes taken off: `'0.00'`, 5, `new`, TRUE, `b'101'`, `x'4142'`.
+    r"""Return the datum of a constant, its quotes taken off: `'0.00'`, 5, `new`, TRUE, `b'101'`, `x'4142'`.
 
     `MISFIT` for what the server would round, cut or refuse, and for an expression.
 
@@ -65,7 +65,7 @@ def _time(value: Any, type: ColumnType) -> Any:
 
 
 def _string(value: Any, type: ColumnType) -> Any:
-    """Give a string: a number's digits in a column of characters, padded to the scale in one of long decimals."""
+    """Return a string: a number's digits in a column of characters, padded to the scale in one of long decimals."""
     text = number_text(value)
     if text is None or type.read("x") is not MISFIT:
         return type.read(plain_text(value))
@@ -82,7 +82,7 @@ def _string(value: Any, type: ColumnType) -> Any:
 
 
 def _bytes(value: Any, type: ColumnType) -> Any:
-    """Give the bytes of a text or of hexadecimal digits, or those of BIT; zeros fill BINARY up."""
+    """Return the bytes of a text or of hexadecimal digits, or those of BIT; zeros fill BINARY up."""
     declared = parse_sql_type(type.declared or "")
     bits, pairs = (form.fullmatch(value) if isinstance(value, str) else None for form in (_BITS, _HEX))
     if declared.name == "BIT":

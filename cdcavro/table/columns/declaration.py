@@ -111,12 +111,12 @@ class Declaration:
     is_digits: bool = True
 
     def argument(self, place: int) -> int | None:
-        """Give an argument of the type, from 0."""
+        """Return an argument of the type, from 0."""
         return self.parts.arguments[place] if place < len(self.parts.arguments) else None
 
 
 def database_of(db_type: str | None) -> str | None:
-    """Give the family of databases whose words differ from MySQL's, from a format's `dbType` or a connector's name.
+    """Return the family of databases whose words differ from MySQL's, from a format's `dbType` or a connector's name.
 
     >>> database_of("OB_ORACLE"), database_of("OCEANBASE")
     ('oracle', None)
@@ -125,10 +125,10 @@ def database_of(db_type: str | None) -> str | None:
     return next((family for word, family in _DATABASES.items() if word in text), None)
 
 
-def names_of(text: str) -> tuple[str, ...]:
-    """Give the words that may name a declared type, the longest first.
+def column_type_names(text: str) -> tuple[str, ...]:
+    """Return the words that may name a declared type, the longest first.
 
-    >>> names_of("timestamp(6) without time zone"), names_of("int(11) unsigned")
+    >>> column_type_names("timestamp(6) without time zone"), column_type_names("int(11) unsigned")
     (('TIMESTAMP WITHOUT TIME ZONE',), ('INT UNSIGNED', 'INT'))
     """
     found = _SEMANTIC.fullmatch(text)
@@ -147,7 +147,7 @@ def names_of(text: str) -> tuple[str, ...]:
 
 
 def parameters_of(text: str) -> dict[str, int]:
-    """Give the parameters behind a semantic type's name.
+    """Return the parameters behind a semantic type's name.
 
     >>> parameters_of("org.apache.kafka.connect.data.Decimal(precision=20,scale=0)")
     {'precision': 20, 'scale': 0}
@@ -159,4 +159,4 @@ def parameters_of(text: str) -> dict[str, int]:
 
 def stated(text: str) -> Declaration:
     """Take a type apart as it is stated, without what decides how its values come."""
-    return Declaration(names=names_of(text), parts=parse_sql_type(text), parameters=parameters_of(text))
+    return Declaration(names=column_type_names(text), parts=parse_sql_type(text), parameters=parameters_of(text))

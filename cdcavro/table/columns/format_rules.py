@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.values.canal import read_value, write_value
-from cdcavro.change.values.connect import codec_of
-from cdcavro.change.values.connect import read_value as connect_value
+from cdcavro.change.values.canal import read_canal_value, write_canal_value
+from cdcavro.change.values.connect import codec_of, read_connect_value
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.table.columns import storage, times
 from cdcavro.table.columns.declaration import FormatRules, Given
@@ -23,13 +22,13 @@ def _given_to_canal(given: Given) -> Callable[[Any], Any]:
     """Undo what was made of a value by its declared type, and make of it what the given one says."""
     own = None if given.declared is None else parse_sql_type(given.declared)
     new = parse_sql_type(given.type)
-    return lambda value: given.read(read_value(write_value(value, own, given.zone), new, given.zone))
+    return lambda value: given.read(read_canal_value(write_canal_value(value, own, given.zone), new, given.zone))
 
 
 def _given_to_debezium(given: Given) -> Callable[[Any], Any]:
     """Read values that are still as they were sent, for want of a declared type."""
     codec = codec_of(given.type, given.connector) if given.declared is None else None
-    return given.read if codec is None else lambda value: given.read(connect_value(value, codec))
+    return given.read if codec is None else lambda value: given.read(read_connect_value(value, codec))
 
 
 _BIGINT: Final = {"BIGINT": storage.oms_bigint}

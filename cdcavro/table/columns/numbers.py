@@ -31,7 +31,7 @@ _SIX_TO_NINE: Final = (".6g", ".7g", ".8g", ".9g")
 _ONE_TO_NINE: Final = (".1g", ".2g", ".3g", ".4g", ".5g", *_SIX_TO_NINE)
 
 
-def boolean() -> Callable[[Any], Any]:
+def read_boolean() -> Callable[[Any], Any]:
     """Make the reader of booleans: true and false, and 1 and 0."""
 
     def read(value: Any) -> Any:
@@ -44,7 +44,7 @@ def boolean() -> Callable[[Any], Any]:
     return read
 
 
-def whole(least: int, most: int) -> Callable[[Any], Any]:
+def read_whole(least: int, most: int) -> Callable[[Any], Any]:
     """Make the reader of integers within bounds: 1.0 and 1E0 are 1, true is not."""
     precision = len(str(max(-least, most)))
 
@@ -57,7 +57,7 @@ def whole(least: int, most: int) -> Callable[[Any], Any]:
     return read
 
 
-def double() -> Callable[[Any], Any]:
+def read_double() -> Callable[[Any], Any]:
     """Make the reader of doubles: a number that is the shortest or the exact text of one."""
 
     def read(value: Any) -> Any:
@@ -70,7 +70,7 @@ def double() -> Callable[[Any], Any]:
     return read
 
 
-def single() -> Callable[[Any], Any]:
+def read_single() -> Callable[[Any], Any]:
     """Make the reader of floats: a number that is the shortest or the exact text of one.
 
     The shortest text is that of the float, or that of the double which it equals.
@@ -105,7 +105,7 @@ def _rounded(value: float) -> float | None:
 
 
 def _shortest_single(value: float) -> str:
-    """Give the shortest digits that no other float is nearer to, of a number that is a float already."""
+    """Return the shortest digits that no other float is nearer to, of a number that is a float already."""
     for style in _SIX_TO_NINE if abs(value) >= _SMALLEST_NORMAL else _ONE_TO_NINE:
         text = format(value, style)
         if _rounded(float(text)) == value:
@@ -121,7 +121,7 @@ def _is_text_of(text: str | None, shortest: str, value: float) -> bool:
     return sent == Decimal(shortest) or sent == Decimal(value)
 
 
-def decimal(precision: int, scale: int, *, is_text: bool = True) -> Callable[[Any], Any]:
+def read_decimal(precision: int, scale: int, *, is_text: bool = True) -> Callable[[Any], Any]:
     """Make the reader of decimals: zeros at the end come and go, no other digit does."""
     power, bound = 10**scale, 10**precision
 
@@ -136,7 +136,7 @@ def decimal(precision: int, scale: int, *, is_text: bool = True) -> Callable[[An
     return read
 
 
-def bounded_decimal(least: int, most: int, *, is_text: bool = True) -> Callable[[Any], Any]:
+def read_bounded_decimal(least: int, most: int, *, is_text: bool = True) -> Callable[[Any], Any]:
     """Make the reader of whole decimals of 20 digits, within bounds."""
     precision = len(str(most))
 
@@ -149,7 +149,7 @@ def bounded_decimal(least: int, most: int, *, is_text: bool = True) -> Callable[
     return read
 
 
-def digits(*, is_text: bool = True) -> Callable[[Any], Any]:
+def read_digits(*, is_text: bool = True) -> Callable[[Any], Any]:
     """Make the reader of numbers as strings: the digits as they were sent."""
 
     def read(value: Any) -> Any:

@@ -54,7 +54,7 @@ class TypeOverrides:
         )
 
     def of(self, source: Source, column: str | None) -> str | None:
-        """Give the type that is given for a column of a source; None if none is."""
+        """Return the type that is given for a column of a source; None if none is."""
         if column is None or not self.tables:
             return None
         for table in _names(source):
@@ -87,14 +87,14 @@ def _check_columns(file: str, table: Any, columns: Any) -> None:
 
 
 def _names(source: Source) -> list[str]:
-    """Give the names that a table may be given by, the most specific first."""
+    """Return the names that a table may be given by, the most specific first."""
     if source.table is None:
         return [ALL]
     return [*([] if source.database is None else [f"{source.database}.{source.table}"]), source.table, ALL]
 
 
 def _folded(columns: Mapping[str, str]) -> dict[str, str]:
-    """Give the types by names without case; not for two names that differ in case only."""
+    """Return the types by names without case; not for two names that differ in case only."""
     times = Counter(name.casefold() for name in columns)
     return {name.casefold(): type for name, type in columns.items() if times[name.casefold()] == 1}
 

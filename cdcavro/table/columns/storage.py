@@ -38,37 +38,37 @@ def always(avro: Any, read: Callable[[Any], Any]) -> Callable[[Declaration], Sto
     return lambda _: made
 
 
-def integer(bits: int) -> Callable[[Declaration], Storage]:
+def integer_of_bits(bits: int) -> Callable[[Declaration], Storage]:
     """Make the way of integers of so many bits, signed or unsigned: an int, a long, or a decimal beyond 63 bits."""
 
     def make(stated: Declaration) -> Storage:
         least, most = (0, 2**bits - 1) if stated.parts.unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         if most >= 2 ** (_LONG - 1):
-            return Storage(decimal_type(20, 0), numbers.bounded_decimal(least, most, is_text=stated.is_digits))
-        return Storage("int" if most < 2 ** (_INT - 1) else "long", numbers.whole(least, most))
+            return Storage(decimal_type(20, 0), numbers.read_bounded_decimal(least, most, is_text=stated.is_digits))
+        return Storage("int" if most < 2 ** (_INT - 1) else "long", numbers.read_whole(least, most))
 
     return make
 
 
 def tinyint(stated: Declaration) -> Storage:
     """Hold TINYINT; TINYINT(1) is MySQL's boolean, but any number of eight bits may be in it."""
-    made = integer(8)(stated)
+    made = integer_of_bits(8)(stated)
     return made._replace(note="TINYINT(1) is an int, not a boolean") if stated.argument(0) == 1 else made
 
 
 def signed(bits: int) -> Callable[[Declaration], Storage]:
     """Make the way of integers that are never unsigned."""
-    return always("int" if bits <= _INT else "long", numbers.whole(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1))
+    return always("int" if bits <= _INT else "long", numbers.read_whole(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1))
 
 
 def oms_bigint(stated: Declaration) -> Storage:
     """Hold OMS's BIGINT, which is the unsigned one too: its signed 64 bits are INT64."""
-    read = numbers.bounded_decimal(0 if stated.parts.unsigned else -(2**63), 2**64 - 1)
+    read = numbers.read_bounded_decimal(0 if stated.parts.unsigned else -(2**63), 2**64 - 1)
     return Storage(decimal_type(20, 0), read, "OMS's BIGINT may pass 64 bits: decimal(20,0)")
 
 
 def decimal_type(precision: int, scale: int) -> dict[str, Any]:
-    """Give the Avro type of a decimal."""
+    """Return the Avro type of a decimal."""
     return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
 
 
@@ -81,8 +81,8 @@ def decimal(precision: int | None, scale: int, *, is_digits: bool) -> Storage:
     elif scale > precision:
         note = f"DECIMAL({precision},{scale}) has a scale beyond its precision: a string"
     else:
-        return Storage(decimal_type(precision, scale), numbers.decimal(precision, scale, is_text=is_digits))
-    return Storage("string", numbers.digits(is_text=is_digits), note)
+        return Storage(decimal_type(precision, scale), numbers.read_decimal(precision, scale, is_text=is_digits))
+    return Storage("string", numbers.read_digits(is_text=is_digits), note)
 
 
 def declared_decimal(stated: Declaration) -> Storage:
@@ -114,12 +114,12 @@ def float_or_double(stated: Declaration) -> Storage:
 
 def datahub_double(_: Declaration) -> Storage:
     """Hold DataHub's DOUBLE, which is a DECIMAL where it comes as strings."""
-    return Storage("string", numbers.digits(), "DataHub's DOUBLE may be a DECIMAL: a string of the digits sent")
+    return Storage("string", numbers.read_digits(), "DataHub's DOUBLE may be a DECIMAL: a string of the digits sent")
 
 
 def binary(stated: Declaration) -> Storage:
     """Make BINARY, whose bytes Canal sends without the zeros that fill them up."""
-    return Storage("bytes", strings.binary((stated.argument(0) or 1) if stated.rules.binary_is_text else None))
+    return Storage("bytes", strings.read_binary((stated.argument(0) or 1) if stated.rules.binary_is_text else None))
 
 
 def other_binary(stated: Declaration) -> Storage | None:
@@ -135,23 +135,23 @@ def bits(stated: Declaration) -> Storage | None:
     if width is None:
         width = stated.rules.bit_width
     note = None if width else "no width is stated: as many bytes as are sent, or as an integer needs"
-    return Storage("bytes", strings.bits(width), note)
+    return Storage("bytes", strings.read_bits(width), note)
 
 
 def connect_bits(stated: Declaration) -> Storage | None:
     """Hold Debezium's Bits."""
     width = stated.parameters.get("length")
-    return Storage("bytes", strings.bits(width) if width and width <= _LONG else strings.binary())
+    return Storage("bytes", strings.read_bits(width) if width and width <= _LONG else strings.read_binary())
 
 
 def labels(stated: Declaration) -> Storage:
     """Hold ENUM."""
-    return Storage("string", strings.label(stated.parts.members))
+    return Storage("string", strings.read_label(stated.parts.members))
 
 
 def label_set(stated: Declaration) -> Storage:
     """Hold SET."""
-    return Storage("string", strings.labels(stated.parts.members))
+    return Storage("string", strings.read_labels(stated.parts.members))
 
 
 def date(stated: Declaration) -> Storage:
@@ -184,13 +184,13 @@ def connect_time(digits: int) -> Callable[[Declaration], Storage]:
     return always(TIME, times.read_time(times.counted(digits)))
 
 
-YEAR: Final = always("int", numbers.whole(0, 2155))
-SINGLE: Final = always("float", numbers.single())
-DOUBLE: Final = always("double", numbers.double())
-BOOLEAN: Final = always("boolean", numbers.boolean())
-STRING: Final = always("string", strings.string())
-JSON: Final = always("string", strings.json_text())
-BYTES: Final = always("bytes", strings.binary())
-GEOMETRY: Final = always("bytes", strings.geometry())
-DIGITS: Final = always("string", numbers.digits())
+YEAR: Final = always("int", numbers.read_whole(0, 2155))
+SINGLE: Final = always("float", numbers.read_single())
+DOUBLE: Final = always("double", numbers.read_double())
+BOOLEAN: Final = always("boolean", numbers.read_boolean())
+STRING: Final = always("string", strings.read_string())
+JSON: Final = always("string", strings.read_json())
+BYTES: Final = always("bytes", strings.read_binary())
+GEOMETRY: Final = always("bytes", strings.read_geometry())
+DIGITS: Final = always("string", numbers.read_digits())
 TIME_OF_DAY: Final = always(TIME, times.read_time())

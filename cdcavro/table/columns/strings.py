@@ -34,7 +34,7 @@ _LONG: Final = 64
 _WKB_HEADER: Final = 5
 
 
-def string() -> Callable[[Any], Any]:
+def read_string() -> Callable[[Any], Any]:
     """Make the reader of strings: nothing else, for 1 is not "1"."""
 
     def read(value: Any) -> Any:
@@ -43,17 +43,17 @@ def string() -> Callable[[Any], Any]:
     return read
 
 
-def label(members: Collection[str]) -> Callable[[Any], Any]:
+def read_label(members: Collection[str]) -> Callable[[Any], Any]:
     """Make the reader of an ENUM's labels, and of the empty string that stands for an invalid one."""
-    labels = frozenset(members) | {""}
+    read_labels = frozenset(members) | {""}
 
     def read(value: Any) -> Any:
-        return value if type(value) is str and (len(labels) == 1 or value in labels) else MISFIT
+        return value if type(value) is str and (len(read_labels) == 1 or value in read_labels) else MISFIT
 
     return read
 
 
-def labels(members: Collection[str]) -> Callable[[Any], Any]:
+def read_labels(members: Collection[str]) -> Callable[[Any], Any]:
     """Make the reader of a SET's labels, with commas between them."""
     known = frozenset(members)
 
@@ -65,7 +65,7 @@ def labels(members: Collection[str]) -> Callable[[Any], Any]:
     return read
 
 
-def json_text() -> Callable[[Any], Any]:
+def read_json() -> Callable[[Any], Any]:
     """Make the reader of JSON: a string is the text itself, all else is rendered compactly, digit for digit."""
 
     def read(value: Any) -> Any:
@@ -74,7 +74,7 @@ def json_text() -> Callable[[Any], Any]:
     return read
 
 
-def anything() -> Callable[[Any], Any]:
+def read_anything() -> Callable[[Any], Any]:
     """Make the reader of a type that is not known: a scalar's own text, the compact JSON text of the rest.
 
     So 1 and "1" become the same text.
@@ -86,7 +86,7 @@ def anything() -> Callable[[Any], Any]:
     return read
 
 
-def binary(width: int | None = None) -> Callable[[Any], Any]:
+def read_binary(width: int | None = None) -> Callable[[Any], Any]:
     """Make the reader of bytes as base64; with a width, zero bytes fill them up to it."""
 
     def read(value: Any) -> Any:
@@ -98,7 +98,7 @@ def binary(width: int | None = None) -> Callable[[Any], Any]:
     return read
 
 
-def bits(width: int | None) -> Callable[[Any], Any]:
+def read_bits(width: int | None) -> Callable[[Any], Any]:
     """Make the reader of BIT: base64 of big-endian bytes, or an integer; without a width, as many bytes as come."""
     size = None if width is None else -(-width // 8)
 
@@ -120,7 +120,7 @@ def bits(width: int | None) -> Callable[[Any], Any]:
     return read
 
 
-def geometry() -> Callable[[Any], Any]:
+def read_geometry() -> Callable[[Any], Any]:
     """Make the reader of geometries: base64 of EWKB."""
 
     def read(value: Any) -> Any:

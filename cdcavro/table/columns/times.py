@@ -55,11 +55,11 @@ LAST: Final = (date.max.toordinal() + 1 - _EPOCH) * _DAY - 1
 
 
 def no_count(_: Any) -> None:
-    """Give no instant for any value."""
+    """Return no instant for any value."""
 
 
 def from_seconds_text(value: Any) -> int | None:
-    """Give the instant of a text `seconds[.fraction]`, as OMS sends TIMESTAMP.
+    """Return the instant of a text `seconds[.fraction]`, as OMS sends TIMESTAMP.
 
     >>> from_seconds_text("1606233662.012345"), from_seconds_text("1606233662.0123456"), from_seconds_text(1606233662)
     (1606233662012345, None, None)
@@ -75,23 +75,23 @@ def from_seconds_text(value: Any) -> int | None:
 
 
 def seconds(value: Any) -> int | None:
-    """Give the instant of seconds as text or number: OMS before V3.3.0 sends the integer."""
+    """Return the instant of seconds as text or number: OMS before V3.3.0 sends the integer."""
     text = number_text(value)
     return None if text is None else from_seconds_text(text)
 
 
 def milliseconds(value: Any) -> int | None:
-    """Give the instant of a whole number of milliseconds: DataHub's DATE."""
+    """Return the instant of a whole number of milliseconds: DataHub's DATE."""
     return value * MILLISECOND if type(value) is int else None
 
 
 def microseconds(value: Any) -> int | None:
-    """Give the instant of a whole number of microseconds: DataHub's TIMESTAMP in a Tuple."""
+    """Return the instant of a whole number of microseconds: DataHub's TIMESTAMP in a Tuple."""
     return value if type(value) is int else None
 
 
 def padded_milliseconds(value: Any) -> int | None:
-    """Give the instant of Dataworks' DATETIME: milliseconds, with or without nine digits of nanoseconds of the second.
+    """Return the instant of Dataworks' DATETIME: milliseconds, with or without nine digits of nanoseconds of the second.
 
     None where the two disagree: the milliseconds of the second are either zero or those of the nanoseconds.
 
@@ -112,7 +112,7 @@ def padded_milliseconds(value: Any) -> int | None:
 
 
 def dataworks_instant(value: Any) -> int | None:
-    """Give the instant of Dataworks' TIMESTAMP: 13 digits are milliseconds, at most ten are seconds, others neither."""
+    """Return the instant of Dataworks' TIMESTAMP: 13 digits are milliseconds, at most ten are seconds, others neither."""
     text = number_text(value)
     if text is not None and _MILLISECONDS.fullmatch(text):
         return padded_milliseconds(text)
@@ -220,7 +220,7 @@ def _local_micros(text: str) -> int | None:
 
 
 def _zoned_micros(text: str, zone: tzinfo | None) -> int | None:
-    """Give the instant of a local time, in the zone behind it or else in the source's."""
+    """Return the instant of a local time, in the zone behind it or else in the source's."""
     found = _ZONED.fullmatch(text)
     if found is not None:
         zone = _offset(found["offset"]) if found["offset"] else _region(found["id"] or found["name"])
@@ -235,7 +235,7 @@ def _zoned_micros(text: str, zone: tzinfo | None) -> int | None:
 
 
 def _to_local_count(value: Any, zone: tzinfo | None, count: Count) -> int | None:
-    """Give a local time, or an instant in the source's zone, as the count of a local time."""
+    """Return a local time, or an instant in the source's zone, as the count of a local time."""
     if type(value) is str and _LOCAL.fullmatch(value):
         return _local_micros(value)
     instant = count(value)

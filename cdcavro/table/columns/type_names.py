@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def storage_of(stated: Declaration) -> Storage | None:
-    """Give how the values of a type are held; None for a type that is not known."""
+    """Return how the values of a type are held; None for a type that is not known."""
     tables: tuple[Mapping[str, Way], ...] = (stated.words, _DATABASES.get(stated.database or "", {}), _WORDS, _SEMANTIC)
     for name in stated.names:
         for table in tables:
@@ -50,10 +50,10 @@ _Words = dict[str, Way]
 _WORDS: Final[_Words] = {
     **dict.fromkeys(("BOOLEAN", "BOOL"), storage.BOOLEAN),
     **dict.fromkeys(("TINYINT", "INT1"), storage.tinyint),
-    **dict.fromkeys(("SMALLINT", "INT2"), storage.integer(16)),
-    **dict.fromkeys(("MEDIUMINT", "INT3", "MIDDLEINT"), storage.integer(24)),
-    **dict.fromkeys(("INT", "INTEGER", "INT4"), storage.integer(32)),
-    **dict.fromkeys(("BIGINT", "INT8", "INT64", "LONG", "SERIAL"), storage.integer(64)),
+    **dict.fromkeys(("SMALLINT", "INT2"), storage.integer_of_bits(16)),
+    **dict.fromkeys(("MEDIUMINT", "INT3", "MIDDLEINT"), storage.integer_of_bits(24)),
+    **dict.fromkeys(("INT", "INTEGER", "INT4"), storage.integer_of_bits(32)),
+    **dict.fromkeys(("BIGINT", "INT8", "INT64", "LONG", "SERIAL"), storage.integer_of_bits(64)),
     "YEAR": storage.YEAR,
     "FLOAT": storage.float_of_bits,
     **dict.fromkeys(("FLOAT4", "BINARY_FLOAT"), storage.SINGLE),
@@ -95,7 +95,7 @@ _DATABASES: Final[dict[str, _Words]] = {
         "TIMESTAMP WITH TIME ZONE": storage.STRING,
     },
     "sqlserver": {
-        "TINYINT": storage.always("int", numbers.whole(0, 255)),
+        "TINYINT": storage.always("int", numbers.read_whole(0, 255)),
         "BIT": storage.BOOLEAN,
         "REAL": storage.SINGLE,
         "FLOAT": storage.float_or_double,

@@ -67,7 +67,7 @@ def _altered(cursor: TokenCursor) -> TableName:
 
 
 def _goes_on(cursor: TokenCursor) -> bool:
-    """Tell whether another action follows without a comma: Oracle's do, and MySQL's partitions."""
+    """Return whether another action follows without a comma: Oracle's do, and MySQL's partitions."""
     if cursor.ends():
         return False
     if cursor.dialect.is_oracle or cursor.dialect.name == "DB2" or cursor.sees_one_of({"PARTITION", "REMOVE"}):

@@ -34,7 +34,7 @@ _AFTER_NAME: Final = frozenset({"PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "EXCLUD
 
 
 def sees_constraint(cursor: TokenCursor) -> bool:
-    """Tell whether what comes next among columns is none."""
+    """Return whether what comes next among columns is none."""
     own = _MYSQL if cursor.dialect.is_mysql else _POSTGRES if cursor.dialect.is_postgres else ()
     return any(cursor.sees(*words) for words in (*_ANYWHERE, *own))
 

@@ -21,7 +21,7 @@ _STORED: Final = frozenset({"STORE", "SECUREFILE", "BASICFILE"})
 _CHARSETS: Final = frozenset({"CHARACTER", "CHARSET"})
 
 
-def create_table(cursor: TokenCursor) -> CreateTable:
+def parse_create_table(cursor: TokenCursor) -> CreateTable:
     """Take what follows CREATE TABLE."""
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     table = cursor.table()

@@ -40,7 +40,7 @@ class TokenCursor:
         return self.tokens[self.at]
 
     def ahead(self, count: int = 1) -> Token:
-        """Give the token so many further on."""
+        """Return the token so many further on."""
         return self.tokens[min(self.at + count, len(self.tokens) - 1)]
 
     def fail(self, expected: str, got: str | None = None) -> DdlError:
@@ -59,15 +59,15 @@ class TokenCursor:
         return token
 
     def sees(self, *keys: str) -> bool:
-        """Tell whether these words or symbols come next."""
+        """Return whether these words or symbols come next."""
         return all(self.ahead(i).key == key for i, key in enumerate(keys))
 
     def sees_one_of(self, keys: Collection[str]) -> bool:
-        """Tell whether one of these comes next."""
+        """Return whether one of these comes next."""
         return self.token.key != "" and self.token.key in keys
 
     def ends(self) -> bool:
-        """Tell whether the statement ends here."""
+        """Return whether the statement ends here."""
         return self.token.kind == "end" or self.token.key == ";"
 
     def accept(self, *keys: str) -> bool:
@@ -148,7 +148,7 @@ class TokenCursor:
             raise self.fail("')'")
 
     def spelled(self, start: int) -> str:
-        """Give what was written from a token on up to here, with single spaces, without comments."""
+        """Return what was written from a token on up to here, with single spaces, without comments."""
         return "".join(
             (" " if i > start and self.tokens[i - 1].end != self.tokens[i].start else "") + self.tokens[i].raw
             for i in range(start, self.at)

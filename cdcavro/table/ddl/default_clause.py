@@ -50,7 +50,7 @@ def default(cursor: TokenCursor, stops: Collection[str], type: str | None = None
 
 
 def _is_computed(cursor: TokenCursor, start: int) -> bool:
-    """Tell whether what was taken is an expression as MySQL has them here: a call, or one in parentheses."""
+    """Return whether what was taken is an expression as MySQL has them here: a call, or one in parentheses."""
     end, cursor.at = cursor.at, start
     if cursor.accept("NEXT", "VALUE", "FOR"):
         cursor.table()
@@ -106,14 +106,14 @@ def _bytes(digits: str) -> bytes:
 
 
 def _marked(mark: str, text: str) -> Constant | None:
-    """Give a string that a word stands before: a date, or MySQL's name of its character set."""
+    """Return a string that a word stands before: a date, or MySQL's name of its character set."""
     if mark in _DATED or mark in _UNICODE or (mark in _LIKE_ASCII and text.isascii()):
         return Constant(text)
     return Constant(text.encode()) if mark == "_BINARY" else None
 
 
 def _number(tokens: list[Token]) -> Constant | None:
-    """Give a number as JSON writes it: `+.50` is 0.50, `007.` is 7."""
+    """Return a number as JSON writes it: `+.50` is 0.50, `007.` is 7."""
     written = "".join(token.raw for token in tokens)
     sign = "-" if written.startswith("-") else ""
     found = _NUMBER.fullmatch(written[1:] if written[:1] in {"+", "-"} else written)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.table.ddl.alter import alter_table, new_name
-from cdcavro.table.ddl.create import create_table
+from cdcavro.table.ddl.create import parse_create_table
 from cdcavro.table.ddl.cursor import TokenCursor
 from cdcavro.table.ddl.keywords import AFTER_DROPPED, AFTER_TRUNCATED, NOUNS, ROUTINES, STATEMENTS
 from cdcavro.table.ddl.steps import DropTable, NoChange, RenameTable, TableName, Truncate
@@ -80,7 +80,7 @@ def _create(cursor: TokenCursor) -> Steps:
     cursor.expect("TABLE")
     if kind is not None:
         return _other(cursor, kind)
-    step = create_table(cursor)
+    step = parse_create_table(cursor)
     return [DropTable((step.table,), if_exists=True), step] if replaces else [step]
 
 
@@ -174,7 +174,7 @@ def _other(cursor: TokenCursor, noun: str) -> Steps:
 
 
 def _noun(cursor: TokenCursor) -> str:
-    """Tell what CREATE, ALTER or DROP is about: the first noun among the words that follow."""
+    """Return what CREATE, ALTER or DROP is about: the first noun among the words that follow."""
     for i in range(_LOOKED_AT):
         if cursor.ahead(i).key in NOUNS:
             return cursor.ahead(i).key

@@ -116,7 +116,7 @@ _DIALECTS: Final = {
 
 
 def dialect_of(db_type: str | None) -> Dialect:
-    """Give the dialect of a database type as formats spell it, whatever its case; None is MySQL.
+    """Return the dialect of a database type as formats spell it, whatever its case; None is MySQL.
 
     Raises `DdlError` for a type whose DDL is not known.
 
@@ -130,7 +130,7 @@ def dialect_of(db_type: str | None) -> Dialect:
 
 
 def place(text: str, at: int) -> tuple[int, int]:
-    """Give line and column, both from 1, of a place in a text."""
+    """Return line and column, both from 1, of a place in a text."""
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 
@@ -177,7 +177,7 @@ def _opened(text: str, dialect: Dialect) -> str:
 
 @cache
 def _tokenizer(name: str) -> Any:
-    """Give sqlglot's class of tokenizers, without the commands whose rest it would not cut up."""
+    """Return sqlglot's class of tokenizers, without the commands whose rest it would not cut up."""
     from sqlglot.dialects.dialect import Dialect as Known  # noqa: PLC0415  start-up is fast without it
 
     return type("Tokenizer", (Known.get_or_raise(name).tokenizer_class,), {"COMMANDS": set()})

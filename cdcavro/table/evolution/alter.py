@@ -28,7 +28,7 @@ from cdcavro.table.ddl.steps import (
     SetNullable,
 )
 from cdcavro.table.ddl.tokens import dialect_of
-from cdcavro.table.evolution.defaults import constant_of, filling, spelled
+from cdcavro.table.evolution.defaults import constant_of, default_text, filling
 from cdcavro.table.evolution.promotion import without_attributes
 from cdcavro.table.evolution.row_edit import RowEdit
 from cdcavro.table.fields import avro_of, column_name, said_of
@@ -77,13 +77,13 @@ class AlterContext:
         held = column_type(column, self._source, given=given)
         said, fill = said_by(column, held, given), filling(default, held)
         if default is not None:
-            said["default"] = spelled(default)
+            said["default"] = default_text(default)
         self.edit.add(column.name or "", held.avro, said, fill=fill, first=first, after=after)
         if fill is ABSENT and default not in (None, Constant(None)):
-            self.edit.steps.append(f"what {shown(column.name)} is in older rows is not known: {spelled(default)}")
+            self.edit.steps.append(f"what {shown(column.name)} is in older rows is not known: {default_text(default)}")
 
     def retype(self, name: str, column: Column) -> None:
-        """Give a column another type, if it is another."""
+        """Return a column another type, if it is another."""
         field = self.edit.need(name)
         said = said_of(field)
         given = self._given.of(self._source, name) or said.get("given")
@@ -141,7 +141,7 @@ def _drop_default(maker: AlterContext, action: DropDefault) -> None:
 
 
 def _default(maker: AlterContext, name: str, default: Any) -> None:
-    made = None if default is None else spelled(default)
+    made = None if default is None else default_text(default)
     if said_of(maker.edit.need(name)).get("default") != made:
         maker.edit.set_default(name, made)
 
@@ -168,13 +168,13 @@ def _rename_to(maker: AlterContext, action: RenameTo) -> None:
 
 
 def column_of(declared: ColumnDef, dialect: Dialect) -> Column:
-    """Give a column as changes state it: MySQL makes TINYINT(1) of BOOL."""
+    """Return a column as changes state it: MySQL makes TINYINT(1) of BOOL."""
     is_bool = dialect.is_mysql and declared.type is not None and declared.type.upper() in ("BOOL", "BOOLEAN")
     return Column(name=declared.name, type="tinyint(1)" if is_bool else declared.type)
 
 
 def said_by(column: Column, held: ColumnType, given: str | None) -> dict[str, Any]:
-    """Give what the attribute says of a column."""
+    """Return what the attribute says of a column."""
     said = {"type": column.type, "code": column.code, "note": held.note, "given": given}
     return {key: value for key, value in said.items() if value is not None}
 

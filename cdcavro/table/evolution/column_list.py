@@ -27,10 +27,10 @@ class ColumnList(NamedTuple):
 
 
 def mark_of(name: str | None, declared: str | None, avro: Any) -> tuple[Any, ...]:
-    """Give what statements of one column have in common, however they spell its type."""
+    """Return what statements of one column have in common, however they spell its type."""
     return name, json.dumps(without_attributes(avro), sort_keys=True), canonical(declared)
 
 
 def listed_of(marks: Sequence[tuple[Any, ...]]) -> ColumnList:
-    """Give what a list of columns says by those of its columns."""
+    """Return what a list of columns says by those of its columns."""
     return ColumnList(frozenset(marks), frozenset(one[:2] for one in marks))

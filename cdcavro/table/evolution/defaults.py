@@ -24,7 +24,7 @@ _WORDS: Final[dict[str, bool | None]] = {"TRUE": True, "FALSE": False, "NULL": N
 
 
 def filling(default: Constant | Expression | None, held: ColumnType) -> Any:
-    """Give a constant as the default of an Avro field; `ABSENT` where there is none, or its type cannot carry it."""
+    """Return a constant as the default of an Avro field; `ABSENT` where there is none, or its type cannot carry it."""
     if not isinstance(default, Constant) or default.value is None:
         return ABSENT
     value = default.value
@@ -35,7 +35,7 @@ def filling(default: Constant | Expression | None, held: ColumnType) -> Any:
 
 
 def _of_bytes(raw: bytes, held: ColumnType) -> Any:
-    """Give the datum of `x'…'` or `b'…'`: bytes in a column of bytes, text in one of text, else the number that they are."""
+    """Return the datum of `x'…'` or `b'…'`: bytes in a column of bytes, text in one of text, else the number that they are."""
     if held.avro == "string":
         try:
             return constant(raw.decode(), held)
@@ -47,10 +47,10 @@ def _of_bytes(raw: bytes, held: ColumnType) -> Any:
     return constant(int.from_bytes(raw, "big"), held) if len(raw) <= _LONG else MISFIT
 
 
-def spelled(default: Constant | Expression) -> str:
-    """Give a default as SQL.
+def default_text(default: Constant | Expression) -> str:
+    """Return a default as SQL.
 
-    >>> spelled(Constant("it's"))
+    >>> default_text(Constant("it's"))
     "'it''s'"
     """
     if isinstance(default, Expression):
@@ -64,7 +64,7 @@ def spelled(default: Constant | Expression) -> str:
 
 
 def constant_of(text: str) -> Constant | None:
-    """Undo `spelled`, of a constant; None for an expression.
+    """Undo `default_text`, of a constant; None for an expression.
 
     >>> constant_of("'it''s'"), constant_of("now()")
     (Constant(value="it's"), None)

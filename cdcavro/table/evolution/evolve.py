@@ -25,7 +25,7 @@ from cdcavro.table.ddl.tokens import dialect_of
 from cdcavro.table.evolution.alter import AlterContext, apply_actions, column_of, said_by
 from cdcavro.table.evolution.row_edit import MAX_COLUMNS, RowEdit
 from cdcavro.table.fields import MISSING, UNPARSED, column_field, is_own
-from cdcavro.table.names import NameAllocator, completed, is_about, source_of, table_of
+from cdcavro.table.names import NameAllocator, completed, is_about, source_of, table_name_of
 from cdcavro.table.schema import TableSchema, as_schema, from_schema, is_envelope, row_of, table_schema
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def evolve(
     source: Source | None = None,
     given: TypeOverrides = NONE_GIVEN,
 ) -> Evolution:
-    """Give the next version of a table's schema, by a DDL statement or by a list of the table's columns.
+    """Return the next version of a table's schema, by a DDL statement or by a list of the table's columns.
 
     `source` says the database type, which tells the dialect, and the format, which tells how types
     are to be read. What a statement says of other tables changes nothing. A list of columns does not
@@ -90,7 +90,7 @@ def evolve(
 def by_statement(
     table: TableSchema, ddl: str, source: Source, given: TypeOverrides = NONE_GIVEN
 ) -> tuple[TableSchema, list[str]]:
-    """Give the version after a statement, and what was done. Raises `DdlError`, `SchemaError`."""
+    """Return the version after a statement, and what was done. Raises `DdlError`, `SchemaError`."""
     done: list[str] = []
     for step in parse_ddl(ddl, source.db_type, database=table.table.database):
         table, steps = by_step(table, step, source, given)
@@ -101,7 +101,7 @@ def by_statement(
 def by_step(
     table: TableSchema, step: Step, source: Source, given: TypeOverrides = NONE_GIVEN
 ) -> tuple[TableSchema, list[str]]:
-    """Give the version after a step, and what was done; the same version if the step is not about it. Raises `SchemaError`."""
+    """Return the version after a step, and what was done; the same version if the step is not about it. Raises `SchemaError`."""
     if isinstance(step, RenameTable) and is_about(step.old, table.table):
         edit = RowEdit(table.record)
         edit.rename_table(completed(step.new, table.table))
@@ -122,7 +122,7 @@ def by_columns(
     key: Sequence[str] | None = None,
     is_new: bool = True,
 ) -> tuple[TableSchema, list[str]]:
-    """Give the version with exactly these columns in this order, and what was done.
+    """Return the version with exactly these columns in this order, and what was done.
 
     `key` is the names of its key, None if they are not known. Unless it `is_new`, it is the same
     version, which nothing was written in yet. Raises `SchemaError`.
@@ -175,7 +175,7 @@ def table_schema_of(change: Change, *, given: TypeOverrides = NONE_GIVEN) -> Tab
     >>> table_schema_of(to_changes(text, "oms_canal")[0]).columns[0].avro
     'int'
     """
-    table = table_of(change.source)
+    table = table_name_of(change.source)
     if table is None:
         raise SchemaError("$", "the change is of no table")
     names = dict.fromkeys(name for image in (change.before, change.after) for name in image or ())
@@ -183,8 +183,8 @@ def table_schema_of(change: Change, *, given: TypeOverrides = NONE_GIVEN) -> Tab
     return create_table(table, columns, change.key or (), change.source, given)
 
 
-def columns_of(step: CreateTable, source: Source) -> tuple[Column, ...]:
-    """Give the columns that a statement creates a table with."""
+def columns_of_statement(step: CreateTable, source: Source) -> tuple[Column, ...]:
+    """Return the columns that a statement creates a table with."""
     dialect = dialect_of(source.db_type)
     return tuple(column_of(one, dialect) for one in step.columns)
 
@@ -223,7 +223,7 @@ def _ended(made: TableSchema, table: TableSchema) -> list[Remark]:
 
 
 def with_row(schema: Schema, made: TableSchema) -> Schema:
-    """Give a schema, of which `from_schema` gave the table, with the next version of its row. Raises `SchemaError`."""
+    """Return a schema, of which `from_schema` gave the table, with the next version of its row. Raises `SchemaError`."""
     declared = json.loads(schema.json)
     if not is_envelope(declared):
         return made.row

@@ -20,7 +20,7 @@ _MEANING: Final = ("type", LOGICAL, "precision", "scale")
 
 
 def without_attributes(avro: Any) -> Any:
-    """Give a type without the attributes that change no value.
+    """Return a type without the attributes that change no value.
 
     >>> without_attributes({"type": "string", "avro.java.string": "String"})
     'string'
@@ -34,7 +34,7 @@ def without_attributes(avro: Any) -> Any:
 
 
 def is_promotion(old: Any, new: Any) -> bool:
-    """Tell whether values of one Avro type read as another, as they are.
+    """Return whether values of one Avro type read as another, as they are.
 
     Avro's promotions, but not of what a logical type means something else in: the bytes of a decimal
     are no text. A decimal reads as one of more digits and the same scale.
@@ -60,7 +60,7 @@ def _is_primitive(avro: Any) -> bool:
 
 
 def promoted(default: Any, old: Any, new: Any) -> Any:
-    """Give a default, as a schema's JSON states it, as the type it is promoted to; `ABSENT` where it is none.
+    """Return a default, as a schema's JSON states it, as the type it is promoted to; `ABSENT` where it is none.
 
     Bytes stand there as characters of ISO-8859-1, a string as itself.
 
@@ -80,17 +80,17 @@ def promoted(default: Any, old: Any, new: Any) -> Any:
 
 def promotion_loss(old: Any, new: Any) -> str:
     """Say what a promotion loses, behind a sentence; nothing for most."""
-    return _LOSSES.get((label(old), label(new)), "")
+    return _LOSSES.get((avro_label(old), avro_label(new)), "")
 
 
-def label(avro: Any) -> str:
+def avro_label(avro: Any) -> str:
     """Name an Avro type in a sentence.
 
-    >>> label({"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2})
+    >>> avro_label({"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2})
     'decimal(10,2)'
     """
     if isinstance(avro, list):
-        return f"[{', '.join(map(label, avro))}]"
+        return f"[{', '.join(map(avro_label, avro))}]"
     if not isinstance(avro, dict):
         return str(avro)
     if avro.get(LOGICAL) == "decimal":

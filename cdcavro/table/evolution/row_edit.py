@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro.definitions import definitions, pin, settled
 from cdcavro.avro.types import ABSENT
 from cdcavro.errors import SchemaError, shown
-from cdcavro.table.evolution.promotion import is_promotion, label, promoted, promotion_loss, without_attributes
+from cdcavro.table.evolution.promotion import avro_label, is_promotion, promoted, promotion_loss, without_attributes
 from cdcavro.table.fields import (
     ATTRIBUTE,
     avro_of,
@@ -25,7 +25,7 @@ from cdcavro.table.fields import (
     is_own,
     said_of,
 )
-from cdcavro.table.names import NameAllocator, names_of, namespace_of, renamed
+from cdcavro.table.names import NameAllocator, namespace_of, renamed, table_name_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ class RowEdit:
                 self._note(column_name(one), one)
 
     def find(self, name: str) -> dict[str, Any] | None:
-        """Give the field that a column is written to, by its true name; where it is one only, in capitals or not."""
+        """Return the field that a column is written to, by its true name; where it is one only, in capitals or not."""
         found = self._written.get(name)
         if found is None and self._is_folded:
             spellings = self._spellings.get(name.lower(), ())
@@ -75,7 +75,7 @@ class RowEdit:
         return found
 
     def need(self, name: str) -> dict[str, Any]:
-        """Give the field of a column. Raises `SchemaError`."""
+        """Return the field of a column. Raises `SchemaError`."""
         found = self.find(name)
         if found is None:
             raise SchemaError(self.label, f"there is no column {shown(name)}")
@@ -146,7 +146,7 @@ class RowEdit:
             self._say("key", [names.get(one, one) for one in key])
 
     def retype(self, name: str, avro: Any, said: dict[str, Any], *, fill: Any = ABSENT) -> bool:
-        """Give a column another type. Tell whether a new field began, since the old values do not read as the new.
+        """Return a column another type. Tell whether a new field began, since the old values do not read as the new.
 
         `fill` is what older rows have of a column that nothing was written in yet and that they have a
         constant of. Raises `SchemaError`.
@@ -161,9 +161,9 @@ class RowEdit:
             is_filled, fill = field.get("default") is not None, None if fill is ABSENT else fill
             field.update(filled(field, avro, fill if is_filled else None))
             lost = "; what it is in older rows is not known" if is_filled and fill is None else ""
-            self._did(f"column {shown(name)} is {label(avro)}{lost}")
+            self._did(f"column {shown(name)} is {avro_label(avro)}{lost}")
         elif is_promotion(old, avro) and (default := promoted(field.get("default"), old, avro)) is not ABSENT:
-            self._did(f"column {shown(name)} reads {label(old)} as {label(avro)}{promotion_loss(old, avro)}")
+            self._did(f"column {shown(name)} reads {avro_label(old)} as {avro_label(avro)}{promotion_loss(old, avro)}")
             field.update(type=_replaced(field["type"], old, avro))
             if "default" in field:
                 field.update(default=default)
@@ -213,7 +213,7 @@ class RowEdit:
         old = f"{self.record.get('namespace', '')}.{self.record['name']}".lstrip(".")
         if is_own(self.record):
             new = f"{namespace_of(table)}.{self.record['name']}"
-            self._say("table", names_of(table))
+            self._say("table", table_name_parts(table))
         else:
             new = renamed(old, table)
         if new != old:
@@ -224,7 +224,7 @@ class RowEdit:
         self._did(f"renamed to {shown(table.table)}")
 
     def finish(self) -> dict[str, Any]:
-        """Give the record as the next version; the same if nothing was done."""
+        """Return the record as the next version; the same if nothing was done."""
         self.record = settled(self.record, self._definitions)
         if self.steps:
             self._say("version", self.version)
@@ -243,7 +243,7 @@ class RowEdit:
 
     def _begin(self, field: dict[str, Any], avro: Any, said: dict[str, Any]) -> None:
         """Let a new field take over from one whose values do not read as the new type."""
-        name, was = column_name(field), label(avro_of(field))
+        name, was = column_name(field), avro_label(avro_of(field))
         if len(self._taken) >= MAX_NAMES:
             raise SchemaError(self.label, f"more than {MAX_NAMES} names that there ever were")
         default = {key: value for key, value in said_of(field).items() if key == "default"}
@@ -258,11 +258,11 @@ class RowEdit:
             field.update(type=branches if "null" in branches else [*others, "null"])
         self._ended.setdefault(name, []).append(field)
         self._written[name] = made
-        text = f"column {shown(name)} is {label(avro)} from version {self.version} on, in the field {made['name']}"
+        text = f"column {shown(name)} is {avro_label(avro)} from version {self.version} on, in the field {made['name']}"
         self._did(f"{text}; as {was} it does not read as that, and older rows keep it in {field['name']}")
 
     def _place(self, *, first: bool, after: str | None) -> int:
-        """Give the place of a field that stands first, or behind another column's, or behind all columns'."""
+        """Return the place of a field that stands first, or behind another column's, or behind all columns'."""
         fields = self.record["fields"]
         if first:
             return 0
@@ -282,7 +282,7 @@ class RowEdit:
         del self._spellings[name.lower()][name]
 
     def _aliases(self, full: str) -> list[str]:
-        """Give the record's aliases as full names."""
+        """Return the record's aliases as full names."""
         space = full.rpartition(".")[0]
         return [one if "." in one or not space else f"{space}.{one}" for one in self.record.get("aliases", ())]
 

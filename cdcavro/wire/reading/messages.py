@@ -142,7 +142,7 @@ class MessageReader:
         return record
 
     def _steps(self, tail: bytes) -> list[extras.Step] | None:
-        """Give the steps that the bytes of extras stand for; few differ, and what was found is kept."""
+        """Return the steps that the bytes of extras stand for; few differ, and what was found is kept."""
         found: tuple[list[extras.Step] | None] | None = self._kept.get(tail)
         if found is None:
             if len(tail) > _TAIL:

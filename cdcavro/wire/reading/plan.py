@@ -10,7 +10,7 @@ from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Type, Union,
 from cdcavro.errors import SchemaError
 from cdcavro.exact.jsontext import escape
 from cdcavro.wire.attributes import field_rule, holds
-from cdcavro.wire.extras import place_of
+from cdcavro.wire.extras import schema_member
 from cdcavro.wire.reading.collections import ArrayReader, MapReader
 from cdcavro.wire.reading.messages import FieldReader, MessageReader, RecordReader
 from cdcavro.wire.reading.values import (
@@ -89,7 +89,7 @@ def _record(declared: Record, place: _Context) -> RecordReader:
         rule = field_rule(one)
         own = place if rule.members else place.member(rule.name)
         if place.members is not None and not rule.members:
-            place.members[own.pointer] = place_of(
+            place.members[own.pointer] = schema_member(
                 own.pointer, is_scalar=_is_scalar(one.type), is_required=rule.required
             )
         missing = None if rule.missing == "null" else UNSET

@@ -58,7 +58,7 @@ class ScalarWriter(Writer):
         self._put(out, self.converted(value))
 
     def fits(self, value: Any) -> bool:
-        """Tell whether a value has the own Python type and is within the bounds of the Avro type."""
+        """Return whether a value has the own Python type and is within the bounds of the Avro type."""
         return type(value) is self.own
 
     def converted(self, value: Any) -> Any:
@@ -99,7 +99,7 @@ class LongWriter(ScalarWriter):
         self._most = _MAX_INT if name == "int" else MAX_LONG
 
     def fits(self, value: Any) -> bool:
-        """Tell whether a value is an integer within the bounds of the Avro type."""
+        """Return whether a value is an integer within the bounds of the Avro type."""
         return type(value) is int and -self._most - 1 <= value <= self._most
 
     def write(self, out: Buffer, value: Any, notes: Extras) -> None:
@@ -194,7 +194,7 @@ class ColumnWriter(Writer):
 
 
 def json_text_of(value: Any, expected: str, pointer: str) -> str:
-    """Give a scalar's JSON text. Raises `StructureError` for anything else."""
+    """Return a scalar's JSON text. Raises `StructureError` for anything else."""
     if value is None or type(value) in (dict, list):
         raise StructureError(expected, kind(value), pointer=pointer)
     if type(value) is float:
@@ -214,7 +214,7 @@ def _to_long(value: Any) -> int | None:
 
 
 def _integral(number: str) -> int | None:
-    """Give the value of a number's text if it is whole and has at most 20 digits, in time linear in the text."""
+    """Return the value of a number's text if it is whole and has at most 20 digits, in time linear in the text."""
     mantissa, _, exponent = number.lower().partition("e")
     whole, _, part = mantissa.lstrip("-").partition(".")
     digits = (whole + part).strip("0")

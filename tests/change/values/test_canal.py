@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.change.values.canal import read_value, write_value
+from cdcavro.change.values.canal import read_canal_value, write_canal_value
 from cdcavro.exact.diff import same
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.exact.sqltype import parse_sql_type
@@ -51,15 +51,15 @@ anything |= sent | st.just(ExactNumber("1.20")) | st.just([1, {"a": ExactNumber(
 def test_what_is_read_as_another_value_is_written_as_it_was(type, sent, zone):
     """Whatever string came for a column of whatever type, it is kept or comes back exactly."""
     declared = parse_sql_type(type)
-    value = read_value(sent, declared, zone)
-    assert same(value, sent) or write_value(value, declared, zone) == sent
+    value = read_canal_value(sent, declared, zone)
+    assert same(value, sent) or write_canal_value(value, declared, zone) == sent
 
 
 @pytest.mark.parametrize("type", TYPES)
 @given(value=anything, zone=st.sampled_from(ZONES))
 def test_any_value_is_written_as_a_string(type, value, zone):
     """Values of any other format, fitting the declared type or not; only null is null."""
-    written = write_value(value, parse_sql_type(type), zone)
+    written = write_canal_value(value, parse_sql_type(type), zone)
     assert written is None if value is None else isinstance(written, str)
 
 
@@ -68,8 +68,8 @@ def test_integers_are_numbers(value):
     """Of any size: beyond 64 bits the digits are kept."""
     declared = parse_sql_type("bigint unsigned")
     expected = value if -(2**63) <= value < 2**63 else ExactNumber(str(value))
-    assert read_value(str(value), declared) == expected
-    assert write_value(expected, declared) == str(value)
+    assert read_canal_value(str(value), declared) == expected
+    assert write_canal_value(expected, declared) == str(value)
 
 
 @given(raw=st.binary())
@@ -77,8 +77,8 @@ def test_bytes_are_base64(raw):
     """All 256 bytes, NUL and U+0085 among them."""
     declared = parse_sql_type("varbinary(255)")
     value = base64.b64encode(raw).decode()
-    assert read_value(raw.decode("iso-8859-1"), declared) == value
-    assert write_value(value, declared) == raw.decode("iso-8859-1")
+    assert read_canal_value(raw.decode("iso-8859-1"), declared) == value
+    assert write_canal_value(value, declared) == raw.decode("iso-8859-1")
 
 
 @given(labels=LABELS, data=st.data())
@@ -93,8 +93,8 @@ def test_enum_and_set_have_any_labels(labels, data):
     if len(set(labels)) == len(labels) and "" not in labels:
         values += [(mask, f"set({written})", ",".join(labels[i] for i in sorted(chosen)))]
     for text, type, value in values:
-        assert read_value(text, parse_sql_type(type)) == value
-        assert write_value(value, parse_sql_type(type)) == text
+        assert read_canal_value(text, parse_sql_type(type)) == value
+        assert write_canal_value(value, parse_sql_type(type)) == text
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ def test_enum_and_set_have_any_labels(labels, data):
 )
 def test_a_string_is_read_by_its_declared_type(type, sent, value):
     """And the value is written as the string that came."""
-    assert same(read_value(sent, parse_sql_type(type)), value)
-    assert write_value(value, parse_sql_type(type)) == sent
+    assert same(read_canal_value(sent, parse_sql_type(type)), value)
+    assert write_canal_value(value, parse_sql_type(type)) == sent
 
 
 @pytest.mark.parametrize(
@@ -181,14 +181,14 @@ def test_a_string_is_read_by_its_declared_type(type, sent, value):
 )
 def test_a_string_that_its_type_cannot_have_stays(type, sent):
     """So does one whose value would not be written the same."""
-    assert read_value(sent, parse_sql_type(type), BERLIN) == sent
+    assert read_canal_value(sent, parse_sql_type(type), BERLIN) == sent
 
 
 @pytest.mark.parametrize("value", [None, True, 1, 1.5, ExactNumber("1.20"), [1], {"a": None}])
 def test_only_strings_are_read(value):
     """Canal sends strings; whatever else is there is what it is."""
-    assert read_value(value, parse_sql_type("int")) is value
-    assert read_value(value, None) is value
+    assert read_canal_value(value, parse_sql_type("int")) is value
+    assert read_canal_value(value, None) is value
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ def test_only_strings_are_read(value):
 def test_a_timestamp_is_an_instant_only_in_its_zone(zone, sent, value):
     """Seconds without zeros at the end, as OMS has them; a time that summer time has twice or never stays text."""
     declared = parse_sql_type("timestamp(6)")
-    assert read_value(sent, declared, zone) == value
-    assert write_value(value, declared, zone) == sent
+    assert read_canal_value(sent, declared, zone) == value
+    assert write_canal_value(value, declared, zone) == sent
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_a_timestamp_is_an_instant_only_in_its_zone(zone, sent, value):
 )
 def test_values_of_other_formats_are_written_as_canal_would_if_they_fit(type, value, sent):
     """What does not fit its declared type is written as it is."""
-    assert write_value(value, parse_sql_type(type), UTC) == sent
+    assert write_canal_value(value, parse_sql_type(type), UTC) == sent
 
 
 @pytest.mark.parametrize(
@@ -254,4 +254,4 @@ def test_values_of_other_formats_are_written_as_canal_would_if_they_fit(type, va
 )
 def test_values_without_a_declared_type_are_written_as_they_are(value, sent):
     """Numbers with their digits, true and false as MySQL has them."""
-    assert write_value(value, None) == sent
+    assert write_canal_value(value, None) == sent

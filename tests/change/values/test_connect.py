@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.change.values.connect import codec_of, read_value, send_value
+from cdcavro.change.values.connect import codec_of, read_connect_value, send_connect_value
 from cdcavro.exact.diff import same
 from cdcavro.exact.jsontext import parse, render
 from cdcavro.exact.numbers import ExactNumber, number
@@ -17,10 +17,10 @@ from support.connect_types import CONNECT, DATA, DECLARED, TIME, TYPES, values
 
 
 def read(declared: str, sent: object, connector: str | None = "mysql", **given) -> object:
-    """Give the value of what was sent, and assert that sending it gives that again."""
+    """Return the value of what was sent, and assert that sending it gives that again."""
     codec = codec_of(declared, connector, **given)
-    value = read_value(sent, codec)
-    assert same(send_value(value, codec), sent)
+    value = read_connect_value(sent, codec)
+    assert same(send_connect_value(value, codec), sent)
     return value
 
 
@@ -64,7 +64,7 @@ def test_a_decimal_of_any_scale_brings_its_scale():
 @pytest.mark.parametrize(("sent", "value"), [("AP//////////", ExactNumber(str(2**64 - 1))), ("AA==", 0), (7, 7)])
 def test_an_unsigned_bigint_is_an_integer(sent, value):
     """Sent as a decimal of scale 0 (`precise`) or as a number (`long`, the default)."""
-    assert read_value(sent, codec_of("BIGINT UNSIGNED", "mysql")) == value
+    assert read_connect_value(sent, codec_of("BIGINT UNSIGNED", "mysql")) == value
 
 
 @pytest.mark.parametrize("declared", ["DATE", f"{TIME}Date", f"{CONNECT}Date"])
@@ -153,7 +153,7 @@ def test_bits_are_big_endian_bytes(declared, sent, value):
 
 def test_fewer_bytes_than_bits_are_filled_up():
     """PostgreSQL's connector cuts zeros: how they were sent is not the value's business."""
-    assert read_value("qg==", codec_of(f"{DATA}Bits(length=12)")) == "AKo="
+    assert read_connect_value("qg==", codec_of(f"{DATA}Bits(length=12)")) == "AKo="
 
 
 @pytest.mark.parametrize("declared", ["ENUM('a','b,c')", f"{DATA}Enum"])
@@ -181,7 +181,7 @@ def test_a_point_is_ewkb(declared, x, y, srid, flag):
 )
 def test_a_coordinate_is_printed_as_java_does(x, shown):
     """With an exponent from ten million on and below a thousandth."""
-    sent = send_value(b64encode(b"\1\1\0\0\0" + struct.pack("<dd", x, x)).decode(), codec_of("POINT", "mysql"))
+    sent = send_connect_value(b64encode(b"\1\1\0\0\0" + struct.pack("<dd", x, x)).decode(), codec_of("POINT", "mysql"))
     assert render(sent["x"]).decode() == shown
 
 
@@ -253,17 +253,17 @@ def test_a_declared_type_is_read_for_mysql_only():
 )
 def test_what_does_not_fit_its_type_stays_as_it_is(declared, sent):
     """Another mode of the connector, a value out of bounds, more digits than declared: nothing is guessed."""
-    assert same(read_value(sent, codec_of(declared, "mysql")), sent)
+    assert same(read_connect_value(sent, codec_of(declared, "mysql")), sent)
 
 
 @given(declared=st.sampled_from(TYPES + DECLARED), sent=values)
 def test_a_value_that_was_read_is_read_again_the_same(declared, sent):
     """What a codec makes of a value can be sent, and is then read as the same value."""
     codec = codec_of(declared, "mysql")
-    value = read_value(sent, codec)
+    value = read_connect_value(sent, codec)
     assert same(parse(render(value)), value)
     if not same(value, sent):
-        assert same(read_value(send_value(value, codec), codec), value)
+        assert same(read_connect_value(send_connect_value(value, codec), codec), value)
 
 
 @given(digits=st.decimals(allow_nan=False, allow_infinity=False, places=30, max_value=10**34, min_value=-(10**34)))
@@ -273,8 +273,8 @@ def test_every_decimal_is_sent_and_read_digit_for_digit(digits):
         codec_of("DECIMAL(65,30)", "mysql"),
         number(f"{digits:f}" if digits else f"{0:.30f}"),
     )
-    assert type(send_value(value, codec)) is str
-    assert same(read_value(send_value(value, codec), codec), value)
+    assert type(send_connect_value(value, codec)) is str
+    assert same(read_connect_value(send_connect_value(value, codec), codec), value)
 
 
 @given(count=st.integers(-(2**55), 2**55), precision=st.integers(0, 6))
@@ -287,7 +287,7 @@ def test_every_count_of_microseconds_is_its_text(count, precision):
         f"{TIME}MicroTime",
     ):
         codec = codec_of(declared, "mysql")
-        assert send_value(read_value(count, codec), codec) == count
+        assert send_connect_value(read_connect_value(count, codec), codec) == count
 
 
 @pytest.mark.parametrize(
@@ -311,22 +311,22 @@ def test_bits_are_not_filled_up_beyond_8_kilobytes(length):
     """They stay as they were sent."""
     codec = codec_of(f"{DATA}Bits(length={length})")
     assert codec.read("AQ==") is None
-    assert read_value("AQ==", codec) == "AQ=="
+    assert read_connect_value("AQ==", codec) == "AQ=="
 
 
 def test_long_bits_that_came_whole_are_read():
     """PostgreSQL has bit strings of up to 83,886,080 bits; only as many bytes are made as came."""
     codec = codec_of(f"{DATA}Bits(length=65544)")
     sent = b64encode(b"\1" + bytes(8192)).decode()
-    assert read_value(sent, codec) == b64encode(bytes(8192) + b"\1").decode()
-    assert send_value(read_value(sent, codec), codec) == sent
+    assert read_connect_value(sent, codec) == b64encode(bytes(8192) + b"\1").decode()
+    assert send_connect_value(read_connect_value(sent, codec), codec) == sent
 
 
 @pytest.mark.parametrize("declared", [f"{CONNECT}Decimal(scale=4096)", f"{DATA}VariableScaleDecimal"])
 def test_a_number_of_thousands_of_digits_is_not_sent_as_a_decimal(declared):
     """Python does not read an integer of more than 4,300 digits, and more than 1,024 bytes are not read back."""
     for value in (ExactNumber("1" * 1_000 + "." + "1" * 4_096), ExactNumber("1" * 100 + "." + "1" * 4_096)):
-        assert send_value(value, codec_of(declared)) is value
+        assert send_connect_value(value, codec_of(declared)) is value
 
 
 def test_types_of_any_length_are_taken_and_long_ones_not_kept():

@@ -243,7 +243,7 @@ def large(tmp_path_factory):
 
 
 def children(process):
-    """Give the processes that a command has started to share its work."""
+    """Return the processes that a command has started to share its work."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):

@@ -24,7 +24,7 @@ def run(*arguments, input=None):
 
 
 def made(name, kind="dataclass"):
-    """Give the module of a wire schema."""
+    """Return the module of a wire schema."""
     return generate([NamedSchema(name, cdcavro.load_schema(name))], kind)
 
 

@@ -60,7 +60,7 @@ def write(folder, *lines):
 
 
 def rows_of(path):
-    """Give the rows after the changes of a container file."""
+    """Return the rows after the changes of a container file."""
     with path.open("rb") as stream:
         return [record["after"] for record in fastavro.reader(stream)]
 

@@ -62,7 +62,7 @@ def lines_file(folder, *lines):
 
 
 def members(path):
-    """Give the objects of a file of JSON lines."""
+    """Return the objects of a file of JSON lines."""
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 

@@ -48,12 +48,12 @@ def assert_harmless(source: str) -> ast.Module:
 
 
 def docs(made: object) -> set[str | None]:
-    """Give the docstring of a class as Python has it, and as it is usually read."""
+    """Return the docstring of a class as Python has it, and as it is usually read."""
     return {made.__doc__, inspect.getdoc(made)}
 
 
 def attribute_docs(tree: ast.Module, cls: str) -> list[str]:
-    """Give the texts that stand below the fields of a class, as they are read."""
+    """Return the texts that stand below the fields of a class, as they are read."""
     found = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == cls)
     return [node.value.value for node in found.body[1:] if isinstance(node, ast.Expr)]
 
@@ -115,7 +115,7 @@ def test_names_that_are_none_are_refused(text, place):
 
 
 def code_lines(source: str, tree: ast.Module) -> list[str]:
-    """Give the lines that hold neither docstrings nor comments."""
+    """Return the lines that hold neither docstrings nor comments."""
     docs = {
         line
         for node in ast.walk(tree)

@@ -33,12 +33,12 @@ CANAL = '{"type":"UPDATE","table":"t","data":[{"id":7,"price":1.20,"j":{"a":1.0}
 
 
 def of(name: str, kind: str = "dataclass") -> str:
-    """Give the module of a wire schema."""
+    """Return the module of a wire schema."""
     return generate([NamedSchema(name, cdcavro.load_schema(name))], kind)
 
 
 def records(source: str) -> list[str]:
-    """Give the statements of the first class of a module, without its docstring."""
+    """Return the statements of the first class of a module, without its docstring."""
     found = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
     return [ast.unparse(node) for node in found.body[1:]]
 

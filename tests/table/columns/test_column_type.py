@@ -10,7 +10,7 @@ import pytest
 
 from cdcavro.change.model import Column, Source
 from cdcavro.table.columns.column_type import column_type, is_known
-from cdcavro.table.columns.declaration import names_of
+from cdcavro.table.columns.declaration import column_type_names
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 DATE = {"type": "int", "logicalType": "date"}
@@ -273,7 +273,7 @@ def test_every_avro_type_is_one(type):
 )
 def test_a_type_is_named_by_its_words(text, names):
     """All words of it, or fewer where only modifiers are left out."""
-    assert names_of(text) == names
+    assert column_type_names(text) == names
 
 
 def test_hostile_types_are_unknown_in_linear_time():

@@ -57,12 +57,12 @@ def named(name, *, database=None, schema=None):
 
 
 def number(digits):
-    """Give a constant with these digits."""
+    """Return a constant with these digits."""
     return Constant(ExactNumber(digits))
 
 
 def alter(*actions, table=T, if_exists=False):
-    """Give what ALTER TABLE t is, with these actions."""
+    """Return what ALTER TABLE t is, with these actions."""
     return AlterTable(table, actions, if_exists)
 
 
@@ -690,7 +690,7 @@ def test_steps_written_as_mysql_come_back(steps, random):
 
 
 def _statements(messages):
-    """Give the DDL texts of messages: Canal's and Debezium's members, DataHub's and OMS's."""
+    """Return the DDL texts of messages: Canal's and Debezium's members, DataHub's and OMS's."""
     for message in messages:
         value = json.loads(message)
         value = value.get("value", value) or {}

@@ -22,19 +22,19 @@ POSTGRES = Source(db_type="postgresql", schema="public")
 
 
 def after(schema, *statements, source=SOURCE):
-    """Give the table after statements."""
+    """Return the table after statements."""
     for statement in statements:
         schema = evolve(schema, statement, source=source).schema
     return schema
 
 
 def fields(schema):
-    """Give the fields of the columns with their aliases, retired ones too."""
+    """Return the fields of the columns with their aliases, retired ones too."""
     return {one["name"]: one.get("aliases", []) for one in schema.record["fields"] if "cdc" in one}
 
 
 def old_row(schema, reader, row=None):
-    """Give what a row that an older version wrote shows in a newer one."""
+    """Return what a row that an older version wrote shows in a newer one."""
     return read_row(write(schema, row or {"id": 1}), schema, reader)
 
 
@@ -353,7 +353,7 @@ USER = {
 
 
 def user(*statements, schema=USER):
-    """Give a schema of others after statements."""
+    """Return a schema of others after statements."""
     made = parse_schema(json.dumps(schema))
     for statement in statements:
         made = evolve(made, statement).schema

@@ -76,7 +76,7 @@ class Model:
     rows: list[tuple[int, dict[int, Any]]] = field(default_factory=list)
 
     def index(self, name: str) -> int:
-        """Give the place of a column."""
+        """Return the place of a column."""
         return next(i for i, (own, _) in enumerate(self.columns) if own == name)
 
     def add(self, at: int, name: str, type: str, fill: Any) -> None:
@@ -93,7 +93,7 @@ class Model:
         self.columns = [(names.get(name, name), places) for name, places in self.columns]
 
     def retype(self, name: str, type: str) -> None:
-        """Give a column another type: its values read as that, or it has a new place."""
+        """Return a column another type: its values read as that, or it has a new place."""
         places = self.columns[self.index(name)][1]
         old, new = TYPES[places[-1].type][2], TYPES[type][2]
         if old == new or new in READS.get(old, ()):
@@ -115,7 +115,7 @@ class Model:
         return {name: TYPES[one.type][0] for name, one in places.items()}
 
     def shows(self, version: int, values: dict[int, Any]) -> dict[str, Any]:
-        """Give what an old row shows under the names of now."""
+        """Return what an old row shows under the names of now."""
         shown = {}
         for name, places in self.columns:
             for one in places:
@@ -144,7 +144,7 @@ class Steps:
         self.model.add(1, "a", "int", None)
 
     def statement(self) -> str:
-        """Give any statement."""
+        """Return any statement."""
         self.model.version += 1
         return self.draw(st.sampled_from(self.KINDS))(self)
 
@@ -238,7 +238,7 @@ class Steps:
         return f"ALTER TABLE {self.model.name} CHANGE {text} `{new}` {self._retyped(new)}"
 
     def modify(self) -> str:
-        """Give a column a type and a place."""
+        """Return a column a type and a place."""
         name = self._column()
         return (
             self._nothing() if name is None else f"ALTER TABLE {self.model.name} MODIFY `{name}` {self._retyped(name)}"
@@ -285,7 +285,7 @@ class Steps:
 
 
 def evolved(form: str, schema: TableSchema, statement: str) -> tuple[TableSchema, tuple[str, ...]]:
-    """Give the next version, by way of the table, of its row's schema, or of its envelope's."""
+    """Return the next version, by way of the table, of its row's schema, or of its envelope's."""
     if form == "table":
         found = evolve(schema, statement, source=SOURCE)
         return found.schema, found.steps
