@@ -1,0 +1,65 @@
+"""What `pyproject.toml` promises is what the environments of `tox.ini` run with."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from support.places import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+TOX = (ROOT / "tox.ini").read_text(encoding="utf-8")
+BUILD = [Requirement(line) for line in PROJECT["build-system"]["requires"]]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+PROMISED = [
+    Requirement(line) for line in (*PROJECT["project"]["dependencies"], *(one for of in EXTRAS.values() for one in of))
+]
+GROUPS = {name: [one for one in group if isinstance(one, str)] for name, group in PROJECT["dependency-groups"].items()}
+
+
+def pinned(name):
+    """The versions that a file of constraints names, by package."""
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    return {line.partition("==")[0]: Version(line.partition("==")[2]) for line in lines if line and line[0] != "#"}
+
+
+PINNED, LOWEST = pinned("constraints.txt"), pinned("constraints-lowest.txt")
+
+
+@pytest.mark.parametrize("promised", [*PROMISED, *BUILD], ids=str)
+def test_lowest_version_that_is_promised_is_the_one_that_is_tested(promised):
+    """A bound that is raised or lowered in one file only fails here."""
+    (lowest,) = (Version(one.version) for one in promised.specifier if one.operator in {">=", "=="})
+    assert LOWEST[promised.name] == lowest
+
+
+@pytest.mark.parametrize("promised", PROMISED, ids=str)
+def test_version_that_is_tested_is_one_that_is_promised(promised):
+    """Each of them is pinned, within its bounds."""
+    assert PINNED[promised.name] in promised.specifier
+
+
+def test_lowest_versions_are_run_by_the_tools_of_all_others():
+    """What is no promise stands in both files alike."""
+    promises = {one.name for one in (*PROMISED, *BUILD)}
+    assert {(name, version) for name, version in LOWEST.items() if name not in promises} <= set(PINNED.items())
+    assert set(GROUPS["test"]) <= set(LOWEST)
+
+
+def test_every_tool_is_pinned():
+    """All that tox installs for its environments, but for what builds the package."""
+    built = {one.name for one in BUILD}
+    assert {name for group in ("test", "coverage", "style", "types") for name in GROUPS[group]} - built <= set(PINNED)
+
+
+def test_every_python_that_is_promised_is_tested():
+    """Its classifier, the lowest that is required, and an environment for each of the others."""
+    said = re.findall(r"Python :: 3\.(\d+)", " ".join(PROJECT["project"]["classifiers"]))
+    (others,) = re.findall(r"^\[testenv:py\{(.*)\}\]$", TOX, re.MULTILINE)
+    lowest = PROJECT["project"]["requires-python"].removeprefix(">=3.")
+    assert said == [lowest, *(other.removeprefix("3") for other in others.split(","))]
+    assert f"base_python = python3.{lowest}\n" in TOX
