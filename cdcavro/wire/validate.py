@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdcavro.errors import StructureError
 from cdcavro.exact import jsontext
+from cdcavro.exact.diff import differences
 
 if TYPE_CHECKING:
     from cdcavro.wire.format import Format
@@ -17,35 +18,7 @@ def validate(message: bytes | str, format: Format) -> dict[str, Any]:
     Raises `TextError`, `StructureError`, `PayloadError`.
     """
     record = format.read(format.encode(message))
-    place = difference(jsontext.parse(message), jsontext.parse(jsontext.render(record)))
-    if place is not None:
-        raise StructureError("the same value back", "another one", pointer=place, format=format.name)
+    first = next(differences(jsontext.parse(message), jsontext.parse(jsontext.render(record))), None)
+    if first is not None:
+        raise StructureError("the same value back", "another one", pointer=first[0], format=format.name)
     return record
-
-
-def difference(left: Any, right: Any) -> str | None:
-    """Return the JSON pointer of the first place where two values of `jsontext.parse` differ; None if nowhere.
-
-    Types count, so that 1, 1.0 and true are three values, and so do the digits of numbers; the order
-    of members does not.
-
-    >>> difference({"a": [1, 2]}, {"a": [1, 2.0]})
-    '/a/1'
-    """
-    if type(left) is not type(right):
-        return ""
-    if isinstance(left, dict):
-        if left.keys() != right.keys():
-            return ""
-        steps = ((jsontext.escape(name), item, right[name]) for name, item in left.items())
-    elif isinstance(left, list):
-        if len(left) != len(right):
-            return ""
-        steps = ((str(i), *pair) for i, pair in enumerate(zip(left, right, strict=True)))
-    else:
-        return None if repr(left) == repr(right) else ""
-    for token, one, other in steps:
-        below = difference(one, other)
-        if below is not None:
-            return f"/{token}{below}"
-    return None

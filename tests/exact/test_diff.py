@@ -20,6 +20,8 @@ from cdcavro.exact.numbers import ExactNumber
         ({}, {"c": []}, [("/c", ABSENT, [])]),
         ([1, [2, 3]], [1, [2, 4]], [("/1/1", 3, 4)]),
         ([1], [1, 2], [("", [1], [1, 2])]),
+        ([], {}, [("", [], {})]),
+        ({"a/b": {"c": None}}, {"a/b": {"c": ""}}, [("/a~1b/c", None, "")]),
     ],
 )
 def test_differences_are_named_by_pointer_with_both_values(left, right, expected):
