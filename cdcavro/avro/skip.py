@@ -2,12 +2,12 @@
 
 Avro Java, and so Spark, takes a payload's bytes as they come: it ignores bytes that are left over,
 and one that ends too early fails the job or becomes a row full of nulls. So a payload from elsewhere
-is walked first, by a plan made once from the schema.
+is walked first, by a plan made once from the schema. Fields that a reader has not are passed by likewise.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.avro.decoder import Decoder
@@ -36,25 +36,36 @@ def check_payload(raw: bytes, schema: Schema) -> None:
 
 @lru_cache(maxsize=1024)
 def _plan(schema: Schema) -> Check:
-    return _check(schema.root)
+    return skipper(schema.root)
 
 
-def _check(declared: Type) -> Check:
+def skipper(
+    declared: Type,
+    *,
+    read_map: Callable[[Check], Check] | None = None,
+    read_record: Callable[[list[tuple[str, Check]]], Check] | None = None,
+) -> Check:
+    """Make the function that reads past a datum of a type, and checks it. It raises `PayloadError` with the place.
+
+    The entries of a map are numbered in that place, and may have one name twice; `read_map` makes
+    another reader of maps, from that of the values, and `read_record` of records, from their fields.
+    """
+    skip = partial(skipper, read_map=read_map, read_record=read_record)
     match declared:
         case Primitive(name):
-            return _PRIMITIVES[name]
+            return READ_PRIMITIVE[name]
         case Fixed(size=size):
             return lambda source: source.take(size)
         case Enum(symbols=symbols):
             return lambda source: source.read_index(len(symbols), "a symbol")
         case Array(items):
-            return _items(_check(items), is_named=False)
+            return _items(skip(items), is_named=False)
         case Map(values):
-            return _items(_check(values), is_named=True)
+            return _items(skip(values), is_named=True) if read_map is None else read_map(skip(values))
         case Union(branches):
-            return _union([_check(branch) for branch in branches])
+            return _union([skip(branch) for branch in branches])
         case Record(fields=fields):
-            return _record([(one.name, _check(one.type)) for one in fields])
+            return (read_record or _record)([(field.name, skip(field.type)) for field in fields])
     raise SchemaError("$", f"{type(declared).__name__} is no type")
 
 
@@ -100,7 +111,7 @@ def _nothing(_: Decoder) -> None:
     """Read null, which has no bytes."""
 
 
-_PRIMITIVES: Final[dict[str, Check]] = {
+READ_PRIMITIVE: Final[dict[str, Check]] = {
     "null": _nothing,
     "boolean": Decoder.read_boolean,
     "int": Decoder.read_int,

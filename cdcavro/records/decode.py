@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.decoder import Decoder
 from cdcavro.avro.resolution import (
     ReadArray,
     ReadEnum,
@@ -21,6 +20,7 @@ from cdcavro.avro.resolution import (
     Step,
     is_same_name,
 )
+from cdcavro.avro.skip import READ_PRIMITIVE, skipper
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, branch_name
 from cdcavro.errors import MessageError, PayloadError, SchemaError, shown
 from cdcavro.exact.jsontext import escape
@@ -31,6 +31,8 @@ from cdcavro.records.shapes import Key, branch_keys, meaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from cdcavro.avro.decoder import Decoder
 
     Read = Callable[[Decoder], Any]
 
@@ -101,7 +103,9 @@ class Readers:
         plan = [
             (
                 len(places) if into is None else places[into.name],
-                skipper(was.type) if into is None else self.reader(inner, was.type, into.type),
+                skipper(was.type, read_map=_map, read_record=_parts)
+                if into is None
+                else self.reader(inner, was.type, into.type),
                 was.name,
             )
             for inner, was, into in step.fields
@@ -128,26 +132,9 @@ class Readers:
         return read
 
 
-def skipper(declared: Type) -> Read:
-    """Make the function that reads past a value that the reader's schema has no field for."""
-    match declared:
-        case Primitive(name):
-            return _READ[name]
-        case Fixed(size=size):
-            return lambda source: source.take(size)
-        case Enum(symbols=symbols):
-            return lambda source: source.read_index(len(symbols), "a symbol")
-        case Array(items):
-            return _array(skipper(items))
-        case Map(values):
-            return _map(skipper(values))
-        case Union(branches):
-            inner = [skipper(one) for one in branches]
-            return lambda source: inner[source.read_index(len(inner), "a branch")](source)
-        case Record(fields=fields):
-            parts = [skipper(one.type) for one in fields]
-            return lambda source: [part(source) for part in parts]
-    raise SchemaError("$", f"{type(declared).__name__} is no type")
+def _parts(fields: list[tuple[str, Read]]) -> Read:
+    """Read past a record; an error in it is one of the whole record."""
+    return lambda source: [read(source) for _, read in fields]
 
 
 def _branch(step: Step, writer: Type, reader: Union) -> int:
@@ -183,7 +170,7 @@ def _refusing(reason: str) -> Read:
 
 
 def _primitive(writer: Primitive, reader: Primitive) -> Read:
-    read, promote, lift = _READ[writer.name], _PROMOTE.get((writer.name, reader.name)), scalar(reader).lift
+    read, promote, lift = READ_PRIMITIVE[writer.name], _PROMOTE.get((writer.name, reader.name)), scalar(reader).lift
     for turn in (promote, lift):
         if turn is not None:
             read = _turned(read, turn)
@@ -240,16 +227,6 @@ def _single(value: int) -> float:
     return float(_SINGLE.unpack(_SINGLE.pack(value))[0])
 
 
-_READ: Final[dict[str, Read]] = {
-    "null": lambda _: None,
-    "boolean": Decoder.read_boolean,
-    "int": Decoder.read_int,
-    "long": Decoder.read_long,
-    "float": Decoder.read_float,
-    "double": Decoder.read_double,
-    "bytes": Decoder.read_bytes,
-    "string": Decoder.read_string,
-}
 _PROMOTE: Final[dict[tuple[str, str], Callable[[Any], Any]]] = {
     ("int", "float"): _single,
     ("long", "float"): _single,

@@ -306,6 +306,32 @@ def test_what_a_writer_has_and_the_reader_has_not_is_an_error_of_its_payload():
         assert str(error.value) == f"t: $.a: {reason}"
 
 
+@pytest.mark.parametrize(
+    ("passed", "payload", "sentence"),
+    [
+        ("string", b"\x04a", "t: $.gone: expected 2 bytes, got 1 at byte 1, where the payload ends"),
+        (
+            array(record(field("x", "string"), name="X")),
+            b"\x04\x02a\x04b",
+            "t: $.gone[1]: expected 2 bytes, got 1 at byte 4, where the payload ends",
+        ),
+        (
+            mapping(["null", "boolean"]),
+            b"\x02\x02k\x02\x02",
+            "t: $.gone.k: expected a boolean, 0 or 1, got 2 at byte 4",
+        ),
+        (mapping("null"), b"\x04\x02k\x02k\x00\x00", "t: $.gone.k: expected each name once, got 'k' twice"),
+        (enum("A"), b"\x02", "t: $.gone: expected a symbol from 0 to 0, got 1 at byte 1"),
+    ],
+)
+def test_a_field_that_the_reader_has_not_is_checked_as_it_is_passed_by(passed, payload, sentence):
+    """Items are told by number, entries of a map by name, and a record's fields not apart."""
+    older = parsed(record(field("gone", passed), field("a")))
+    with pytest.raises(PayloadError) as error:
+        one("int").from_avro(payload, writer=older)
+    assert str(error.value) == sentence
+
+
 def test_a_fixed_goes_into_the_branch_of_its_name_before_one_that_has_it_as_an_alias():
     """As schema resolution says."""
     other = FIXED | {"name": "Sha", "aliases": ["Md5", "Older"]}
