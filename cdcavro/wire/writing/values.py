@@ -8,7 +8,7 @@ from cdcavro.errors import SchemaError, StructureError, shown
 from cdcavro.exact import numbers, scan
 from cdcavro.exact.fastjson import count_members
 from cdcavro.exact.jsontext import kind, render
-from cdcavro.exact.numbers import MAX_LONG, ExactNumber, check_finite, plain_text
+from cdcavro.exact.numbers import MAX_LONG, ExactNumber, check_finite, plain_text, unscaled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _MAX_INT: Final = 2**31 - 1
 _DIGITS: Final = 20
-_EXPONENT: Final = 20
 COLUMN_BRANCHES: Final = frozenset({"null", "boolean", "long", "double", "string", "number", "text"})
 
 
@@ -209,26 +208,10 @@ def _to_long(value: Any) -> int | None:
     if type(found) is float:
         return int(found) if found.is_integer() else None
     if type(found) is ExactNumber:
-        return _integral(found.text)
+        # A negative zero is 0, which `unscaled` does not say.
+        size = unscaled(found.text.removeprefix("-"), 0, _DIGITS)
+        return -size if size and found.text.startswith("-") else size
     return found if type(found) is int else None
-
-
-def _integral(number: str) -> int | None:
-    """Return the value of a number's text if it is whole and has at most 20 digits, in time linear in the text."""
-    mantissa, _, exponent = number.lower().partition("e")
-    whole, _, part = mantissa.lstrip("-").partition(".")
-    digits = (whole + part).strip("0")
-    if not digits:
-        return 0
-    shift = exponent.lstrip("+-0") or "0"
-    if len(shift) > _EXPONENT:
-        return None
-    moved = -int(shift) if exponent.startswith("-") else int(shift)
-    zeros = moved - len(part) + len(whole + part) - len((whole + part).rstrip("0"))
-    if zeros < 0 or len(digits) + zeros > _DIGITS:
-        return None
-    size: int = int(digits) * 10**zeros
-    return -size if number.startswith("-") else size
 
 
 def _to_boolean(value: Any) -> bool | None:
