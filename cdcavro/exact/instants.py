@@ -22,7 +22,6 @@ _LOCAL: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?", re.ASCII
 )
 _ZONED: Final = re.compile(r"(.{19,26})(?:Z|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))", re.ASCII)
-_MILLISECONDS: Final = re.compile(r"([0-9]{10})([0-9]{3})\.([0-9]{6})([0-9]{3})", re.ASCII)
 # Zones that change their clocks at most once in an hour.
 REGULAR: Final = frozenset({ZoneInfo, timezone})
 _HOUR_SHOWN: Final = len("YYYY-MM-DDTHH")
@@ -119,22 +118,6 @@ def from_text(value: Any, zone: tzinfo | None) -> int | None:
         return from_local(value, zone)
     offset = timedelta(hours=int(found[3] or 0), minutes=int(found[4] or 0))
     return from_local(found[1], timezone(-offset if found[2] == "-" else offset))
-
-
-def from_milliseconds_and_nanoseconds(text: str) -> int | None:
-    """Return the instant of 13 digits of milliseconds and, behind a point, nine of nanoseconds of the second.
-
-    So Dataworks sends column values; the times of its envelope are milliseconds alone. None where the
-    two disagree (the milliseconds of the second are either zero or those of the nanoseconds), where
-    the nanoseconds are no microseconds, and for anything else.
-
-    >>> from_milliseconds_and_nanoseconds("1590315269000.123456000")
-    1590315269123456
-    """
-    found = _MILLISECONDS.fullmatch(text)
-    if found is None or found[2] not in ("000", found[3][:3]) or found[4] != "000":
-        return None
-    return int(found[1]) * SECOND + int(found[3])
 
 
 def to_local(instant: int | None, zone: tzinfo | None) -> str | None:

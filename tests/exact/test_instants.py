@@ -16,7 +16,6 @@ from cdcavro.exact.instants import (
     SECOND,
     from_count,
     from_local,
-    from_milliseconds_and_nanoseconds,
     from_text,
     to_count,
     to_local,
@@ -134,25 +133,6 @@ def test_a_text_with_a_zone_is_an_instant_whatever_the_zone_of_the_source(text, 
 def test_a_text_without_a_zone_is_a_local_time(zone):
     """As in `from_local`."""
     assert from_text("2020-11-25T00:01:02", zone) == from_local("2020-11-25T00:01:02", zone)
-
-
-@pytest.mark.parametrize(
-    ("text", "instant"),
-    [
-        ("1590315269000.000000000", 1_590_315_269_000_000),
-        ("1590315269123.123456000", 1_590_315_269_123_456),
-        ("1590315269000.123456000", 1_590_315_269_123_456),
-        ("1590315269001.123456000", None),
-        ("1590315269123.000000000", None),
-        ("1590315269000.123456789", None),
-        ("1590315269000.123456", None),
-        ("1590315269000", None),
-        ("-1590315269000.123456000", None),
-    ],
-)
-def test_nanoseconds_behind_milliseconds_are_those_of_the_second(text, instant):
-    """Where both state milliseconds and disagree, neither is taken."""
-    assert from_milliseconds_and_nanoseconds(text) == instant
 
 
 # Clocks set back by an hour, by half of one, by a minute and by 44; set forward over a day; summer time that ends in spring.
