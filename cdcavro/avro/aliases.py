@@ -6,16 +6,17 @@ a list.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cdcavro.avro.types import Array, Map, Named, Record, Union
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cdcavro.avro.types import Field, Type
 
-BRIEF = 80
+BRIEF: Final = 80
+LISTED: Final = 10
 
 
 class Aliases:
@@ -79,3 +80,13 @@ def _below(path: str, declared: Type) -> Iterator[tuple[str, Type]]:
 def brief(name: str) -> str:
     """Return a name as it may stand in a path or sentence: at most 80 characters of it."""
     return name if len(name) <= BRIEF else name[:BRIEF] + "..."
+
+
+def brief_list(names: Sequence[str]) -> str:
+    """Give names as they may stand in a sentence: at most ten of them, and how many more there are.
+
+    >>> brief_list(["a", "b"]), brief_list(list("abcdefghijkl"))
+    ('a, b', 'a, b, c, d, e, f, g, h, i, j and 2 more')
+    """
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(map(brief, names[:LISTED])) + more

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from cdcavro.avro.aliases import brief
+from cdcavro.avro.aliases import LISTED, brief, brief_list
 from cdcavro.avro.logical import logical_type
 from cdcavro.avro.schema import MAX_DEPTH, Schema, parse_schema
 from cdcavro.avro.types import (
@@ -37,7 +37,6 @@ What = Literal[
     "added", "dropped", "renamed", "moved", "type", "default", "doc", "aliases", "symbols", "attribute", "text"
 ]
 MAX_DIFFERENCES: Final = 10_000
-_LISTED: Final = 10
 _UNIT: Final = frozenset({"logicalType", "precision", "scale"})
 
 
@@ -162,8 +161,8 @@ def type_label(declared: Type, depth: int = 2) -> str:
     """
     match declared:
         case Union(branches):
-            more = ", ..." if len(branches) > _LISTED else ""
-            return "[" + ", ".join(type_label(one, depth) for one in branches[:_LISTED]) + more + "]"
+            more = ", ..." if len(branches) > LISTED else ""
+            return "[" + ", ".join(type_label(one, depth) for one in branches[:LISTED]) + more + "]"
         case Array(inner) | Map(inner):
             return f"{branch_name(declared)} of {type_label(inner, depth - 1) if depth else '...'}"
         case Fixed():
@@ -189,16 +188,16 @@ def _texts(path: str, old: Named | Field, new: Named | Field) -> Iterator[Differ
     if old.doc != new.doc:
         yield Difference(path, "doc", brief(old.doc), brief(new.doc))
     if set(new.aliases) - {old.name} != set(old.aliases) - {new.name}:
-        yield Difference(path, "aliases", _several(old.aliases), _several(new.aliases))
+        yield Difference(path, "aliases", brief_list(old.aliases), brief_list(new.aliases))
 
 
 def _symbols(path: str, old: Sequence[str], new: Sequence[str]) -> Iterator[Difference]:
     before, after = set(old), set(new)
     if before != after:
         dropped, added = [one for one in old if one not in after], [one for one in new if one not in before]
-        yield Difference(path, "symbols", _several(dropped), _several(added))
+        yield Difference(path, "symbols", brief_list(dropped), brief_list(added))
     elif old != new:
-        yield Difference(path, "symbols", _several(old), _several(new))
+        yield Difference(path, "symbols", brief_list(old), brief_list(new))
 
 
 def _attributes(
@@ -261,11 +260,6 @@ def _moved(order: Sequence[int]) -> set[int]:
             ends.append(one)
             wanted -= 1
     return set(order) - set(ends)
-
-
-def _several(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(map(brief, names[:_LISTED])) + more
 
 
 def _json(value: Any) -> str:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from cdcavro.avro.aliases import Aliases, brief
+from cdcavro.avro.aliases import LISTED, Aliases, brief, brief_list
 from cdcavro.avro.findings import Finding, Findings
 from cdcavro.avro.logical import logical_type
 from cdcavro.avro.schema import MAX_DEPTH
@@ -42,7 +42,6 @@ PROMOTIONS: Final = {
     "bytes": ("bytes", "string"),
 }
 _EXACT: Final = {("int", "float"): 24, ("long", "float"): 24, ("long", "double"): 53}
-_NAMED: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +211,10 @@ class _Comparison:
         if pair not in self._enums:
             known = set(reader.symbols)
             symbols = tuple(one if one in known else None for one in writer.symbols)
-            self._enums[pair] = ReadEnum(reader, symbols), _several([one for one in writer.symbols if one not in known])
+            self._enums[pair] = (
+                ReadEnum(reader, symbols),
+                brief_list([one for one in writer.symbols if one not in known]),
+            )
         step, lacking = self._enums[pair]
         if lacking:
             self.found.add(where, f"{_label(reader)} lacks {lacking}", "unsafe", partial=True)
@@ -238,7 +240,7 @@ class _Comparison:
         at = self._branch(writer, places)
         if at is None:
             reason = f"no branch of {_label(reader)} reads {_label(writer)}"
-            raise self._unmatched(writer, reader.branches[:_NAMED], where, reason)
+            raise self._unmatched(writer, reader.branches[:LISTED], where, reason)
         first = min((places[one] for one in _promotions(writer) if one in places), default=at)
         if first < at:
             before = _label(reader.branches[first])
@@ -293,11 +295,6 @@ def _promotions(writer: Type) -> tuple[str, ...]:
     return PROMOTIONS.get(writer.name, ())[1:] if isinstance(writer, Primitive) else ()
 
 
-def _several(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(map(brief, names[:_NAMED])) + more
-
-
 def _last(named: Named) -> str:
     return named.name.rpartition(".")[2]
 
@@ -305,5 +302,5 @@ def _last(named: Named) -> str:
 def _label(declared: Type) -> str:
     if not isinstance(declared, Union):
         return brief(branch_name(declared))
-    more = ", ..." if len(declared.branches) > _NAMED else ""
-    return "[" + ", ".join(map(_label, declared.branches[:_NAMED])) + more + "]"
+    more = ", ..." if len(declared.branches) > LISTED else ""
+    return "[" + ", ".join(map(_label, declared.branches[:LISTED])) + more + "]"
