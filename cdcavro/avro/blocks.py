@@ -90,16 +90,15 @@ def read_frames(
     `skip` passes over the payloads; the stream must be able to seek then. Raises `FileError`, which
     names the file: a block is cut short, absurdly long, or does not end in the marker.
     """
-    source = _Source(stream, position, file)
+    source = ContainerStream(stream, file, position)
     while stream.peek(1):
         place = source.position
-        count = source.read_long()
-        size = source.read_long()
+        count = source.take_long()
+        size = source.take_long()
         start = source.position
-        if not 0 <= size <= MAX_BLOCK:
-            raise FileError(file, f"a length up to {MAX_BLOCK} bytes", f"{size} at byte {start}")
-        packed = source.skip(size) if skip else source.read(size)
-        if source.read(MARKER_BYTES) != framing.marker:
+        source.check_length(size)
+        packed = source.skip(size) if skip else source.take(size)
+        if source.take(MARKER_BYTES) != framing.marker:
             raise damaged(file, "expected sync marker not found")
         if count < 0:
             raise FileError(file, "a count of payloads", f"{count}")
@@ -116,30 +115,47 @@ def cut_short(file: str) -> FileError:
     return FileError(file, "a whole Avro container file", "one that ends too early")
 
 
-class _Source:
-    """A stream that knows its position, pipe or not. Attributes: `position` (int), in bytes."""
+class ContainerStream:
+    """The stream of a container file: it knows its position, pipe or not, and refuses absurd lengths.
 
-    def __init__(self, stream: BufferedReader, position: int, file: str) -> None:
+    Attributes: `position` (int), in bytes; `last` (bytes), what was read last.
+    """
+
+    def __init__(self, stream: BufferedReader, file: str, position: int = 0) -> None:
         self._stream = stream
         self._file = file
         self.position = position
+        self.last = b""
 
     def read(self, size: int) -> bytes:
-        raw = self._stream.read(size)
-        if len(raw) < size:
+        """Read bytes, fewer where the stream ends. Raises `FileError` for a length that no part of a file has."""
+        self.check_length(size)
+        self.last = self._stream.read(size)
+        self.position += len(self.last)
+        return self.last
+
+    def check_length(self, size: int) -> None:
+        """Check that a part of a file may be so long. Raises `FileError`."""
+        if not 0 <= size <= MAX_BLOCK:
+            raise FileError(self._file, f"a length up to {MAX_BLOCK} bytes", f"{size} at byte {self.position}")
+
+    def take(self, size: int) -> bytes:
+        """Read so many bytes. Raises `FileError`."""
+        if len(self.read(size)) < size:
             raise cut_short(self._file)
-        self.position += size
-        return raw
+        return self.last
 
     def skip(self, size: int) -> bytes:
+        """Pass over bytes, without looking whether the stream has them."""
         self._stream.seek(size, 1)
         self.position += size
         return b""
 
-    def read_long(self) -> int:
+    def take_long(self) -> int:
+        """Read an integer of Avro, byte by byte: what stands behind it may be another reader's. Raises `FileError`."""
         value = 0
         for shift in range(0, 7 * _LONG_BYTES, 7):
-            byte = self.read(1)[0]
+            byte = self.take(1)[0]
             value |= (byte & 0x7F) << shift
             if byte < _CARRY:
                 return (value >> 1) ^ -(value & 1)

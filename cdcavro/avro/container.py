@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
 import fastavro
 import fastavro.write
 
-from cdcavro.avro.blocks import CODECS, MARKER_BYTES, MAX_BLOCK, Block, Framing, cut_short, damaged, read_frames
+from cdcavro.avro.blocks import CODECS, MARKER_BYTES, Block, ContainerStream, Framing, cut_short, damaged, read_frames
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import CdcAvroError, FileError, SchemaError, shown
 
@@ -81,11 +81,12 @@ class ContainerReader:
         if start != _MAGIC:
             got = f"one that starts with {ascii(start)[1:]}" if start else "an empty one"
             raise FileError(file, "an Avro container file", got)
-        source = _Source(stream, file)
+        source = ContainerStream(stream, file)
         codec, declared = self._header(source)
         if codec not in CODECS:
             raise FileError(file, f"one of the codecs {', '.join(CODECS)}", shown(codec))
-        self.position = source.tell()
+        self.position = source.position
+        # A header ends in the marker.
         self.framing = Framing(codec, source.last)
         try:
             self.schema = parse_schema(declared)
@@ -100,7 +101,7 @@ class ContainerReader:
         """Read the blocks as they lie in the file. Raises `FileError`."""
         return read_frames(self._stream, self.position, self.framing, self.file)
 
-    def _header(self, source: _Source) -> tuple[str, str]:
+    def _header(self, source: ContainerStream) -> tuple[str, str]:
         try:
             reader = fastavro.block_reader(cast("IO[bytes]", source))
             return reader.codec, reader.metadata["avro.schema"]
@@ -110,26 +111,3 @@ class ContainerReader:
             raise cut_short(self.file) from error
         except Exception as error:  # fastavro raises what a broken header leads it to
             raise damaged(self.file, str(error) or type(error).__name__) from error
-
-
-class _Source:
-    """A header as fastavro shall see it: the stream knows its position, pipe or not, and refuses absurd lengths.
-
-    Attributes: `last` (bytes), what was read last; a header ends in the marker.
-    """
-
-    def __init__(self, stream: io.BufferedReader, file: str) -> None:
-        self._stream = stream
-        self._file = file
-        self._position = 0
-        self.last = b""
-
-    def read(self, size: int) -> bytes:
-        if not 0 <= size <= MAX_BLOCK:
-            raise FileError(self._file, f"a length up to {MAX_BLOCK} bytes", f"{size} at byte {self._position}")
-        self.last = self._stream.read(size)
-        self._position += len(self.last)
-        return self.last
-
-    def tell(self) -> int:
-        return self._position
