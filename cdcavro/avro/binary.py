@@ -44,12 +44,32 @@ def write_bytes(out: bytearray, value: bytes) -> None:
 
 def write_float(out: bytearray, value: float) -> None:
     """Append 4 bytes, IEEE 754, little-endian."""
-    out += _FLOAT.pack(value)
+    out += pack_float(value)
 
 
 def write_double(out: bytearray, value: float) -> None:
     """Append 8 bytes, IEEE 754, little-endian."""
     out += _DOUBLE.pack(value)
+
+
+def pack_float(value: float) -> bytes:
+    """Give the 4 bytes of the float of 32 bits nearest to a number. Raises `OverflowError` beyond the largest."""
+    return _FLOAT.pack(value)
+
+
+def unpack_float(raw: bytes) -> float:
+    """Give the float of 32 bits that 4 bytes are."""
+    value: float = _FLOAT.unpack(raw)[0]
+    return value
+
+
+def nearest_float(value: float) -> float:
+    """Give the float of 32 bits nearest to a number. Raises `OverflowError` beyond the largest.
+
+    >>> nearest_float(0.1)
+    0.10000000149011612
+    """
+    return unpack_float(pack_float(value))
 
 
 def short(expected: str, position: int, end: int) -> PayloadError:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import struct
-from typing import Final
-
-from cdcavro.avro.binary import MAX_COUNT, short
+from cdcavro.avro.binary import MAX_COUNT, short, unpack_float
 from cdcavro.avro.buffer import ByteReader
 from cdcavro.errors import PayloadError
-
-_FLOAT: Final = struct.Struct("<f")
 
 
 class Decoder(ByteReader):
@@ -37,7 +32,7 @@ class Decoder(ByteReader):
 
     def read_float(self) -> float:
         """Read 4 bytes, IEEE 754, little-endian."""
-        return float(_FLOAT.unpack(self.take(4))[0])
+        return unpack_float(self.take(4))
 
     def read_index(self, count: int, what: str) -> int:
         """Read an index into `count` branches or symbols."""

@@ -6,9 +6,9 @@ their order, each into the reader's field, or into nothing; then the defaults.
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.avro.binary import nearest_float
 from cdcavro.avro.resolution import (
     ReadArray,
     ReadEnum,
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from cdcavro.avro.decoder import Decoder
 
     Read = Callable[[Decoder], Any]
-
-_SINGLE: Final = struct.Struct("<f")
 
 
 class Readers:
@@ -223,13 +221,9 @@ def _text(raw: bytes) -> str:
         raise PayloadError("UTF-8", f"byte 0x{raw[error.start]:02x}") from error
 
 
-def _single(value: int) -> float:
-    return float(_SINGLE.unpack(_SINGLE.pack(value))[0])
-
-
 _PROMOTE: Final[dict[tuple[str, str], Callable[[Any], Any]]] = {
-    ("int", "float"): _single,
-    ("long", "float"): _single,
+    ("int", "float"): nearest_float,
+    ("long", "float"): nearest_float,
     ("int", "double"): float,
     ("long", "double"): float,
     ("string", "bytes"): str.encode,

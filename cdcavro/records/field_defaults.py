@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from cdcavro.avro.binary import nearest_float
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.errors import PayloadError, SchemaError
 from cdcavro.records.classes import field_names, maker
@@ -13,9 +13,6 @@ from cdcavro.records.shapes import Key, meaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-
-_SINGLE: Final = struct.Struct("<f")
 
 
 def default_maker(declared: Type, value: Any, classes: Mapping[Key, type]) -> Callable[[], Any]:
@@ -59,7 +56,7 @@ def default_scalar(declared: Primitive | Fixed, value: Any) -> Any:
     try:
         if name == "float":
             # The schema states it in decimal digits, which a float of 32 bits comes nearest to.
-            return _SINGLE.unpack(_SINGLE.pack(datum))[0]
+            return nearest_float(datum)
         return datum if lift is None else lift(datum)
     except OverflowError as error:
         raise SchemaError(declared.name, "the default is no float of 32 bits") from error

@@ -10,11 +10,11 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-import struct
 from base64 import b64encode
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cdcavro.avro.binary import nearest_float
 from cdcavro.avro.types import Fixed, Primitive
 from cdcavro.errors import PayloadError, SchemaError, StructureError, shown
 from cdcavro.exact.base64_text import bytes_of
@@ -36,7 +36,6 @@ _DIGITS: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _LONGEST_DOUBLE: Final = 1100
 _EXACT: Final = Context(prec=2 * MAX_DIGITS, traps=[Inexact, InvalidOperation])
-_SINGLE: Final = struct.Struct("<f")
 _UNITS: Final = {"millis": 1000, "micros": 1}
 
 
@@ -113,7 +112,7 @@ def _single(value: Any) -> Any:
 
 def _is_single(value: float) -> bool:
     try:
-        return bool(_SINGLE.unpack(_SINGLE.pack(value))[0] == value)
+        return nearest_float(value) == value
     except OverflowError:
         return False
 

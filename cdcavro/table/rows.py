@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.avro.binary import pack_float
 from cdcavro.errors import MisfitError, SchemaError, StructureError, shown
 from cdcavro.exact.jsontext import escape, kind, render
 from cdcavro.exact.numbers import plain_text
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from cdcavro.avro.buffer import Buffer
     from cdcavro.change.model import Row
 
-_FLOAT: Final = struct.Struct("<f")
 # What stands for a value that a row has not, and for one of a column that no newer row has.
 _ABSENT: Final = object()
 _GONE: Final = object()
@@ -79,7 +78,7 @@ class Cell:
         elif self._kind == _DOUBLE:
             out.write_double(datum)
         elif self._kind == _SINGLE:
-            out.write_raw(_FLOAT.pack(datum))
+            out.write_raw(pack_float(datum))
         else:
             out.append(datum)
         return True

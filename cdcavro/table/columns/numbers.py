@@ -11,11 +11,11 @@ Source: MySQL reference manual, "Numeric Data Types"; Avro 1.8.2, "Logical Types
 
 from __future__ import annotations
 
-import struct
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.avro.binary import nearest_float
 from cdcavro.exact.numbers import minimal_bytes, number_text, unscaled
 from cdcavro.table.columns.strings import MISFIT
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 MAX_PRECISION: Final = 38
 # The exact expansion of a double has at most 1,075 digits and as many places.
 _MOST_DIGITS: Final = 2_000
-_SINGLE: Final = struct.Struct("<f")
 _SMALLEST_NORMAL: Final = 2.0**-126
 _SIX_TO_NINE: Final = (".6g", ".7g", ".8g", ".9g")
 _ONE_TO_NINE: Final = (".1g", ".2g", ".3g", ".4g", ".5g", *_SIX_TO_NINE)
@@ -98,10 +97,9 @@ def _nearest(text: str | None) -> float | None:
 
 def _rounded(value: float) -> float | None:
     try:
-        found: float = _SINGLE.unpack(_SINGLE.pack(value))[0]
+        return nearest_float(value)
     except OverflowError:
         return None
-    return found
 
 
 def _shortest_single(value: float) -> str:
