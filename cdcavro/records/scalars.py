@@ -19,7 +19,7 @@ from cdcavro.avro.types import Fixed, Primitive
 from cdcavro.errors import PayloadError, SchemaError, StructureError, shown
 from cdcavro.exact.base64_text import bytes_of
 from cdcavro.exact.jsontext import kind
-from cdcavro.exact.numbers import ExactNumber
+from cdcavro.exact.numbers import ExactNumber, minimal_bytes
 from cdcavro.records.shapes import MAX_DIGITS, meaning
 
 if TYPE_CHECKING:
@@ -173,8 +173,7 @@ def _decimal(declared: Logical, size: int | None) -> Scalar:
         unscaled = _unscaled(value, scale)
         if unscaled is None or not -least < unscaled < least:
             raise StructureError(str(declared), shown(value))
-        width = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
-        return unscaled.to_bytes(width if size is None else size, "big", signed=True)
+        return minimal_bytes(unscaled) if size is None else unscaled.to_bytes(size, "big", signed=True)
 
     def lift(raw: bytes) -> Decimal:
         unscaled = int.from_bytes(raw, "big", signed=True)

@@ -19,7 +19,7 @@ from cdcavro.change.values.geometry import read_connect_geometry, send_connect_g
 from cdcavro.exact.base64_text import bytes_of
 from cdcavro.exact.caching import bounded_cache
 from cdcavro.exact.diff import same
-from cdcavro.exact.numbers import ExactNumber, number, plain_text
+from cdcavro.exact.numbers import ExactNumber, minimal_bytes, number, plain_text
 from cdcavro.exact.scan import is_number
 from cdcavro.exact.sqltimes import (
     day_count,
@@ -134,8 +134,8 @@ def _send_decimal(value: Any, scale: int) -> str | None:
     unscaled = int(text.replace(".", ""))
     if text.startswith("-") and not unscaled:
         return None
-    size = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
-    return b64encode(unscaled.to_bytes(size, "big", signed=True)).decode() if size <= _MAX_UNSCALED else None
+    raw = minimal_bytes(unscaled)
+    return b64encode(raw).decode() if len(raw) <= _MAX_UNSCALED else None
 
 
 def _read_digits(sent: Any) -> int | float | ExactNumber | None:
