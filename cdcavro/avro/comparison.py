@@ -15,20 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from cdcavro.avro.aliases import LISTED, brief, brief_list
 from cdcavro.avro.logical import logical_type
 from cdcavro.avro.schema import MAX_DEPTH, Schema, parse_schema
-from cdcavro.avro.types import (
-    ABSENT,
-    Array,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Named,
-    Primitive,
-    Record,
-    Type,
-    Union,
-    branch_name,
-)
+from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Named, Primitive, Record, Type, Union, branch_name
+from cdcavro.exact.members import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,8 +6,9 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.types import ABSENT, Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.errors import SchemaError, shown
+from cdcavro.exact.members import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,21 +18,9 @@ from cdcavro.avro.aliases import LISTED, Aliases, brief, brief_list
 from cdcavro.avro.findings import Finding, Findings
 from cdcavro.avro.logical import logical_type
 from cdcavro.avro.schema import MAX_DEPTH
-from cdcavro.avro.types import (
-    ABSENT,
-    Array,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Named,
-    Primitive,
-    Record,
-    Type,
-    Union,
-    branch_name,
-)
+from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Named, Primitive, Record, Type, Union, branch_name
 from cdcavro.errors import ResolutionError
+from cdcavro.exact.members import ABSENT
 
 PROMOTIONS: Final = {
     "int": ("int", "long", "float", "double"),

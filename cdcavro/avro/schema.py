@@ -19,21 +19,9 @@ import fastavro.schema
 
 from cdcavro.avro.canonical import canonical_form
 from cdcavro.avro.defaults import check_default
-from cdcavro.avro.types import (
-    ABSENT,
-    PRIMITIVES,
-    Array,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Primitive,
-    Record,
-    Type,
-    Union,
-    branch_name,
-)
+from cdcavro.avro.types import PRIMITIVES, Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union, branch_name
 from cdcavro.errors import SchemaError, shown
+from cdcavro.exact.members import ABSENT
 
 MAX_DEPTH: Final = 128
 MAX_LENGTH: Final = 8 << 20

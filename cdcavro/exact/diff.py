@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from cdcavro.exact.jsontext import MAX_DEPTH, escape
+from cdcavro.exact.members import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ABSENT: Final = object()
 Difference = tuple[str, Any, Any]
 
 

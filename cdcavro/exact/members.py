@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from cdcavro.exact.numbers import MAX_LONG, plain_text
 
+# What stands for a member that is not there, where None is a value.
+ABSENT: Final = object()
 _LONG_DIGITS: Final = 19
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.types import ABSENT
+from cdcavro.exact.members import ABSENT
 
 if TYPE_CHECKING:
     from cdcavro.table.names import NameAllocator

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro.binary import pack_float
 from cdcavro.errors import MisfitError, SchemaError, StructureError, shown
 from cdcavro.exact.jsontext import escape, kind, render
+from cdcavro.exact.members import ABSENT
 from cdcavro.exact.numbers import plain_text
 from cdcavro.table.columns.strings import MISFIT
 
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from cdcavro.avro.buffer import Buffer
     from cdcavro.change.model import Row
 
-# What stands for a value that a row has not, and for one of a column that no newer row has.
-_ABSENT: Final = object()
+# What stands for a value of a column that no newer row has.
 _GONE: Final = object()
 _LONG: Final = 0
 _STRING: Final = 1
@@ -138,10 +138,10 @@ class RowWriter:
         cells = image if type(image) is dict else dict(image)
         for i, cell in enumerate(self._cells):
             written.starts.append(len(out))
-            value = _GONE if cell.read is None else cells.get(cell.name, _ABSENT)
-            if value is _GONE or value is _ABSENT:
+            value = _GONE if cell.read is None else cells.get(cell.name, ABSENT)
+            if value is _GONE or value is ABSENT:
                 cell.write_null(out)
-                if value is _ABSENT:
+                if value is ABSENT:
                     absent.append(cell.name)
             else:
                 found += 1

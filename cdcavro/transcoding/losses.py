@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change.halves import HalfJoiner
 from cdcavro.change.model import Change, replace
 from cdcavro.errors import json_path
-from cdcavro.exact.diff import ABSENT, differences
+from cdcavro.exact.diff import differences
 from cdcavro.exact.jsontext import parse, render
+from cdcavro.exact.members import ABSENT
 from cdcavro.formats import BRIDGES
 from cdcavro.transcoding.mapping import records, to_changes
 

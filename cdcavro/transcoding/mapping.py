@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change.model import Change, replace
 from cdcavro.change.rows import batches, check_repeated, is_whole
 from cdcavro.errors import MessageError, StructureError
-from cdcavro.exact.diff import ABSENT, differences, same
+from cdcavro.exact.diff import differences, same
 from cdcavro.exact.instants import check_zone
 from cdcavro.exact.jsontext import render
+from cdcavro.exact.members import ABSENT
 from cdcavro.formats import BRIDGES
 from cdcavro.wire import extras
 from cdcavro.wire.formats import get_format

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cdcavro.errors import PayloadError, StructureError, TextError, shown
 from cdcavro.exact import jsontext
 from cdcavro.exact.jsontext import unescape
+from cdcavro.exact.members import ABSENT
 from cdcavro.exact.numbers import number
 from cdcavro.exact.scan import is_number
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     Step = tuple[Sequence[str], str, Any]
 
-ABSENT: Final = object()
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _TILDE: Final = re.compile("~(?![01])")
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from cdcavro.avro.types import ABSENT, Array, Map, Record, Type, Union
+from cdcavro.avro.types import Array, Map, Record, Type, Union
 from cdcavro.errors import MessageError, UnknownMessageError, shown
 from cdcavro.exact import jsontext
+from cdcavro.exact.members import ABSENT
 from cdcavro.wire.attributes import field_rule
 from cdcavro.wire.formats import REGISTRY
 

@@ -10,7 +10,8 @@ from hypothesis import given
 
 import cdcavro
 from cdcavro import parse_schema
-from cdcavro.avro.types import ABSENT, Array, Enum, Field, Fixed, Map, Primitive, Record, Union, branch_name
+from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Union, branch_name
+from cdcavro.exact.members import ABSENT
 from support.roundtrip import error_of
 from support.schema_pairs import pairs
 

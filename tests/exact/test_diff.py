@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cdcavro.exact.diff import ABSENT, differences
+from cdcavro.exact.diff import differences
+from cdcavro.exact.members import ABSENT
 from cdcavro.exact.numbers import ExactNumber
 
 

@@ -6,8 +6,9 @@ import datetime as dt
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.types import ABSENT, Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.errors import SchemaError
+from cdcavro.exact.members import ABSENT
 from cdcavro.records.codegen.annotations import Annotations, place_of
 from cdcavro.records.codegen.kinds import NAME
 from cdcavro.records.codegen.literals import WIDTH, assignment, bytes_literal, docstring, string_literal

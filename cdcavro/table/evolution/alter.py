@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
-from cdcavro.avro.types import ABSENT
 from cdcavro.change.model import Column
 from cdcavro.errors import shown
+from cdcavro.exact.members import ABSENT
 from cdcavro.exact.sqltype import is_same_type
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.ddl.steps import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.types import ABSENT
+from cdcavro.exact.members import ABSENT
 from cdcavro.exact.numbers import number, plain_text
 from cdcavro.exact.scan import is_number
 from cdcavro.exact.sqltype import parse_sql_type

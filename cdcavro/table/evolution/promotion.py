@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.types import ABSENT, PRIMITIVES
+from cdcavro.avro.types import PRIMITIVES
 from cdcavro.errors import ResolutionError
+from cdcavro.exact.members import ABSENT
 
 LOGICAL: Final = "logicalType"
 _LOSSES: Final = {
