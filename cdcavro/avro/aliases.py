@@ -83,7 +83,7 @@ def brief(name: str) -> str:
 
 
 def brief_list(names: Sequence[str]) -> str:
-    """Give names as they may stand in a sentence: at most ten of them, and how many more there are.
+    """Return names as they may stand in a sentence: at most ten of them, and how many more there are.
 
     >>> brief_list(["a", "b"]), brief_list(list("abcdefghijkl"))
     ('a, b', 'a, b, c, d, e, f, g, h, i, j and 2 more')

@@ -53,18 +53,18 @@ def write_double(out: bytearray, value: float) -> None:
 
 
 def pack_float(value: float) -> bytes:
-    """Give the 4 bytes of the float of 32 bits nearest to a number. Raises `OverflowError` beyond the largest."""
+    """Return the 4 bytes of the float of 32 bits nearest to a number. Raises `OverflowError` beyond the largest."""
     return _FLOAT.pack(value)
 
 
 def unpack_float(raw: bytes) -> float:
-    """Give the float of 32 bits that 4 bytes are."""
+    """Return the float of 32 bits that 4 bytes are."""
     value: float = _FLOAT.unpack(raw)[0]
     return value
 
 
 def nearest_float(value: float) -> float:
-    """Give the float of 32 bits nearest to a number. Raises `OverflowError` beyond the largest.
+    """Return the float of 32 bits nearest to a number. Raises `OverflowError` beyond the largest.
 
     >>> nearest_float(0.1)
     0.10000000149011612

@@ -21,8 +21,9 @@ from cdcavro.spark.arrow_udf import column_function, raw_bytes
 from cdcavro.spark.functions import ERROR, error_fields
 from cdcavro.spark.tables import ENVELOPE, ROW, true_type
 from cdcavro.table import schema as table_schema
+from cdcavro.table.fields import ATTRIBUTE
 from cdcavro.table.history import Table
-from cdcavro.table.schema import ATTRIBUTE, TableSchema, from_schema
+from cdcavro.table.schema import TableSchema, from_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -33,8 +33,8 @@ from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Record
 from cdcavro.errors import SchemaError
 from cdcavro.table.ddl.steps import TableName
-from cdcavro.table.fields import ATTRIBUTE as ATTRIBUTE  # noqa: PLC0414  others take it from here
 from cdcavro.table.fields import (
+    ATTRIBUTE,
     MISSING_FIELD,
     UNPARSED_FIELD,
     avro_of,

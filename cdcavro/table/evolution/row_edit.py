@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro.definitions import definitions, pin, settled
 from cdcavro.errors import SchemaError, shown
 from cdcavro.exact.members import ABSENT
-from cdcavro.table.evolution.promotion import is_promotion, label, promoted, promotion_loss, without_attributes
+from cdcavro.table.evolution.promotion import avro_label, is_promotion, promoted, promotion_loss, without_attributes
 from cdcavro.table.fields import (
     ATTRIBUTE,
     avro_of,
