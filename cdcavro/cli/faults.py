@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
 import click
 
-from cdcavro.errors import FileError
-from cdcavro.files.lines import HEAD_LINES
+from cdcavro.errors import MessageError
+from cdcavro.files.lines import ONE_LINE
 from cdcavro.files.rejects import Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from cdcavro.errors import MessageError
     from cdcavro.files.lines import Line
 
 SHOWN: Final = 20
-ONE_LINE: Final = "a message must stand on one line"
+T = TypeVar("T")
 
 
 class Faults:
@@ -57,12 +56,36 @@ class Faults:
             say(f"{self._file}: {ONE_LINE}")
 
 
-def untold(file: str, lines: Iterator[Line], option: str) -> FileError:
-    """Return the error of a file whose format is not told by its first lines."""
-    first = next(lines, None)
-    expected = f"a message of a known format among the first {HEAD_LINES}, or {option} NAME"
-    got = "none" if first is None or not first.is_opening else f"one on several lines: {ONE_LINE}"
-    return FileError(click.format_filename(file), expected, got)
+class Run:
+    """One run over the lines of a file: it reads, counts and rejects.
+
+    Made from where rejects go, and the name of the format that a reject is of unless its error says so.
+    Attributes: `read` and `rejected` (int), messages.
+    """
+
+    def __init__(self, faults: Faults, format: str | None = None) -> None:
+        self._faults = faults
+        self._format = format
+        self.read = 0
+        self.rejected = 0
+
+    def results(self, lines: Iterable[Line], convert: Callable[[Line], T]) -> Iterator[T]:
+        """Convert each line; one that raises a `MessageError` is rejected."""
+        for line in lines:
+            self.read += 1
+            try:
+                result = convert(line)
+            except MessageError as error:
+                self.reject(error, line)
+            else:
+                yield result
+
+    def reject(self, error: MessageError, line: Line) -> None:
+        """Reject a line, which may have been read before."""
+        if error.format is None:
+            error.format = self._format
+        self.rejected += 1
+        self._faults.add(error, line)
 
 
 def say(sentence: str) -> None:

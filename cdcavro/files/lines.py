@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cdcavro.errors import FileError, MessageError, TextError
 from cdcavro.exact import jsontext
 from cdcavro.files.streams import CHUNK, open_input, unwatched
-from cdcavro.wire.sniff import best, fits
+from cdcavro.wire.sniff import AUTO, best, fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 KEPT: Final = 64 << 10
 HEAD_LINES: Final = 100
 HEAD_BYTES: Final = 8 << 20
+ONE_LINE: Final = "a message must stand on one line"
 _OPENINGS: Final = (b"{", b"[")
 _GZIP: Final = b"\x1f\x8b"
 
@@ -39,6 +40,12 @@ class Line(NamedTuple):
     number: int
     raw: bytes
     length: int
+
+    @classmethod
+    def of(cls, number: int, message: bytes | str) -> Line:
+        """Make the line that a message stood on."""
+        raw = jsontext.to_bytes(message)
+        return cls(number, raw, len(raw))
 
     @property
     def is_opening(self) -> bool:
@@ -95,6 +102,30 @@ def tell_format(lines: Iterator[Line]) -> tuple[str, Iterator[Line]]:
         if len(head) == HEAD_LINES or size >= HEAD_BYTES:
             break
     return best(map(_fitting, head)), chain(head, lines)
+
+
+def told_lines(lines: Iterator[Line], format: str, *, file: str, option: str) -> tuple[str, Iterator[Line]]:
+    """Tell the format of a file by its first lines, if `format` is `auto`; return its name, and all lines again.
+
+    The name is an empty text for a file without a line, which is of any format. Raises `FileError`,
+    which names the file and the option that states its format, if no message is of a known one.
+    """
+    if format != AUTO:
+        return format, lines
+    first = next(lines, None)
+    if first is None:
+        return "", lines
+    name, lines = tell_format(chain([first], lines))
+    if not name:
+        raise untold(first, file=file, option=option)
+    return name, lines
+
+
+def untold(first: Line | None, *, file: str, option: str) -> FileError:
+    """Make the error for a file whose format is not told by its first lines, of which this is the first."""
+    expected = f"a message of a known format among the first {HEAD_LINES}, or {option} NAME"
+    got = "none" if first is None or not first.is_opening else f"one on several lines: {ONE_LINE}"
+    return FileError(file, expected, got)
 
 
 def _fitting(line: Line) -> dict[str, int]:

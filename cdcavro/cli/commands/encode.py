@@ -12,13 +12,13 @@ import click
 
 from cdcavro.avro.blocks import CODECS, Framing
 from cdcavro.avro.container import header
-from cdcavro.cli.faults import SHOWN, Faults, say, untold
+from cdcavro.cli.faults import SHOWN, Faults, say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, jobs_option, max_rejects_option
 from cdcavro.cli.progress import Progress
 from cdcavro.cli.report import Counts
 from cdcavro.files.chunks import read_chunks
-from cdcavro.files.lines import HEAD_LINES, tell_format
+from cdcavro.files.lines import HEAD_LINES, told_lines, untold
 from cdcavro.files.parts import ChunkEncoder, marker
 from cdcavro.files.streams import STANDARD, input_size, open_output, standard
 from cdcavro.files.workers import in_order
@@ -98,8 +98,6 @@ def _check_outputs(source: str, out: str, rejects: str | None) -> None:
 
 def _told(source: str, format: str, chunks: Iterator[Task]) -> tuple[Format, Iterator[Task]]:
     """Return the format of a file by its first chunks, and give all chunks again."""
-    if format != AUTO:
-        return get_format(format), chunks
     held: list[Task] = []
 
     def lines() -> Iterator[Line]:
@@ -107,9 +105,10 @@ def _told(source: str, format: str, chunks: Iterator[Task]) -> tuple[Format, Ite
             held.append(chunk)
             yield from chunk.read().lines()
 
-    name, found = tell_format(lines())
+    file = click.format_filename(source)
+    name, _ = told_lines(lines(), format, file=file, option="--format")
     if not name:
-        raise untold(source, found, "--format")
+        raise untold(None, file=file, option="--format")
     return get_format(name), chain(held, chunks)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cdcavro.change.model import Arrival, replace
-from cdcavro.cli.faults import SHOWN, Faults, say, untold
+from cdcavro.cli.faults import SHOWN, Faults, Run, say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     INPUT,
@@ -25,14 +25,12 @@ from cdcavro.cli.options import (
 from cdcavro.cli.progress import Progress
 from cdcavro.cli.report import table
 from cdcavro.errors import DdlError, FileError, MessageError, MisfitError, SchemaError, StructureError
-from cdcavro.exact.jsontext import to_bytes
-from cdcavro.files.lines import Line, read_lines, tell_format
+from cdcavro.files.lines import Line, read_lines, told_lines
 from cdcavro.files.streams import STANDARD, input_size, open_output
 from cdcavro.table.folder import TablesFolder
 from cdcavro.table.tables import ERROR, KEEP, ON_MISFIT, Tables
 from cdcavro.transcoding.joiner import Joined, StreamJoiner
 from cdcavro.transcoding.mapping import to_changes
-from cdcavro.wire.sniff import AUTO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -90,65 +88,55 @@ def tables(
         open_output(rejects, force=force) if rejects else nullcontext() as dead,
     ):
         lines = read_lines(source, progress.advance)
-        first = next(lines, None)
-        if first is not None:
-            name, lines = tell_format(_chained(first, lines)) if own == AUTO else (own, _chained(first, lines))
-            if not name:
-                raise untold(source, lines, "--from")
-            own = name
+        own, lines = told_lines(lines, own, file=click.format_filename(source), option="--from")
         typed = Tables(given=given, zone=zone, on_misfit=on_misfit, decimals=decimals)
-        job = _Job(source, own, typed, folder, Faults(source, dead, shown=SHOWN), is_strict=on_misfit == ERROR)
-        job.run(lines, zone)
+        faults = Faults(source, dead, shown=SHOWN)
+        run = Run(faults, own)
+        job = _Job(source, own, typed, folder, run, is_strict=on_misfit == ERROR)
+        job.take_all(lines, zone)
+        faults.finish()
         folder.finish(typed.tables)
     job.report(typed.tables)
-    click.get_current_context().exit(0 if max_rejects.allows(job.rejected, job.read) else REJECTED)
+    click.get_current_context().exit(0 if max_rejects.allows(run.rejected, run.read) else REJECTED)
 
 
 class _Job:
-    """One run over the lines of a file.
-
-    Attributes: `read`, `rejected` and `typed` (int), messages.
-    """
+    """What a run makes of the lines of a file: rows of tables. Attributes: `typed` (int), messages that gave some."""
 
     def __init__(
-        self, file: str, format: str, tables: Tables, folder: TablesFolder, faults: Faults, *, is_strict: bool
+        self, file: str, format: str, tables: Tables, folder: TablesFolder, run: Run, *, is_strict: bool
     ) -> None:
         self._file, self._format, self._tables, self._folder = file, format, tables, folder
-        self._faults, self._is_strict = faults, is_strict
+        self._run, self._is_strict = run, is_strict
         self._zone: ZoneInfo | None = None
-        self.read = self.rejected = self.typed = 0
+        self.typed = 0
 
-    def run(self, lines: Iterator[Line], zone: ZoneInfo | None) -> None:
-        """Take all lines."""
+    def take_all(self, lines: Iterator[Line], zone: ZoneInfo | None) -> None:
+        """Type the changes of all lines."""
         self._zone = zone
         joiner = StreamJoiner()
-        name = click.format_filename(self._file)
-        for line in lines:
-            self.read += 1
-            place = Arrival(file=name, line=line.number)
-            try:
-                message = line.message()
-                changes = to_changes(message, self._format, zone=zone, members=False)
-                joined = joiner.add([replace(one, place=place) for one in changes], line.number, message)
-            except MessageError as error:
-                self._reject(error, line)
-            else:
-                self._take(joined)
+        file = click.format_filename(self._file)
+
+        def joined(line: Line) -> Sequence[Joined]:
+            place, message = Arrival(file=file, line=line.number), line.message()
+            changes = to_changes(message, self._format, zone=zone, members=False)
+            return joiner.add([replace(change, place=place) for change in changes], line.number, message)
+
+        for complete in self._run.results(lines, joined):
+            self._take(complete)
         self._take(joiner.finish())
-        self._faults.finish()
 
     def _take(self, joined: Sequence[Joined]) -> None:
         for one in joined:
-            lines = [Line(number, to_bytes(text), len(to_bytes(text))) for number, text in one.messages]
             try:
                 if one.error is not None:
                     raise one.error
                 is_typed = self._write(one.changes)
             except (MessageError, DdlError, SchemaError) as error:
-                for line in lines:
-                    self._reject(error, line)
+                for number, text in one.messages:
+                    self._reject(error, Line.of(number, text))
             else:
-                self.typed += is_typed * len(lines)
+                self.typed += is_typed * len(one.messages)
 
     def _write(self, changes: Sequence[Change]) -> bool:
         # All changes of a message are taken before any is written: it is a reject or it is not.
@@ -160,12 +148,10 @@ class _Job:
     def _reject(self, error: MessageError | DdlError | SchemaError, line: Line) -> None:
         if not isinstance(error, MessageError):
             error = StructureError("a statement or columns that the table allows", str(error), format=self._format)
-        if error.format is None:
-            error.format = self._format
         if self._is_strict and isinstance(error, MisfitError):
-            raise FileError(f"{self._file}:{line.number}: {error.format}: {error.path}", error.expected, error.got)
-        self.rejected += 1
-        self._faults.add(error, line)
+            format = error.format or self._format
+            raise FileError(f"{self._file}:{line.number}: {format}: {error.path}", error.expected, error.got)
+        self._run.reject(error, line)
 
     def report(self, tables: Sequence[Table]) -> None:
         """Say what was made: a table of tables, the notes on types, and that nothing was lost."""
@@ -181,8 +167,9 @@ class _Job:
         ]
         if rows:
             click.echo(table(("table", "versions", "changes", ""), rows))
-        others = self.read - self.rejected - self.typed
-        click.echo(f"read {self.read:,} = typed {self.typed:,} + other {others:,} + rejected {self.rejected:,}")
+        read, rejected = self._run.read, self._run.rejected
+        others = read - rejected - self.typed
+        click.echo(f"read {read:,} = typed {self.typed:,} + other {others:,} + rejected {rejected:,}")
         for sentence in _notes(tables):
             say(sentence)
         found = [(f"{labels[one.number]}.{name}", count) for one in tables for name, count in self._misfits(one)]
@@ -238,8 +225,3 @@ def _notes(tables: Sequence[Table]) -> list[str]:
         if len(found) <= _SHOWN_NOTES
         else [*found[: _SHOWN_NOTES - 1], f"... and {len(found) - _SHOWN_NOTES + 1} more"]
     )
-
-
-def _chained(first: Line, lines: Iterator[Line]) -> Iterator[Line]:
-    yield first
-    yield from lines

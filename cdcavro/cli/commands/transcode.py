@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from contextlib import nullcontext
-from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 import orjson
 
-from cdcavro.cli.faults import SHOWN, Faults, say, untold
+from cdcavro.cli.faults import SHOWN, Faults, Run, say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     INPUT,
@@ -25,12 +24,10 @@ from cdcavro.cli.options import (
     zone_option,
 )
 from cdcavro.cli.progress import Progress
-from cdcavro.errors import MessageError, shown
-from cdcavro.exact.jsontext import to_bytes
-from cdcavro.files.lines import Line, read_lines, tell_format
+from cdcavro.errors import shown
+from cdcavro.files.lines import Line, read_lines, told_lines
 from cdcavro.files.streams import STANDARD, input_size, open_output
 from cdcavro.transcoding.transcoder import Outcome, Transcoded, Transcoder
-from cdcavro.wire.sniff import AUTO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,50 +80,37 @@ def transcode(
         open_output(rejects, force=force) if rejects else nullcontext() as dead,
     ):
         lines = read_lines(source, progress.advance)
-        if own == AUTO:
-            # An empty file is of any format.
-            own, lines = _told(source, lines, target)
-        job = _Job(
-            Transcoder(own, target, zone=zone, decimals=decimals), Faults(source, dead, shown=SHOWN), stream, lost
-        )
-        job.run(lines)
+        own, lines = told_lines(lines, own, file=click.format_filename(source), option="--from")
+        faults = Faults(source, dead, shown=SHOWN)
+        run = Run(faults)
+        job = _Job(Transcoder(own or target, target, zone=zone, decimals=decimals), run, stream, lost)
+        job.take_all(lines)
+        faults.finish()
     job.report()
-    click.get_current_context().exit(0 if max_rejects.allows(job.rejected, job.read) else REJECTED)
+    click.get_current_context().exit(0 if max_rejects.allows(run.rejected, run.read) else REJECTED)
 
 
 class _Job:
-    """One run over the lines of a file.
+    """What a run makes of the lines of a file: messages of the other format, and losses."""
 
-    Attributes: `read` and `rejected` (int), messages.
-    """
-
-    def __init__(self, transcoder: Transcoder, faults: Faults, out: BinaryIO, losses: BinaryIO | None) -> None:
-        self._transcoder, self._faults, self._out, self._losses = transcoder, faults, out, losses
+    def __init__(self, transcoder: Transcoder, run: Run, out: BinaryIO, losses: BinaryIO | None) -> None:
+        self._transcoder, self._run, self._out, self._losses = transcoder, run, out, losses
         self._reasons: Counter[str] = Counter()
         self._of_values: set[str] = set()
         self._written = self._unanswered = 0
-        self.read = 0
-        self.rejected = 0
 
-    def run(self, lines: Iterator[Line]) -> None:
+    def take_all(self, lines: Iterator[Line]) -> None:
         """Transcode all lines."""
-        for line in lines:
-            self.read += 1
-            try:
-                outcomes = self._transcoder.add(line.message(), line.number)
-            except MessageError as error:
-                self._reject(line, error)
-            else:
-                self._take(outcomes)
+        for outcomes in self._run.results(lines, lambda line: self._transcoder.add(line.message(), line.number)):
+            self._take(outcomes)
         self._take(self._transcoder.finish())
-        self._faults.finish()
 
     def report(self) -> None:
         """Say on standard error what was read, written, rejected and lost."""
-        transcoded = self.read - self._unanswered - self.rejected
+        read, rejected = self._run.read, self._run.rejected
         say(
-            f"read {self.read:,} = transcoded {transcoded:,} + without a counterpart {self._unanswered:,}"
-            f" + rejected {self.rejected:,}; wrote {self._written:,} messages"
+            f"read {read:,} = transcoded {read - self._unanswered - rejected:,}"
+            f" + without a counterpart {self._unanswered:,} + rejected {rejected:,}; wrote {self._written:,} messages"
         )
         if self._transcoder.unzoned:
             say(
@@ -148,8 +132,7 @@ class _Job:
                 self._write(outcome.result())
                 continue
             for number, text in outcome.messages:
-                raw = to_bytes(text)
-                self._reject(Line(number, raw, len(raw)), outcome.error)
+                self._run.reject(outcome.error, Line.of(number, text))
 
     def _write(self, made: Transcoded) -> None:
         if not made.texts:
@@ -169,17 +152,3 @@ class _Job:
         if self._losses is not None:
             members = {"line": loss.message, "path": loss.path, "value": loss.value, "reason": loss.reason}
             self._losses.write(orjson.dumps(members) + b"\n")
-
-    def _reject(self, line: Line, error: MessageError) -> None:
-        self.rejected += 1
-        self._faults.add(error, line)
-
-
-def _told(source: str, lines: Iterator[Line], otherwise: str) -> tuple[str, Iterator[Line]]:
-    first = next(lines, None)
-    if first is None:
-        return otherwise, lines
-    name, lines = tell_format(chain([first], lines))
-    if not name:
-        raise untold(source, lines, "--from")
-    return name, lines
