@@ -1,1 +1,1 @@
-"""Exact values: JSON text, numbers, instants and SQL's spellings, without a digit lost. Nothing of Avro, nothing of messages."""
+"""Exact JSON text, numbers, instants and SQL values, with no digit lost; independent of Avro and of all formats."""

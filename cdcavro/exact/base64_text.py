@@ -7,7 +7,7 @@ from typing import Any
 
 
 def bytes_of(text: Any) -> bytes | None:
-    r"""Return the bytes of a base64 text; None for anything that is not exactly the text of some bytes.
+    r"""Return the bytes that a base64 text encodes; None for anything but the one standard text of some bytes.
 
     >>> bytes_of("AkY="), bytes_of("AkZ=")
     (b'\x02F', None)

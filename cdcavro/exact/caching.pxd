@@ -7,10 +7,10 @@ cdef class WeightedCache:
     cdef Py_ssize_t _most
     cdef dict _values
 
-    @cython.locals(found=tuple)
+    @cython.locals(entry=tuple)
     cpdef get(self, object key)
     cpdef put(self, object key, object value, Py_ssize_t weight)
-    @cython.locals(found=tuple)
+    @cython.locals(entry=tuple)
     cdef _drop(self, object key)
 
 
@@ -23,5 +23,5 @@ cdef class IdentityCache:
     cdef object _function
     cdef tuple _last
 
-    @cython.locals(last=tuple, found=tuple)
+    @cython.locals(last=tuple, entry=tuple)
     cpdef of(self, object first, object second=*)

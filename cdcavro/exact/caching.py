@@ -1,4 +1,4 @@
-"""What was made of something, remembered while it comes again: bounded by its size, since messages are hostile."""
+"""Caches for results that are needed again and again, bounded in size because messages may be hostile."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Arguments = ParamSpec("Arguments")
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
-# One of many tables of a database has a few dozen columns, and costs about a kilobyte for each.
+# A typical table has a few dozen columns, and each costs about a kilobyte.
 MOST_COLUMNS: Final = 50_000
 _SHARE: Final = 8
 _CHARACTERS: Final = 64
@@ -19,7 +19,7 @@ _LONGEST: Final = 1_000
 
 
 class WeightedCache:
-    """Values by key, the oldest of which go when all together weigh more than a bound, and which hold nothing that is too heavy."""
+    """A cache of values by key: the oldest go when the total weight exceeds a bound, and no single heavy value is kept."""
 
     __slots__ = ("_left", "_most", "_values")
 
@@ -29,12 +29,12 @@ class WeightedCache:
         self._values: dict[Any, tuple[Any, int]] = {}
 
     def get(self, key: Any) -> Any:
-        """Return a value, or None."""
-        found = self._values.get(key)
-        return None if found is None else found[0]
+        """Return the value of a key, or None."""
+        entry = self._values.get(key)
+        return None if entry is None else entry[0]
 
     def put(self, key: Any, value: Any, weight: int) -> None:
-        """Keep a value instead of another of its key, unless it weighs more than an eighth of the bound."""
+        """Keep a value in place of any other with its key, unless it weighs more than an eighth of the bound."""
         self._drop(key)
         if weight > self._most // _SHARE:
             return
@@ -47,22 +47,23 @@ class WeightedCache:
         self._left -= weight
 
     def _drop(self, key: Any) -> None:
-        found = self._values.pop(key, None)
-        if found is not None:
-            self._left += found[1]
+        entry = self._values.pop(key, None)
+        if entry is not None:
+            self._left += entry[1]
 
 
 def weight_of(columns: tuple[Any, ...]) -> int:
-    """Return what columns weigh: one each, and one for every 64 characters of their names and types."""
-    characters = sum([len(one.name or "") + len(one.type or "") for one in columns])
+    """Return the weight of columns: 1 for the tuple, 1 for each column and 1 per 64 characters of names and types."""
+    characters = sum([len(column.name or "") + len(column.type or "") for column in columns])
     return 1 + len(columns) + characters // _CHARACTERS
 
 
 class IdentityCache:
-    """A function of the columns of a table, a tuple or None, and another immutable object, called once for each such pair.
+    """A cache of a function's results by the identity of its two arguments.
 
-    Objects are told by what they are, not by what they equal: the columns of a table are one tuple in
-    all its changes, and to compare them would take longer than what is made of them saves.
+    The function takes the columns of a table (a tuple, or None) and another immutable object. Arguments
+    are compared by identity, not by equality: a table's columns are the same tuple in all its changes,
+    and comparing them would take longer than the cache saves.
     """
 
     __slots__ = ("_function", "_kept", "_last")
@@ -73,26 +74,28 @@ class IdentityCache:
         self._last: tuple[Any, Any, Any] | None = None
 
     def of(self, first: Any, second: Any = None) -> Any:
-        """Return what the function makes of the objects."""
+        """Return the function's result for two objects."""
         last = self._last
         if last is not None and last[0] is first and last[1] is second:
             return last[2]
         if first is not None and type(first) is not tuple:
             return self._function(first, second)
-        place = id(first), id(second)
-        found = self._kept.get(place)
-        if found is None:
-            found = first, second, self._function(first, second)
-            # The objects are kept, so that no others get their numbers.
-            self._kept.put(place, found, weight_of(first or ()))
-        self._last = found
-        return found[2]
+        key = id(first), id(second)
+        entry = self._kept.get(key)
+        if entry is None:
+            entry = first, second, self._function(first, second)
+            # The entry keeps the objects alive, so that no other object can get their ids.
+            self._kept.put(key, entry, weight_of(first or ()))
+        self._last = entry
+        return entry[2]
 
 
 def bounded_cache(
     size: int, *, longest: int = _LONGEST
-) -> Callable[[Callable[Arguments, Made]], Callable[Arguments, Made]]:
-    """Return a decorator that remembers the last `size` results of a function, but none whose first argument, a text, is longer than `longest`.
+) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
+    """Return a decorator that caches a function's last `size` results by its arguments.
+
+    A call whose first argument, a text, is longer than `longest` characters is not cached.
 
     >>> @bounded_cache(2)
     ... def half(text):
@@ -101,13 +104,13 @@ def bounded_cache(
     'ab'
     """
 
-    def decorate(function: Callable[Arguments, Made]) -> Callable[Arguments, Made]:
-        remembered: Any = lru_cache(maxsize=size)(function)
+    def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+        cached: Any = lru_cache(maxsize=size)(function)
 
         @wraps(function)
-        def call(text: str, *others: Any) -> Made:
-            made: Made = remembered(text, *others) if len(text) <= longest else function(text, *others)  # type: ignore[call-arg, arg-type]
-            return made
+        def call(text: str, *others: Any) -> Result:
+            result: Result = cached(text, *others) if len(text) <= longest else function(text, *others)  # type: ignore[call-arg, arg-type]
+            return result
 
         return call  # type: ignore[return-value]
 

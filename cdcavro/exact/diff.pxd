@@ -3,7 +3,7 @@ cimport cython
 from cdcavro.exact.jsontext cimport escape
 
 cpdef bint same(object left, object right) except -1
-@cython.locals(text=str, other=str)
+@cython.locals(left_text=str, right_text=str)
 cdef bint _same(object left, object right, Py_ssize_t depth) except -1
 cdef bint _has_members(dict left, dict right, Py_ssize_t depth) except -1
 cdef bint _has_items(list left, list right, Py_ssize_t depth) except -1

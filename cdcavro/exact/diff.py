@@ -1,4 +1,4 @@
-"""Where two JSON values differ, digit for digit."""
+"""Comparison of two JSON values, digit for digit."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Difference = tuple[str, Any, Any]
 
 
 def differences(left: Any, right: Any, pointer: str = "") -> Iterator[Difference]:
-    """Return the JSON pointer of every place where two JSON values differ, with both values.
+    """Yield the JSON pointer of every place where two JSON values differ, with both values.
 
     `ABSENT` stands for a member that one side lacks. Objects are compared member by member, in any
-    order, arrays of one length item by item; everything else, and arrays of different lengths, as a
-    whole. 1, 1.0 and true are three values, and so are 1.2 and 1.20.
+    order, and arrays of equal length item by item; everything else, arrays of different lengths
+    included, is compared as a whole. 1, 1.0 and true are different values, and so are 1.2 and 1.20.
 
     >>> list(differences({"a": [1, 2]}, {"a": [1, 3]}))
     [('/a/1', 2, 3)]
@@ -37,7 +37,7 @@ def differences(left: Any, right: Any, pointer: str = "") -> Iterator[Difference
 
 
 def same(left: Any, right: Any) -> bool:
-    """Return whether two JSON values are the same, digit for digit; 1, 1.0 and true are three values.
+    """Return whether two JSON values are the same, digit for digit; 1, 1.0 and true are different values.
 
     >>> same({"a": 1, "b": 2}, {"b": 2, "a": 1}), same(1, 1.0)
     (True, False)
@@ -51,9 +51,9 @@ def _same(left: Any, right: Any, depth: int) -> bool:
     if type(left) is not type(right):
         return False
     if type(left) is str:
-        text: str = left
-        other: str = right
-        return text == other
+        left_text: str = left
+        right_text: str = right
+        return left_text == right_text
     if type(left) is dict:
         return len(left) == len(right) and _has_members(left, right, depth)
     if type(left) is list:
@@ -78,6 +78,6 @@ def _has_items(left: list[Any], right: list[Any], depth: int) -> bool:
 
 
 def _check_bottom(depth: int) -> None:
-    # Values that nobody parsed may hold themselves.
+    # A value that was built rather than parsed may contain itself.
     if depth > MAX_DEPTH:
         raise RecursionError(f"a value of more than {MAX_DEPTH} levels")

@@ -1,7 +1,7 @@
-"""JSON text by msgspec, wherever msgspec is exact.
+"""Parsing of JSON text by msgspec, wherever msgspec is exact.
 
-It hides two things, a repeated member and `-0`. So a value is taken from here only if the text
-holds no `-0` and no more member separators than members were found; all else is left to `jsontext`.
+msgspec hides two things: a repeated member and `-0`. Its value is therefore used only if the text
+holds no `-0` and exactly as many member separators as the value has members; `jsontext` does the rest.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ loads: Final = msgspec.json.Decoder(float_hook=fraction).decode
 
 
 def parse_quickly(raw: bytes, above: int) -> Any:
-    """Do what `text.parse` does, but give None where msgspec is not exact, and for every fault."""
+    """Parse JSON text as `jsontext.parse` does, but return None where msgspec is not exact and for every fault."""
     try:
         value = loads(raw)
         members = count_members(value, above + 1)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MessageError):
         return None
-    # Of a number beyond 64 bits msgspec makes an int.
+    # msgspec turns a number beyond 64 bits into an int.
     return value if has_members(raw, members) and not has_long_number(raw) else None
 
 
 def count_members(value: Any, depth: int) -> int:
-    """Count the members of all objects in a JSON value that stands at a depth.
+    """Return how many members all objects in a JSON value have together; the value is at level `depth`.
 
-    Raises `TextError` beyond 128 levels, `StructureError` for a number that is not finite.
+    Raises `TextError` beyond 128 levels and `StructureError` for a number that is not finite.
     """
     if type(value) is dict:
         items: Any = value.values()

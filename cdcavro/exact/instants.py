@@ -1,7 +1,7 @@
-"""Instants as formats spell them, to microseconds since the epoch, UTC, exactly or not at all, and back.
+"""Conversion of instants between the spellings of formats and microseconds since the epoch (UTC).
 
-What is finer than the unit of a format is rounded down on the way back: the instant is then the
-last one that the format can say and that was not later.
+A spelling is converted exactly or not at all. In the other direction, an instant finer than the
+format's unit is rounded down: to the latest instant that the format can express and that is not later.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOCAL: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?", re.ASCII
 )
 _ZONED: Final = re.compile(r"(.{19,26})(?:Z|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))", re.ASCII)
-# Zones that change their clocks at most once in an hour.
+# Kinds of zones whose clocks change at most once in an hour.
 REGULAR: Final = frozenset({ZoneInfo, timezone})
 _HOUR_SHOWN: Final = len("YYYY-MM-DDTHH")
 _SIXTY: Final = 60
@@ -36,20 +36,20 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def check_zone(zone: object) -> None:
-    """Raise `TypeError` for what is neither a time zone nor None; the name of one is none."""
+    """Raise `TypeError` for anything but a time zone or None; the name of a zone is refused, too."""
     if zone is None or type(zone) in REGULAR:
         return
     if not isinstance(zone, tzinfo):
         raise TypeError(f"a zone is a zoneinfo.ZoneInfo or another tzinfo, not {shown(repr(zone))[1:-1]}")
-    # As it stands a zone of pytz has the mean solar time of its place, 8:06 in Shanghai.
+    # Used directly, a pytz zone has the local mean time of its place, such as UTC+8:06 in Shanghai.
     if hasattr(zone, "localize"):
         raise TypeError(f"a zone as of zoneinfo.ZoneInfo, not {type(zone).__module__}.{type(zone).__qualname__}")
 
 
 def from_count(value: Any, unit: int) -> int | None:
-    """Return the instant of a count of `unit` microseconds since the epoch, a number or its text.
+    """Return the instant of a count, a number or its text, of units of `unit` microseconds since the epoch.
 
-    None for anything else, for a negative count (DataHub's full loads say -1) and beyond 64 bits.
+    Return None for anything else, for a negative count (DataHub's full loads send -1) and beyond 64 bits.
 
     >>> from_count("1609344671", SECOND)
     1609344671000000
@@ -62,7 +62,7 @@ def from_count(value: Any, unit: int) -> int | None:
 
 
 def to_count(instant: int | None, unit: int) -> int | None:
-    """Return an instant as a count of `unit` microseconds since the epoch, rounded down; None beyond 64 bits.
+    """Return an instant as a count of units of `unit` microseconds, rounded down; None beyond 64 bits.
 
     >>> to_count(1_500_000, SECOND), to_count(1_500_000, MILLISECOND)
     (1, 1500)
@@ -71,7 +71,7 @@ def to_count(instant: int | None, unit: int) -> int | None:
 
 
 def is_local(value: Any) -> bool:
-    """Return whether a value is the text of a local time: of a day that there is, without a zone.
+    """Return whether a value is the text of a local time: without a zone, and on a day that exists.
 
     >>> is_local("2020-02-29 00:00:00"), is_local("0000-00-00 00:00:00")
     (True, False)
@@ -82,8 +82,8 @@ def is_local(value: Any) -> bool:
 def from_local(value: Any, zone: tzinfo | None) -> int | None:
     """Return the instant of a local time `YYYY-MM-DDTHH:mm:ss[.ffffff]` in a zone.
 
-    None without a zone, for anything else, and where the zone has that time twice or never
-    (summer time): nothing is guessed. Raises `TypeError` for a zone of pytz.
+    Return None without a zone, for anything else, and where the zone has that time twice or never
+    (summer time): nothing is guessed. Raises `TypeError` for a pytz zone.
     """
     if type(zone) not in REGULAR:
         check_zone(zone)
@@ -95,7 +95,7 @@ def from_local(value: Any, zone: tzinfo | None) -> int | None:
 
 
 def _within_hour(text: str) -> int | None:
-    """Return the microseconds behind the hour of a local time; None if that is not how they are spelled."""
+    """Return the microseconds since the full hour of a local time; None if it is spelled in any other form."""
     minute, second, part = _SPELLED.get(text[13:16]), _SPELLED.get(text[16:19]), text[19:]
     if minute is None or second is None:
         return None
@@ -108,22 +108,22 @@ def _within_hour(text: str) -> int | None:
 
 
 def from_text(value: Any, zone: tzinfo | None) -> int | None:
-    """Return the instant of a text as in `from_local` with `Z` or an offset behind it; without one, in a zone.
+    """Return the instant of a text as in `from_local` followed by `Z` or an offset; without either, in a zone.
 
     >>> from_text("1970-01-01T08:00:01+08:00", None), from_text("1970-01-01T08:00:01", None)
     (1000000, None)
     """
-    found = _ZONED.fullmatch(value) if type(value) is str else None
-    if found is None:
+    match = _ZONED.fullmatch(value) if type(value) is str else None
+    if match is None:
         return from_local(value, zone)
-    offset = timedelta(hours=int(found[3] or 0), minutes=int(found[4] or 0))
-    return from_local(found[1], timezone(-offset if found[2] == "-" else offset))
+    offset = timedelta(hours=int(match[3] or 0), minutes=int(match[4] or 0))
+    return from_local(match[1], timezone(-offset if match[2] == "-" else offset))
 
 
 def to_local(instant: int | None, zone: tzinfo | None) -> str | None:
     """Return an instant as the local time `YYYY-MM-DDTHH:mm:ss` in a zone, rounded down to the second.
 
-    None where `from_local` would not read it.
+    Return None where `from_local` could not read it back.
     """
     if type(zone) not in REGULAR:
         check_zone(zone)
@@ -140,21 +140,21 @@ def to_local(instant: int | None, zone: tzinfo | None) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _start_of(hour: str, zone: tzinfo) -> int | None:
-    """Return the instant at which an hour `YYYY-MM-DDTHH` of a zone begins; None if its clocks are changed within it."""
+    """Return the instant at which an hour `YYYY-MM-DDTHH` of a zone begins; None if the clocks change within it."""
     first, last = _instant(f"{hour}:00:00", zone), _instant(f"{hour}:59:59", zone)
     return first if first is not None and last == first + _HOUR - SECOND else None
 
 
 @lru_cache(maxsize=4096)
 def _ahead(hour: int, zone: tzinfo) -> int | None:
-    """Return how many seconds a zone is ahead of UTC in an hour since the epoch; None if its clocks are changed near it."""
-    found = set()
+    """Return how many seconds a zone is ahead of UTC in an hour since the epoch; None if its clocks change near it."""
+    offsets = set()
     for instant in (hour * _HOUR, (hour + 1) * _HOUR - SECOND):
         text = _local(instant, zone)
         if text is None:
             return None
-        found.add((datetime.fromisoformat(text).replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND - instant)
-    return found.pop() // SECOND if len(found) == 1 else None
+        offsets.add((datetime.fromisoformat(text).replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND - instant)
+    return offsets.pop() // SECOND if len(offsets) == 1 else None
 
 
 @lru_cache(maxsize=4096)
@@ -163,7 +163,7 @@ def _day_text(days: int) -> str:
 
 
 def _instant(text: str, zone: tzinfo | None) -> int | None:
-    """Return the instant of a local time in a zone that has it once."""
+    """Return the instant of a local time in a zone; None where the zone does not have it exactly once."""
     naive = _naive(text)
     if naive is None:
         return None
@@ -174,7 +174,7 @@ def _instant(text: str, zone: tzinfo | None) -> int | None:
 
 
 def _local(instant: int, zone: tzinfo) -> str | None:
-    """Return the local time of an instant in a zone that has it once."""
+    """Return the local time of an instant in a zone; None where the zone does not have it exactly once."""
     instant -= instant % SECOND
     try:
         local = (_EPOCH + timedelta(microseconds=instant)).astimezone(zone)
@@ -185,11 +185,11 @@ def _local(instant: int, zone: tzinfo) -> str | None:
 
 
 def _naive(text: str) -> datetime | None:
-    found = _LOCAL.fullmatch(text)
-    if found is None:
+    match = _LOCAL.fullmatch(text)
+    if match is None:
         return None
-    year, month, day, hour, minute, second = map(int, found.group(1, 2, 3, 4, 5, 6))
+    year, month, day, hour, minute, second = map(int, match.group(1, 2, 3, 4, 5, 6))
     try:
-        return datetime(year, month, day, hour, minute, second, int((found[7] or "").ljust(6, "0")))  # noqa: DTZ001  local
+        return datetime(year, month, day, hour, minute, second, int((match[7] or "").ljust(6, "0")))  # noqa: DTZ001  local
     except ValueError:
         return None

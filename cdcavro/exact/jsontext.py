@@ -1,10 +1,10 @@
-"""JSON text, exactly: every number digit for digit, every member, every character.
+"""Exact parsing and rendering of JSON text: every number digit for digit, every member, every character.
 
 A JSON value is `None`, `bool`, `int` (64 bits), `float`, `str`, `list`, `dict` or `ExactNumber`.
-A number is a `float` only if its text has no exponent and `repr` gives that text back, and an
-`int` only if it is canonical and has 64 bits; every other number is an `ExactNumber`.
+A number is a `float` only if its text has no exponent and equals the float's `repr`, and an `int`
+only if it is canonical and fits in 64 bits; every other number is an `ExactNumber`.
 
-`parse` is the exact way and finds every fault with its path; it is the slow path behind msgspec.
+`parse` is exact and reports every fault with its path; it is the slow path behind msgspec.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def to_bytes(text: bytes | str) -> bytes:
 
 
 def parse(text: bytes | str, above: int = 0) -> Any:
-    """Parse one JSON value exactly; `above` is the number of levels it stands below.
+    """Parse exactly one JSON value; `above` is the number of levels that enclose it.
 
-    Raises `TextError`: not UTF-8, not JSON, nothing, more than one value, a member given twice,
-    `NaN` and infinities, lone surrogates, more than 128 levels, more than 64 MiB.
+    Raises `TextError` for text that is empty, not UTF-8, not JSON, more than one value, nested beyond
+    128 levels or longer than 64 MiB, and for a repeated member, `NaN`, infinities and lone surrogates.
 
     >>> parse('{"a": 1.20, "b": 2}')
     {'a': ExactNumber('1.20'), 'b': 2}
@@ -57,9 +57,9 @@ def parse(text: bytes | str, above: int = 0) -> Any:
     if not decoded.strip(" \t\r\n"):
         raise TextError("JSON", "an empty line" if not raw else "white space only")
     check_depth(raw, above)
-    twice: list[_Twice] = []
-    value = _loads(decoded, twice)
-    if twice or _SURROGATE_ESCAPE.search(raw):
+    repeated: list[_RepeatedMember] = []
+    value = _loads(decoded, repeated)
+    if repeated or _SURROGATE_ESCAPE.search(raw):
         _check(value)
     return value
 
@@ -71,13 +71,13 @@ def _decoded(raw: bytes) -> str:
         raise TextError("UTF-8", f"byte 0x{raw[error.start]:02x} at byte {error.start}") from error
 
 
-def _loads(decoded: str, twice: list[_Twice]) -> Any:
+def _loads(decoded: str, repeated: list[_RepeatedMember]) -> Any:
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) == len(pairs):
-            return found
-        twice.append(_Twice(pairs))
-        return twice[-1]
+        parsed = dict(pairs)
+        if len(parsed) == len(pairs):
+            return parsed
+        repeated.append(_RepeatedMember(pairs))
+        return repeated[-1]
 
     try:
         return json.loads(
@@ -105,8 +105,8 @@ def _fault(decoded: str, error: json.JSONDecodeError) -> str:
     return f"{shown(decoded[error.pos : error.pos + 20])} at character {error.pos}"
 
 
-class _Twice(dict[str, Any]):
-    """Stands for an object with a repeated member until its path is known."""
+class _RepeatedMember(dict[str, Any]):
+    """An object with a repeated member, kept until its path is known."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -114,7 +114,7 @@ class _Twice(dict[str, Any]):
 
 
 def check_depth(raw: bytes, above: int = 0) -> None:
-    """Check that a JSON text nests at most 128 levels with those above it. Raises `TextError`."""
+    """Raise `TextError` if a JSON text nests more than 128 levels, the `above` that enclose it included."""
     if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH - above:
         return
     depth = above
@@ -129,13 +129,13 @@ def check_depth(raw: bytes, above: int = 0) -> None:
 
 
 def _check(value: Any) -> None:
-    """Find the first repeated member or lone surrogate and raise `TextError` with its place."""
+    """Raise `TextError` with the path of the first repeated member or lone surrogate."""
     if isinstance(value, str):
         lone = _SURROGATE.search(value)
         if lone:
             raise TextError("Unicode text", f"a lone surrogate at character {lone.start()}")
     elif isinstance(value, (list, dict)):
-        if isinstance(value, _Twice):
+        if isinstance(value, _RepeatedMember):
             raise TextError("each member once", f"{shown(value.name)} twice")
         for name, item in value.items() if isinstance(value, dict) else enumerate(value):
             if isinstance(name, str):
@@ -148,7 +148,7 @@ def _check(value: Any) -> None:
 
 
 def render(value: Any) -> bytes:
-    """Render a JSON value as compact UTF-8 text, numbers digit for digit.
+    """Return a JSON value as compact UTF-8 text, numbers digit for digit.
 
     >>> from cdcavro.exact.numbers import ExactNumber
     >>> render({"a": ExactNumber("1.20")})
@@ -164,7 +164,7 @@ def _verbatim(value: Any) -> orjson.Fragment:
 
 
 def escape(name: str) -> str:
-    """Escape a member's name as a token of a JSON pointer (RFC 6901, section 3).
+    """Return a member's name escaped as a token of a JSON pointer (RFC 6901, section 3).
 
     >>> escape("a/b~c")
     'a~1b~0c'
@@ -173,7 +173,7 @@ def escape(name: str) -> str:
 
 
 def unescape(token: str) -> str:
-    """Undo `escape`."""
+    """Return the name that a token of a JSON pointer stands for; the inverse of `escape`."""
     return token.replace("~1", "/").replace("~0", "~") if "~" in token else token
 
 
@@ -190,7 +190,7 @@ _KINDS: Final = {
 
 
 def kind(value: Any) -> str:
-    """Name the JSON type of a value.
+    """Return the name of a value's JSON type.
 
     >>> kind([])
     'array'

@@ -1,4 +1,4 @@
-"""Members picked out of a record, whatever it lacks."""
+"""Lookup of members in a record, tolerant of whatever it lacks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONG_DIGITS: Final = 19
 
 
 def at(record: Any, *names: str) -> Any:
-    """Return the member at the end of a way through objects; None where the way ends before.
+    """Return the member that a path of names leads to; None where the path ends early.
 
     >>> at({"a": {"b": 1}}, "a", "b"), at({"a": None}, "a", "b")
     (1, None)
@@ -23,7 +23,7 @@ def at(record: Any, *names: str) -> Any:
 
 
 def string_at(record: Any, *names: str) -> str | None:
-    """Return a scalar member as text; None where there is none.
+    """Return the scalar member at a path of names as text; None if there is none.
 
     >>> string_at({"id": 7}, "id")
     '7'
@@ -32,24 +32,24 @@ def string_at(record: Any, *names: str) -> str | None:
 
 
 def text_or_none(value: Any) -> str | None:
-    """Return a scalar as text; None for null, an object, an array."""
+    """Return a scalar as text; None for null, an object or an array."""
     if value is None or type(value) is str:
         return value
     return None if type(value) is dict or type(value) is list else plain_text(value)
 
 
 def names_at(record: Any, *names: str) -> tuple[str, ...] | None:
-    """Return a member that is an array of names; None where there is none."""
+    """Return the strings of the array at a path of names; None if there is no array."""
     return member_names(at(record, *names))
 
 
 def member_names(value: Any) -> tuple[str, ...] | None:
-    """Return an array of names; None for anything else."""
+    """Return the strings of an array as a tuple; None for anything but an array."""
     return tuple([item for item in value if type(item) is str]) if type(value) is list else None
 
 
 def whole_number(text: str | None) -> tuple[int, ...] | None:
-    """Return a number's digits as a position of one part; None for any other text and beyond 64 bits.
+    """Return a text of digits as a position of one part; None for any other text and beyond 64 bits.
 
     >>> whole_number("1605339516000000004"), whole_number("null")
     ((1605339516000000004,), None)
@@ -60,7 +60,7 @@ def whole_number(text: str | None) -> tuple[int, ...] | None:
 
 
 def given(record: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the members that are None.
+    """Return a record without the members that are None.
 
     >>> given({"a": 1, "b": None})
     {'a': 1}

@@ -1,7 +1,7 @@
-"""Numbers, exactly: a JSON number as the value that gives its text back, and texts as unscaled integers.
+"""Exact numbers: JSON numbers as values that render to the same text, and texts as unscaled integers.
 
-A number is a `float` only if its text has no exponent and `repr` gives that text back, and an
-`int` only if it is canonical and has 64 bits; every other number is an `ExactNumber`.
+A number is a `float` only if its text has no exponent and equals the float's `repr`, and an `int`
+only if it is canonical and fits in 64 bits; every other number is an `ExactNumber`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from cdcavro.exact.scan import is_number
 MIN_LONG: Final = -(2**63)
 MAX_LONG: Final = 2**63 - 1
 _LONG_DIGITS: Final = 20
-# What `repr` of a float without exponent needs at most, and a little more.
+# No `repr` of a float without an exponent is longer.
 _DOUBLE_CHARACTERS: Final = 25
-# 15 digits and the point.
+# 15 digits and a point.
 _SURE_CHARACTERS: Final = 16
 _FIRST_WITHOUT_EXPONENT: Final = 0.0001
 _MAX_DOUBLE: Final = sys.float_info.max
@@ -29,7 +29,7 @@ _LEAST: Final = tuple([-power for power in _POWERS])
 
 
 class ExactNumber:
-    """A JSON number that is kept as its text. `text` (str) is checked against JSON's grammar."""
+    """A JSON number kept as its text. Attribute: `text` (str), which is a number by JSON's grammar."""
 
     __slots__ = ("text",)
 
@@ -47,7 +47,7 @@ class ExactNumber:
 
 
 def number(text: str) -> int | float | ExactNumber:
-    """Turn a JSON number's text into the value that gives the same text back.
+    """Return a JSON number's text as the value that renders to the same text.
 
     >>> number("1.5"), number("1.20"), number("-0")
     (1.5, ExactNumber('1.20'), ExactNumber('-0'))
@@ -56,7 +56,7 @@ def number(text: str) -> int | float | ExactNumber:
 
 
 def integer(text: str) -> int | ExactNumber:
-    """Turn the text of a JSON number without fraction and exponent into a value."""
+    """Return the text of a JSON number without fraction and exponent as a value."""
     if len(text) <= _LONG_DIGITS and text != "-0":
         value = int(text)
         if MIN_LONG <= value <= MAX_LONG:
@@ -65,7 +65,7 @@ def integer(text: str) -> int | ExactNumber:
 
 
 def fraction(text: str) -> float | ExactNumber:
-    """Turn the text of a JSON number with fraction or exponent into a value."""
+    """Return the text of a JSON number with a fraction or an exponent as a value."""
     if len(text) <= _DOUBLE_CHARACTERS and "e" not in text and "E" not in text:
         value = float(text)
         if _is_shortest(text, value) if len(text) <= _SURE_CHARACTERS else repr(value) == text:
@@ -74,20 +74,20 @@ def fraction(text: str) -> float | ExactNumber:
 
 
 def _is_shortest(text: str, value: float) -> bool:
-    # At most 15 digits come back from any double; what is left is how `repr` spells them.
+    # Up to 15 digits survive the trip through a double, so only the spelling of `repr` matters here.
     if text[-1] == "0":
         return text[-2] == "."
     return not -_FIRST_WITHOUT_EXPONENT < value < _FIRST_WITHOUT_EXPONENT
 
 
 def check_finite(value: float, pointer: str = "") -> None:
-    """Check that JSON has a text for a number. Raises `StructureError`."""
+    """Raise `StructureError` for a number that JSON cannot express: NaN or an infinity."""
     if not -_MAX_DOUBLE <= value <= _MAX_DOUBLE:
         raise StructureError("a JSON number", repr(value), pointer=pointer)
 
 
 def plain_text(value: Any) -> str:
-    """Return a scalar's text as a string column would hold it."""
+    """Return a scalar as the text that a string column would hold."""
     if type(value) is str:
         return value
     if type(value) is ExactNumber:
@@ -98,7 +98,7 @@ def plain_text(value: Any) -> str:
 
 
 def number_text(value: Any, is_text: bool = True) -> str | None:  # noqa: FBT001, FBT002  compiled code takes no keywords
-    """Return the text of a number, or of a string that is one unless `is_text` is false.
+    """Return the text of a number, or of a string that is a number unless `is_text` is false; None for anything else.
 
     >>> number_text(ExactNumber("1.20")), number_text("1e5"), number_text(True), number_text("0x1")
     ('1.20', '1e5', None, None)
@@ -111,9 +111,9 @@ def number_text(value: Any, is_text: bool = True) -> str | None:  # noqa: FBT001
 
 
 def unscaled(text: str, scale: int, precision: int) -> int | None:
-    """Return a number's value times ten to the power of `scale` if that is whole and has at most `precision` digits.
+    """Return a number times ten to the power of `scale` if that is an integer of at most `precision` digits, else None.
 
-    In time linear in the text. None for a negative zero.
+    Takes time linear in the length of the text. Return None for a negative zero.
 
     >>> unscaled("1.200", 2, 10), unscaled("1E5", 0, 6), unscaled("1.234", 2, 10), unscaled("-0", 0, 1)
     (120, 100000, None, None)
@@ -132,7 +132,7 @@ def unscaled(text: str, scale: int, precision: int) -> int | None:
 
 
 def _unscaled(text: str, scale: int, precision: int) -> int | None:
-    """Do what `unscaled` does, for any exponent and zeros at the end."""
+    """Return the same as `unscaled`, for any exponent and any number of trailing zeros."""
     mantissa, _, exponent = text.replace("E", "e").partition("e")
     whole, _, part = mantissa.lstrip("-").partition(".")
     digits = (whole + part).lstrip("0")
@@ -154,7 +154,7 @@ def _unscaled(text: str, scale: int, precision: int) -> int | None:
 
 
 def minimal_bytes(value: int) -> bytes:
-    r"""Return the shortest two's complement of an integer, big-endian: a decimal of Avro.
+    r"""Return the shortest big-endian two's complement of an integer, as Avro stores a decimal.
 
     >>> minimal_bytes(128), minimal_bytes(-128)
     (b'\x00\x80', b'\x80')

@@ -1,7 +1,7 @@
-"""JSON text scanned without parsing it: what a number is, and what the fast way must not miss.
+"""Scans of JSON text without parsing it: what is a number, and what the fast parser would miss.
 
-`scan.pyx` has the same names with the same behaviour over C pointers, and takes the place of this
-module where it was compiled.
+`scan.pyx` has the same functions with the same behaviour over C pointers, and replaces this module
+in a compiled build.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ def is_number(text: str) -> bool:
 
 
 def has_members(raw: bytes, members: int) -> bool:
-    """Return whether a JSON text has so many members, however often each, and does not hold the number `-0`.
+    """Return whether a JSON text has exactly `members` members, repeated ones included, and no number `-0`.
 
-    False also where that is hard to tell.
+    Return False, too, where that is hard to decide.
     """
     if b"-0" in raw and _NEGATIVE_ZERO.search(raw):
         return False
-    found = raw.count(b'":')
+    separators = raw.count(b'":')
     escaped = raw.count(b'\\":')
     if any(colon in raw for colon in _SPACED_COLON):
         return False
-    # The quote in \\": is no escaped one.
-    return found == members if escaped and b'\\\\"' in raw else found - escaped == members
+    # The quote in \\": is not escaped: the backslash before it is.
+    return separators == members if escaped and b'\\\\"' in raw else separators - escaped == members
 
 
 def has_long_number(raw: bytes) -> bool:
-    """Return whether a text has 19 digits on end, as an integer beyond 64 bits has."""
+    """Return whether a text has 19 digits in a row, as any integer beyond 64 bits has."""
     return _LONG_NUMBER.search(raw) is not None

@@ -1,4 +1,4 @@
-"""The same as `scan.py`, over C pointers."""
+"""The same functions as in `scan.py`, over C pointers."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
@@ -13,7 +13,7 @@ cdef extern from *:
 
     #define CDCAVRO_ALL(byte) (0x0101010101010101u * (byte))
 
-    /* The end of a row of digits; eight at once while there are eight before the end. */
+    /* Returns the end of a run of digits; reads eight at a time while at least eight bytes are left. */
     static const unsigned char *cdcavro_skip_digits(const unsigned char *at, const unsigned char *end) {
         uint64_t eight;
         for (; end - at >= 8; at += 8) {
@@ -25,7 +25,7 @@ cdef extern from *:
         return at;
     }
 
-    /* RFC 8259, section 6; a 0 stands behind the text. */
+    /* RFC 8259, section 6; the text is followed by a 0. */
     static int cdcavro_is_number(const unsigned char *at, ptrdiff_t size) {
         const unsigned char *end = at + size;
         at += *at == '-';
@@ -45,13 +45,13 @@ cdef extern from *:
         return at == end;
     }
 
-    /* Every colon outside strings; -1 for the number -0. One byte behind the text is there, and is 0. */
+    /* Counts the colons outside strings; -1 for the number -0. The text is followed by a 0. */
     static ptrdiff_t cdcavro_colons(const unsigned char *text, ptrdiff_t size) {
-        ptrdiff_t found = 0;
+        ptrdiff_t colons = 0;
         for (ptrdiff_t i = 0; i < size; i++) {
             switch (text[i]) {
             case ':':
-                found++;
+                colons++;
                 break;
             case '-':
                 if (text[i + 1] == '0' && i + 2 <= size && text[i + 2] != '.' && (text[i + 2] | 32) != 'e') return -1;
@@ -62,12 +62,12 @@ cdef extern from *:
                 break;
             }
         }
-        return found;
+        return colons;
     }
 
-    /* At the speed of memory: quotes before colons, unless an escape or white space stands there, or -0 ends a value. */
+    /* Counts the quotes before colons, at the speed of memory; -1 where an escape, white space or -0 makes that unsure. */
     static ptrdiff_t cdcavro_separators(const unsigned char *text, ptrdiff_t size) {
-        ptrdiff_t found = 0;
+        ptrdiff_t separators = 0;
         for (ptrdiff_t from = 1; from < size - 1; from += 128) {
             ptrdiff_t to = size - 1 - from < 128 ? size - 1 : from + 128;
             unsigned char seen = 0, hard = 0;
@@ -79,9 +79,9 @@ cdef extern from *:
                 hard |= (before == '-') & (byte == '0') & ((next <= 32) | (next == ',') | (next == ']') | (next == '}'));
             }
             if (hard) return -1;
-            found += seen;
+            separators += seen;
         }
-        return found;
+        return separators;
     }
     """
     bint cdcavro_is_number(const unsigned char *text, ptrdiff_t size) noexcept
@@ -93,7 +93,7 @@ cdef enum:
 
 
 cpdef bint has_members(bytes raw, Py_ssize_t members) except -1:
-    """Return whether a JSON text has so many members, however often each, and does not hold the number `-0`."""
+    """Return whether a JSON text has exactly `members` members, repeated ones included, and no number `-0`."""
     if raw is None:
         raise TypeError("a text is bytes, not None")
     cdef const unsigned char *text = <const unsigned char *>PyBytes_AS_STRING(raw)
@@ -102,7 +102,7 @@ cpdef bint has_members(bytes raw, Py_ssize_t members) except -1:
 
 
 cpdef bint has_long_number(bytes raw) except -1:
-    """Return whether a text has 19 digits on end, as an integer beyond 64 bits has."""
+    """Return whether a text has 19 digits in a row, as any integer beyond 64 bits has."""
     if raw is None:
         raise TypeError("a text is bytes, not None")
     cdef const unsigned char *text = <const unsigned char *>PyBytes_AS_STRING(raw)

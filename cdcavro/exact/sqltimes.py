@@ -1,8 +1,9 @@
-"""Days, times of day and local times as counts since the epoch, to text and back; exactly or not at all.
+"""Conversion of days, times of day and local times between SQL's text and counts since the epoch.
 
-Texts are those of SQL: `YYYY-MM-DD`, `HH:mm:ss` and `YYYY-MM-DD HH:mm:ss`, a fraction behind. A
-count is of units of which a second has 10 to the power of `digits`. With a `precision`, a text has
-so many digits in its fraction; without one, all `digits` if any is not zero, and otherwise none.
+A value is converted exactly or not at all: where that fails, the result is None. Texts are those of
+SQL: `YYYY-MM-DD`, `HH:mm:ss` and `YYYY-MM-DD HH:mm:ss`, the times with an optional fraction. A count
+is in units of 10 to the power of `-digits` seconds. With a `precision`, the fraction of a text has
+that many digits; without one it has all `digits`, or none if they are all zero.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _MAX_HOUR: Final = 23
 
 
 def day_text(count: Any) -> str | None:
-    """Return a number of days since the epoch as a date; None before year 1 and after 9999.
+    """Return a number of days since the epoch as a date; None before the year 1 and after 9999.
 
     >>> day_text(19782)
     '2024-02-29'
@@ -36,13 +37,13 @@ def day_text(count: Any) -> str | None:
 
 
 def day_count(text: Any) -> int | None:
-    """Undo `day_text`."""
-    found = _DAY_TEXT.fullmatch(text) if type(text) is str else None
-    return None if found is None else _days(*found.groups())
+    """Return the number of days since the epoch of a date; the inverse of `day_text`."""
+    match = _DAY_TEXT.fullmatch(text) if type(text) is str else None
+    return None if match is None else _days(*match.groups())
 
 
 def time_text(count: Any, digits: int, precision: int | None = None) -> str | None:
-    """Return a time of day, or a span of time, which may be negative and longer than a day.
+    """Return the text of a time of day, or of a duration, which may be negative or longer than a day.
 
     >>> time_text(-3_020_399_000_000, 6, 0)
     '-838:59:59'
@@ -57,22 +58,22 @@ def time_text(count: Any, digits: int, precision: int | None = None) -> str | No
 
 
 def time_count(text: Any, digits: int) -> int | None:
-    """Undo `time_text`."""
-    found = _TIME_TEXT.fullmatch(text) if type(text) is str else None
-    if found is None:
+    """Return the count of a time of day or a duration; the inverse of `time_text`."""
+    match = _TIME_TEXT.fullmatch(text) if type(text) is str else None
+    if match is None:
         return None
-    sign, more, hours, minutes, seconds, fraction = found.groups()
+    sign, extra_hours, hours, minutes, seconds, fraction = match.groups()
     part = _part(fraction, digits)
-    if part is None or more.startswith("0") or int(minutes) >= _MINUTE or int(seconds) >= _MINUTE:
+    if part is None or extra_hours.startswith("0") or int(minutes) >= _MINUTE or int(seconds) >= _MINUTE:
         return None
-    count: int = (int(more + hours) * 3600 + int(minutes) * 60 + int(seconds)) * 10**digits + part
+    count: int = (int(extra_hours + hours) * 3600 + int(minutes) * 60 + int(seconds)) * 10**digits + part
     if not sign:
         return count
     return -count or None
 
 
 def local_text(count: Any, digits: int, precision: int | None = None) -> str | None:
-    """Return a local time; None before year 1 and after 9999.
+    """Return the text of a local time; None before the year 1 and after 9999.
 
     >>> local_text(1709251199999, 3, 3)
     '2024-02-29 23:59:59.999'
@@ -87,36 +88,39 @@ def local_text(count: Any, digits: int, precision: int | None = None) -> str | N
 
 
 def local_count(text: Any, digits: int) -> int | None:
-    """Undo `local_text`."""
-    found = _LOCAL_TEXT.fullmatch(text) if type(text) is str else None
-    seconds = None if found is None else _seconds(found)
-    part = None if found is None else _part(found[7], digits)
+    """Return the count of a local time; the inverse of `local_text`."""
+    match = _LOCAL_TEXT.fullmatch(text) if type(text) is str else None
+    seconds = None if match is None else _seconds(match)
+    part = None if match is None else _part(match[7], digits)
     return None if seconds is None or part is None else seconds * 10**digits + part
 
 
 def to_seconds_text(text: Any) -> str | None:
-    """Return an instant `YYYY-MM-DDTHH:mm:ss[.fraction]Z` as OMS does: seconds, a fraction without zeros at its end.
+    """Return an instant `YYYY-MM-DDTHH:mm:ss[.fraction]Z` as OMS spells it: seconds, with no trailing zeros.
 
-    None before 1970, which OMS does not document.
+    Return None before 1970, for which OMS documents no spelling.
 
     >>> to_seconds_text("2024-03-31T01:30:00.100000Z")
     '1711848600.1'
     """
-    found = _INSTANT_TEXT.fullmatch(text) if type(text) is str else None
-    seconds = None if found is None else _seconds(found)
-    if found is None or seconds is None or seconds < 0:
+    match = _INSTANT_TEXT.fullmatch(text) if type(text) is str else None
+    seconds = None if match is None else _seconds(match)
+    if match is None or seconds is None or seconds < 0:
         return None
-    fraction = (found[7] or "").rstrip("0")
+    fraction = (match[7] or "").rstrip("0")
     return f"{seconds}.{fraction}" if fraction else str(seconds)
 
 
 def instant_text(text: Any, precision: int | None = None) -> str | None:
-    """Undo `to_seconds_text`; `precision` says how many digits the fraction had, if that is known."""
-    found = _SECONDS_TEXT.fullmatch(text) if type(text) is str else None
-    local = None if found is None else local_text(int(found[1]), 0, 0)
-    if found is None or local is None:
+    """Return the instant of a text in OMS's seconds, the inverse of `to_seconds_text`.
+
+    `precision` is the number of digits that the fraction had, if that is known.
+    """
+    match = _SECONDS_TEXT.fullmatch(text) if type(text) is str else None
+    local = None if match is None else local_text(int(match[1]), 0, 0)
+    if match is None or local is None:
         return None
-    fraction = (found[2] or "").rstrip("0")
+    fraction = (match[2] or "").rstrip("0")
     if precision is not None:
         if len(fraction) > precision:
             return None
@@ -131,23 +135,23 @@ def _days(year: str, month: str, day: str) -> int | None:
         return None
 
 
-def _seconds(found: re.Match[str]) -> int | None:
-    days = _days(found[1], found[2], found[3])
-    hours, minutes, seconds = int(found[4]), int(found[5]), int(found[6])
+def _seconds(match: re.Match[str]) -> int | None:
+    days = _days(match[1], match[2], match[3])
+    hours, minutes, seconds = int(match[4]), int(match[5]), int(match[6])
     if days is None or hours > _MAX_HOUR or minutes >= _MINUTE or seconds >= _MINUTE:
         return None
     return days * _DAY + hours * 3600 + minutes * 60 + seconds
 
 
 def _fraction(part: int, digits: int, precision: int | None) -> str | None:
-    """Return a fraction with its point, empty without digits; None if it has more digits than the precision."""
+    """Return a fraction with its point, or an empty text without digits; None if it exceeds the precision."""
     text = f"{part:0{digits}}" if digits else ""
     if precision is None:
         precision = digits if part else 0
     if text[precision:].strip("0"):
         return None
-    shown = text[:precision].ljust(precision, "0")
-    return f".{shown}" if shown else ""
+    digits_shown = text[:precision].ljust(precision, "0")
+    return f".{digits_shown}" if digits_shown else ""
 
 
 def _part(fraction: str | None, digits: int) -> int | None:

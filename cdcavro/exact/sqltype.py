@@ -1,4 +1,4 @@
-"""Declared column types as MySQL and its kin spell them, taken apart."""
+"""Parsing of declared column types as MySQL and its relatives spell them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DECLARED: Final = re.compile(
 _MEMBERS: Final = re.compile(_MEMBER)
 _KEPT: Final = 4096
 MYSQL_FAMILY: Final = frozenset({"mysql", "mariadb"})
-"""The databases whose types are spelled so, by the names of their connectors."""
+"""The databases that spell their types this way, by the names of their connectors."""
 
 
 _SYNONYMS: Final = {
@@ -35,18 +35,18 @@ _SYNONYMS: Final = {
     "CHARACTER": "CHAR",
     "DOUBLE PRECISION": "DOUBLE",
 }
-# What stands in brackets behind these is the width of a display.
+# The number in brackets after these types is a display width.
 _WIDE: Final = frozenset({"TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "YEAR"})
 _BOOLEAN: Final = ("TINYINT", (1,))
 
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """A declared type.
+    """A declared column type.
 
-    Attributes: `name` (str), in upper case, without arguments; `arguments` (tuple of int), length or
-    precision and scale; `members` (tuple of str), the labels of ENUM and SET; `indexes` (mapping),
-    each label's first place in `members`; `unsigned` and `zerofill` (bool).
+    Attributes: `name` (str), in upper case, without arguments; `arguments` (tuple of int), the length
+    or the precision and scale; `members` (tuple of str), the labels of ENUM and SET; `indexes`
+    (mapping), the first index of each label in `members`; `unsigned` and `zerofill` (bool).
     """
 
     name: str
@@ -59,25 +59,25 @@ class SqlType:
 
 @bounded_cache(_KEPT)
 def parse_sql_type(text: str) -> SqlType:
-    """Take a declared type apart. Text that is none gives a type of that name, which no column has.
+    """Parse a declared type. Any other text becomes a type of that name, which no column has.
 
-    In labels `''` is an apostrophe and everything else is itself, as Canal writes them.
+    In labels `''` is an apostrophe and every other character stands for itself, as Canal writes them.
 
     >>> parse_sql_type("decimal(10, 2) unsigned")
     SqlType(name='DECIMAL', arguments=(10, 2), members=(), unsigned=True, zerofill=False)
     >>> parse_sql_type("enum('a','b,c','d''e')").members
     ('a', 'b,c', "d'e")
     """
-    found = _DECLARED.fullmatch(text)
-    if found is None:
+    match = _DECLARED.fullmatch(text)
+    if match is None:
         return SqlType(text.upper())
-    name = " ".join(found["name"].upper().split())
-    members = tuple(one[1:-1].replace("''", "'") for one in _MEMBERS.findall(found["members"] or ""))
-    rest = found["rest"].upper().split()
+    name = " ".join(match["name"].upper().split())
+    members = tuple(label[1:-1].replace("''", "'") for label in _MEMBERS.findall(match["members"] or ""))
+    rest = match["rest"].upper().split()
     zerofill = "ZEROFILL" in rest
     return SqlType(
         name=name,
-        arguments=tuple(map(int, (found["arguments"] or "").replace(",", " ").split())),
+        arguments=tuple(map(int, (match["arguments"] or "").replace(",", " ").split())),
         members=members,
         indexes={label: i for i, label in reversed(list(enumerate(members)))},
         unsigned=zerofill or "UNSIGNED" in rest or name == "SERIAL",
@@ -86,7 +86,7 @@ def parse_sql_type(text: str) -> SqlType:
 
 
 def canonical(text: str | None) -> SqlType | None:
-    """Return a declared type in the one spelling of those that mean the same.
+    """Return a declared type in the canonical spelling of all that mean the same.
 
     >>> canonical("INTEGER") == canonical("int(11)"), canonical("tinyint(1)") == canonical("tinyint")
     (True, False)
@@ -96,16 +96,16 @@ def canonical(text: str | None) -> SqlType | None:
 
 @bounded_cache(_KEPT)
 def _canonical(text: str) -> SqlType:
-    made = parse_sql_type(text)
-    name = _SYNONYMS.get(made.name, made.name)
-    is_width = name in _WIDE and (name, made.arguments) != _BOOLEAN
-    return replace(made, name=name, arguments=() if is_width else made.arguments)
+    declared = parse_sql_type(text)
+    name = _SYNONYMS.get(declared.name, declared.name)
+    is_width = name in _WIDE and (name, declared.arguments) != _BOOLEAN
+    return replace(declared, name=name, arguments=() if is_width else declared.arguments)
 
 
-def is_same_type(one: str | None, other: str | None) -> bool:
-    """Return whether two declared types are one, spelled in two ways.
+def is_same_type(left: str | None, right: str | None) -> bool:
+    """Return whether two declared types are the same, however they are spelled.
 
     >>> is_same_type("DECIMAL(10, 2)", "numeric(10,2)"), is_same_type("int", "bigint")
     (True, False)
     """
-    return one == other or canonical(one) == canonical(other)
+    return left == right or canonical(left) == canonical(right)
