@@ -1,4 +1,4 @@
-"""The two halves of an update, joined: DataHub sends them as two messages with one sequence number."""
+"""Joining the two halves of an update, which DataHub sends as two messages with the same sequence number."""
 
 from __future__ import annotations
 
@@ -25,46 +25,46 @@ class HalfJoiner:
         self._waiting: dict[Identity, Change] = {}
 
     def add(self, change: Change) -> Iterator[Change]:
-        """Return the changes that are complete now.
+        """Yield the changes that are complete now.
 
-        Raises `StructureError` for a half that is not taken: without its row, without a number, the
-        same half again, or one too many. What waited before still waits.
+        Raises `StructureError` for a half that is refused: one without its row, one without a number, the
+        same half a second time, or one half too many. Halves that were waiting keep waiting.
         """
         if change.half is None:
             yield change
             return
         _check(change)
         identity = identity_of(change)
-        other = self._waiting.get(identity)
-        if other is None:
+        waiting = self._waiting.get(identity)
+        if waiting is None:
             if len(self._waiting) >= self._most:
                 expected = f"at most {self._most} halves without their other half"
                 raise StructureError(expected, "one more", format=change.source.format)
             self._waiting[identity] = change
             return
-        if other.half == change.half:
-            found = f"the {change.half} half twice"
-            raise StructureError("the other half of the update", found, format=change.source.format)
+        if waiting.half == change.half:
+            got = f"the {change.half} half twice"
+            raise StructureError("the other half of the update", got, format=change.source.format)
         del self._waiting[identity]
-        yield join_pair(other, change)
+        yield join_pair(waiting, change)
 
     def take(self, identity: Identity) -> Change:
-        """Return a half that waits, which waits no longer. Raises `KeyError` for one that does not wait."""
+        """Remove a waiting half and return it. Raises `KeyError` if no such half is waiting."""
         return self._waiting.pop(identity)
 
     def waiting(self) -> list[Change]:
-        """Return the halves that wait, as they are."""
+        """Return the halves that are waiting, unchanged."""
         return list(self._waiting.values())
 
     def finish(self) -> Iterator[Change]:
-        """Return what waits and is whole alone. Raises as `alone`."""
+        """Yield the waiting halves that are complete changes on their own. Raises what `alone` raises."""
         waiting = self.waiting()
         self._waiting.clear()
         yield from map(alone, waiting)
 
 
 def _check(half: Change) -> None:
-    """Check that a half is one of two: it has its row, and a number that both share."""
+    """Raise `StructureError` unless a half has its row and the number that both halves share."""
     format = half.source.format
     if half.half not in ("BEFORE", "AFTER"):
         raise StructureError("BEFORE or AFTER as the half of an update", str(half.half), format=format)
@@ -75,32 +75,32 @@ def _check(half: Change) -> None:
 
 
 def alone(change: Change) -> Change:
-    """Return the change that a half without its other half is.
+    """Return the change that a half amounts to when its other half never comes.
 
-    A record whose operation is not stated is an insert or a delete, since an update has two of them.
-    Raises `StructureError` for the half of an update.
+    A record that does not state its operation is an insert or a delete, since an update would have two
+    records. Raises `StructureError` for the half of a stated update.
     """
     if change.operation is not None:
         missing = "BEFORE" if change.half == "AFTER" else "AFTER"
-        found = f"the {change.half} half alone"
-        raise StructureError(f"the {missing} half of the update too", found, format=change.source.format)
+        got = f"the {change.half} half alone"
+        raise StructureError(f"the {missing} half of the update too", got, format=change.source.format)
     return replace(change, op="INSERT" if change.half == "AFTER" else "DELETE", half=None)
 
 
 def identity_of(change: Change) -> Identity:
-    """Return what the two halves of an update have in common: their table and their number."""
+    """Return what identifies the two halves of one update: their table and their number."""
     return change.source, change.position
 
 
 def join_halves(changes: Iterable[Change]) -> Iterator[Change]:
-    """Join the halves among changes; the joined change stands where the second half stood. Raises `StructureError`."""
+    """Yield changes with their halves joined, each where its second half stood. Raises `StructureError`."""
     halves = HalfJoiner()
     for change in changes:
         yield from halves.add(change)
     yield from halves.finish()
 
 
-def join_pair(one: Change, other: Change) -> Change:
-    """Join two halves of an update into one change; what belongs to the message is that of the AFTER half."""
-    before, after = (one, other) if one.half == "BEFORE" else (other, one)
+def join_pair(first: Change, second: Change) -> Change:
+    """Join two halves of an update into one change; facts about the message are those of the AFTER half."""
+    before, after = (first, second) if first.half == "BEFORE" else (second, first)
     return replace(after, op="UPDATE", half=None, operation=None, before=before.before, after=after.after, members=None)

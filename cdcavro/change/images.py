@@ -1,4 +1,4 @@
-"""Which row images an operation has, in every format."""
+"""Which row images an operation can have, in every format."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NO_AFTER: Final = frozenset({"DELETE"}) | _NO_ROW
 
 
 def check_images(change: Change, before: str, after: str, index: int | None = None) -> Change:
-    """Return a change back that has no image which its operation has not: it would be lost, or be another change.
+    """Return a change unchanged after checking that it has no row image which its operation cannot have.
 
-    `before` and `after` are the JSON pointers to the images, or with an `index` those to arrays of them.
-    Raises `StructureError`.
+    Such an image would be lost, or would make it another change. `before` and `after` are the JSON
+    pointers to the images, or to arrays of images if `index` is given. Raises `StructureError`.
 
     >>> from cdcavro.change.model import Change
     >>> check_images(Change(op="DELETE", before={"id": 1}), "/before", "/after").before

@@ -2,7 +2,7 @@
 
 A `Change` is one change of a row, or one statement, transaction mark or heartbeat. A message may
 hold several (Canal's rows), and an update may come as two halves (DataHub's). Column values are
-JSON values with the digits of the source; the envelope's own instants are microseconds UTC.
+JSON values with the source's digits; the envelope's own instants are microseconds since the epoch, UTC.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """Where a change was made, and the format it came in; None where the message does not say."""
+    """Where a change was made and which format it came in; a field is None if the message does not state it."""
 
     format: str | None = None
     db_type: str | None = None
@@ -36,7 +36,7 @@ class Source(Struct, frozen=True, kw_only=True):
 
 
 class Column(Struct, frozen=True, kw_only=True):
-    """A column: its name, its declared type as spelled, its java.sql.Types code."""
+    """A column: its name, its declared type as the source spells it, and its `java.sql.Types` code."""
 
     name: str | None = None
     type: str | None = None
@@ -44,7 +44,7 @@ class Column(Struct, frozen=True, kw_only=True):
 
 
 class Arrival(Struct, frozen=True, kw_only=True):
-    """Where a message arrived: topic, partition and offset, or file and line (from 1)."""
+    """Where a message arrived: topic, partition and offset, or file and line (counted from 1)."""
 
     topic: str | None = None
     partition: int | None = None
@@ -93,15 +93,15 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 def to_record(change: Change) -> dict[str, Any]:
-    """Return a change as the JSON value that `change.avsc` describes, without what is None."""
+    """Return a change as the JSON value that `change.avsc` describes, leaving out fields that are None."""
     record = _shared_record(change)
     if "columns" in record:
-        record["columns"] = [dict(one) for one in record["columns"]]
+        record["columns"] = [dict(column) for column in record["columns"]]
     return record
 
 
 def _shared_record(change: Change) -> dict[str, Any]:
-    """Return the same; the columns are shared with others, and not to be changed."""
+    """Return what `to_record` returns, but with columns that other records share and nobody may modify."""
     record = _filled(change)
     record["source"] = _filled(change.source)
     for name in ("key", "changed", "position"):
@@ -115,9 +115,9 @@ def _shared_record(change: Change) -> dict[str, Any]:
 
 
 def from_record(record: dict[str, Any]) -> Change:
-    """Make a change from the JSON value that `change.avsc` describes.
+    """Return the change that a JSON value of `change.avsc` describes.
 
-    Raises `PayloadError` for one that a newer schema or another program wrote and this one cannot hold.
+    Raises `PayloadError` for a value that a newer schema or another program wrote and a `Change` cannot hold.
     """
     fields = dict(record)
     try:
@@ -135,7 +135,7 @@ def from_record(record: dict[str, Any]) -> Change:
 
 
 def _filled(value: Struct) -> dict[str, Any]:
-    return {name: item for name, item in structs.asdict(value).items() if item is not None}
+    return {name: field for name, field in structs.asdict(value).items() if field is not None}
 
 
 def _filled_columns(columns: tuple[Column, ...], _: object) -> list[dict[str, Any]]:
@@ -147,12 +147,12 @@ replace = structs.replace
 
 
 def statement(change: Change) -> str | None:
-    """Return the text of a DDL statement; None for a change of a row, whose message may have the text of its statement."""
+    """Return the text of a DDL statement; None for a row change, though its message may hold its statement's text."""
     return change.ddl if change.op in DDL or change.op == "OTHER" else None
 
 
 def spelled(change: Change, format: str, spellings: Mapping[str, str]) -> str | None:
-    """Return a change's operation as a format spells it: as it came, if it came in that format; None if it has no word."""
+    """Return how a format spells a change's operation, None if it has no word; within one format it stays as sent."""
     if change.source.format == format and change.operation is not None:
         return change.operation
     return spellings.get(change.op)

@@ -1,4 +1,4 @@
-"""The order of changes, and the shards within which it holds."""
+"""The order of changes, and the shards within which that order holds."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _ALL: Final = "numbers"
 _BATCH: Final = "the number of a batch without its time"
 
 
-class Numbers(tuple[int, ...]):  # noqa: SLOT001  slots of a tuple hold nothing
-    """The numbers of a change's own order, most significant first, none if it has none.
+class Numbers(tuple[int, ...]):  # noqa: SLOT001  a subclass of tuple cannot have slots that hold anything
+    """The numbers by which a change's source orders it, most significant first; empty if it has none.
 
-    Comparing those of changes that have them with those of changes that do not raises `OrderError`:
-    which comes first is not guessed. Attributes: `kind` (str), and `source` of the change.
+    Comparing changes that have such numbers with changes that have none raises `OrderError`, because
+    which comes first is not guessed. Attributes: `kind` (str), and the change's `source` (`Source`).
     """
 
     kind: str
@@ -33,7 +33,7 @@ class Numbers(tuple[int, ...]):  # noqa: SLOT001  slots of a tuple hold nothing
 
     @classmethod
     def of(cls, change: Change) -> Numbers:
-        """Return the numbers of a change."""
+        """Return the numbers of a change, of its `position`."""
         numbers = cls(change.position or ())
         numbers.kind, numbers.source = _kind(change), change.source
         return numbers
@@ -56,8 +56,8 @@ class Numbers(tuple[int, ...]):  # noqa: SLOT001  slots of a tuple hold nothing
 
     def _checked(self, other: tuple[int, ...]) -> tuple[int, ...]:
         if isinstance(other, Numbers) and other.kind != self.kind:
-            found = " and some with ".join(sorted((self.kind, other.kind), reverse=True))
-            raise OrderError(self.source.format, self.source.table, f"some with {found}")
+            kinds = " and some with ".join(sorted((self.kind, other.kind), reverse=True))
+            raise OrderError(self.source.format, self.source.table, f"some with {kinds}")
         return other
 
 
@@ -67,13 +67,15 @@ Key = tuple[int, tuple[int, ...], tuple[Any, ...], int]
 def order_key(change: Change) -> Key:
     """Return the key that sorts the changes of one table.
 
-    First -1 for a statement read in a snapshot, which made the table, 0 for a row of a full load, 1
-    for any other change; then the format's own numbers, the place of arrival, and the row in the
-    message. A place is topic, partition and offset, the offset alone where all comes from one
-    unnamed topic, or file and line; files are ordered by name, `part-10` before `part-9`. Raises
-    `OrderError` for a change that has neither numbers nor a place, as tombstones and heartbeats of
-    most formats. Comparing the keys of a change with numbers and of one without raises it too: such
-    changes can be ordered by place only, all with `position=None`.
+    Its parts are a phase (-1 for a statement read in a snapshot, which created the table; 0 for a row
+    of a full load; 1 for any other change), the format's own numbers, the place of arrival, and the
+    row's number in its message. A place is a topic, partition and offset, or an offset alone if
+    everything comes from one unnamed topic, or a file and line; files are ordered by name, `part-10`
+    before `part-9`.
+
+    Raises `OrderError` for a change that has neither numbers nor a place, such as tombstones and
+    heartbeats of most formats. Comparing the key of a change with numbers to that of one without
+    raises it too: such changes can only be ordered by place, all with `position=None`.
     """
     if change.position is None and not _is_place(change.place):
         raise OrderError(change.source.format, change.source.table)
@@ -89,7 +91,7 @@ def _kind(change: Change) -> str:
 
 
 def _is_place(place: Arrival | None) -> bool:
-    """Return whether a place orders what arrived: an offset counts in a partition of a topic, a line in a file."""
+    """Return whether a place orders arrivals: an offset needs the partition of its topic, a line needs its file."""
     if place is None:
         return False
     if place.offset is not None:
@@ -103,10 +105,10 @@ def _arrival(change: Change) -> tuple[Any, ...]:
 
 
 def split_key_change(change: Change) -> list[Change]:
-    """Return an update that changed the primary key as a delete and an insert; any other change as it is.
+    """Return an update of the primary key as a delete and an insert, and any other change unchanged.
 
-    A merge by key needs them so; Debezium sends them so, Canal does not. Both are spelled as their
-    format spells a delete and an insert, and neither has `members`: those tell of the one message.
+    A merge by key needs the two; Debezium sends them, Canal sends one update. Both are spelled as their
+    format spells a delete and an insert, and neither has `members`, which describe the one message.
     """
     before, after = change.before, change.after
     if change.op != "UPDATE" or not change.key or before is None or after is None:
@@ -118,11 +120,12 @@ def split_key_change(change: Change) -> list[Change]:
 
 
 def shard(change: Change, count: int, *, choose: Callable[[int], int] = random.randrange) -> int:
-    """Return the shard of a change, from 0 to `count` - 1, as DataHub chooses it.
+    """Return the shard of a change, from 0 to `count` - 1, chosen by DataHub's rules.
 
-    By the values of the primary key; without one by the table's name, but in Tuple topics at random
-    (`choose`). Order holds only within a shard. Source: DataHub message formats, "Sharding strategies".
-    Raises `ValueError` for a `count` that is no whole number from 1.
+    The shard depends on the values of the primary key; without a key it depends on the table's name,
+    except in Tuple topics, where it is random (`choose`). Order holds only within a shard. Source:
+    DataHub message formats, "Sharding strategies". Raises `ValueError` unless `count` is an integer
+    of at least 1.
     """
     if type(count) is not int or count < 1:
         raise ValueError(f"a number of shards from 1, not {shown(repr(count))[1:-1]}")

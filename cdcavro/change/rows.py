@@ -1,4 +1,4 @@
-"""The rows of one message, told from those of others: every row carries all that its message says of itself."""
+"""Grouping changes by the message they came in; each row of a message carries everything the message states."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 _OF_A_ROW: Final = frozenset({"before", "after", "changed", "row", "members"})
 _FREE: Final = 4 * 1024 * 1024
 _PROPORTION: Final = 64
-# What formats write beside a text.
+# The characters that formats write around each text, roughly.
 _BESIDE: Final = 8
 _OF_THE_MESSAGE: Final = attrgetter(*(name for name in Change.__struct_fields__ if name not in _OF_A_ROW))
 
 
 def batches(changes: Iterable[Change]) -> list[list[Change]]:
-    """Put changes that follow each other as rows of one message together.
+    """Return changes in groups, each of consecutive rows of one message.
 
-    Their numbers in the message follow each other, and everything that belongs to the message is
-    equal: operation, source, place, position, times, transaction, key, columns, statement.
+    The numbers of the rows in the message are consecutive, and everything that belongs to the message
+    is equal: operation, source, place, position, times, transaction, key, columns and statement.
 
     >>> [len(rows) for rows in batches([Change(op="INSERT", row=0, rows=2), Change(op="DELETE", row=1, rows=2)])]
     [1, 1]
@@ -39,12 +39,12 @@ def batches(changes: Iterable[Change]) -> list[list[Change]]:
 
 
 def check_repeated(rows: Sequence[Change], length: int) -> None:
-    """Check that the changes of a message of `length` characters are not out of all proportion to it.
+    """Raise `StructureError` if the changes of a message are out of all proportion to its `length` in characters.
 
-    Each row carries what belongs to the message, its columns above all, so that many rows of a few
-    values beside many columns would be the product of both. No table of a database comes near the
-    bound: its rows hold its columns, and of the narrow tables with long types (an ENUM of 4 KB) MySQL
-    puts at most 8 KB of rows into one event. Raises `StructureError`.
+    Each row carries what belongs to the message, above all its columns, so a message with many short
+    rows and many columns would grow to the product of both. No real table comes near the bound: rows
+    hold a value for each column, and for narrow tables with long types (an ENUM of 4 KB) MySQL puts at
+    most 8 KB of rows into one event.
     """
     if len(rows) == 1:
         return
@@ -55,7 +55,7 @@ def check_repeated(rows: Sequence[Change], length: int) -> None:
 
 
 def _size(change: Change) -> int:
-    """Return about the characters of what a change has in common with the other rows of its message."""
+    """Return roughly how many characters a change has in common with the other rows of its message."""
     source = change.source
     texts = [change.operation, change.transaction, change.ddl, change.ddl_meta, *(change.key or ())]
     texts += [source.database, source.schema, source.table]
@@ -64,5 +64,5 @@ def _size(change: Change) -> int:
 
 
 def is_whole(rows: Sequence[Change]) -> bool:
-    """Return whether rows that follow each other are all rows of their message."""
+    """Return whether consecutive rows are all the rows of their message."""
     return rows[0].row == 0 and len(rows) == rows[0].rows

@@ -1,6 +1,6 @@
-"""The sequence ids of DataHub's messages: positions as one number each, and back.
+"""Converting positions to the sequence ids of DataHub's messages, one number each, and back.
 
-Source: DataHub message formats: "a unique numeric ID for each message", a string, which the two
+Source: DataHub message formats, "a unique numeric ID for each message": a string, which the two
 messages of an update share.
 """
 
@@ -19,10 +19,10 @@ _MOST: Final = 32
 
 
 def sequence_id(position: Sequence[int] | None) -> str | None:
-    """Return the digits of a position: its first number, then each further one in 19 digits, as many as 64 bits need.
+    """Return the id of a position: its first number, then every further number padded to 19 digits.
 
-    So the ids of positions of one length are ordered as these are. None without a position, and for
-    one that has a number below 0 or beyond 64 bits.
+    19 digits hold any 64-bit integer, so ids of positions of the same length sort as the positions do.
+    None without a position, or if one of its numbers is negative or exceeds a signed 64-bit integer.
 
     >>> sequence_id((1605339516000000004,)), sequence_id((2, 704))
     ('1605339516000000004', '20000000000000000704')
@@ -34,7 +34,7 @@ def sequence_id(position: Sequence[int] | None) -> str | None:
 
 
 def sequence_position(text: str | None) -> tuple[int, ...] | None:
-    """Return the position that `sequence_id` made an id of; None for text that is no number, and beyond 32 numbers.
+    """Return the position of an id that `sequence_id` made; None if it is not a number or has more than 32 parts.
 
     >>> sequence_position("20000000000000000704"), sequence_position("-1")
     ((2, 704), None)
@@ -43,5 +43,5 @@ def sequence_position(text: str | None) -> tuple[int, ...] | None:
         return None
     first = len(text) % _DIGITS or min(len(text), _DIGITS)
     texts = [text[:first], *(text[i : i + _DIGITS] for i in range(first, len(text), _DIGITS))]
-    parts = [part for one in texts for part in whole_number(one) or ()]
+    parts = [part for digits in texts for part in whole_number(digits) or ()]
     return tuple(parts) if len(parts) == len(texts) else None

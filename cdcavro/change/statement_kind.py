@@ -1,4 +1,4 @@
-"""What kind of statement a DDL text is, by its first words, in the names that formats use."""
+"""Finding the kind of a DDL statement from its first words, in the names that the formats use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOOKED_AT: Final = 6
 
 
 def statement_kind(ddl: str) -> str:
-    """Return the kind of a DDL statement: CREATE, ALTER, ERASE, TRUNCATE, RENAME, CINDEX, DINDEX, or QUERY for any other.
+    """Return a DDL statement's kind: CREATE, ALTER, ERASE, TRUNCATE, RENAME, CINDEX, DINDEX, or QUERY for any other.
 
     >>> statement_kind("/* by hand */ create unique index i on t (a)")
     'CINDEX'

@@ -1,4 +1,4 @@
-"""The bridge between a format's records and changes: one module for each format."""
+"""The bridges between each format's records and changes, one module for each format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bridge between a format's records and changes: what each format's module offers."""
+"""The bridge between a format's records and changes: the functions that each format's module offers."""
 
 from __future__ import annotations
 
@@ -14,41 +14,42 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 
 
-def _unshaped(_record: Record) -> str:
+def _no_shape(_record: Record) -> str:
     return ""
 
 
-def _in_its_own_shape(record: Record, _came: Record) -> Record:
+def _unchanged_record(record: Record, _original: Record) -> Record:
     return record
 
 
-def _as_it_is(change: Change, _came: Change) -> Change:
+def _unchanged_change(change: Change, _original: Change) -> Change:
     return change
 
 
-def _one_message(change: Change) -> Change:
+def _already_one_message(change: Change) -> Change:
     return change
 
 
-def _nothing(_change: Change) -> str | None:
+def _lacks_nothing(_change: Change) -> str | None:
     return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bridge:
-    """What a format's module offers. The last five suit most formats as they are.
+    """The functions that a format's module offers. The defaults of the last five suit most formats.
 
-    Attributes: `to_changes`, a record and the source's zone to changes; `from_changes`, changes that
-    came as the rows of one message, and the zone, to records; `shape_of`, in which of several shapes a
-    record is, in words; `in_shape`, a record in the shape of the one that came; `as_sent`, a change
-    that was read back, with its values spelled as in the one that came; `as_one_message`, an update
-    as it is where both images stand in one message; `lack`, what a change lacks to be a message.
+    Attributes: `to_changes` converts a record, with the source's zone, to changes; `from_changes`
+    converts changes that came as the rows of one message, with the zone, to records; `shape_of` says
+    in words which of several shapes a record has; `in_shape` puts a record into the shape of an
+    original; `as_sent` spells the values of a change that was read back as they are in an original;
+    `as_one_message` turns an update into what it is when one message holds both images; `lack` says
+    what a change lacks to be a message, None if nothing.
     """
 
     to_changes: Callable[[Record, tzinfo | None], list[Change]]
     from_changes: Callable[[Sequence[Change], tzinfo | None], list[Record]]
-    shape_of: Callable[[Record], str] = _unshaped
-    in_shape: Callable[[Record, Record], Record] = _in_its_own_shape
-    as_sent: Callable[[Change, Change], Change] = _as_it_is
-    as_one_message: Callable[[Change], Change] = _one_message
-    lack: Callable[[Change], str | None] = _nothing
+    shape_of: Callable[[Record], str] = _no_shape
+    in_shape: Callable[[Record, Record], Record] = _unchanged_record
+    as_sent: Callable[[Change, Change], Change] = _unchanged_change
+    as_one_message: Callable[[Change], Change] = _already_one_message
+    lack: Callable[[Change], str | None] = _lacks_nothing

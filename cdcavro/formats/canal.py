@@ -1,13 +1,14 @@
 """Alibaba Canal's flat messages (`avsc/canal.avsc`).
 
-Source: Canal, class `FlatMessage`; 188 messages that Canal 1.1.7 made of a MySQL binlog.
+Source: Canal, class `FlatMessage`; 188 messages that Canal 1.1.7 produced from a MySQL binlog.
 
-* As `oms_canal`, with `id`, the number of a batch, and `gtid`, empty where there is none: one of them tells it.
-* Every column value is a string. `mysqlType` says how to read it: ENUM is its index, SET its bitmask,
-  BIT its number, binary values ISO-8859-1 characters, and a geometry those of MySQL's own form. A
-  change has JSON numbers, labels and base64 instead, as other formats send them.
+* Like `oms_canal`, plus `id`, the number of a batch, and `gtid`, empty where there is none: either of
+  them identifies the format.
+* Every column value is a string. `mysqlType` says how to read it: an ENUM is its index, a SET its
+  bitmask, a BIT its number, a binary value ISO-8859-1 characters, and a geometry the characters of
+  MySQL's internal form. A change has JSON numbers, labels and base64 instead, as other formats send them.
 * A string that its type cannot have (an index beyond the labels, a zero date) stays as it is.
-* TIMESTAMP is local time: with `zone` a change has seconds since the epoch, as OMS sends them.
+* A TIMESTAMP is local time: with `zone`, a change has seconds since the epoch, as OMS sends them.
 * An update of the primary key is one UPDATE.
 """
 
@@ -32,24 +33,24 @@ FORMAT: Final = "canal"
 
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
-    """Return a change for each row of a flat message, or one for a statement."""
+    """Return a change for each row of a flat message, or one change for a statement."""
     return changes_of(record, FORMAT, _READERS, zone)
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Return the flat messages of changes; the rows of one message are put together again."""
+    """Return the flat messages of changes, joining the rows that came in one message."""
     records = records_of(changes, FORMAT, _WRITERS, zone)
     return [{"gtid": ""} | record for record in records]
 
 
 def _reader(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> RowConverter:
-    """Make what gives the values of a change."""
-    found = {name: value_reader(declared, zone) for name, declared in _types(columns)}
-    return RowConverter({name: read for name, read in found.items() if read is not None}, None)
+    """Return the converter of a row that Canal sent to the row of a change."""
+    readers = {name: value_reader(declared, zone) for name, declared in _types(columns)}
+    return RowConverter({name: read for name, read in readers.items() if read is not None}, None)
 
 
 def _writer(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> RowConverter:
-    """Make what gives values as Canal sends them."""
+    """Return the converter of the row of a change to a row as Canal sends it."""
     return RowConverter({name: value_writer(declared, zone) for name, declared in _types(columns)}, plain_value)
 
 

@@ -1,11 +1,11 @@
-"""DataHub Blob topics, and what DataWorks writes to Kafka (`avsc/datahub_blob.avsc`).
+"""Messages of DataHub Blob topics, and those that DataWorks writes to Kafka (`avsc/datahub_blob.avsc`).
 
 Source: DataHub message formats, "Blob message format", English and Chinese.
 
-* An update is two messages with one `sequenceId`: `UPDATE_BEFOR` (so spelled; `UPDATE_BEFORE` is read
-  as the same) and `UPDATE_AFTER`; the Chinese document also has plain `UPDATE`.
-* Members that are empty are null in some messages and left out in others.
-* DATE is milliseconds since the epoch, BYTES base64; a DOUBLE may come as a string.
+* An update is two messages with the same `sequenceId`: `UPDATE_BEFOR` (sic; `UPDATE_BEFORE` is read as
+  the same) and `UPDATE_AFTER`; the Chinese document also has plain `UPDATE`.
+* Empty members are null in some messages and left out in others.
+* DATE is milliseconds since the epoch, BYTES is base64, and a DOUBLE may come as a string.
 * `ddlMeta` is base64 of Java-serialized bytes: carried as it is, never deserialized.
 """
 
@@ -43,7 +43,7 @@ VERSION: Final = "0.0.1"
 
 
 def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
-    """Return the change of a Blob message: a half for one of the two messages of an update."""
+    """Return the change of a Blob message; each of the two messages of an update is a half."""
     schema, payload = record.get("schema"), record["payload"]
     operation = string_at(payload, "op") or ""
     before, after = at(payload, "before", "dataColumn"), at(payload, "after", "dataColumn")
@@ -80,14 +80,14 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Return the Blob messages of changes.
 
-    An update with both images is two messages of one `sequenceId`; it is one UPDATE_AFTER if it came
-    as one or has no number of DataHub's.
+    An update with both images becomes two messages with the same `sequenceId`, or a single
+    UPDATE_AFTER if it came as one or has no position that DataHub could number it by.
     """
-    return [_message(change) for one in changes for change in _halves(one) if _operation(change) is not None]
+    return [_message(half) for change in changes for half in _halves(change) if _operation(half) is not None]
 
 
 def _halves(change: Change) -> list[Change]:
-    """Return an update as its two halves if there is a number that both can share; else it is one message."""
+    """Return an update as two halves if there is a number that both can share, and any other change alone."""
     if change.op != "UPDATE" or change.half is not None or change.before is None or _sequence(change) is None:
         return [change]
     if change.operation is not None and change.source.format == FORMAT:
@@ -97,15 +97,15 @@ def _halves(change: Change) -> list[Change]:
 
 def _operation(change: Change) -> str | None:
     if change.op == "UPDATE" and (change.operation is None or change.source.format != FORMAT):
-        # An UPDATE_AFTER without the row before would be taken for half an update.
+        # An UPDATE_AFTER without the row before the change would be read as half an update.
         return "UPDATE" if change.half is None and change.before is None else HALF_SPELLINGS[change.half or "AFTER"]
     return spelled(change, FORMAT, SPELLINGS)
 
 
 def as_one_message(change: Change) -> Change:
-    """Return an update as it is when both images come in one message."""
-    own = replace(change.source, format=FORMAT)
-    return replace(change, source=own, operation=HALF_SPELLINGS["AFTER"])
+    """Return an update as it would be if one message had brought both images."""
+    source = replace(change.source, format=FORMAT)
+    return replace(change, source=source, operation=HALF_SPELLINGS["AFTER"])
 
 
 def _message(change: Change) -> dict[str, Any]:
@@ -135,7 +135,9 @@ def _schema(change: Change) -> dict[str, Any]:
     source = change.source
     columns = change.columns
     members = {
-        "dataColumn": None if columns is None else [given({"name": one.name, "type": one.type}) for one in columns],
+        "dataColumn": None
+        if columns is None
+        else [given({"name": column.name, "type": column.type}) for column in columns],
         "primaryKey": None if change.key is None else list(change.key),
         "source": given(
             {

@@ -1,13 +1,14 @@
-"""DataHub Tuple topics (`avsc/datahub_tuple.avsc`).
+"""Records of DataHub Tuple topics (`avsc/datahub_tuple.avsc`).
 
 Source: DataHub message formats, "Tuple data format", English and Chinese.
 
-* As text, a record is one JSON object: metadata columns, their names in underscores, beside the table's own.
-* `_excute_time_` is spelled so; `_operation_type_` is in the samples and in no list of columns, so it may be absent.
-* No DDL and no heartbeats. A column named like one of the metadata has no place here.
-* A row of a full load has the id -1, as Blob's. The documents say that of neither; real Blob messages show it, made
-  by the same product. No number orders such a row, and without `_operation_type_` it has no other half.
-* A change of another format has an id made from its position (see `sequence_ids`).
+* As text, a record is one JSON object: metadata columns, whose names begin and end with an underscore, beside the
+  table's own.
+* `_excute_time_` (sic). `_operation_type_` is in the samples but in no list of columns, so it may be absent.
+* There are no DDL statements and no heartbeats. A table column with the name of a metadata column has no place here.
+* A row of a full load has the id -1, as in Blob topics. The documents say so of neither; real Blob messages, which
+  the same product writes, show it. No number orders such a row, and without `_operation_type_` it has no other half.
+* A change of another format gets an id made from its position (see `sequence_id`).
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ _IMAGES: Final = {("Y", "N"): "BEFORE", ("N", "Y"): "AFTER"}
 
 
 def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
-    """Return the change of a Tuple record: a half for one of the two records of an update.
+    """Return the change of a Tuple record; each of the two records of an update is a half.
 
-    Without `_operation_type_` the images do not tell an insert from the second half of an update:
-    the change is then a half, to be paired by `_sequence_id_`. Raises `StructureError` for a record
-    without metadata columns, which is no change.
+    Without `_operation_type_`, the images alone cannot distinguish an insert from the second half of an
+    update: the change is then a half, to be paired by `_sequence_id_`. Raises `StructureError` for a
+    record without metadata columns, which is not a change, and for images that contradict the operation.
     """
     if not any(name in record for name in METADATA):
         raise StructureError(f"one of the metadata columns {', '.join(METADATA)}", "none")
@@ -76,12 +77,12 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
 
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Return the Tuple records of changes: two for an update.
+    """Return the Tuple records of changes, two for each update.
 
     The id is made from the position and the row, so that no two rows of a message share one. Several
-    messages may have one position, as those of a batch of Canal do: a `Transcoder` tells them apart.
-    There are none for statements, heartbeats and transaction marks, and none for an update that has
-    one image only, or no number for its two records to share.
+    messages may have the same position, such as those of a Canal batch; a `Transcoder` adds the number
+    of the message. Statements, heartbeats and transaction marks have no records, nor has an update with
+    only one image or without a number for its two records to share.
     """
     return [
         _record(change, image, side)
@@ -93,7 +94,7 @@ def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list
 
 
 def lack(change: Change) -> str | None:
-    """Say what a whole update lacks to be two records; None for one that has it all, and for anything else."""
+    """Return what a whole update lacks to become two records; None if it lacks nothing, or is no whole update."""
     if change.op != "UPDATE" or change.half is not None:
         return None
     if change.before is None or change.after is None:
@@ -108,7 +109,7 @@ def _has_records(change: Change) -> bool:
 
 
 def _sequence(change: Change) -> str | None:
-    """Return the id of a change: its position, and behind it its row where a message holds several."""
+    """Return the id of a change, made from its position and, where a message may hold several rows, its row."""
     if change.op == "SNAPSHOT":
         return FULL_LOAD
     position = change.position
@@ -130,9 +131,9 @@ def _record(change: Change, image: Row, side: str) -> dict[str, Any]:
 
 
 def _operation(change: Change) -> str | None:
-    """Return the operation as it is spelled; a half that came without one is not known to be of an update."""
-    own = change.source.format == FORMAT
-    return change.operation if own and change.half is not None else spelled(change, FORMAT, SPELLINGS)
+    """Return the spelling of the operation; a half that came without one is not known to belong to an update."""
+    is_tuple = change.source.format == FORMAT
+    return change.operation if is_tuple and change.half is not None else spelled(change, FORMAT, SPELLINGS)
 
 
 BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes, lack=lack)

@@ -1,14 +1,14 @@
-"""Debezium's JSON, as lines of text (`avsc/debezium.avsc`).
+"""Debezium's JSON messages as lines of text (`avsc/debezium.avsc`).
 
 Source: Debezium reference, the connectors' "Data change events", "Schema change topic" and "Transaction metadata".
 
-* A line is a Kafka record, `{"topic", "key", "value"}`, or its value alone; key and value may stand
-  beside their embedded schema, as `{"schema", "payload"}`. A value that is null is a tombstone.
-* Operations are single letters; statements, transaction marks and heartbeats are told by their members.
-* The key names are those of the record's key: a value alone does not say them.
-* How a column's value is sent depends on its type, which an embedded schema tells, or a `SchemaHistory`:
-  with it, values are read as in `connect`; without it they stay as they were sent.
-* An update of the primary key is a delete and a create of one position.
+* A line is a Kafka record, `{"topic", "key", "value"}`, or its value alone; key and value may each come
+  with their embedded schema, as `{"schema", "payload"}`. A null value is a tombstone.
+* Operations are single letters; statements, transaction marks and heartbeats are recognized by their members.
+* The names of the key columns are those of the record's key: a value alone does not state them.
+* How a column's value is sent depends on the column's type, which an embedded schema or a `SchemaHistory`
+  provides: with the type, values are read as in `connect`; without it, they stay as they were sent.
+* An update of the primary key is a delete and a create with the same position.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 FORMAT: Final = "debezium"
 OPERATIONS: Final = {"c": "INSERT", "u": "UPDATE", "d": "DELETE", "r": "SNAPSHOT", "t": "TRUNCATE"}
 MARKS: Final = {"BEGIN": "TRANSACTION_BEGIN", "END": "TRANSACTION_END"}
-# Notes among the members of a change, which tell the shape of its line.
+# Notes among the members of a change, which record the shape of its line.
 VALUE_ALONE: Final = "/value"
 KEY_SCHEMA: Final = "/key/schema"
 _TIMES: Final = frozenset({"ts_ms", "ts_us", "ts_ns"})
@@ -49,7 +49,7 @@ _STATEMENT: Final = ("ddl", "databaseName", "tableChanges")
 
 
 class _Line(NamedTuple):
-    """A line taken apart: the envelope with the pointer to it, its schema, the key and its schema, notes of the shape."""
+    """The parts of a line: the envelope, the pointer to it and its schema, the key and its schema, notes on the shape."""
 
     envelope: dict[str, Any] | None
     pointer: str
@@ -60,7 +60,7 @@ class _Line(NamedTuple):
 
 
 def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
-    """Return the change of a line. Raises `StructureError` for an image that its operation has not."""
+    """Return the change of a line. Raises `StructureError` for a row image that its operation cannot have."""
     line = _line(record)
     change = _kind(line.envelope)(line)
     return [replace(change, members=line.notes or None)]
@@ -69,7 +69,7 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Return the lines of changes: key and value where the key is known, otherwise the value alone.
 
-    Changes of other formats have no embedded schema, and their column values are as they are.
+    Changes of other formats get no embedded schema, and their column values stay as they are.
     """
     return [_record(change) for change in changes if is_sendable(change)]
 
@@ -141,12 +141,12 @@ def _row(line: _Line) -> Change:
 
 
 def _statement(line: _Line) -> Change:
-    """Return a statement, with the table, key and columns that it left if it is about one table."""
+    """Return the change of a statement, with the resulting table, key and columns if it is about a single table."""
     ddl = string_at(line.envelope, "ddl")
     whole = _whole(line.envelope, statement_kind(ddl or ""))
     changed = at(line.envelope, "tableChanges") or []
-    only = changed[0] if len(changed) == 1 else None
-    table = changed_table(only)
+    table_change = changed[0] if len(changed) == 1 else None
+    table = changed_table(table_change)
     source = replace(
         whole.source,
         database=string_at(line.envelope, "databaseName") or whole.source.database,
@@ -154,14 +154,19 @@ def _statement(line: _Line) -> Change:
         table=whole.source.table if table is None else table[-1],
     )
     return replace(
-        whole, source=source, key=table_key(only), columns=table_columns(only), ddl=ddl, snapshot=_in_snapshot(line)
+        whole,
+        source=source,
+        key=table_key(table_change),
+        columns=table_columns(table_change),
+        ddl=ddl,
+        snapshot=_in_snapshot(line),
     )
 
 
 def _in_snapshot(line: _Line) -> bool | None:
-    """Return whether a statement was read in a snapshot: `source.snapshot` is then "true", "first", "last" and the like."""
-    said = string_at(line.envelope, "source", "snapshot")
-    return None if said in _NO_SNAPSHOT else True
+    """Return True for a statement read in a snapshot, whose `source.snapshot` is "true", "first", "last" or the like."""
+    snapshot = string_at(line.envelope, "source", "snapshot")
+    return None if snapshot in _NO_SNAPSHOT else True
 
 
 def _mark(line: _Line) -> Change:
@@ -203,7 +208,7 @@ def _whole(envelope: Any, op: str) -> Change:
 
 
 def _names(line: _Line) -> tuple[str, ...] | None:
-    """Return the names of the key; none where the record has no key, None where the value stands alone."""
+    """Return the names of the key columns: empty if the record has no key, None if the line is a value alone."""
     return None if VALUE_ALONE in line.notes else tuple(line.key or ())
 
 
@@ -216,6 +221,6 @@ BRIDGE: Final = Bridge(
     to_changes=to_changes,
     from_changes=from_changes,
     shape_of=lambda line: str(shape_of(line)),
-    in_shape=lambda line, came: in_shape(line, shape_of(came)),
+    in_shape=lambda line, original: in_shape(line, shape_of(original)),
     as_sent=with_sent_values,
 )

@@ -11,13 +11,13 @@ cdef WeightedCache _LAST
 cdef IdentityCache _MEMBERS
 
 
-@cython.locals(rows=list, olds=list, i=Py_ssize_t, turner=RowConverter)
-cpdef list changes_of(dict record, str format, IdentityCache turners=*, object zone=*)
+@cython.locals(rows=list, olds=list, i=Py_ssize_t, converter=RowConverter)
+cpdef list changes_of(dict record, str format, IdentityCache converters=*, object zone=*)
 cdef _position(object event, object batch)
 cdef _row(object whole, object row, object old, Py_ssize_t index, Py_ssize_t count)
 @cython.locals(types=dict, codes=dict)
 cdef tuple _table(dict record, object source)
 @cython.locals(names=list, values=list, i=Py_ssize_t, name=str)
-cdef bint _is_as(dict members, tuple last) except -1
-cdef _message(list rows, str format, RowConverter turner)
-cdef _old(object change, object image, RowConverter turner)
+cdef bint _is_same(dict members, tuple last) except -1
+cdef _message(list rows, str format, RowConverter converter)
+cdef _old(object change, object image, RowConverter converter)

@@ -2,9 +2,9 @@
 
 Source: OMS data formats, "Canal-compatible JSON message format"; the event types are Alibaba Canal's.
 
-* One message holds many rows: `data[]`, with `old[]` beside it row by row, changed columns only.
-* Numbers are JSON numbers and binary values base64; Alibaba's own messages, all strings, are `canal`.
-* `type` names DDL kinds as well; `sql` then holds the statement and `isDdl` is true.
+* One message holds many rows: `data[]`, and row by row beside it `old[]`, which has the changed columns only.
+* Numbers are JSON numbers and binary values are base64; Alibaba's own messages, all strings, are `canal`.
+* `type` also names the kinds of DDL; `sql` then holds the statement and `isDdl` is true.
 * Many real messages lack `es`, `ts`, `id`, `isDdl` and `sql`.
 """
 
@@ -40,7 +40,7 @@ OLD_ROWS: Final = "old"
 
 
 class _Listed(NamedTuple):
-    """A table and its columns as its last message listed them."""
+    """A table and its columns, as its last message listed them."""
 
     source: Source
     columns: tuple[Column, ...]
@@ -48,26 +48,26 @@ class _Listed(NamedTuple):
     codes: tuple[list[str], list[Any]]
 
 
-# By their source.
+# The `_Listed` of each source.
 _LAST: Final = WeightedCache(MOST_COLUMNS)
 
 
 def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
-    """Return a change for each row of a Canal message, or one for a statement."""
+    """Return a change for each row of a Canal message, or one change for a statement."""
     return changes_of(record, FORMAT)
 
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Return the Canal messages of changes; the rows of one message are put together again."""
+    """Return the Canal messages of changes, joining the rows that came in one message."""
     return records_of(changes, FORMAT)
 
 
 def changes_of(
-    record: dict[str, Any], format: str, turners: IdentityCache | None = None, zone: tzinfo | None = None
+    record: dict[str, Any], format: str, converters: IdentityCache | None = None, zone: tzinfo | None = None
 ) -> list[Change]:
     """Return the changes of a message of the Canal family.
 
-    Column values are as they came, or as `turners` turn them: a `RowConverter` by the columns and the zone.
+    Column values stay as they came, unless `converters` holds the `RowConverter` for the columns and the zone.
     """
     operation = text_or_none(record.get("type")) or ""
     database, table = text_or_none(record.get("database")), text_or_none(record.get("table"))
@@ -92,14 +92,14 @@ def changes_of(
         raise StructureError(f"at most {len(rows)} rows in old, as in data", f"{len(olds)}", pointer="/old")
     if not rows:
         return [whole]
-    if turners is not None:
-        turner = turners.of(columns, zone)
-        rows, olds = [row and turner.convert(row) for row in rows], [row and turner.convert(row) for row in olds]
+    if converters is not None:
+        converter = converters.of(columns, zone)
+        rows, olds = [row and converter.convert(row) for row in rows], [row and converter.convert(row) for row in olds]
     return [_row(whole, row, olds[i] if i < len(olds) else None, i, len(rows)) for i, row in enumerate(rows)]
 
 
 def _position(event: int | None, batch: Any) -> tuple[int, ...] | None:
-    """Return the time and the number of the batch, as far as they are there."""
+    """Return the time in milliseconds and the number of the batch, as far as the message has them."""
     numbers = [] if event is None else [event // MILLISECOND]
     numbers += [batch] if type(batch) is int else []
     return tuple(numbers) or None
@@ -117,25 +117,25 @@ def _row(whole: Change, row: Row | None, old: Row | None, index: int, count: int
 
 
 def records_of(
-    changes: Sequence[Change], format: str, turners: IdentityCache | None = None, zone: tzinfo | None = None
+    changes: Sequence[Change], format: str, converters: IdentityCache | None = None, zone: tzinfo | None = None
 ) -> list[dict[str, Any]]:
-    """Return the messages of the Canal family of changes, column values as they are or as `turners` turn them."""
+    """Return changes as messages of the Canal family, their column values as they are or converted by `converters`."""
     wanted = [change for change in changes if spelled(change, format, SPELLINGS) is not None]
     return [
-        _message(rows, format, None if turners is None else turners.of(rows[0].columns, zone))
+        _message(rows, format, None if converters is None else converters.of(rows[0].columns, zone))
         for rows in batches(wanted)
     ]
 
 
-def _message(rows: list[Change], format: str, turner: RowConverter | None) -> dict[str, Any]:
+def _message(rows: list[Change], format: str, converter: RowConverter | None) -> dict[str, Any]:
     first = rows[0]
     source = first.source
     images = [change.before if change.op == "DELETE" else change.after for change in rows]
     has_rows = any(image is not None for image in images)
     columns = first.columns
-    if turner is not None:
-        images = [image and turner.convert(image) for image in images]
-    olds = [_old(change, image, turner) for change, image in zip(rows, images, strict=True)]
+    if converter is not None:
+        images = [image and converter.convert(image) for image in images]
+    olds = [_old(change, image, converter) for change, image in zip(rows, images, strict=True)]
     position, before = first.position or (), int(first.event_time is not None)
     types, codes = (None, None) if columns is None else _MEMBERS.of(columns)
     scalars = {
@@ -158,15 +158,15 @@ def _message(rows: list[Change], format: str, turner: RowConverter | None) -> di
     return record
 
 
-def _old(change: Change, image: Row | None, turner: RowConverter | None) -> Row | None:
-    """Return what an update says of the row before; `image` is the row after it as it is sent."""
+def _old(change: Change, image: Row | None, converter: RowConverter | None) -> Row | None:
+    """Return the `old` row of an update, None for other changes; `image` is its row in `data`, as it is sent."""
     if change.before is None or change.op not in ("UPDATE", "OTHER"):
         return None
     before = change.before
     if change.changed is not None:
         before = {name: before[name] for name in change.changed if name in before}
-    if turner is not None:
-        before = turner.convert(before)
+    if converter is not None:
+        before = converter.convert(before)
     if change.changed is not None:
         return before
     after = image or {}
@@ -174,15 +174,15 @@ def _old(change: Change, image: Row | None, turner: RowConverter | None) -> Row 
 
 
 def _table(record: dict[str, Any], source: Source) -> tuple[Source, tuple[Column, ...] | None]:
-    """Return the source and the columns of a message: the same objects for the same ones, as most messages of a table have."""
+    """Return the source and columns of a message: the very objects of the table's last message if they are equal."""
     types, codes = record.get("mysqlType"), record.get("sqlType")
     if types is None and codes is None:
         return source, None
     types, codes = types or {}, codes or {}
     last: _Listed | None = _LAST.get(source)
-    if last is not None and _is_as(types, last.types) and _is_as(codes, last.codes):
+    if last is not None and _is_same(types, last.types) and _is_same(codes, last.codes):
         return last.source, last.columns
-    columns = _named(types, codes)
+    columns = _columns(types, codes)
     _LAST.put(source, _Listed(source, columns, _members(types), _members(codes)), weight_of(columns))
     return source, columns
 
@@ -191,7 +191,7 @@ def _members(members: dict[str, Any]) -> tuple[list[str], list[Any]]:
     return list(members), list(members.values())
 
 
-def _is_as(members: dict[str, Any], last: tuple[list[str], list[Any]]) -> bool:
+def _is_same(members: dict[str, Any], last: tuple[list[str], list[Any]]) -> bool:
     """Return whether an object has the same members in the same order."""
     names, values = last
     if len(members) != len(names):
@@ -204,7 +204,7 @@ def _is_as(members: dict[str, Any], last: tuple[list[str], list[Any]]) -> bool:
     return True
 
 
-def _named(types: dict[str, Any], codes: dict[str, Any]) -> tuple[Column, ...]:
+def _columns(types: dict[str, Any], codes: dict[str, Any]) -> tuple[Column, ...]:
     names = dict.fromkeys([*types, *codes])
     return tuple(Column(name=name, type=text_or_none(types.get(name)), code=_code(codes, name)) for name in names)
 
@@ -216,8 +216,8 @@ def _code(codes: Any, name: str) -> int | None:
 
 def _stated(columns: tuple[Column, ...], _: object) -> tuple[dict[str, str], dict[str, int]]:
     """Return the types and the codes of columns by their names."""
-    types = {one.name or "": one.type for one in columns if one.type is not None}
-    codes = {one.name or "": one.code for one in columns if one.code is not None}
+    types = {column.name or "": column.type for column in columns if column.type is not None}
+    codes = {column.name or "": column.code for column in columns if column.code is not None}
     return types, codes
 
 

@@ -3,7 +3,7 @@
 Source: OMS data formats, "Dataworks-compatible JSON message format".
 
 * Images are `payload.before.data` and `payload.after.data`; a heartbeat has no `schema`.
-* An instant may be 13-digit milliseconds with nine digits of nanoseconds behind the point.
+* An instant may be 13 digits of milliseconds and, after a point, nine digits of nanoseconds.
 * `checkpointTime` is in seconds, the other times in milliseconds; `scn` may be the string `"null"`.
 """
 
@@ -70,7 +70,7 @@ def _message(change: Change) -> dict[str, Any]:
         "systemTime": to_count(change.system_time, MILLISECOND),
         "checkpointTime": to_count(change.checkpoint_time, SECOND),
     }
-    own, ddl = change.source.format == FORMAT, statement(change)
+    is_dataworks, ddl = change.source.format == FORMAT, statement(change)
     payload = {
         "before": None if change.before is None else {"data": change.before},
         "after": None if change.after is None else {"data": change.after},
@@ -78,7 +78,7 @@ def _message(change: Change) -> dict[str, Any]:
         "timestamp": given(timestamp),
         "ddl": None if ddl is None else {"text": ddl},
     }
-    if own and change.position is not None:
+    if is_dataworks and change.position is not None:
         payload["scn"] = str(change.position[0])
     schema = _schema(change)
     return {"version": VERSION, **({"schema": schema} if schema else {}), "payload": payload}
@@ -91,7 +91,7 @@ def _schema(change: Change) -> dict[str, Any]:
     named = given({"dbType": source.db_type, "dbName": source.database, "table": source.table})
     schema: dict[str, Any] = {"source": named | {"dbVersion": source.db_version, "schema": source.schema}}
     if change.columns is not None:
-        schema["column"] = [given({"name": one.name, "type": one.type}) for one in change.columns]
+        schema["column"] = [given({"name": column.name, "type": column.type}) for column in change.columns]
     if change.key is not None:
         schema["pk"] = list(change.key)
     return schema

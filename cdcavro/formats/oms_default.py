@@ -2,8 +2,8 @@
 
 Source: OMS data formats, "Default JSON message format".
 
-* Images stand beside each other in `prevStruct` and `postStruct`; the absent one is null, not left out.
-* `recordType` is ROW for a row of a full load, and DDL without saying which kind: `postStruct.ddl` holds the statement.
+* The row images are `prevStruct` and `postStruct`; an absent one is null, not left out.
+* `recordType` is ROW for a row of a full load. It is DDL for every kind of statement: `postStruct.ddl` holds its text.
 * Times are seconds since the epoch, as strings.
 * `storeDataSequence`, `timestamp` and `uniqueId` come in the incremental phase only.
 * Binary values are base64; DECIMAL and 64-bit values are JSON numbers of any length.
@@ -34,7 +34,7 @@ OPERATIONS: Final = {
     "ROW": "SNAPSHOT",
     "HEARTBEAT": "HEARTBEAT",
 }
-SPELLINGS: Final = {op: spelled for spelled, op in OPERATIONS.items()} | dict.fromkeys(DDL, "DDL")
+SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | dict.fromkeys(DDL, "DDL")
 SEPARATORS: Final = ("\x01", "/u0001")
 _SECONDS_DIGITS: Final = 10
 _SEQUENCE: Final = re.compile(r"[0-9]{10,15}", re.ASCII)
@@ -46,12 +46,12 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
 
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Return the Default records of changes; a transaction mark has none."""
+    """Return the Default records of changes; transaction marks have none."""
     return [record_of(change, FORMAT) for change in changes if spelled(change, FORMAT, SPELLINGS) is not None]
 
 
 def change_of(record: dict[str, Any], format: str, before: Row | None, after: Row | None) -> Change:
-    """Return the change of a record of the Default family, its images given."""
+    """Return the change of a record of the Default family; its row images are passed separately."""
     meta = at(record, "allMetaData")
     operation = string_at(record, "recordType") or ""
     ddl = string_at(after, "ddl") if operation == "DDL" and after is not None and set(after) == {"ddl"} else None
@@ -77,7 +77,7 @@ def change_of(record: dict[str, Any], format: str, before: Row | None, after: Ro
 
 
 def record_of(change: Change, format: str) -> dict[str, Any]:
-    """Return the record of the Default family of a change."""
+    """Return a change as a record of the Default family."""
     source = change.source
     timestamp = to_count(change.event_time, SECOND)
     checkpoint = to_count(change.checkpoint_time, SECOND)
@@ -112,9 +112,9 @@ _NO_TEXT: Final = (type(None), dict, list)
 
 
 def sequence(value: Any) -> tuple[int, ...] | None:
-    """Return the two parts of a `storeDataSequence`: seconds and a number of up to five digits.
+    """Return the two parts of a `storeDataSequence`, seconds and a number of up to five digits; None for other values.
 
-    The padding of the number is not documented, so that the digits are not compared as one number.
+    The padding of the number is not documented, so the digits must not be compared as a single number.
 
     >>> sequence(160934467100012)
     (1609344671, 12)
@@ -139,14 +139,14 @@ def _database(name: str | None, db_type: str | None) -> tuple[str | None, str | 
 
 
 def _name(tenant: str | None, database: str | None) -> str | None:
-    """Undo `_database`; a tenant alone has no form."""
+    """Return the name that `_database` splits; a tenant without a database cannot be written."""
     return database if tenant is None or database is None else f"{tenant}.{database}"
 
 
 def _split(names: str | None) -> tuple[str, ...] | None:
     if not names:
         return None if names is None else ()
-    separator = next((one for one in SEPARATORS if one in names), SEPARATORS[0])
+    separator = next((separator for separator in SEPARATORS if separator in names), SEPARATORS[0])
     return tuple(names.split(separator))
 
 

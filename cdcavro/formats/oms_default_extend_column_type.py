@@ -2,9 +2,9 @@
 
 Source: OMS data formats, "DefaultExtendColumnType-compatible JSON message format".
 
-* As `oms_default`, with `__light_type` inside the row images: declared types by column. It is not a column.
+* Like `oms_default`, plus `__light_type` inside the row images: the declared type of each column. It is not a column.
 * A column of that name in a change of another format has no place here.
-* A DELETE has its types in `prevStruct`; DDL and heartbeats have none and look like `oms_default`'s.
+* A DELETE has its types in `prevStruct`; DDL statements and heartbeats have none and look as in `oms_default`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TYPES: Final = "__light_type"
 
 
 def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
-    """Return the change of a record, `__light_type` taken out of its images."""
+    """Return the change of a record, with `__light_type` removed from its row images."""
     before, after = record.get("prevStruct"), record.get("postStruct")
     change = change_of(record, FORMAT, _columns_only(before), _columns_only(after))
     types = at(after, _TYPES) if at(after, _TYPES) is not None else at(before, _TYPES)
@@ -36,7 +36,7 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
 
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Return the records of changes, declared types put into their images; a transaction mark has none."""
+    """Return the records of changes, with the declared types in their row images; transaction marks have none."""
     records = []
     for change in changes:
         if spelled(change, FORMAT, SPELLINGS) is not None:

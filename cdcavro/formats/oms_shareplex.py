@@ -2,10 +2,11 @@
 
 Source: OMS data formats, "SharePlex-compatible JSON message format".
 
-* Operations are `ins`, `upd` and `del`, in small letters.
-* For `upd`, `key` is the whole row before the change and `data` only the changed columns.
-* Times are text without a zone (with one, they are instants as they stand); `seq` is documented as a string and printed as a number.
-* `size` and `idx` occur in samples only.
+* Operations are `ins`, `upd` and `del`, in lower case.
+* For `upd`, `key` is the whole row before the change and `data` has only the changed columns.
+* Times are text without a zone; a time with a zone is an instant already.
+* `seq` is documented as a string but printed as a number.
+* `size` and `idx` occur in the samples only.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _PLACE: Final = re.compile(r"([0-9]{1,18})/[0-9]{1,18}", re.ASCII)
 
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
-    """Return the change of a SharePlex message; its times are instants only in a zone."""
+    """Return the change of a SharePlex message; its times become instants only if the zone is known."""
     meta, data, key = record["meta"], record.get("data"), record.get("key")
     operation = string_at(meta, "op") or ""
     op = OPERATIONS.get(operation, "OTHER")
@@ -56,7 +57,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Return the SharePlex messages of changes; there are none for statements, heartbeats and transaction marks."""
+    """Return the SharePlex messages of changes; statements, heartbeats and transaction marks have none."""
     return [_message(change, zone) for change in changes if spelled(change, FORMAT, SPELLINGS) is not None]
 
 
@@ -96,11 +97,11 @@ def _changed(change: Change) -> Row | None:
 
 
 def _position(meta: dict[str, Any]) -> tuple[int, ...] | None:
-    """Return the numbers of the order: `scn`, the first number of `idx`, which breaks its ties, and `seq`, which breaks theirs."""
+    """Return the numbers that order changes: `scn`, then the first number of `idx` and `seq`, each to break ties."""
     scn, seq = string_at(meta, "scn"), whole_number(string_at(meta, "seq"))
     first = sequence(scn) or whole_number(scn)
-    found = _PLACE.fullmatch(string_at(meta, "idx") or "")
-    place = () if found is None else (int(found[1]),)
+    match = _PLACE.fullmatch(string_at(meta, "idx") or "")
+    place = () if match is None else (int(match[1]),)
     if first is None:
         return None if seq is None else (*seq, *place)
     return (*first, *place) if seq is None else (*first, *(place or (0,)), *seq)

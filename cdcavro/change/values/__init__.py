@@ -1,1 +1,1 @@
-"""Column values as their senders spell them."""
+"""Column values as the senders of messages spell them."""

@@ -11,8 +11,8 @@ cpdef plain_value(object value)
 
 @cython.final
 cdef class RowConverter:
-    cdef dict _turns
-    cdef object _other
+    cdef dict _converters
+    cdef object _default
 
-    @cython.locals(turns=dict, values=dict, turned=dict)
+    @cython.locals(converters=dict, values=dict, converted=dict)
     cpdef dict convert(self, object row)

@@ -1,11 +1,11 @@
-"""Column values as Alibaba's Canal sends them, and as every other format has them.
+"""Column values converted between Alibaba's Canal and the form that every other format uses.
 
-Canal sends each value as a string, to be read by the declared type of its column. As a JSON value a
-number is a number with the digits sent, ENUM and SET are their labels, and bytes are base64, those
-of a geometry EWKB. A string is read only if writing the value gives that string again; any other
-stays what it is.
+Canal sends each value as a string, to be read by the declared type of its column. As a JSON value, a
+number is a number with the digits sent, ENUM and SET are labels, and bytes are base64; a geometry is
+base64 of EWKB. A string is read only if writing its value produces the same string again; any other
+string stays as it is.
 
-Source: what Canal 1.1.7 made of a MySQL binlog; MySQL reference manual, "Data Types".
+Source: messages that Canal 1.1.7 produced from a MySQL binlog; MySQL reference manual, "Data Types".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COUNT: Final = re.compile(r"0|[1-9][0-9]{0,19}", re.ASCII)
 _YEAR: Final = re.compile(r"[0-9]{4}", re.ASCII)
 _SECONDS: Final = re.compile(r"(0|[1-9][0-9]{0,11})(?:\.([0-9]{1,9}))?", re.ASCII)
 _NUMBERS: Final = (int, float, ExactNumber)
-# Fewer fit into 64 bits.
+# Integers of fewer digits than these fit into 64 bits.
 _DIGITS: Final = 19
 _MAX_YEAR: Final = 9999
 _MAX_BITS: Final = 64
@@ -42,9 +42,9 @@ _SRID_FLAG: Final = 0x20
 
 
 class ValueCodec(NamedTuple):
-    """How the values of a type are read and written: both give None for what does not fit it.
+    """How the values of a type are read and written; both functions return None for a value that does not fit.
 
-    `is_undone` (bool) says that what is read, written again, is always what was sent.
+    `is_undone` (bool) says that writing a value that was read always produces the string that was sent.
     """
 
     read: Callable[[str, SqlType, tzinfo | None], Any]
@@ -55,8 +55,8 @@ class ValueCodec(NamedTuple):
 def read_canal_value(sent: Any, declared: SqlType | None, zone: tzinfo | None = None) -> Any:
     """Return the JSON value of what Canal sent for a column.
 
-    What is no string, what does not fit its type, and what has no declared type stays as it is; so
-    does a TIMESTAMP without the zone that it was written in.
+    A value stays as it is if it is not a string, does not fit its type or has no declared type, and
+    so does a TIMESTAMP without the zone in which it was written.
 
     >>> from cdcavro.exact.sqltype import parse_sql_type
     >>> read_canal_value("5", parse_sql_type("set('x','y','z')")), read_canal_value("1.20", parse_sql_type("decimal(10,2)"))
@@ -67,11 +67,11 @@ def read_canal_value(sent: Any, declared: SqlType | None, zone: tzinfo | None = 
 
 
 def value_reader(declared: SqlType | None, zone: tzinfo | None = None) -> Callable[[Any], Any] | None:
-    """Return the function that does what `read_canal_value` does; None for a type whose values stay as they are."""
-    way = None if declared is None else _WAYS.get(declared.name)
-    if declared is None or way is None:
+    """Return a function that reads values as `read_canal_value` does; None for a type whose values stay as they are."""
+    codec = None if declared is None else _CODECS.get(declared.name)
+    if declared is None or codec is None:
         return None
-    read, write, is_undone = way
+    read, write, is_undone = codec
 
     def read_sent(sent: Any) -> Any:
         if type(sent) is not str:
@@ -85,8 +85,9 @@ def value_reader(declared: SqlType | None, zone: tzinfo | None = None) -> Callab
 def write_canal_value(value: Any, declared: SqlType | None, zone: tzinfo | None = None) -> str | None:
     """Return a column's JSON value as Canal sends it; None for null.
 
-    By its declared type; without one, and where the value does not fit it, numbers give their
-    digits, true and false 1 and 0, objects and arrays their JSON text, and strings themselves.
+    The value is written by its declared type. Without a type, or where the value does not fit it,
+    numbers become their digits, true and false become 1 and 0, objects and arrays become JSON text, and
+    strings stay as they are.
 
     >>> from cdcavro.exact.sqltype import parse_sql_type
     >>> write_canal_value("/v8=", parse_sql_type("blob")), write_canal_value(True, None)
@@ -97,11 +98,11 @@ def write_canal_value(value: Any, declared: SqlType | None, zone: tzinfo | None 
 
 
 def value_writer(declared: SqlType | None, zone: tzinfo | None = None) -> Callable[[Any], str | None]:
-    """Return the function that does what `write_canal_value` does."""
-    way = None if declared is None else _WAYS.get(declared.name)
-    if declared is None or way is None:
+    """Return a function that writes values as `write_canal_value` does."""
+    codec = None if declared is None else _CODECS.get(declared.name)
+    if declared is None or codec is None:
         return plain_value
-    write = way.write
+    write = codec.write
 
     def write_canal_value(value: Any) -> str | None:
         text = None if value is None else write(value, declared, zone)
@@ -111,7 +112,7 @@ def value_writer(declared: SqlType | None, zone: tzinfo | None = None) -> Callab
 
 
 def plain_value(value: Any) -> str | None:
-    """Return what `write_canal_value` gives without a declared type."""
+    """Return what `write_canal_value` returns for a value without a declared type."""
     if value is None or type(value) is str:
         return value
     if type(value) in (dict, list):
@@ -120,23 +121,23 @@ def plain_value(value: Any) -> str | None:
 
 
 class RowConverter:
-    """Turns the values of rows: made from functions by the names of columns, and one for the columns without."""
+    """Converts the values of rows with a function for each column, by name, and a default for all other columns."""
 
-    __slots__ = ("_other", "_turns")
+    __slots__ = ("_converters", "_default")
 
-    def __init__(self, turns: dict[str, Callable[[Any], Any]], other: Callable[[Any], Any] | None) -> None:
-        self._turns = turns
-        self._other = other
+    def __init__(self, converters: dict[str, Callable[[Any], Any]], default: Callable[[Any], Any] | None) -> None:
+        self._converters = converters
+        self._default = default
 
     def convert(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a row with every value turned."""
-        turns, other = self._turns, self._other
+        """Return a row with every value converted."""
+        converters, default = self._converters, self._default
         values = row if type(row) is dict else dict(row)
-        turned = {}
+        converted = {}
         for name, value in values.items():
-            turn = turns.get(name, other)
-            turned[name] = value if turn is None else turn(value)
-        return turned
+            convert = converters.get(name, default)
+            converted[name] = value if convert is None else convert(value)
+        return converted
 
 
 def _read_integer(sent: str, _: SqlType, __: tzinfo | None) -> int | ExactNumber | None:
@@ -174,7 +175,7 @@ def _write_bytes(value: Any, *_: object) -> str | None:
 
 
 def _read_geometry(sent: str, *_: object) -> str | None:
-    """Return the EWKB of MySQL's own form, a reference system before little-endian WKB; 0 is that of no system."""
+    """Return the EWKB of MySQL's form, a reference system (0 for none) followed by little-endian WKB."""
     raw = sent.encode("iso-8859-1", "replace")
     srid, wkb = raw[:_SRID], raw[_SRID:]
     if len(wkb) < _KIND or wkb[0] != 1 or wkb[_KIND - 1] & _SRID_FLAG:
@@ -223,7 +224,7 @@ def _count(sent: str) -> int | None:
 
 
 def _read_label(sent: str, declared: SqlType, _: object) -> str | None:
-    """Return the label of an ENUM's index: from 1; 0 is the empty string that stands for an invalid value."""
+    """Return the label of an ENUM's index, which counts from 1; 0 is the empty string, for an invalid value."""
     count = _count(sent)
     if count is None or not declared.members or count > len(declared.members):
         return None
@@ -239,7 +240,7 @@ def _write_label(value: Any, declared: SqlType, _: object) -> str | None:
 
 
 def _read_labels(sent: str, declared: SqlType, _: object) -> str | None:
-    """Return the labels of a SET's bitmask, in the order of its declaration."""
+    """Return the labels of a SET's bitmask, in the order in which they are declared."""
     count = _count(sent)
     if count is None or not 0 < len(declared.members) <= _MAX_BITS or count >> len(declared.members):
         return None
@@ -254,7 +255,7 @@ def _write_labels(value: Any, declared: SqlType, _: object) -> str | None:
 
 
 def _read_instant(sent: str, declared: SqlType, zone: tzinfo | None) -> str | None:
-    """Return a TIMESTAMP as OMS does: seconds since the epoch, a fraction without zeros at its end."""
+    """Return a TIMESTAMP as OMS sends it: seconds since the epoch, the fraction without trailing zeros."""
     precision = declared.arguments[0] if declared.arguments else 0
     is_spelled = len(sent) == _SECOND_SHOWN + (precision and precision + 1) and sent[10] == " "
     instant = from_local(sent, zone) if is_spelled else None
@@ -267,12 +268,12 @@ def _read_instant(sent: str, declared: SqlType, zone: tzinfo | None) -> str | No
 
 
 def _write_instant(value: Any, declared: SqlType, zone: tzinfo | None) -> str | None:
-    found = _SECONDS.fullmatch(value) if type(value) is str else None
-    local = to_local(int(found[1]) * SECOND, zone) if found else None
-    if found is None or local is None:
+    match = _SECONDS.fullmatch(value) if type(value) is str else None
+    local = to_local(int(match[1]) * SECOND, zone) if match else None
+    if match is None or local is None:
         return None
     precision = declared.arguments[0] if declared.arguments else 0
-    fraction = (found[2] or "").rstrip("0")
+    fraction = (match[2] or "").rstrip("0")
     if not len(fraction) <= precision <= _MAX_PRECISION:
         return None
     return local.replace("T", " ") + (f".{fraction:0<{precision}}" if precision else "")
@@ -284,7 +285,7 @@ _BINARIES: Final = ("BINARY", "VARBINARY", "LONG VARBINARY", "CHAR BYTE", "BYTES
 _BLOBS: Final = ("TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB")
 _SHAPES: Final = ("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON")
 _COLLECTIONS: Final = ("GEOMETRYCOLLECTION", "GEOMCOLLECTION")
-_WAYS: Final[dict[str, ValueCodec]] = {
+_CODECS: Final[dict[str, ValueCodec]] = {
     **dict.fromkeys(_INTEGERS, ValueCodec(_read_integer, _write_number, is_undone=True)),
     **dict.fromkeys(_DECIMALS, ValueCodec(_read_number, _write_number, is_undone=True)),
     **dict.fromkeys(_BINARIES + _BLOBS, ValueCodec(_read_bytes, _write_bytes)),

@@ -1,9 +1,9 @@
-"""Column values as Kafka Connect and Debezium send them, and as every other format has them.
+"""Column values converted between Kafka Connect or Debezium and the form that every other format uses.
 
 How a value is sent depends on its column's type: a semantic type of the embedded schema
-(`io.debezium.time.Date`), or MySQL's declared type where there is no schema. As a JSON value a
-number is a number with the digits sent, days and local times are their text, instants are seconds
-as in OMS, and bytes are base64, those of BIT big-endian and those of a geometry EWKB.
+(`io.debezium.time.Date`), or MySQL's declared type where there is no schema. As a JSON value, a
+number is a number with the digits sent, days and local times are text, instants are seconds as in
+OMS, and bytes are base64: big-endian for BIT, EWKB for a geometry.
 
 Source: Debezium reference, MySQL connector, "Data type mappings", with the connector's own defaults.
 """
@@ -40,11 +40,11 @@ _SPELLED: Final = re.compile(r"([\w.]+)(?:\(([^()]*)\))?", re.ASCII)
 _PLAIN: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.([0-9]+))?", re.ASCII)
 _PARAMETER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 _KEPT: Final = 4096
-# What a schema claims must not cost more than what came: lengths are those of the databases, padding is bounded.
+# What a schema claims must not cost more than the message: lengths are those of the databases, padding is bounded.
 _MAX_BIT: Final = 64
 _MAX_PADDED: Final = 8 * 1024
 _MAX_PRECISION: Final = 9
-# Python refuses to read and print longer integers, and takes long for those.
+# Python refuses to parse and print longer integers, and is slow well before that.
 _MAX_DIGITS: Final = 4_300
 _MAX_UNSCALED: Final = 1024
 _MAX_SCALE: Final = 4096
@@ -52,14 +52,14 @@ _NUMBERS: Final = (int, float, ExactNumber)
 
 
 class ValueCodec(NamedTuple):
-    """How the values of a column are read and sent: both give None for what does not fit."""
+    """How the values of a column are read and sent; both functions return None for a value that does not fit."""
 
     read: Callable[[Any], Any]
     send: Callable[[Any], Any]
 
 
 def read_connect_value(sent: Any, codec: ValueCodec | None) -> Any:
-    """Return the JSON value of what was sent for a column; what does not fit its type stays as it is.
+    """Return the JSON value of what was sent for a column; a value that does not fit its type stays as it is.
 
     >>> read_connect_value("AkY=", codec_of("DECIMAL(10,2)", "mysql"))
     5.82
@@ -71,7 +71,7 @@ def read_connect_value(sent: Any, codec: ValueCodec | None) -> Any:
 
 
 def send_connect_value(value: Any, codec: ValueCodec | None) -> Any:
-    """Return what is sent for a column's JSON value; what does not fit its type stays as it is.
+    """Return what is sent for a column's JSON value; a value that does not fit its type stays as it is.
 
     >>> send_connect_value("2024-02-29", codec_of("io.debezium.time.Date"))
     19782
@@ -81,31 +81,31 @@ def send_connect_value(value: Any, codec: ValueCodec | None) -> Any:
 
 
 def codec_of(declared: str | None, connector: str | None = None, decimals: str = "precise") -> ValueCodec | None:
-    """Return the codec of a column's type; None where values are sent as they are, or the type is not known.
+    """Return the codec of a column's type; None if its values are sent as they are, or the type is unknown.
 
     `decimals` says how a MySQL DECIMAL is sent: "precise" (base64 of the unscaled number) or "string".
-    A type with a length, precision or scale beyond what databases have is not known.
+    A type whose length, precision or scale exceeds what databases allow counts as unknown.
     """
     return _codec(declared or "", connector in MYSQL_FAMILY, decimals)
 
 
 @bounded_cache(_KEPT)
-def _codec(declared: str, is_mysql: bool, decimals: str) -> ValueCodec | None:  # noqa: FBT001  cached by place
-    found = _SPELLED.fullmatch(declared)
-    if found is not None and found[1] in _SEMANTIC:
-        parameters = dict(one.partition("=")[::2] for one in (found[2] or "").split(",") if "=" in one)
+def _codec(declared: str, is_mysql: bool, decimals: str) -> ValueCodec | None:  # noqa: FBT001  the cache takes positional arguments only
+    match = _SPELLED.fullmatch(declared)
+    if match is not None and match[1] in _SEMANTIC:
+        parameters = dict(item.partition("=")[::2] for item in (match[2] or "").split(",") if "=" in item)
         if not all(map(_PARAMETER.fullmatch, parameters.values())):
             return None
-        return _SEMANTIC[found[1]]({name: int(text) for name, text in parameters.items()})
+        return _SEMANTIC[match[1]]({name: int(text) for name, text in parameters.items()})
     if not is_mysql or not declared:
         return None
-    own = parse_sql_type(declared)
-    if "(" in declared and not own.arguments and not own.members:
+    sql_type = parse_sql_type(declared)
+    if "(" in declared and not sql_type.arguments and not sql_type.members:
         return None
-    if decimals == "string" and own.name in _DECIMALS:
+    if decimals == "string" and sql_type.name in _DECIMALS:
         return ValueCodec(_read_digits, _send_digits)
-    way = _DECLARED.get(own.name)
-    return None if way is None else way(own)
+    make_codec = _DECLARED.get(sql_type.name)
+    return None if make_codec is None else make_codec(sql_type)
 
 
 def _decimal(scale: int) -> ValueCodec | None:
@@ -128,8 +128,8 @@ def _read_decimal(sent: Any, scale: int) -> int | float | ExactNumber | None:
 
 def _send_decimal(value: Any, scale: int) -> str | None:
     text = plain_text(value) if type(value) in _NUMBERS else ""
-    found = _PLAIN.fullmatch(text)
-    if found is None or len(found[1] or "") != scale or len(text) > _MAX_DIGITS:
+    match = _PLAIN.fullmatch(text)
+    if match is None or len(match[1] or "") != scale or len(text) > _MAX_DIGITS:
         return None
     unscaled = int(text.replace(".", ""))
     if text.startswith("-") and not unscaled:
@@ -154,9 +154,9 @@ def _read_scaled(sent: Any) -> int | float | ExactNumber | None:
 
 
 def _send_scaled(value: Any) -> dict[str, Any] | None:
-    found = _PLAIN.fullmatch(plain_text(value)) if type(value) in _NUMBERS else None
-    scale = 0 if found is None else len(found[1] or "")
-    sent = None if found is None else _send_decimal(value, scale)
+    match = _PLAIN.fullmatch(plain_text(value)) if type(value) in _NUMBERS else None
+    scale = 0 if match is None else len(match[1] or "")
+    sent = None if match is None else _send_decimal(value, scale)
     return None if sent is None else {"scale": scale, "value": sent}
 
 
@@ -201,7 +201,7 @@ def _send_bits(value: Any, length: int | None) -> str | bool | None:
 
 
 def _read_label(sent: Any) -> str | None:
-    """Return an ENUM's label: Debezium puts a backslash before a comma in it."""
+    r"""Return an ENUM's label, in which Debezium escapes each comma as `\,`."""
     return sent.replace("\\,", ",") if type(sent) is str else None
 
 
@@ -226,7 +226,7 @@ _DEBEZIUM: Final = "io.debezium.data."
 _DEBEZIUM_TIME: Final = "io.debezium.time."
 _GEOMETRY: Final = "io.debezium.data.geometry."
 _SEMANTIC: Final[dict[str, Callable[[dict[str, int]], ValueCodec | None]]] = {
-    _CONNECT + "Decimal": lambda given: _decimal(given["scale"]) if "scale" in given else None,
+    _CONNECT + "Decimal": lambda parameters: _decimal(parameters["scale"]) if "scale" in parameters else None,
     _CONNECT + "Date": lambda _: ValueCodec(day_text, day_count),
     _CONNECT + "Time": lambda _: _time(3),
     _CONNECT + "Timestamp": lambda _: _local(3),
@@ -238,7 +238,7 @@ _SEMANTIC: Final[dict[str, Callable[[dict[str, int]], ValueCodec | None]]] = {
     _DEBEZIUM_TIME + "MicroTimestamp": lambda _: _local(6),
     _DEBEZIUM_TIME + "NanoTimestamp": lambda _: _local(9),
     _DEBEZIUM_TIME + "ZonedTimestamp": lambda _: _instant(),
-    _DEBEZIUM + "Bits": lambda given: _bits(given.get("length")),
+    _DEBEZIUM + "Bits": lambda parameters: _bits(parameters.get("length")),
     _DEBEZIUM + "Enum": lambda _: ValueCodec(_read_label, _send_label),
     _DEBEZIUM + "VariableScaleDecimal": lambda _: ValueCodec(_read_scaled, _send_scaled),
     _GEOMETRY + "Point": lambda _: _geometry(is_point=True),
@@ -252,14 +252,14 @@ _SHAPES: Final = (
 )
 _MILLISECONDS: Final = 3
 _DECLARED: Final[dict[str, Callable[[SqlType], ValueCodec | None]]] = {
-    **dict.fromkeys(_DECIMALS, lambda own: _decimal(_second(own))),
-    **dict.fromkeys(("BIGINT", "SERIAL"), lambda own: _decimal(0) if own.unsigned else None),
+    **dict.fromkeys(_DECIMALS, lambda declared: _decimal(_second(declared))),
+    **dict.fromkeys(("BIGINT", "SERIAL"), lambda declared: _decimal(0) if declared.unsigned else None),
     **dict.fromkeys(_SHAPES, lambda _: _geometry()),
     "POINT": lambda _: _geometry(is_point=True),
     "DATE": lambda _: ValueCodec(day_text, day_count),
-    "TIME": lambda own: _time(6, _first(own, 0)),
-    "DATETIME": lambda own: _local(3 if _first(own, 0) <= _MILLISECONDS else 6, _first(own, 0)),
-    "TIMESTAMP": lambda own: _instant(_first(own, 0)),
-    "BIT": lambda own: _bits(_first(own, 1)) if _first(own, 1) <= _MAX_BIT else None,
+    "TIME": lambda declared: _time(6, _first(declared, 0)),
+    "DATETIME": lambda declared: _local(3 if _first(declared, 0) <= _MILLISECONDS else 6, _first(declared, 0)),
+    "TIMESTAMP": lambda declared: _instant(_first(declared, 0)),
+    "BIT": lambda declared: _bits(_first(declared, 1)) if _first(declared, 1) <= _MAX_BIT else None,
     "ENUM": lambda _: ValueCodec(_read_label, _send_label),
 }

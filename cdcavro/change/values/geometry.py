@@ -1,4 +1,4 @@
-"""Geometries: Debezium's objects of WKB and the number of a reference system, and EWKB, which is both in one.
+"""Converting geometries between Debezium's objects of WKB and SRID (reference system) and EWKB, which holds both.
 
 Source: PostGIS manual, "Geometry Input/Output"; Debezium reference, "Spatial types".
 """
@@ -26,9 +26,9 @@ _PLAIN_BELOW: Final = 1e7
 
 
 def read_connect_geometry(sent: Any) -> str | None:
-    """Return the base64 of little-endian EWKB; the reference system is in it only if one is stated.
+    """Return a geometry as base64 of little-endian EWKB, which holds the reference system only if one is stated.
 
-    None for anything else: big-endian WKB, other members than `wkb`, `srid`, `x` and `y`.
+    None for anything else, such as big-endian WKB or members other than `wkb`, `srid`, `x` and `y`.
 
     >>> read_connect_geometry({"wkb": "AQEAAAAAAAAAAAD4PwAAAAAAAALA", "srid": 4326})
     'AQEAACDmEAAAAAAAAAAA+D8AAAAAAAACwA=='
@@ -45,7 +45,7 @@ def read_connect_geometry(sent: Any) -> str | None:
 
 
 def send_connect_geometry(value: Any, *, is_point: bool) -> dict[str, Any] | None:
-    """Undo `read_connect_geometry`; a POINT of MySQL has its coordinates beside it."""
+    """Return the object that `read_connect_geometry` reads; a MySQL POINT (`is_point`) has its `x` and `y` as well."""
     ewkb = bytes_of(value)
     kind = _kind(ewkb)
     if ewkb is None or kind is None:
@@ -64,14 +64,14 @@ def send_connect_geometry(value: Any, *, is_point: bool) -> dict[str, Any] | Non
 
 
 def _kind(wkb: bytes | None) -> int | None:
-    """Return the number of a WKB's kind; None for anything but little-endian WKB."""
+    """Return the number of a WKB's geometry type; None for anything but little-endian WKB."""
     if wkb is None or len(wkb) < _HEADER or wkb[0] != 1:
         return None
     return int.from_bytes(wkb[1:_HEADER], "little")
 
 
 def _java_double(value: float) -> float | ExactNumber:
-    """Return a double as Java prints it: with an exponent from 10 million on and below a thousandth."""
+    """Return a double as Java prints it: with an exponent from ten million up and below a thousandth."""
     if value == 0 or _PLAIN_FROM <= abs(value) < _PLAIN_BELOW:
         return fraction(repr(value))
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()

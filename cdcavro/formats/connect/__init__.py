@@ -1,1 +1,1 @@
-"""The parts of Debezium's messages, which Kafka Connect wraps."""
+"""The parts of Debezium's messages as Kafka Connect wraps them."""

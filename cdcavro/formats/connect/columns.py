@@ -1,4 +1,4 @@
-"""Columns as Debezium states them: in the table changes of a statement, and in embedded schemas."""
+"""Columns as Debezium declares them, in the table changes of a statement and in embedded schemas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST: Final = 3
 
 
 def changed_table(change: Any) -> Table | None:
-    """Return the database, schema and name of the table that a table change is about.
+    """Return the database, schema and name of the table that a table change is about; None if its id is malformed.
 
     >>> changed_table({"id": '"shop"."we ird"'})
     ('shop', None, 'we ird')
@@ -37,7 +37,7 @@ def changed_table(change: Any) -> Table | None:
 
 
 def table_columns(change: Any) -> tuple[Column, ...] | None:
-    """Return the columns of the table of a table change, their types as they would be declared.
+    """Return the columns of the table in a table change, their types spelled as in a declaration; None if dropped.
 
     >>> table_columns({"table": {"columns": [{"name": "n", "typeExpression": "INT UNSIGNED", "length": 8}]}})
     (Column(name='n', type='INT(8) UNSIGNED', code=None),)
@@ -46,23 +46,26 @@ def table_columns(change: Any) -> tuple[Column, ...] | None:
     if type(columns) is not list:
         return None
     return tuple(
-        Column(name=string_at(one, "name"), type=_declared(one), code=_integer(one, "jdbcType")) for one in columns
+        Column(name=string_at(column, "name"), type=_declared(column), code=_integer(column, "jdbcType"))
+        for column in columns
     )
 
 
 def table_key(change: Any) -> tuple[str, ...] | None:
-    """Return the names of the primary key columns of the table of a table change."""
+    """Return the names of the primary key columns of the table in a table change."""
     return names_at(change, "table", "primaryKeyColumnNames")
 
 
 def _declared(column: Any) -> str | None:
-    """Put length, scale and members into a type: `INT UNSIGNED` and 8 are `INT(8) UNSIGNED`."""
+    """Return a type with its length, scale or members: `INT UNSIGNED` of length 8 is `INT(8) UNSIGNED`."""
     text = string_at(column, "typeExpression") or string_at(column, "typeName")
     members, length, scale = names_at(column, "enumValues"), _integer(column, "length"), _integer(column, "scale")
     if text is None or "(" in text:
         return text
     arguments = (
-        ",".join(map(_quoted, members)) if members else ",".join(str(one) for one in (length, scale) if one is not None)
+        ",".join(map(_quoted, members))
+        if members
+        else ",".join(str(number) for number in (length, scale) if number is not None)
     )
     name, space, rest = text.partition(" ")
     return f"{name}({arguments}){space}{rest}" if arguments else text
@@ -80,14 +83,15 @@ def _integer(record: Any, name: str) -> int | None:
 def image_columns(schema: Any) -> tuple[Column, ...] | None:
     """Return the columns of the row images that an embedded schema describes."""
     fields = at(schema, "fields")
-    images = [one for one in fields if at(one, "field") in _IMAGES] if type(fields) is list else []
+    images = [field for field in fields if at(field, "field") in _IMAGES] if type(fields) is list else []
     return schema_columns(images[-1]) if images else None
 
 
 def schema_columns(schema: Any) -> tuple[Column, ...] | None:
-    """Return the columns that a Kafka Connect schema of a struct describes.
+    """Return the columns that the Kafka Connect schema of a struct describes.
 
-    A type is the semantic one with the parameters that tell how a value is sent, or Kafka Connect's own.
+    A column's type is its semantic type with the parameters that affect how a value is sent, or else
+    Kafka Connect's own type.
 
     >>> schema_columns({"fields": [{"type": "bytes", "name": "io.debezium.data.Bits", "parameters": {"length": "12"}, "field": "b"}]})
     (Column(name='b', type='io.debezium.data.Bits(length=12)', code=None),)
@@ -95,7 +99,7 @@ def schema_columns(schema: Any) -> tuple[Column, ...] | None:
     fields = at(schema, "fields")
     if type(fields) is not list:
         return None
-    return tuple(Column(name=string_at(one, "field"), type=_spelled(one)) for one in fields)
+    return tuple(Column(name=string_at(field, "field"), type=_spelled(field)) for field in fields)
 
 
 _PARAMETERS: Final = {"connect.decimal.precision": "precision", "scale": "scale", "length": "length"}
@@ -103,12 +107,12 @@ _PARAMETERS: Final = {"connect.decimal.precision": "precision", "scale": "scale"
 
 def _spelled(field: Any) -> str | None:
     text = string_at(field, "name") or string_at(field, "type")
-    found = {shown: string_at(field, "parameters", name) for name, shown in _PARAMETERS.items()}
-    given = ",".join(f"{shown}={value}" for shown, value in found.items() if value is not None)
-    return f"{text}({given})" if text and given else text
+    parameters = {shown: string_at(field, "parameters", name) for name, shown in _PARAMETERS.items()}
+    arguments = ",".join(f"{shown}={value}" for shown, value in parameters.items() if value is not None)
+    return f"{text}({arguments})" if text and arguments else text
 
 
 def read_row(row: Row | None, columns: Sequence[Column] | None, connector: str | None, decimals: str) -> Row | None:
-    """Return a row as every format has it, of one as it was sent, given its columns."""
+    """Return a row that Debezium sent in the form that every other format uses, given its columns."""
     codecs = {column.name: codec_of(column.type, connector, decimals) for column in columns or ()}
     return None if row is None else {name: read_connect_value(value, codecs.get(name)) for name, value in row.items()}

@@ -1,6 +1,6 @@
-"""Debezium's values and keys, made of changes.
+"""Making Debezium's values and keys from changes.
 
-What a change does not say is left out, or null where MySQL's connector always sends it.
+What a change does not state is left out, or is null where MySQL's connector always sends the member.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ def is_debezium(change: Change) -> bool:
 
 
 def is_sendable(change: Change) -> bool:
-    """Return whether Debezium has a message for a change."""
+    """Return whether Debezium has a message for this kind of change."""
     return is_debezium(change) or change.op in DDL or change.op in _LETTERS or change.op in _VALUES
 
 
 def is_row(change: Change) -> bool:
-    """Return whether a change is one of a row, or of all rows of a table."""
+    """Return whether a change affects a row, or all rows of a table."""
     return not _is_statement(change) and change.op not in _ROWLESS
 
 
 def value_of(change: Change) -> dict[str, Any] | None:
-    """Return the value of a change without schema; None for a tombstone."""
+    """Return the value of a change's message, without a schema; None for a tombstone."""
     return _statement(change) if _is_statement(change) else _VALUES.get(change.op, _row)(change)
 
 
 def key_of(change: Change) -> Row | None:
-    """Return the key of a change without schema; None where it has none."""
+    """Return the key of a change's message, without a schema; None if it has no key."""
     if _is_statement(change):
         return {"databaseName": change.source.database}
     if change.op in _MARKS:
@@ -57,14 +57,14 @@ def key_of(change: Change) -> Row | None:
     return {name: image[name] for name in change.key or () if name in image} or None
 
 
-def with_sent_values(change: Change, came: Change) -> Change:
-    """Return a change of another format with its values as they were sent for the change that came from Debezium.
+def with_sent_values(change: Change, original: Change) -> Change:
+    """Return a change read from another format with its values as they were sent in the original from Debezium.
 
-    One that does not carry columns stays as it is: who reads it cannot know how they would be sent.
+    A change without columns stays as it is: its reader cannot know how the values would be sent.
     """
-    if change.columns is None or not is_debezium(came):
+    if change.columns is None or not is_debezium(original):
         return change
-    return replace(change, before=_sent(came, change.before), after=_sent(came, change.after))
+    return replace(change, before=_sent(original, change.before), after=_sent(original, change.after))
 
 
 def _is_statement(change: Change) -> bool:
@@ -129,7 +129,7 @@ def _is_gtid(change: Change) -> bool:
 
 
 def _sent(change: Change, image: Row | None) -> Row | None:
-    """Return a row as it was sent; one of another format is sent as it is."""
+    """Return a row as Debezium sends it; a row from another format is sent as it is."""
     if image is None or change.columns is None or not is_debezium(change):
         return image
     codecs = {column.name: codec_of(column.type, change.source.db_type) for column in change.columns}
@@ -145,7 +145,7 @@ def _times(instant: int | None) -> dict[str, Any]:
 
 
 def _time(instant: int | None) -> dict[str, Any]:
-    """Return an instant in milliseconds, and in finer units only if they are needed."""
+    """Return an instant in milliseconds, and in finer units only where milliseconds are not exact."""
     if instant is None or instant % MILLISECOND:
         return _times(instant)
     return {"ts_ms": instant // MILLISECOND}

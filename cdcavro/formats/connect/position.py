@@ -1,4 +1,4 @@
-"""Where a change stands in its source's own order, as Debezium's connectors say it."""
+"""The position of a change in its source's own order, as Debezium's connectors state it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LSN: Final = re.compile(r"([0-9a-fA-F]{8}):([0-9a-fA-F]{8}):([0-9a-fA-F]{4})", 
 
 
 def connector_position(source: Any) -> Position | None:
-    """Return the numbers that order the changes of one connector, most significant first; None where it says none.
+    """Return the numbers that order the changes of one connector, most significant first; None if it states none.
 
     >>> connector_position({"connector": "mysql", "file": "bin.000002", "pos": 704, "row": 1})
     (2, 704, 1)
@@ -31,16 +31,16 @@ def connector_position(source: Any) -> Position | None:
 
 
 def _in_binlog(source: Any) -> Position | None:
-    """Return the number of the file, the offset, and the row of the event."""
+    """Return the number of the binlog file, the offset in it, and the row of the event."""
     suffix = _SUFFIX.fullmatch(string_at(source, "file") or "")
     rest = _numbers(at(source, "pos"), at(source, "row"))
     return None if suffix is None or rest is None else (int(suffix[1]), *rest)
 
 
 def _in_log(source: Any) -> Position | None:
-    """Return the log sequence numbers of the last commit and of the change: transactions come as they were committed."""
-    found = _SEQUENCE.fullmatch(string_at(source, "sequence") or "")
-    return _numbers(at(source, "lsn")) if found is None else (int(found[1] or "0"), int(found[2]))
+    """Return the log sequence numbers of the last commit and of the change: transactions come in commit order."""
+    match = _SEQUENCE.fullmatch(string_at(source, "sequence") or "")
+    return _numbers(at(source, "lsn")) if match is None else (int(match[1] or "0"), int(match[2]))
 
 
 def _in_redo(source: Any) -> Position | None:
@@ -51,14 +51,14 @@ def _in_redo(source: Any) -> Position | None:
 
 
 def _in_change_table(source: Any) -> Position | None:
-    """Return the parts of both log sequence numbers, of the commit and of the change, and the number of the event."""
-    found = [_LSN.fullmatch(string_at(source, name) or "") for name in ("commit_lsn", "change_lsn")]
-    parts = [int(part, 16) for one in found if one is not None for part in one.groups()]
-    return None if None in found else (*parts, *(_numbers(at(source, "event_serial_no")) or (0,)))
+    """Return the parts of the log sequence numbers of the commit and of the change, and the number of the event."""
+    matches = [_LSN.fullmatch(string_at(source, name) or "") for name in ("commit_lsn", "change_lsn")]
+    parts = [int(part, 16) for match in matches if match is not None for part in match.groups()]
+    return None if None in matches else (*parts, *(_numbers(at(source, "event_serial_no")) or (0,)))
 
 
 def _in_oplog(source: Any) -> Position | None:
-    """Return the time, and the number of the event in it."""
+    """Return the time in milliseconds, and the ordinal of the event at that time."""
     return _numbers(at(source, "ts_ms"), at(source, "ord"))
 
 

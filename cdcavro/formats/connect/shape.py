@@ -1,4 +1,4 @@
-"""The shapes in which Debezium's JSON comes: as a Kafka record or its value alone, with embedded schemas or without."""
+"""The shapes of Debezium's JSON: a Kafka record or a value alone, with or without embedded schemas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _WRAPPED = frozenset({"schema", "payload"})
 
 
 class Shape(NamedTuple):
-    """The shape of a line: whether it is a record, and whether its value and its key stand beside their schemas."""
+    """The shape of a line: whether it is a Kafka record, and whether its value and its key come with schemas."""
 
     is_record: bool
     has_schema: bool
@@ -32,7 +32,7 @@ def shape_of(line: dict[str, Any]) -> Shape:
 
 
 def in_shape(line: dict[str, Any], shape: Shape) -> dict[str, Any]:
-    """Return a line without schemas in another shape; a schema or key that it lacks is not made up.
+    """Return a line without schemas in another shape; missing schemas and keys are not made up.
 
     >>> in_shape({"op": "d"}, Shape(True, True, False))
     {'value': {'payload': {'op': 'd'}}}
