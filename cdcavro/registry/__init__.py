@@ -1,10 +1,10 @@
-"""Registries of schemas, and payloads that say which schema wrote them.
+"""Schema registries, and payloads prefixed with the schema that wrote them.
 
 from cdcavro import registry
 
 schemas = registry.connect("file:schemas")             # or https://…, a server with Confluent's REST API
-made = schemas.publish(schema, "orders-value")         # its id and version; refused if it breaks the subject
-value = registry.frame(payload, made.id)               # Confluent's wire format
+published = schemas.publish(schema, "orders-value")    # its id and version; refused if it breaks the subject
+value = registry.frame(payload, published.id)          # Confluent's wire format
 writer, payload = schemas.open(value)                  # and back, checked to the last byte
 """
 

@@ -1,4 +1,4 @@
-"""What a registry holds, and what the two kinds of registry have in common."""
+"""What a registry stores, and what the two kinds of registry have in common."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ MAX_REFERENCES: Final = 1000
 
 
 class UnusableError(RegistryError):
-    """What a registry holds or answers, where a schema or a list is expected; others may be well."""
+    """A registry's content or answer is not the schema or list that was expected; its other content may be fine."""
 
 
 class ContentError(ValueError):
-    """What came from outside and is not what it should be, in words that hold nothing of it."""
+    """Data from outside is not what it should be; the message quotes nothing of that data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A named type that a schema takes from elsewhere: its full name, and the subject and version that define it."""
+    """A named type defined in another schema: its full name, and the subject and version that define it."""
 
     name: str
     subject: str
@@ -42,11 +42,11 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class StoredSchema:
-    """A schema as it is registered.
+    """A schema as the registry stores it.
 
-    Attributes: `id` (int; None where it is not known, as in a rehearsal); `text` (str), in which types that come by
-    `references` are only checked_subject; `guid` (UUID or None); `subject` (str) and `version` (int), None where
-    not asked by them.
+    Attributes: `id` (int; None if unknown, as in a rehearsal); `text` (str), which names the types in `references`
+    without defining them; `references` (tuple of `Reference`); `guid` (UUID or None); `subject` (str) and `version`
+    (int), None if the schema was not looked up by them.
     """
 
     id: int | None
@@ -59,10 +59,11 @@ class StoredSchema:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What became of a schema that was published.
+    """The outcome of publishing a schema.
 
-    Attributes: `id` (int; None in a rehearsal), `subject` (str), `version` (int); `verdict`, of the
-    new schema on the versions that the level looks at; `is_new` (bool), False if the subject had it.
+    Attributes: `id` (int; None in a rehearsal), `subject` (str), `version` (int); `verdict`, the compatibility
+    of the new schema with the versions that the level covers; `is_new` (bool), False if the subject already had
+    the schema.
     """
 
     id: int | None
@@ -74,11 +75,11 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A schema as it was fetched.
+    """A schema fetched from a registry.
 
-    Attributes: `schema`, whole, with what it refers to; `id` (int; None where a server does not tell
-    it with the GUID); `subject` (str) and `version` (int), as asked for, or the only ones that have
-    this id, else None; `guid` (UUID or None); `references` (tuple of `Reference`).
+    Attributes: `schema`, complete with the types that it refers to; `id` (int; None if it was fetched by GUID from
+    a server that does not return the id); `subject` (str) and `version` (int), those that were asked for, or the
+    only ones with this id, else None; `guid` (UUID or None); `references` (tuple of `Reference`).
     """
 
     schema: Schema
@@ -90,58 +91,57 @@ class Registered:
 
 
 class Backend(Protocol):
-    """A place that holds schemas. Each method raises `RegistryError`, and `UnknownSchemaError` for what is not there."""
+    """A store of schemas. Its methods raise `RegistryError`, and `UnknownSchemaError` for anything it does not have."""
 
     url: str
 
-    def safe(self, said: str) -> str:
-        """Return a sentence that may hold what came from outside as it may be shown: without the credentials."""
+    def safe(self, sentence: str) -> str:
+        """Return a sentence, which may quote data from outside, in a form that shows no credentials."""
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """Keep others from publishing for a while, where that can be done, and make the place if it is not there."""
+        """Keep others from publishing meanwhile, where that is possible, and create the store if it does not exist."""
 
     def subjects(self) -> list[str]:
         """Return the names of all subjects."""
 
     def versions(self, subject: str) -> list[int]:
-        """Return the versions of a subject in order; none if it is not there."""
+        """Return the versions of a subject in ascending order; an empty list if there is no such subject."""
 
     def version(self, subject: str, version: int | None) -> StoredSchema:
-        """Return a version of a subject; None is the latest."""
+        """Return a version of a subject; None stands for the latest."""
 
     def by_id(self, id: int) -> StoredSchema:
-        """Return the schema with an id."""
+        """Return the schema with this id."""
 
     def by_guid(self, guid: UUID) -> StoredSchema:
-        """Return the schema with a GUID."""
+        """Return the schema with this GUID."""
 
     def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:
-        """Return all schemas with a fingerprint; `fingerprint_of` tells that of one."""
+        """Return all schemas with this fingerprint; `fingerprint_of` computes the fingerprint of a stored schema."""
 
     def uses(self, id: int, subject: str | None) -> list[tuple[str, int]]:
-        """Return the versions of a subject that have the schema with an id, or else the first two of all."""
+        """Return the versions of a subject that have the schema with this id; without a subject, the first two of any."""
 
     def find(self, subject: str, wanted: StoredSchema) -> StoredSchema | None:
-        """Return the version of a subject that is JSON-equal, with the same references; None if there is none."""
+        """Return the version of a subject that is JSON-equal and has the same references; None if there is none."""
 
     def register(self, subject: str, new: StoredSchema, fingerprint: str, *, force: bool) -> StoredSchema:
-        """Make the next version; `force` makes it where the server's own check would refuse it."""
+        """Register the next version; with `force`, even if the server's own check would refuse it."""
 
     def level(self, subject: str) -> Level:
-        """Return the compatibility level of a subject: its own, or else the registry's."""
+        """Return the compatibility level of a subject: its own, or else that of the registry."""
 
     def set_level(self, subject: str, level: Level) -> None:
         """Set the compatibility level of a subject."""
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
 
 
 def normal_form(text: str) -> str:
-    """Write a schema's JSON so that two that are equal as JSON are equal as text.
+    """Return a schema's JSON in a form that is the same text for all schemas that are equal as JSON.
 
-    Unlike the Parsing Canonical Form it keeps aliases, docs, defaults and attributes. Raises
-    `SchemaError`.
+    Unlike the Parsing Canonical Form it keeps aliases, docs, defaults and attributes. Raises `SchemaError`.
 
     >>> normal_form('{"type": "map", "aliases": [], "values": "int"}')
     '{"aliases":[],"type":"map","values":"int"}'
@@ -158,7 +158,7 @@ def is_equal(left: StoredSchema, right: StoredSchema) -> bool:
 
 
 def checked(raw: Any, **more: Any) -> StoredSchema:
-    """Make an entry of what came from outside; `more` are facts that it need not state. Raises `ContentError`."""
+    """Return data from outside as an entry; `more` adds or overrides its members. Raises `ContentError`."""
     if not isinstance(raw, dict):
         raise ContentError("it is no object")
     facts = {key: value for key, value in raw.items() if value is not None} | more
@@ -175,14 +175,14 @@ def checked(raw: Any, **more: Any) -> StoredSchema:
 
 
 def checked_number(value: Any, what: str) -> int:
-    """Check an id or a version. Raises `ContentError`."""
+    """Return an id or a version after checking it. Raises `ContentError`."""
     if type(value) is not int or not 0 < value <= MAX_ID:
         raise ContentError(f"its {what} is no integer from 1 to {MAX_ID}")
     return value
 
 
 def checked_subject(value: Any) -> str:
-    """Check a subject's name. Raises `ContentError`."""
+    """Return a subject's name after checking it. Raises `ContentError`."""
     if fault_of_subject(value) is not None:
         raise ContentError("its subject is no name")
     return str(value)
@@ -206,19 +206,19 @@ def _guid(value: Any) -> UUID | None:
 def _references(listed: Any) -> tuple[Reference, ...]:
     if not isinstance(listed, list) or len(listed) > MAX_REFERENCES:
         raise ContentError(f"its references are no array of up to {MAX_REFERENCES:,}")
-    return tuple(_reference(one) for one in listed)
+    return tuple(_reference(entry) for entry in listed)
 
 
-def _reference(one: Any) -> Reference:
-    if not isinstance(one, dict):
+def _reference(entry: Any) -> Reference:
+    if not isinstance(entry, dict):
         raise ContentError("a reference is no object")
     return Reference(
-        _text(one.get("name"), "reference's name"),
-        checked_subject(one.get("subject")),
-        checked_number(one.get("version"), "reference's version"),
+        _text(entry.get("name"), "reference's name"),
+        checked_subject(entry.get("subject")),
+        checked_number(entry.get("version"), "reference's version"),
     )
 
 
 def as_json(references: Sequence[Reference]) -> list[dict[str, Any]]:
-    """Return references as they stand in JSON."""
-    return [{"name": one.name, "subject": one.subject, "version": one.version} for one in references]
+    """Return references in their JSON form."""
+    return [{"name": ref.name, "subject": ref.subject, "version": ref.version} for ref in references]

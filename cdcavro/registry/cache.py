@@ -1,4 +1,4 @@
-"""What a registry remembers: a bounded number of schemas, and for a short time what it had not."""
+"""A registry's cache: a bounded number of schemas and, for a short time, of lookups that found nothing."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 class Cache(Generic[T]):
-    """At most `size` values, of which the longest unused makes room, and as many keys without one. For many threads.
+    """A thread-safe LRU cache of at most `size` values, and of at most `size` keys known to have no value.
 
-    Made from `size` and the seconds for which a missing key is remembered; `now` is a clock.
+    `missing_for` is how long a missing key is remembered, in seconds; `now` is the clock.
     """
 
     def __init__(self, size: int, missing_for: float, now: Callable[[], float] = time.monotonic) -> None:
@@ -26,14 +26,14 @@ class Cache(Generic[T]):
         self._lock = Lock()
 
     def get(self, key: Hashable) -> T | None:
-        """Return a value; None if it is not here."""
+        """Return the value of a key; None if it is not cached."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
             return self._values.get(key)
 
     def put(self, key: Hashable, value: T) -> None:
-        """Keep a value."""
+        """Cache a value."""
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)
@@ -41,13 +41,13 @@ class Cache(Generic[T]):
                 self._values.popitem(last=False)
 
     def missing(self, key: Hashable) -> str | None:
-        """Say what was missing if a key was found so a short time ago; None if not."""
+        """Return the description of a key that was found missing a short time ago; None for any other key."""
         with self._lock:
             until, what = self._missing.get(key, (float("-inf"), ""))
             return what if until > self._now() else None
 
     def put_missing(self, key: Hashable, what: str) -> None:
-        """Remember that there is no value, and what is said of that."""
+        """Remember that a key has no value; `what` describes, for the error, what is missing."""
         with self._lock:
             self._missing[key] = self._now() + self._missing_for, what
             self._missing.move_to_end(key)
@@ -55,6 +55,6 @@ class Cache(Generic[T]):
                 self._missing.popitem(last=False)
 
     def forget_missing(self) -> None:
-        """Forget all that was found missing."""
+        """Forget all missing keys."""
         with self._lock:
             self._missing.clear()

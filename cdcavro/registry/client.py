@@ -1,4 +1,4 @@
-"""A registry of schemas, whatever it is kept in: what is published is judged first, what is fetched is remembered."""
+"""The client of a schema registry of either kind: it checks compatibility before it publishes, and caches schemas."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ FORGET_AFTER: Final = 5.0
 
 
 class Registry:
-    """Schemas by subject and version. `connect` makes it; it may be used by several threads, and in `with`.
+    """A schema registry: schemas by subject and version. `connect` returns one.
 
-    Its methods raise `RegistryError` where the place does not do what was asked, and
-    `UnknownSchemaError` for what is not there. Made from a backend, how many schemas it remembers,
-    and for how many seconds that one was not there.
+    It can be shared between threads and used as a context manager. Its methods raise `RegistryError` if the
+    registry cannot do what was asked, and `UnknownSchemaError` for a schema that it does not have. `cached` is
+    how many schemas it caches; `forget_after` is for how many seconds it remembers that a schema was missing.
     """
 
     def __init__(self, backend: Backend, *, cached: int = CACHED, forget_after: float = FORGET_AFTER) -> None:
@@ -59,23 +59,23 @@ class Registry:
 
     @property
     def url(self) -> str:
-        """The address, without credentials."""
+        """The registry's address, without credentials."""
         return self._backend.url
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         self._backend.close()
 
     def subjects(self) -> list[str]:
-        """Return the names of all subjects, in order."""
+        """Return the names of all subjects, sorted."""
         return self._backend.subjects()
 
     def versions(self, subject: str) -> list[int]:
-        """Return the versions of a subject, in order; none if there is no such subject."""
+        """Return the versions of a subject in ascending order; an empty list if there is no such subject."""
         return self._backend.versions(self._named(subject))
 
     def compatibility(self, subject: str) -> Level:
-        """Return the compatibility level of a subject: its own, or else the registry's."""
+        """Return the compatibility level of a subject: its own, or else that of the registry."""
         return self._backend.level(self._named(subject))
 
     def fetch(
@@ -87,17 +87,16 @@ class Registry:
         fingerprint: str | None = None,
         guid: UUID | str | None = None,
     ) -> Registered:
-        """Return a registered schema, by one of: its id, its subject and version, its fingerprint, its GUID.
+        """Return the registered schema with an id, a subject and version, a fingerprint or a GUID.
 
-        A subject alone is its latest version; with an id it chooses among the subjects that have it.
-        What was fetched is remembered, but for the latest version; that something is not there is
-        remembered for a few seconds. A fingerprint does not see logical types: it is refused if the
-        registry has several schemas with it that are read differently. Raises `UnknownSchemaError`.
+        A subject without a version means its latest version; with an id it selects one of the subjects that have
+        that id. Fetched schemas are cached, except for the latest version, which is always asked for; that a schema
+        is missing is remembered for a few seconds. A fingerprint ignores logical types: `RegistryError` is raised
+        if the registry has several schemas with it that are not read alike. Raises `UnknownSchemaError` for a schema
+        that the registry does not have, and TypeError for any other combination of arguments.
         """
-        given = [name for name, one in (("id", id), ("fingerprint", fingerprint), ("guid", guid)) if one is not None]
-        if len(given) + (not given and subject is not None) != 1 or (
-            version is not None and (given or subject is None)
-        ):
+        keys = [name for name, key in (("id", id), ("fingerprint", fingerprint), ("guid", guid)) if key is not None]
+        if len(keys) + (not keys and subject is not None) != 1 or (version is not None and (keys or subject is None)):
             raise TypeError(
                 "fetch takes an id, perhaps with its subject, or a subject, perhaps with a version,"
                 " or a fingerprint, or a guid"
@@ -105,39 +104,46 @@ class Registry:
         if subject is not None:
             self._named(subject)
         if id is not None:
-            return self._remembered(("id", id, subject), lambda: self._by_id(id, subject))
+            return self._cached(("id", id, subject), lambda: self._by_id(id, subject))
         if guid is not None:
             wanted = guid if isinstance(guid, UUID) else UUID(guid)
-            return self._remembered(("guid", wanted), lambda: self._registered(self._backend.by_guid(wanted)))
+            return self._cached(("guid", wanted), lambda: self._registered(self._backend.by_guid(wanted)))
         if fingerprint is not None:
             digits = Fingerprint(fingerprint).hex
-            return self._remembered(("fingerprint", digits), lambda: self._by_fingerprint(digits))
+            return self._cached(("fingerprint", digits), lambda: self._by_fingerprint(digits))
         return self._version(str(subject), version)
 
     def open(self, value: bytes, *, header: bytes | None = None) -> tuple[Registered, bytes]:
-        """Return by what stands before a payload which schema wrote it, and give that and the payload.
+        """Return the schema that wrote a framed payload, found by its prefix, and the payload without the prefix.
 
-        `header` is the value of Kafka's header, if the record has it. The payload is checked to be
-        one datum of the schema, to the last byte. Raises `PayloadError`: bytes that start otherwise,
-        a schema that the registry has not, bytes left over.
+        `header` is the value of the Kafka header with the schema's GUID, if the record has one; `value` is then the
+        payload alone. The payload is checked, to its last byte, to be one datum of the schema. Raises `PayloadError`
+        for an unknown prefix, a schema that the registry does not have, and left-over bytes.
         """
-        found, payload = unframe(value, header=header)
+        prefix, payload = unframe(value, header=header)
         try:
-            registered = self.fetch(**_wanted(found))
+            registered = self.fetch(**_fetch_arguments(prefix))
         except UnknownSchemaError as error:
-            raise PayloadError(f"a schema that {self.url} has", str(found)) from error
+            raise PayloadError(f"a schema that {self.url} has", str(prefix)) from error
         check_payload(payload, registered.schema)
         return registered, payload
 
     def check(self, schema: Schema | str, subject: str, *, compatibility: str | None = None) -> Verdict:
-        """Return the verdict of a schema on the versions that the subject's level, or the one given, looks at."""
+        """Return how compatible a schema is with a subject's versions.
+
+        `compatibility` is the level that selects the versions; without it, the subject's level does. Raises
+        `SchemaError`, and ValueError for a level that does not exist.
+        """
         return self.judge(schema, subject, compatibility=compatibility).verdict
 
     def judge(self, schema: Schema | str, subject: str, *, compatibility: str | None = None) -> LevelCheck:
-        """Return what the subject's level, or the one given, makes of a schema. Raises `SchemaError`."""
+        """Return how a compatibility level, by default that of the subject, judges a schema.
+
+        Raises `SchemaError`, and ValueError for a level that does not exist.
+        """
         new = parse_schema(schema) if isinstance(schema, str) else schema
         level = self._backend.level(self._named(subject)) if compatibility is None else checked_level(compatibility)
-        return judge(new, self._looked_at(subject, level), level)
+        return judge(new, self._versions_to_check(subject, level), level)
 
     def publish(
         self,
@@ -149,13 +155,13 @@ class Registry:
         force: bool = False,
         dry_run: bool = False,
     ) -> Published:
-        """Make a schema the next version of a subject, if the subject has not got it yet.
+        """Publish a schema as the next version of a subject, unless the subject already has it.
 
-        Schemas are the same if they are equal as JSON, aliases, docs and attributes included.
+        Schemas are the same if they are equal as JSON, including aliases, docs and attributes.
         `compatibility` sets the subject's level. `references` are the full names of types within the
-        schema that are published by themselves, under that name or the subject that a mapping gives
-        them, and referred to. Raises `IncompatibleError` with each reason if the level refuses the
-        schema, unless `force`, and `SchemaError`. With `dry_run` nothing is written.
+        schema that are published on their own and referred to; their subjects have the same names,
+        or those that a mapping states. Raises `IncompatibleError` with every reason if the level
+        refuses the schema, unless `force` is true, and `SchemaError`. With `dry_run` nothing is written.
         """
         if dry_run:
             return self.rehearsal().publish(
@@ -164,40 +170,40 @@ class Registry:
         new = parse_schema(schema) if isinstance(schema, str) else schema
         level = None if compatibility is None else checked_level(compatibility)
         shared = dict(references) if isinstance(references, Mapping) else {name: name for name in references}
-        for one in (subject, *shared.values()):
-            self._named(one)
+        for name in (subject, *shared.values()):
+            self._named(name)
         with self._backend.exclusive():
-            made: dict[str, Published] = {}
+            parts: dict[str, Published] = {}
             for part in split(new.json, shared):
-                used = tuple(Reference(name, made[name].subject, made[name].version) for name in part.uses)
+                used = tuple(Reference(name, parts[name].subject, parts[name].version) for name in part.uses)
                 entry = StoredSchema(None, part.text, used)
                 if part.name:
-                    made[part.name] = self._publish(entry, shared[part.name], None, force=force)
+                    parts[part.name] = self._publish(entry, shared[part.name], None, force=force)
             published = self._publish(entry, subject, level, force=force)
         self._cache.forget_missing()
         return published
 
     def rehearsal(self) -> Registry:
-        """Return a registry that has all that this one has, and in which what is published is written nowhere."""
+        """Return a registry with the content of this one; what is published to it is kept in memory, never written."""
         return Registry(DryRun(self._backend))
 
     def _publish(self, entry: StoredSchema, subject: str, level: Level | None, *, force: bool) -> Published:
-        there = self._backend.find(subject, entry)
+        existing = self._backend.find(subject, entry)
         own = self._backend.level(subject)
-        if there is not None:
+        if existing is not None:
             if level not in (None, own):
                 self._backend.set_level(subject, level or own)
-            return Published(there.id, subject, there.version or 0, Verdict((), ()), is_new=False)
+            return Published(existing.id, subject, existing.version or 0, Verdict((), ()), is_new=False)
         new = self._whole(entry)
-        judged = judge(new, self._looked_at(subject, level or own), level or own)
-        if judged.breaks and not force:
-            raise IncompatibleError(subject, judged.level, judged.breaks)
+        judgement = judge(new, self._versions_to_check(subject, level or own), level or own)
+        if judgement.breaks and not force:
+            raise IncompatibleError(subject, judgement.level, judgement.breaks)
         if level not in (None, own):
             self._backend.set_level(subject, level or own)
-        made = self._backend.register(subject, entry, new.fingerprint, force=force)
-        return Published(made.id, subject, made.version or 0, judged.verdict, is_new=True)
+        registered = self._backend.register(subject, entry, new.fingerprint, force=force)
+        return Published(registered.id, subject, registered.version or 0, judgement.verdict, is_new=True)
 
-    def _looked_at(self, subject: str, level: Level) -> Iterator[tuple[int, Schema]]:
+    def _versions_to_check(self, subject: str, level: Level) -> Iterator[tuple[int, Schema]]:
         versions = self._backend.versions(subject)
         for version in versions if is_transitive(level) else versions[-1:]:
             yield version, self._version(subject, version).schema
@@ -210,7 +216,7 @@ class Registry:
         def ask() -> Registered:
             return self._registered(self._backend.version(subject, number))
 
-        return self._remembered(("version", subject, number), ask, is_fixed=number is not None)
+        return self._cached(("version", subject, number), ask, is_fixed=number is not None)
 
     def _by_id(self, id: int, subject: str | None) -> Registered:
         if type(id) is not int or not 0 < id <= MAX_ID:
@@ -223,31 +229,31 @@ class Registry:
         return self._registered(entry, *own)
 
     def _by_fingerprint(self, fingerprint: str) -> Registered:
-        found = self._backend.by_fingerprint(fingerprint, lambda entry: self._whole(entry).fingerprint)
-        if not found:
+        matches = self._backend.by_fingerprint(fingerprint, lambda entry: self._whole(entry).fingerprint)
+        if not matches:
             raise UnknownSchemaError(self.url, f"fingerprint {fingerprint}")
-        *others, newest = sorted(found, key=lambda entry: entry.id or 0)
+        *others, newest = sorted(matches, key=lambda entry: entry.id or 0)
         schema = self._whole(newest)
-        if any(verdict(schema, self._whole(one)).name != "full" for one in others):
-            reason = f"{len(found)} schemas have the fingerprint {fingerprint}, and they are read differently"
+        if any(verdict(schema, self._whole(entry)).name != "full" for entry in others):
+            reason = f"{len(matches)} schemas have the fingerprint {fingerprint}, and they are read differently"
             raise RegistryError(self.url, reason)
         return self._by_id(newest.id, None) if newest.id is not None else self._registered(newest)
 
-    def _remembered(self, key: tuple[Any, ...], ask: Callable[[], Registered], *, is_fixed: bool = True) -> Registered:
-        found = self._cache.get(key) if is_fixed else None
-        if found is not None:
-            return found
-        known = self._cache.missing(key)
-        if known is not None:
-            raise UnknownSchemaError(self.url, known)
+    def _cached(self, key: tuple[Any, ...], ask: Callable[[], Registered], *, is_fixed: bool = True) -> Registered:
+        registered = self._cache.get(key) if is_fixed else None
+        if registered is not None:
+            return registered
+        missing = self._cache.missing(key)
+        if missing is not None:
+            raise UnknownSchemaError(self.url, missing)
         try:
-            found = ask()
+            registered = ask()
         except UnknownSchemaError as error:
             self._cache.put_missing(key, error.what)
             raise
         if is_fixed:
-            self._cache.put(key, found)
-        return found
+            self._cache.put(key, registered)
+        return registered
 
     def _registered(self, entry: StoredSchema, subject: str | None = None, version: int | None = None) -> Registered:
         schema = self._whole(entry)
@@ -259,7 +265,7 @@ class Registry:
             return whole_schema(entry, self._backend.version)
         except SchemaError as error:
             reason = self._backend.safe(str(error))
-        # Raised here, so that it does not know the other, which may show what a server sent.
+        # Raised outside the except clause, so as not to chain an error that may quote what a server sent.
         raise UnusableError(self.url, f"it holds what is no schema: {reason}", subject=entry.subject)
 
     def _named(self, subject: str) -> str:
@@ -269,12 +275,12 @@ class Registry:
         return subject
 
 
-def _wanted(frame: SchemaPrefix) -> dict[str, Any]:
-    match frame:
+def _fetch_arguments(prefix: SchemaPrefix) -> dict[str, Any]:
+    match prefix:
         case SchemaId(number):
             return {"id": number}
         case Guid(uuid):
             return {"guid": uuid}
         case Fingerprint(digits):
             return {"fingerprint": digits}
-    raise TypeError(f"{type(frame).__name__} is no frame")
+    raise TypeError(f"{type(prefix).__name__} is no frame")

@@ -1,4 +1,4 @@
-"""From an address to a registry: what kind it is, and where its credentials come from."""
+"""Opens the registry at an address: finds out which kind it is, and where its credentials come from."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ def connect(
     """Return the registry at an address.
 
     `https://…` and `http://…` are servers with Confluent's REST API (`pip install 'cdcavro[registry]'`);
-    `file:FOLDER` is a folder, which the first publication makes. `auth` is (user, password) for basic
+    `file:FOLDER` is a folder, which the first publication creates. `auth` is (user, password) for basic
     authentication; without it they are taken from the address, or else from CDCAVRO_REGISTRY_USER and
     CDCAVRO_REGISTRY_PASSWORD. `ca` is a file or folder of certificates to trust, `certificate` and
-    `key` are files of the client's own; without them CDCAVRO_REGISTRY_CA, _CERTIFICATE and _KEY count.
-    `timeout` is in seconds, for each attempt. Nothing is asked yet. Raises `RegistryError` for an
-    address that is none, and `SetupError`.
+    `key` are the files of the client's own certificate and key; their defaults are CDCAVRO_REGISTRY_CA,
+    CDCAVRO_REGISTRY_CERTIFICATE and CDCAVRO_REGISTRY_KEY. `timeout` is in seconds, for each attempt.
+    Nothing is sent yet. Raises `RegistryError` for an invalid address, and `SetupError` if
+    confluent-kafka is not installed or the TLS files cannot be used.
 
     >>> connect("file:schemas")
     Registry('file:schemas')
@@ -44,13 +45,13 @@ def connect(
         raise RegistryError(shown(scheme if colon else ""), _EXPECTED)
     if scheme.lower() == "file":
         return Registry(FileRegistry(_folder(rest)))
-    clean, user, password = _told_apart(url)
-    given = auth or ((user, password) if user or password else None) or _from_environment()
+    clean, user, password = _without_credentials(url)
+    credentials = auth or ((user, password) if user or password else None) or _from_environment()
     files = {
         name: value or os.environ.get(_VARIABLE + name.upper()) or None
         for name, value in (("ca", ca), ("certificate", certificate), ("key", key))
     }
-    return _server(clean, given, files, timeout)
+    return _server(clean, credentials, files, timeout)
 
 
 def _folder(rest: str) -> Path:
@@ -65,8 +66,8 @@ def _folder(rest: str) -> Path:
     return Path(path)
 
 
-def _told_apart(url: str) -> tuple[str, str, str]:
-    """Return the address from the user and password in it."""
+def _without_credentials(url: str) -> tuple[str, str, str]:
+    """Return an address without its user and password, and these two, "" if it has none."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -95,7 +96,7 @@ def _server(url: str, auth: tuple[str, str] | None, files: dict[str, str | None]
 
 
 def _secrets(auth: tuple[str, str] | None) -> tuple[str, ...]:
-    """List the forms in which a password may come back."""
+    """Return the forms in which a server's answer may repeat the password."""
     if auth is None or not auth[1]:
         return ()
     whole = ":".join(auth).encode()

@@ -1,4 +1,4 @@
-"""A folder of JSON files that survives crashes, and that one at a time changes."""
+"""A folder of JSON files that survives crashes and has one writer at a time."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ _MAX_FILE: Final = 8 * MAX_LENGTH
 
 
 class Folder:
-    """The files of a registry. Made from its path, and how long it waits for another who publishes.
+    """The files of a registry.
 
-    Attributes: `path`; `url` (str), its name in errors. Each method raises `RegistryError`.
+    `lock_seconds` is how long to wait for another process or thread that is publishing. Attributes: `path` (Path,
+    absolute); `url` (str), the folder's name in errors. Every method raises `RegistryError`.
     """
 
     def __init__(self, path: Path, *, lock_seconds: float) -> None:
@@ -44,7 +45,7 @@ class Folder:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Keep other threads and processes from changing anything; the folder is made if it is not there."""
+        """Keep other threads and processes from changing anything; create the folder if it does not exist."""
         if fcntl is None:
             raise SetupError("a registry in a folder needs a system with fcntl, such as Linux or macOS")
         with self.failing():
@@ -57,7 +58,7 @@ class Folder:
 
     @contextmanager
     def failing(self) -> Iterator[None]:
-        """Turn what the system says into `RegistryError`."""
+        """Turn the system's errors into `RegistryError`."""
         try:
             yield
         except RegistryError:
@@ -66,7 +67,7 @@ class Folder:
             raise self._failed(error) from error
 
     def check_there(self) -> None:
-        """Check that there is a registry."""
+        """Check that the folder is a registry."""
         mark = self.read(_MARKED)
         if mark is None:
             raise RegistryError(self.url, "there is no registry in this folder; the first publication makes one")
@@ -74,7 +75,7 @@ class Folder:
             raise RegistryError(self.url, "its layout is not one that this version of cdcavro knows")
 
     def read(self, place: Path) -> dict[str, Any] | None:
-        """Read the object in a file; None if there is no such file."""
+        """Return the JSON object in a file; None if there is no such file."""
         raw = self.read_bytes(place)
         if raw is None:
             return None
@@ -87,7 +88,7 @@ class Folder:
         return value
 
     def read_bytes(self, place: Path) -> bytes | None:
-        """Read a file; None if there is no such file."""
+        """Return the bytes of a file; None if there is no such file."""
         try:
             with (self.path / place).open("rb") as stream:
                 raw = stream.read(_MAX_FILE + 1)
@@ -100,7 +101,7 @@ class Folder:
         return raw
 
     def write(self, place: Path, value: dict[str, Any]) -> None:
-        """Write a file whole or not at all; it is on the disk when this returns."""
+        """Write a file completely or not at all; it is on the disk when this returns."""
         part = self.path / "parts" / secrets.token_hex(8)
         with part.open("xb") as stream:
             stream.write(json.dumps(value).encode() + b"\n")
@@ -111,7 +112,7 @@ class Folder:
         _sync(target.parent)
 
     def append(self, place: Path, value: dict[str, Any]) -> None:
-        """Append a line to a file; one that a crash cut short stays a line of its own."""
+        """Append a line to a file; a line that a crash cut short stays separate."""
         with (self.path / place).open("ab+") as stream:
             size = stream.seek(0, os.SEEK_END)
             stream.seek(max(size - 1, 0))
@@ -122,29 +123,29 @@ class Folder:
         _sync((self.path / place).parent)
 
     def make(self, place: Path) -> None:
-        """Make a folder if it is not there."""
+        """Create a folder if it does not exist."""
         if not (self.path / place).is_dir():
             (self.path / place).mkdir()
             _sync((self.path / place).parent)
 
     def names(self, place: Path) -> list[str]:
-        """List a folder."""
-        with self.failing(), os.scandir(self.path / place) as found:
-            return [one.name for one in found]
+        """Return the names of a folder's entries."""
+        with self.failing(), os.scandir(self.path / place) as entries:
+            return [entry.name for entry in entries]
 
     def last(self, place: Path) -> int:
-        """Find the last of the files 1.json, 2.json, …, of which none is missing; 0 if there is none."""
+        """Return the number of the last of the files 1.json, 2.json, …, which have no gap; 0 if there are none."""
         return _last(lambda number: (self.path / place / f"{number}.json").exists())
 
     def checked(self, check: Callable[..., T], *values: Any) -> T:
-        """Return what `check` makes of values that stood in a file."""
+        """Return what `check` returns for values read from a file; its ValueError becomes a `RegistryError`."""
         try:
             return check(*values)
         except ValueError as error:
             raise RegistryError(self.url, f"a file in it is damaged: {error}") from error
 
     def damaged(self, place: Path, why: str) -> RegistryError:
-        """Make the error for a file that is not what was written."""
+        """Return the error for a file that is not as it was written."""
         return RegistryError(self.url, f"{place.as_posix()} is damaged: {why}")
 
     def _failed(self, error: OSError) -> RegistryError:
@@ -152,16 +153,16 @@ class Folder:
 
     def _check_own(self) -> None:
         if self.path.is_dir() and not (self.path / _MARKED).exists():
-            strange = {one.name for one in self.path.iterdir()} - _FILES - set(FOLDERS)
-            if strange:
-                reason = f"expected a registry's folder or an empty one, got one with {shown(min(strange))} in it"
+            foreign = {entry.name for entry in self.path.iterdir()} - _FILES - set(FOLDERS)
+            if foreign:
+                reason = f"expected a registry's folder or an empty one, got one with {shown(min(foreign))} in it"
                 raise RegistryError(self.url, reason)
 
     def _prepare(self) -> None:
         for name in FOLDERS:
             self.make(Path(name))
-        for left in self.names(Path("parts")):
-            (self.path / "parts" / left).unlink()
+        for leftover in self.names(Path("parts")):
+            (self.path / "parts" / leftover).unlink()
         if not (self.path / _MARKED).exists():
             self.write(_MARKED, MARK)
         self.check_there()
@@ -183,7 +184,7 @@ def _is_locked(lock: int) -> bool:
 
 
 def _last(is_there: Callable[[int], bool]) -> int:
-    """Find the last of numbers that begin at 1 and have no gap.
+    """Return the last of the numbers that exist, which start at 1 and have no gap; 0 if there are none.
 
     >>> _last(lambda number: number <= 1000)
     1000

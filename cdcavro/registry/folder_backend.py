@@ -1,20 +1,20 @@
-"""A registry that is a folder of JSON files, with the ids, versions and levels of Confluent's.
+"""A registry in a folder of JSON files, with ids, versions and compatibility levels like Confluent's.
 
-    registry.json              what the folder is
-    compatibility.json         the level of subjects that have none; BACKWARD without the file
-    lock                       held by the one who publishes
-    parts/                     files that are being written; what a crash left is removed by the next one
+    registry.json              marks the folder as a registry
+    compatibility.json         the level of subjects that have none of their own; BACKWARD without this file
+    lock                       locked while something is published
+    parts/                     files being written; the next publication removes what a crash left here
     schemas/ID.json            a schema with its references; ids are 1, 2, 3, …
-    guids/GUID.json            the id of a schema by its content
-    fingerprints/HEX.json      the ids of the schemas that have a fingerprint
-    uses/ID.jsonl              the subjects and versions that have a schema, a line for each
-    subjects/NAME/VERSION.json which id a version is; versions are 1, 2, 3, …
+    guids/GUID.json            the id of a schema, by a GUID computed from its content
+    fingerprints/HEX.json      the ids of the schemas with a fingerprint
+    uses/ID.jsonl              the subjects and versions that have a schema, one per line
+    subjects/NAME/VERSION.json the id of a version's schema; versions are 1, 2, 3, …
     subjects/NAME/compatibility.json
 
-A file takes its name when its bytes are on the disk, and all but the levels, the fingerprints and
-the uses are never changed. The version is written last, so that what a crash leaves is at most a
-schema that nobody was told of; it has then another id when it is published again. Nothing is kept in memory and no folder is listed but `subjects`:
-looking for the latest of n versions takes about 2 log n questions.
+A file gets its name once its bytes are on the disk; only levels, fingerprints and uses change after that.
+The version is written last: a crash leaves at most a schema that no version refers to, which gets another
+id when it is published again. Nothing is kept in memory, and no folder is listed except `subjects`; finding
+the latest of n versions takes about 2 log n lookups.
 """
 
 from __future__ import annotations
@@ -53,38 +53,38 @@ _LINE: Final = 16 << 10
 
 
 class FileRegistry:
-    """The backend on a folder. Made from its path; `lock_seconds` is how long it waits for another who publishes."""
+    """A backend in a folder; `lock_seconds` is how long to wait for another process or thread that is publishing."""
 
     def __init__(self, folder: Path, *, lock_seconds: float = LOCK_SECONDS) -> None:
         self._folder = Folder(folder, lock_seconds=lock_seconds)
         self.url = self._folder.url
 
-    def safe(self, said: str) -> str:
-        """Return a sentence as it may be shown: a folder has no credentials."""
-        return said
+    def safe(self, sentence: str) -> str:
+        """Return the sentence unchanged: a folder has no credentials."""
+        return sentence
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """Keep other threads and processes from publishing; the folder is made if it is not there."""
+        """Keep other threads and processes from publishing; create the folder if it does not exist."""
         return self._folder.exclusive()
 
     def subjects(self) -> list[str]:
         """Return the names of all subjects that have a version."""
         self._folder.check_there()
-        found = []
+        subjects = []
         for name in self._folder.names(Path("subjects")):
             first = self._folder.read(Path("subjects", name, "1.json"))
             if first is not None:
-                own = first.get("subject") if name.startswith("~") else unquote(name)
-                found.append(self._folder.checked(checked_subject, own))
-        return sorted(found)
+                subject = first.get("subject") if name.startswith("~") else unquote(name)
+                subjects.append(self._folder.checked(checked_subject, subject))
+        return sorted(subjects)
 
     def versions(self, subject: str) -> list[int]:
-        """Return the versions of a subject."""
+        """Return the versions of a subject; an empty list if there is no such subject."""
         self._folder.check_there()
         return list(range(1, self._folder.last(_place(subject)) + 1))
 
     def version(self, subject: str, version: int | None) -> StoredSchema:
-        """Return a version of a subject."""
+        """Return a version of a subject; None stands for the latest."""
         number = self._folder.last(_place(subject)) if version is None else version
         id = self._version_id(subject, number)
         if id is None:
@@ -95,26 +95,26 @@ class FileRegistry:
         return self._entry(id, subject=subject, version=number)
 
     def by_id(self, id: int) -> StoredSchema:
-        """Return the schema with an id."""
+        """Return the schema with this id."""
         return self._entry(id)
 
     def by_guid(self, guid: UUID) -> StoredSchema:
-        """Return the schema with a GUID."""
+        """Return the schema with this GUID."""
         id = self._id_of(guid)
         if id is None:
             raise self._unknown(f"GUID {guid}")
         return self._entry(id)
 
     def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:  # noqa: ARG002  a backend's
-        """Return all schemas with a fingerprint."""
+        """Return all schemas with this fingerprint."""
         return [self._entry(id) for id in self._ids_with(fingerprint)]
 
     def uses(self, id: int, subject: str | None) -> list[tuple[str, int]]:
-        """Return the versions of a subject that have the schema with an id, or else the first two of all."""
+        """Return the versions of a subject that have the schema with this id; without a subject, the first two of any."""
         return list(islice(self._uses(id, subject), None if subject else 2))
 
     def find(self, subject: str, wanted: StoredSchema) -> StoredSchema | None:
-        """Return the version of a subject that is equal."""
+        """Return the version of a subject that is equal; None if there is none."""
         guid = _guid(wanted)
         id = self._id_of(guid)
         if id is None:
@@ -125,7 +125,7 @@ class FileRegistry:
         return self._entry(id, subject=subject, version=versions[-1][1]) if versions else None
 
     def register(self, subject: str, new: StoredSchema, fingerprint: str, *, force: bool) -> StoredSchema:  # noqa: ARG002  nothing refuses here
-        """Make the next version."""
+        """Register the next version."""
         with self._folder.failing():
             id = self._id_of(_guid(new)) or self._add(new, fingerprint)
             version = self._folder.last(_place(subject)) + 1
@@ -135,7 +135,7 @@ class FileRegistry:
         return self._entry(id, subject=subject, version=version)
 
     def level(self, subject: str) -> Level:
-        """Return the compatibility level of a subject."""
+        """Return the compatibility level of a subject: its own, or else the folder's, or else BACKWARD."""
         for place in (_place(subject) / _LEVEL, Path(_LEVEL)):
             raw = self._folder.read(place)
             if raw is not None:
@@ -149,14 +149,14 @@ class FileRegistry:
             self._folder.write(_place(subject) / _LEVEL, {"subject": subject, "compatibility": level})
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no connections to close."""
 
     def _add(self, new: StoredSchema, fingerprint: str) -> int:
         id, guid = self._folder.last(Path("schemas")) + 1, str(_guid(new))
         raw = {"id": id, "guid": guid, "schema": new.text, "references": as_json(new.references)}
         self._folder.write(Path("schemas", f"{id}.json"), raw)
         self._folder.write(Path("fingerprints", f"{fingerprint}.json"), {"ids": [*self._ids_with(fingerprint), id]})
-        # Last, so that a schema is found by its content only if it is found in each way.
+        # Written last: a schema that is found by its content can then also be found by its id and fingerprint.
         self._folder.write(Path("guids", f"{guid}.json"), {"id": id})
         return id
 
@@ -194,7 +194,7 @@ class FileRegistry:
         raw = self._folder.read_bytes(Path("uses", f"{id}.jsonl")) or b""
         for line in dict.fromkeys(raw.split(b"\n")):
             use = _use(line)
-            # A crash may have come before the version was written.
+            # A crash may have happened before the version was written.
             if use and (subject is None or use[0] == subject) and self._version_id(*use) == id:
                 yield use
 
@@ -207,7 +207,7 @@ class FileRegistry:
 
 
 def _use(line: bytes) -> tuple[str, int] | None:
-    """Read a line of uses; None if it is cut short."""
+    """Return the subject and version on a line of `uses`; None for a line that was cut short."""
     try:
         raw = json.loads(line[:_LINE])
         return checked_subject(raw["subject"]), checked_number(raw["version"], "version")
@@ -216,7 +216,7 @@ def _use(line: bytes) -> tuple[str, int] | None:
 
 
 def _place(subject: str) -> Path:
-    """Name the folder of a subject, one to one."""
+    """Return the folder of a subject; no two subjects share one."""
     name = quote(subject, safe=" -_:@,+=()").replace("~", "%7E")
     if len(name) > _LONGEST:
         name = f"~{hashlib.sha256(subject.encode()).hexdigest()}"
@@ -224,6 +224,6 @@ def _place(subject: str) -> Path:
 
 
 def _guid(entry: StoredSchema) -> UUID:
-    """Name a schema by its content: the JSON in its normal form, and what it refers to."""
+    """Return a GUID computed from a schema's content: its JSON in normal form, and its references."""
     content = [normal_form(entry.text), sorted(map(repr, entry.references))]
     return UUID(bytes=hashlib.sha256(json.dumps(content).encode()).digest()[:16])

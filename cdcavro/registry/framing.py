@@ -1,9 +1,9 @@
-"""What stands before a payload and says which schema wrote it.
+"""Prefixes of payloads that identify the schema that wrote them.
 
-* Confluent's wire format: a byte 0 and the schema's id, 4 bytes, big-endian.
-* Its newer form: a byte 1 and the schema's GUID, 16 bytes. It stands in the record's header
-  `__value_schema_id` or `__key_schema_id`, and the payload is then without a prefix.
-* Avro's single-object encoding: the bytes C3 01 and the CRC-64-AVRO of the schema, 8 bytes,
+* Confluent's wire format: a byte 0, then the schema's id in 4 bytes, big-endian.
+* Its newer form: a byte 1, then the schema's GUID in 16 bytes, in the Kafka header
+  `__value_schema_id` or `__key_schema_id` of the record; the payload then has no prefix.
+* Avro's single-object encoding: the bytes C3 01, then the schema's CRC-64-AVRO in 8 bytes,
   little-endian.
 
 Source: Confluent's documentation, "Wire format"; confluent-kafka's `header_schema_id_serializer`;
@@ -47,7 +47,7 @@ class SchemaId:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """The CRC-64-AVRO of a schema, as `Schema.fingerprint` has it: 16 hex digits."""
+    """A schema's CRC-64-AVRO in the form of `Schema.fingerprint`: 16 lower-case hex digits."""
 
     hex: str
 
@@ -61,7 +61,7 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Guid:
-    """A schema's GUID, which is the same in every registry of one make."""
+    """A schema's GUID, which is the same in all registries from the same vendor."""
 
     uuid: UUID
 
@@ -73,9 +73,10 @@ SchemaPrefix = SchemaId | Fingerprint | Guid
 
 
 def frame(payload: bytes, id: SchemaPrefix | int) -> bytes:
-    r"""Put what says its schema before a payload; a number is an id.
+    r"""Return a payload (bytes) behind the prefix that identifies its schema; an int is an id.
 
-    With an empty payload it makes the value of Kafka's header.
+    With an empty payload, the result is the value of the Kafka header. Raises ValueError for an id
+    that does not fit, and TypeError for any other type.
 
     >>> frame(b"\x02", 7)
     b'\x00\x00\x00\x00\x07\x02'
@@ -93,29 +94,29 @@ def frame(payload: bytes, id: SchemaPrefix | int) -> bytes:
 
 
 def unframe(value: bytes, *, header: bytes | None = None) -> tuple[SchemaPrefix, bytes]:
-    r"""Return what stands before a payload from the payload.
+    r"""Split a value into the prefix that identifies its schema and the payload.
 
-    `header` is the value of Kafka's header if the record has it: then all of `value` is payload.
-    Raises `PayloadError` for bytes that start otherwise, are too few, or are too many in a header.
+    `header` is the value of the Kafka header if the record has one: all of `value` is then payload.
+    Raises `PayloadError` for an unknown prefix, too few bytes, or left-over bytes in a header.
 
     >>> unframe(b"\x00\x00\x00\x00\x07\x02")
     (SchemaId(number=7), b'\x02')
     """
     if header is None:
-        return _told(value)
-    found, rest = _told(header)
+        return _split(value)
+    prefix, rest = _split(header)
     if rest:
         raise PayloadError(f"a header of {len(header) - len(rest)} bytes", f"{len(header)}")
-    return found, value
+    return prefix, value
 
 
-def _told(value: bytes) -> tuple[SchemaPrefix, bytes]:
-    for magic, (size, made) in _KINDS.items():
+def _split(value: bytes) -> tuple[SchemaPrefix, bytes]:
+    for magic, (size, parse) in _KINDS.items():
         if value.startswith(magic):
             end = len(magic) + size
             if len(value) < end:
                 raise PayloadError(f"{end} bytes that tell the schema", f"{len(value)}")
-            return made(value[len(magic) : end]), value[end:]
+            return parse(value[len(magic) : end]), value[end:]
     start = value[: len(_SINGLE_OBJECT)].hex(" ")
     raise PayloadError("bytes that start with 00, 01 or c3 01", start or "none")
 

@@ -1,6 +1,6 @@
-"""HTTP within bounds: answers of a bounded size in a bounded time, a few more attempts, no redirects.
+"""HTTP within bounds: answers are limited in size and time, attempts are few, redirects are not followed.
 
-confluent-kafka's client speaks through it instead of through an httpx client of its own.
+confluent-kafka's client uses this session instead of an httpx client of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _REDIRECTS: Final = range(300, 400)
 
 
 class Fault(Exception):  # noqa: N818  it never leaves the package
-    """Why there is no answer, in words that hold nothing of what came."""
+    """A request has no usable answer; the reason quotes nothing that was received."""
 
     def __init__(self, reason: str, status: int | None = None) -> None:
         self.reason = reason
@@ -33,10 +33,10 @@ class Fault(Exception):  # noqa: N818  it never leaves the package
 
 
 class Session:
-    """What confluent-kafka's client needs of httpx: `request` and `close`.
+    """The part of httpx that confluent-kafka's client needs: `request` and `close`.
 
-    Made from a TLS context, user and password or None, and the seconds that one attempt may take;
-    `wait` is how it sleeps.
+    `verify` is a TLS context, `auth` user and password or None, `timeout` the seconds that one
+    attempt may take, and `wait` the function that sleeps between attempts.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class Session:
         self._client.close()
 
     def request(self, method: str, url: str, *, headers: Any, content: Any, params: Any) -> httpx2.Response:
-        """Send a request, again where that helps, and give the whole answer. Raises `Fault`."""
+        """Send a request, with further attempts where they may help, and return the whole answer. Raises `Fault`."""
         for attempt in range(1, ATTEMPTS + 1):
-            # The request is made anew: a connection that broke may have read of it.
+            # A new request each time: a connection that broke may have consumed part of the last one.
             request = self._client.build_request(method, url, headers=headers, content=content, params=params)
             fault, answer = self._attempt(request)
             is_last = attempt == ATTEMPTS
@@ -72,7 +72,7 @@ class Session:
         raise AssertionError("the last attempt ends the loop")
 
     def _attempt(self, request: httpx2.Request) -> tuple[tuple[str, bool] | None, httpx2.Response | None]:
-        """Return the answer, or why there is none and whether another attempt may help."""
+        """Return the answer, or the reason why there is none and whether another attempt may help."""
         until = time.monotonic() + self._timeout
         late = f"no whole answer within {self._timeout:g} seconds", False
         try:
@@ -110,7 +110,7 @@ class Session:
 
 
 def _pause(attempt: int, answer: httpx2.Response | None) -> float:
-    """Return the seconds before the next attempt: those that the server asks for, or else more each time."""
+    """Return the seconds to wait before the next attempt: what the server asks for, or else more each time."""
     asked = "" if answer is None else answer.headers.get("Retry-After", "")
     if asked.isascii() and asked.isdigit():
         return float(asked[:9])
@@ -118,7 +118,7 @@ def _pause(attempt: int, answer: httpx2.Response | None) -> float:
 
 
 def _brief(error: Exception) -> str:
-    """Name the system's reason, which holds neither the address nor a header."""
+    """Return the system's reason for an error, which contains neither the address nor a header."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:

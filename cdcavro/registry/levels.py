@@ -1,4 +1,4 @@
-"""Compatibility levels, and what they ask of a schema (Confluent's documentation, "Compatibility types")."""
+"""Compatibility levels, and what they require of a schema (Confluent's documentation, "Compatibility types")."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ LEVELS: Final[tuple[Level, ...]] = (
 
 
 def checked_level(level: Any) -> Level:
-    """Check the name of a level. Raises ValueError.
+    """Return the level with a name, in any case. Raises ValueError if there is none.
 
     >>> checked_level("full")
     'FULL'
     """
     wanted = level.upper() if isinstance(level, str) else level
-    for one in LEVELS:
-        if one == wanted:
-            return one
+    for known in LEVELS:
+        if known == wanted:
+            return known
     raise ValueError(f"a compatibility level is one of {', '.join(LEVELS)}")
 
 
 def is_transitive(level: Level) -> bool:
-    """Return whether a level looks at all versions, not only at the latest."""
+    """Return whether a level covers all versions, not only the latest."""
     return level.endswith(_TRANSITIVE)
 
 
 @dataclass(frozen=True, slots=True)
 class LevelCheck:
-    """What a level makes of a new schema.
+    """The judgement of a compatibility level on a new schema.
 
-    Attributes: `level`; `verdicts`, for each version that the level looks at its number and the
-    verdict of the new schema as reader on it as writer.
+    Attributes: `level`; `verdicts`, for each version that the level covers, its number and the verdict on
+    the new schema as reader of that version as writer.
     """
 
     level: Level
@@ -62,26 +62,26 @@ class LevelCheck:
 
     @property
     def breaks(self) -> tuple[str, ...]:
-        """The reasons why the level refuses the schema; none if it does not."""
+        """The reasons why the level refuses the schema; empty if it accepts it."""
         asked = _ASKED[self.level.removesuffix(_TRANSITIVE)]
         return tuple(
             f"version {version}: {problem}"
-            for version, said in self.verdicts
-            for problem in said.problems
+            for version, judgement in self.verdicts
+            for problem in judgement.problems
             if problem.direction in asked
         )
 
     @property
     def verdict(self) -> Verdict:
-        """The verdicts as one, each problem and note once."""
+        """The verdicts combined, with each problem and note once."""
         problems: dict[Problem, None] = {}
         notes: dict[Remark, None] = {}
-        for _, said in self.verdicts:
-            problems |= dict.fromkeys(said.problems)
-            notes |= dict.fromkeys(said.notes)
+        for _, judgement in self.verdicts:
+            problems |= dict.fromkeys(judgement.problems)
+            notes |= dict.fromkeys(judgement.notes)
         return Verdict(tuple(problems), tuple(notes))
 
 
 def judge(new: Schema, versions: Iterable[tuple[int, Schema]], level: Level) -> LevelCheck:
-    """Judge a schema by the versions that its level looks at."""
+    """Return the judgement of a level on a new schema, given the versions that the level covers."""
     return LevelCheck(level, tuple((number, verdict(new, old)) for number, old in versions))

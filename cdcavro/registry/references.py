@@ -1,7 +1,7 @@
-"""References: named types that several schemas share, cut out of a schema, fetched, and put back in.
+"""References: named types shared by several schemas, cut out of a schema, fetched, and put back in.
 
-A registry holds a shared type once, and the schemas that use it name it and refer to its version.
-Everywhere else in cdcavro a schema is whole.
+A registry stores a shared type once; the schemas that use it name it and refer to its version.
+Everywhere else in cdcavro a schema is complete.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ MAX_CHAIN: Final = 32
 
 @dataclass(slots=True)
 class Part:
-    """A type that was cut out, or what was left of the schema.
+    """A type that was cut out of a schema, or the rest of the schema.
 
-    Attributes: `name` (str), its full name, "" for what was left; `text` (str), its JSON; `uses`, the
-    names of the parts that it refers to, in the order in which they must be known.
+    Attributes: `name` (str), the type's full name, "" for the rest; `text` (str), its JSON; `uses`, the
+    names of the parts that it refers to, in the order in which they must be defined.
     """
 
     name: str
@@ -41,13 +41,13 @@ class Part:
 
 
 def split(text: str, names: Collection[str]) -> list[Part]:
-    r"""Cut named types out of a schema; each part comes behind those that it uses, what is left last.
+    r"""Return a schema in parts, its types with these names and the rest; each part follows those that it uses.
 
-    `text` is that of a valid schema, `names` are full names. Raises `SchemaError`: there is no such
-    type, or a part uses a type that is in none.
+    `text` is that of a valid schema, `names` are full names. Raises `SchemaError` if there is no such
+    type, or if a part uses a type that is defined in none of the parts.
 
     >>> parts = split('{"type": "record", "name": "a.R", "fields": [{"name": "f", "type": {"type": "fixed", "name": "F", "size": 1}}]}', ["a.F"])
-    >>> print(*((one.name, one.text) for one in parts), sep="\n")
+    >>> print(*((part.name, part.text) for part in parts), sep="\n")
     ('a.F', '{"type": "fixed", "name": "F", "size": 1, "namespace": "a"}')
     ('', '{"type": "record", "name": "a.R", "fields": [{"name": "f", "type": "a.F"}]}')
     """
@@ -57,7 +57,7 @@ def split(text: str, names: Collection[str]) -> list[Part]:
 
 
 class _Splitter:
-    """Walks a schema in the order of the specification. Holds the part in which each type is defined."""
+    """Walks a schema in the specification's order, and keeps track of the part in which each type is defined."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
@@ -66,12 +66,12 @@ class _Splitter:
         self._open: list[Part] = [Part("")]
 
     def split(self, declared: Any) -> list[Part]:
-        left = self._open[0]
-        left.text = json.dumps(self._visit(declared, "", 0))
-        missing = self._names - {one.name for one in self._parts}
+        rest = self._open[0]
+        rest.text = json.dumps(self._visit(declared, "", 0))
+        missing = self._names - {part.name for part in self._parts}
         if missing:
             raise SchemaError("$", f"no type within the schema is called {shown(min(missing))}: it cannot be shared")
-        return [*self._parts, left]
+        return [*self._parts, rest]
 
     def _visit(self, declared: Any, space: str, depth: int) -> Any:
         if isinstance(declared, str):
@@ -106,22 +106,22 @@ class _Splitter:
 
 
 def put_in(text: str, known: Mapping[str, Any]) -> str:
-    """Put the definitions of named types where they are used first. Raises `SchemaError` beyond the bounds of a schema.
+    """Return a schema's JSON with each known type defined where it is first used; `SchemaError` if that is too long.
 
     >>> put_in('{"type": "array", "items": "a.F"}', {"a.F": {"type": "fixed", "name": "a.F", "size": 1}})
     '{"type": "array", "items": {"type": "fixed", "name": "a.F", "size": 1}}'
     """
-    made = json.dumps(placed(json.loads(text), known))
-    if len(made) > MAX_LENGTH:
+    whole = json.dumps(placed(json.loads(text), known))
+    if len(whole) > MAX_LENGTH:
         raise SchemaError("text", f"longer than {MAX_LENGTH} characters")
-    return made
+    return whole
 
 
 def whole_schema(entry: StoredSchema, fetch: Fetch) -> Schema:
-    """Return a registered schema with the types that it refers to.
+    """Return a registered schema, complete with the types that it refers to.
 
-    `fetch` gives a version of a subject. Raises `SchemaError`: it is no valid schema, a reference
-    leads back to itself, or there are more than 1,000 of them or 32 in a row.
+    `fetch` returns a version of a subject. Raises `SchemaError` for an invalid schema, a circular
+    reference, more than 1,000 references, or a chain of more than 32.
     """
     if not entry.references:
         return parse_schema(entry.text)
@@ -138,18 +138,18 @@ def whole_schema(entry: StoredSchema, fetch: Fetch) -> Schema:
 def _gather(
     entry: StoredSchema, fetch: Fetch, known: dict[str, Any], seen: dict[Reference, None], chain: tuple[Reference, ...]
 ) -> None:
-    for one in entry.references:
-        if one in chain:
-            raise SchemaError("references", f"{shown(one.name)} leads back to itself")
-        if one in seen:
+    for reference in entry.references:
+        if reference in chain:
+            raise SchemaError("references", f"{shown(reference.name)} leads back to itself")
+        if reference in seen:
             continue
-        seen[one] = None
+        seen[reference] = None
         if len(seen) > MAX_PARTS or len(chain) >= MAX_CHAIN:
             raise SchemaError("references", f"more than {MAX_PARTS:,} of them, or {MAX_CHAIN} in a row")
-        found = fetch(one.subject, one.version)
-        _gather(found, fetch, known, seen, (*chain, one))
+        referenced = fetch(reference.subject, reference.version)
+        _gather(referenced, fetch, known, seen, (*chain, reference))
         try:
-            known.update(definitions(json.loads(found.text)))
+            known.update(definitions(json.loads(referenced.text)))
         except (ValueError, RecursionError) as error:
             reason = str(error) if isinstance(error, SchemaError) else "not JSON, or nested too deeply"
-            raise SchemaError("references", f"{shown(one.name)}: {reason}") from error
+            raise SchemaError("references", f"{shown(reference.name)}: {reason}") from error

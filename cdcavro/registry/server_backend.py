@@ -1,14 +1,14 @@
-"""A registry that is a server with Confluent's REST API, through confluent-kafka's client.
+"""A registry on a server with Confluent's REST API, by way of confluent-kafka's client.
 
-What servers differ in, and what is made of it:
+How servers differ, and what this module does about it:
 
 * Some tell versions apart by their text (Apicurio), some by the parsed schema (Confluent), some by
-  the canonical form, to which aliases are nothing. Equal schemas are therefore looked for here, and
-  what was registered is read again and compared.
-* Apicurio answers 409 also when two make a subject or set its level at the same moment: 409 is
-  believed when it comes three times.
-* Apicurio knows no GUIDs, and its level is NONE where none is set. No server has fingerprints: for
-  these all versions are read, once.
+  the canonical form, which ignores aliases. So equal schemas are looked for here, and a registered
+  schema is read back and compared.
+* Apicurio also answers 409 if two clients create a subject or set its level at the same moment: a 409
+  counts only if it comes three times.
+* Apicurio has no GUIDs, and its default level is NONE. No server has fingerprints: to find one, all
+  versions are read, once.
 """
 
 from __future__ import annotations
@@ -62,38 +62,38 @@ _CONFLICT_WAITS: Final = (0.05, 0.2)
 
 
 class ServerRegistry:
-    """The backend on a server.
+    """A backend on a server.
 
-    Made from the address without credentials, confluent-kafka's client, and the texts that no
-    error may show.
+    `url` is its address without credentials, `client` is confluent-kafka's, and `secrets` are the texts
+    that no error may show.
     """
 
     def __init__(self, url: str, client: SchemaRegistryClient, secrets: tuple[str, ...] = ()) -> None:
         self.url = url
         self._client: Any = client
-        self._secrets = tuple(one for one in secrets if one)
+        self._secrets = tuple(secret for secret in secrets if secret)
         self._lock = Lock()
         self._fingerprints: dict[tuple[str, int], tuple[str, int | None]] = {}
 
-    def safe(self, said: str) -> str:
-        """Return a sentence as it may be shown."""
-        return _HIDDEN if any(one in said for one in self._secrets) else said
+    def safe(self, sentence: str) -> str:
+        """Return a sentence; one that contains a secret is replaced."""
+        return _HIDDEN if any(secret in sentence for secret in self._secrets) else sentence
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """Leave it to the server to keep publications apart."""
+        """Lock nothing: the server keeps publications apart."""
         return nullcontext()
 
     def subjects(self) -> list[str]:
         """Return the names of all subjects."""
         return sorted(
-            self._ask(None, self._client.get_subjects, lambda raw: [checked_subject(one) for one in _listed(raw)])
+            self._ask(None, self._client.get_subjects, lambda raw: [checked_subject(name) for name in _listed(raw)])
         )
 
     def versions(self, subject: str) -> list[int]:
-        """Return the versions of a subject."""
+        """Return the versions of a subject; an empty list if there is no such subject."""
 
         def read(raw: Any) -> list[int]:
-            return sorted(checked_number(one, "version") for one in _listed(raw))
+            return sorted(checked_number(version, "version") for version in _listed(raw))
 
         try:
             return self._ask(subject, lambda: self._client.get_versions(subject), read)
@@ -101,7 +101,7 @@ class ServerRegistry:
             return []
 
     def version(self, subject: str, version: int | None) -> StoredSchema:
-        """Return a version of a subject."""
+        """Return a version of a subject; None stands for the latest."""
         wanted: Any = LATEST if version is None else version
         what = f"subject {shown(subject)}" if version is None else f"version {version} of subject {shown(subject)}"
 
@@ -115,13 +115,13 @@ class ServerRegistry:
         return self._ask(subject, lambda: self._client.get_version(subject, wanted), read, what)
 
     def by_id(self, id: int) -> StoredSchema:
-        """Return the schema with an id."""
+        """Return the schema with this id."""
         return self._ask(
             None, lambda: self._client.get_schema(id), lambda raw: checked(raw.to_dict(), id=id), f"id {id}"
         )
 
     def by_guid(self, guid: UUID) -> StoredSchema:
-        """Return the schema with a GUID, without its id, which Confluent's servers do not tell with it."""
+        """Return the schema with this GUID, without its id, which Confluent's servers do not return with it."""
 
         def read(raw: Any) -> StoredSchema:
             entry = checked(raw.to_dict(), guid=str(guid))
@@ -130,34 +130,34 @@ class ServerRegistry:
         return self._ask(None, lambda: self._client.get_schema_by_guid(str(guid)), read, f"GUID {guid}")
 
     def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:
-        """Return all schemas with a fingerprint: every version is read once."""
+        """Return all schemas with this fingerprint; every version is read once to find them."""
         with self._lock:
             for subject in self.subjects():
                 for version in self.versions(subject):
                     if (subject, version) not in self._fingerprints:
                         self._check_room()
                         self._fingerprints[subject, version] = self._fingerprint(subject, version, fingerprint_of)
-            found = {id: place for place, (own, id) in self._fingerprints.items() if own == fingerprint}
-        return [self.version(*place) for place in found.values()]
+            places = {id: place for place, (own, id) in self._fingerprints.items() if own == fingerprint}
+        return [self.version(*place) for place in places.values()]
 
     def uses(self, id: int, subject: str | None) -> list[tuple[str, int]]:
-        """Return the versions of a subject that have the schema with an id, or else the first two of all."""
+        """Return the versions of a subject that have the schema with this id; without a subject, the first two of any."""
 
         def read(raw: Any) -> list[tuple[str, int]]:
             return sorted(
-                (checked_subject(one.subject), checked_number(one.version, "version")) for one in _listed(raw)
+                (checked_subject(use.subject), checked_number(use.version, "version")) for use in _listed(raw)
             )
 
-        found = self._ask(None, lambda: self._client.get_schema_versions(id, subject), read, f"id {id}")
-        return [one for one in found if one[0] == subject] if subject else found[:2]
+        uses = self._ask(None, lambda: self._client.get_schema_versions(id, subject), read, f"id {id}")
+        return [use for use in uses if use[0] == subject] if subject else uses[:2]
 
     def find(self, subject: str, wanted: StoredSchema) -> StoredSchema | None:
-        """Return the version of a subject that is equal."""
-        found = self._looked_up(subject, wanted)
-        if found is not None and is_equal(found, wanted):
-            return found
-        # The server may know it as written otherwise: among all if it has one of that canonical form.
-        if found is None and self._looked_up(subject, wanted, normalize=True) is None:
+        """Return the version of a subject that is equal; None if there is none."""
+        match = self._lookup(subject, wanted)
+        if match is not None and is_equal(match, wanted):
+            return match
+        # The server may have the schema in another spelling: if it knows its canonical form, all versions are compared.
+        if match is None and self._lookup(subject, wanted, normalize=True) is None:
             return None
         for version in reversed(self.versions(subject)):
             entry = self.version(subject, version)
@@ -166,7 +166,7 @@ class ServerRegistry:
         return None
 
     def register(self, subject: str, new: StoredSchema, fingerprint: str, *, force: bool) -> StoredSchema:  # noqa: ARG002  a backend's
-        """Make the next version; by force also where the server's level would refuse it, which is then put back."""
+        """Register the next version; with `force`, lift the server's level for the moment if it refuses the schema."""
         try:
             self._register(subject, new)
         except RegistryError as error:
@@ -178,14 +178,14 @@ class ServerRegistry:
                 self._register(subject, new)
             finally:
                 self.set_level(subject, level)
-        made = self._looked_up(subject, new)
-        if made is None or not is_equal(made, new):
+        registered = self._lookup(subject, new)
+        if registered is None or not is_equal(registered, new):
             reason = "the server took the schema for an older version, from which it differs"
             raise RegistryError(self.url, reason, subject=subject)
-        return made
+        return registered
 
     def level(self, subject: str) -> Level:
-        """Return the compatibility level of a subject: its own, or else the server's."""
+        """Return the compatibility level of a subject: its own, or else that of the server."""
         try:
             return self._ask(subject, lambda: self._client.get_compatibility(subject), checked_level)
         except UnknownSchemaError:
@@ -205,7 +205,7 @@ class ServerRegistry:
         try:
             entry = self.version(subject, version)
             return fingerprint_of(entry), entry.id
-        except UnusableError:  # Protobuf, JSON Schema, an Avro schema that we refuse
+        except UnusableError:  # Protobuf, JSON Schema, or an Avro schema that cdcavro refuses
             return "", None
 
     def _check_room(self) -> None:
@@ -226,8 +226,8 @@ class ServerRegistry:
                 time.sleep(wait)
         raise AssertionError("the last attempt ends the loop")
 
-    def _looked_up(self, subject: str, wanted: StoredSchema, *, normalize: bool = False) -> StoredSchema | None:
-        """Return the version that the server takes for this schema, as it is there."""
+    def _lookup(self, subject: str, wanted: StoredSchema, *, normalize: bool = False) -> StoredSchema | None:
+        """Return the version that the server takes for this schema, as it is stored there."""
         try:
             version = self._ask(
                 subject,
@@ -241,9 +241,9 @@ class ServerRegistry:
     def _ask(
         self, subject: str | None, call: Callable[[], Any], read: Callable[[Any], T], what: str | None = None
     ) -> T:
-        """Call the client and read what it gives. No error knows those that it was made of: they hold the request."""
+        """Call the client and read its answer. Errors are raised without their causes, which contain the request."""
         error: RegistryError | UnknownSchemaError
-        # The client remembers without bound, and what we want to know anew.
+        # The client caches without bound, and also what must be asked again.
         self._client.clear_caches()
         try:
             return read(call())
@@ -266,14 +266,14 @@ class ServerRegistry:
         reason = _REFUSALS.get(status)
         if reason is None:
             reason = "the server failed" if status >= _FAILED else "the server does not do that; is this its address?"
-        said = refusal.error_message if code != SchemaRegistryError.UNKNOWN else None
-        if said and reason:
-            reason += f": {shown(said) if self.safe(str(said)) == str(said) else _HIDDEN}"
+        message = refusal.error_message if code != SchemaRegistryError.UNKNOWN else None
+        if message and reason:
+            reason += f": {shown(message) if self.safe(str(message)) == str(message) else _HIDDEN}"
         return RegistryError(self.url, reason, status=status, subject=subject)
 
 
 def made_client(url: str, *, ca: str | None, certificate: str | None, key: str | None) -> SchemaRegistryClient:
-    """Make confluent-kafka's client. Raises `SetupError` for TLS files that cannot be used."""
+    """Return confluent-kafka's client for a server. Raises `SetupError` for TLS files that cannot be used."""
     settings = {"url": url, "max.retries": 0, "ssl.ca.location": ca, "ssl.certificate.location": certificate}
     try:
         return SchemaRegistryClient({**settings, "ssl.key.location": key})
@@ -282,15 +282,15 @@ def made_client(url: str, *, ca: str | None, certificate: str | None, key: str |
 
 
 def bounded(client: SchemaRegistryClient, auth: tuple[str, str] | None, timeout: float) -> SchemaRegistryClient:
-    """Let a client speak through a `Session`."""
-    rest: Any = client._rest_client  # noqa: SLF001  it takes no session from outside
+    """Return the client, which now sends its requests through a `Session`."""
+    rest: Any = client._rest_client  # noqa: SLF001  it accepts no session from outside
     rest.session.close()
     rest.session = Session(rest.verify, auth, timeout)
     return client
 
 
 def _as_confluent(entry: StoredSchema) -> Schema:
-    references = [SchemaReference(one.name, one.subject, one.version) for one in entry.references]
+    references = [SchemaReference(ref.name, ref.subject, ref.version) for ref in entry.references]
     return Schema(entry.text, "AVRO", references)
 
 

@@ -1,4 +1,4 @@
-"""Names of subjects, by Confluent's strategies, as its serialisers ask for them."""
+"""Names of subjects by Confluent's subject name strategies, which its serialisers use."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def subject_name(strategy: Strategy, schema: Schema, *, topic: str | None = None
     """Return the name of a schema's subject.
 
     `strategy` is "topic" (`TOPIC-value`, or `TOPIC-key` for a key), "record" (the full name of the
-    record) or "topic-record" (`TOPIC-RECORD`). Raises `SchemaError` where the record's name is
-    wanted of a schema that has none, and ValueError for a strategy without its topic.
+    record) or "topic-record" (`TOPIC-RECORD`). Raises `SchemaError` if the strategy needs the name
+    of a schema that has none, and ValueError for a strategy without its topic or an unknown one.
 
     >>> from cdcavro.avro.schema import parse_schema
     >>> schema = parse_schema('{"type": "fixed", "name": "a.F", "size": 1}')
-    >>> [subject_name(one, schema, topic="t") for one in STRATEGIES]
+    >>> [subject_name(strategy, schema, topic="t") for strategy in STRATEGIES]
     ['t-value', 'a.F', 't-a.F']
     """
     if strategy != "record" and not topic:
@@ -48,7 +48,7 @@ def _record(schema: Schema) -> str:
 
 
 def fault_of_subject(name: object) -> str | None:
-    """Say what is wrong with the name of a subject; None if nothing is."""
+    """Return a sentence about what is wrong with a subject's name; None if nothing is."""
     if not isinstance(name, str) or not name:
         return "a subject's name is a text, and not an empty one"
     if len(name) > MAX_NAME:
