@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 import cdcavro
 from cdcavro.change.model import Column, Source
-from cdcavro.exact import numbers
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import ExactNumber, minimal_bytes, number
 from cdcavro.table.columns.column_type import column_type
@@ -672,13 +671,3 @@ def test_every_value_of_the_samples_is_read_or_known_not_to_be():
             assert says(held, datum, value)
     assert misfits == set().union(*KNOWN_MISFITS.values())
     assert count > 4_000
-
-
-@given(
-    st.from_regex(r"-?(0|[1-9][0-9]{0,40})(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
-    st.integers(0, 40) | st.integers(0, 1000),
-    st.integers(0, 90),
-)
-def test_digits_of_short_numbers_are_moved_as_those_of_all(text, scale, precision):
-    """The way without exponents gives what the way for every number gives."""
-    assert numbers.unscaled(text, scale, precision) == numbers._unscaled(text, scale, precision)

@@ -1,0 +1,179 @@
+"""The tests' layout is that of the package: a module's tests stand where its name says, or it is said which tests cover it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import cdcavro
+from support.places import TESTS
+
+PACKAGE = Path(cdcavro.__file__).parent
+MODULES = sorted(
+    path.relative_to(PACKAGE).with_suffix("").as_posix() for path in PACKAGE.rglob("*.py") if path.stem != "__init__"
+)
+FOLDERS = {module.partition("/")[0] for module in MODULES} - {"errors"}
+TEST_MODULES = sorted(
+    path.relative_to(TESTS).with_suffix("").as_posix()
+    for path in TESTS.rglob("test_*.py")
+    if path.relative_to(TESTS).parts[0] in FOLDERS
+)
+# Tests in the folder of a layer that are about more than one module of it.
+ACROSS = {
+    "spark/test_avro_java",
+    "spark/test_codegen",
+    "spark/test_pages",
+    "spark/test_readme",
+    "spark/test_roundtrip",
+    "spark/test_verdict",
+}
+# Modules without tests of their own name, and the tests that cover them.
+COVERED_BY = {
+    "avro/aliases": "avro/test_compatibility",
+    "avro/blocks": "avro/test_container",
+    "avro/buffer": "test_compiled",
+    "avro/canonical": "avro/test_schema",
+    "avro/decoder": "avro/test_skip",
+    "avro/defaults": "avro/test_schema",
+    "avro/findings": "avro/test_compatibility",
+    "avro/logical": "avro/test_compatibility",
+    "avro/types": "avro/test_schema",
+    "change/model": "test_oracle",
+    "change/statement_kind": "table/ddl/test_parse",
+    "change/values/geometry": "change/values/test_connect",
+    "cli/commands/check": "cli/commands/test_publish",
+    "cli/commands/decode": "cli/commands/test_encode",
+    "cli/commands/evolve": "cli/commands/test_tables",
+    "cli/commands/fetch": "cli/commands/test_publish",
+    "cli/commands/formats": "cli/test_group",
+    "cli/commands/run": "cli/test_group",
+    "cli/commands/schema": "cli/test_group",
+    "cli/commands/sniff": "cli/test_group",
+    "cli/commands/subjects": "cli/commands/test_publish",
+    "cli/commands/validate": "cli/test_group",
+    "cli/faults": "cli/test_group",
+    "cli/options": "cli/commands/test_transcode",
+    "cli/progress": "cli/test_group",
+    "cli/registry_options": "cli/commands/test_publish",
+    "cli/report": "cli/test_group",
+    "cli/schema_sources": "cli/commands/test_diff",
+    "exact/base64_text": "change/values/test_canal",
+    "exact/caching": "table/test_writer",
+    "exact/fastjson": "test_bad_input",
+    "exact/members": "test_bad_input",
+    "exact/scan": "test_compiled",
+    "exact/sqltimes": "change/values/test_connect",
+    "files/rejects": "cli/commands/test_encode",
+    "files/shared_output": "cli/commands/test_encode",
+    "files/streams": "cli/test_group",
+    "formats/bridge": "test_guards",
+    "formats/connect/columns": "formats/test_debezium",
+    "formats/connect/envelope": "formats/test_debezium",
+    "formats/connect/position": "formats/test_debezium",
+    "formats/connect/shape": "transcoding/test_losses",
+    "records/as_json": "records/test_codec",
+    "records/classes": "records/test_codec",
+    "records/codegen/annotations": "records/test_codec",
+    "records/codegen/kinds": "records/codegen/test_generate",
+    "records/codegen/literals": "records/codegen/test_generate",
+    "records/codegen/python_names": "records/codegen/test_generate",
+    "records/codegen/spark_types": "records/codegen/test_generate",
+    "records/decode": "records/test_codec",
+    "records/encode": "records/test_codec",
+    "records/field_defaults": "records/test_codec",
+    "records/scalars": "records/test_codec",
+    "records/shapes": "records/test_codec",
+    "registry/backend": "registry/test_folder_backend",
+    "registry/cache": "registry/test_folder_backend",
+    "registry/connect": "registry/test_folder_backend",
+    "registry/dry_run": "cli/commands/test_publish",
+    "registry/folder": "registry/test_folder_backend",
+    "registry/http_session": "registry/test_server_backend",
+    "registry/levels": "registry/test_folder_backend",
+    "registry/subjects": "registry/test_framing",
+    "spark/job_convert": "spark/test_job",
+    "spark/job_lines": "spark/test_job",
+    "spark/sql": "spark/test_functions",
+    "table/catalog": "table/test_tables",
+    "table/columns/declaration": "table/columns/test_column_type",
+    "table/columns/format_rules": "table/columns/test_storage",
+    "table/columns/numbers": "table/columns/test_storage",
+    "table/columns/strings": "table/columns/test_storage",
+    "table/columns/times": "table/columns/test_storage",
+    "table/columns/type_names": "table/columns/test_column_type",
+    "table/ddl/alter": "table/ddl/test_parse",
+    "table/ddl/column_definition": "table/ddl/test_parse",
+    "table/ddl/constraints": "table/ddl/test_parse",
+    "table/ddl/create": "table/ddl/test_parse",
+    "table/ddl/cursor": "table/ddl/test_parse",
+    "table/ddl/default_clause": "table/ddl/test_parse",
+    "table/ddl/keywords": "table/ddl/test_parse",
+    "table/ddl/steps": "table/ddl/test_parse",
+    "table/ddl/tokens": "table/ddl/test_parse",
+    "table/ddl/type_text": "table/ddl/test_parse",
+    "table/evolution/alter": "table/evolution/test_evolve",
+    "table/evolution/column_list": "table/test_tables",
+    "table/evolution/defaults": "table/evolution/test_evolve",
+    "table/evolution/promotion": "table/evolution/test_evolve",
+    "table/fields": "table/evolution/test_evolve",
+    "table/folder": "cli/commands/test_tables",
+    "table/history": "table/test_tables",
+    "table/rows": "table/test_writer",
+    "table/statements": "table/test_tables",
+    "wire/convert": "test_properties",
+    "wire/format": "test_properties",
+    "wire/formats": "test_guards",
+    "wire/operation": "spark/test_job",
+    "wire/payload": "wire/reading/test_values",
+    "wire/reading/collections": "wire/reading/test_values",
+    "wire/reading/messages": "wire/reading/test_values",
+    "wire/reading/plan": "wire/test_attributes",
+    "wire/validate": "cli/test_group",
+    "wire/writing/fast": "test_bad_input",
+    "wire/writing/messages": "test_bad_input",
+    "wire/writing/plan": "wire/test_attributes",
+}
+MOST_LINES, MOST_LINES_OF_A_FUNCTION = 300, 40
+
+
+def _module_of(test: str) -> str:
+    return test.replace("test_", "")
+
+
+@pytest.mark.parametrize("test", TEST_MODULES)
+def test_every_test_module_is_that_of_a_module(test):
+    """A test in a layer's folder is about the module of its name, unless it is said to be about several."""
+    assert (_module_of(test) in MODULES) is (test not in ACROSS)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_has_tests(module):
+    """Either tests of its name, or a line in COVERED_BY, but not both."""
+    folder, _, name = module.rpartition("/")
+    has_own = f"{folder}/test_{name}".lstrip("/") in {*TEST_MODULES, "test_errors"}
+    assert has_own is not (module in COVERED_BY)
+
+
+@pytest.mark.parametrize("module", COVERED_BY)
+def test_tests_that_cover_a_module_are_there(module):
+    """A line in COVERED_BY names a module and tests that there are."""
+    assert module in MODULES
+    assert (TESTS / f"{COVERED_BY[module]}.py").is_file()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_modules_and_functions_are_short(module):
+    """A module has at most 300 lines, a function at most 40."""
+    text = (PACKAGE / f"{module}.py").read_text(encoding="utf-8")
+    assert text.count("\n") <= MOST_LINES
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    assert [node.name for node in functions if _lines(node) > MOST_LINES_OF_A_FUNCTION] == []
+
+
+def _lines(function: ast.FunctionDef) -> int:
+    """Return how many lines a function has, without its docstring."""
+    docstring = function.body[0] if ast.get_docstring(function) else None
+    said = 0 if docstring is None else (docstring.end_lineno or 0) - docstring.lineno + 1
+    return (function.end_lineno or 0) - function.lineno + 1 - said
