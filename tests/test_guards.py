@@ -93,6 +93,24 @@ def _imported_folders(tree: ast.Module) -> set[str]:
     return {parts[1] if len(parts) > 1 and parts[1] in MAY_IMPORT else "cdcavro" for parts in within}
 
 
+def _module(source: str) -> str:
+    return ".".join(("cdcavro", *source.removesuffix(".py").split("/"))).removesuffix(".__init__")
+
+
+MODULES = {_module(source): source for source in SOURCES}
+
+
+def _imported_when_run(node: ast.AST) -> set[str]:
+    """Find the modules of the package that a module imports, within functions too, but not for type checkers only."""
+    match node:
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            return set().union(*map(_imported_when_run, node.orelse))
+        case ast.Import() | ast.ImportFrom():
+            names = _imported(ast.Module([node], []))
+            return {name if name in MODULES else name.rpartition(".")[0] for name in names} & set(MODULES)
+    return set().union(*map(_imported_when_run, ast.iter_child_nodes(node)))
+
+
 # 1. One name for a format, everywhere.
 
 
@@ -140,7 +158,56 @@ def test_module_of_a_format_is_a_list_of_differences(format):
     assert module.BRIDGE is BRIDGES[format]
 
 
+# What may name formats, besides their own folder: the list of them, how each declares column types, and
+# records of DataHub's SDK, which are messages of one format, so that errors say so.
+NAMES_FORMATS = ("formats/", "wire/formats.py", "table/columns/format_rules.py", "wire/pydatahub.py")
+
+
+def _docstrings(tree: ast.Module) -> set[ast.AST]:
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    return {
+        node.body[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, owners) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+
+
+@pytest.mark.parametrize("source", [source for source in SOURCES if not source.startswith(NAMES_FORMATS)])
+def test_only_formats_know_formats(source):
+    """What a format is, its schema says: no other module has its name in a string, or imports its module."""
+    texts = {node for node in ast.walk(SOURCES[source]) if isinstance(node, ast.Constant)} - _docstrings(
+        SOURCES[source]
+    )
+    assert {node.value for node in texts if isinstance(node.value, str)} & set(REGISTRY) == set()
+    modules = {f"cdcavro.formats.{name}" for name in REGISTRY}
+    assert {name for name in _imported(SOURCES[source]) if name.startswith(tuple(modules))} == set()
+
+
 # 2. Imports go one way.
+
+
+# What has more names than a dozen and a few on purpose: types, schemas, two ways of reading, and files.
+MOST_NAMES = {"avro": 17}
+
+
+def test_a_folder_has_about_a_dozen_names():
+    """A reader sees at a glance what there is; a module and its compiled twin have one name."""
+    folders: dict[str, set[str]] = {}
+    for source in SOURCES:
+        *above, name = source.removesuffix(".py").split("/")
+        for i, folder in enumerate(above):
+            folders.setdefault("/".join(above[:i]), set()).add(folder)
+        folders.setdefault("/".join(above), set()).add(name)
+    counts = {folder: len(names - {"__init__"}) for folder, names in folders.items()}
+    assert {folder: count for folder, count in counts.items() if count > MOST_NAMES.get(folder, 16)} == {}
+
+
+def test_no_imports_go_in_a_circle():
+    """Within a folder neither: each module can be understood after those that it imports."""
+    imports = {module: _imported_when_run(SOURCES[source]) - {module} for module, source in MODULES.items()}
+    while free := {module for module, needed in imports.items() if not needed}:
+        imports = {module: needed - free for module, needed in imports.items() if module not in free}
+    assert imports == {}
 
 
 def test_every_folder_has_its_place():

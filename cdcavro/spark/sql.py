@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from cdcavro.spark.arrow_udf import column_function
 from cdcavro.spark.functions import RESULT, decode_batch, encode_batch, try_encode_batch
 from cdcavro.spark.row_text import TEXTS, text_batch
+from cdcavro.wire.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_ANY: Final = "oms_default"
+_ANY: Final = FORMATS[0]
 
 
 def register(spark: SparkSession) -> None:
