@@ -1,6 +1,6 @@
-"""Avro itself: schemas, binary data, container files, and whether one schema reads what another wrote.
+"""Avro itself: schemas, binary data, container files, and whether one schema can read what another wrote.
 
-Nothing here knows of messages.
+Nothing here depends on messages or their formats.
 """
 
 from cdcavro.avro.comparison import Difference, schema_diff

@@ -1,7 +1,7 @@
-"""Aliases of a reader's schema, found once (Avro 1.8.2, "Aliases").
+"""An index of the aliases in a reader's schema (Avro 1.8.2, "Aliases").
 
-A table that was renamed often has many, and types are used in many places: no place looks through
-a list.
+A table that was renamed often has many aliases, and types are used in many places; with the index,
+no lookup searches a list.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ LISTED: Final = 10
 
 
 class Aliases:
-    """Which types and fields of a reader's schema go by another name.
+    """The aliases of the types and fields in a reader's schema.
 
-    Made from the schema's type. Attributes: `types`, the reader's named types by full name; `claims`,
-    the full names of the types that have a name as their alias, by that name.
+    Built from the schema's root type. Attributes: `types`, the reader's named types by full name;
+    `claims`, for each alias the full names of the types that have it.
     """
 
     def __init__(self, reader: Type) -> None:
@@ -35,10 +35,10 @@ class Aliases:
             for alias in named.aliases:
                 self.claims.setdefault(alias, {})[named.name] = None
             if isinstance(named, Record):
-                self._fields[named.name] = {alias: one for one in named.fields for alias in one.aliases}
+                self._fields[named.name] = {alias: field for field in named.fields for alias in field.aliases}
 
     def has(self, name: str, reader: Named) -> bool:
-        """Return whether a type has this name, or has it as an alias."""
+        """Return whether a reader's type has this full name or has it as an alias."""
         return reader.name == name or reader.name in self.claims.get(name, ())
 
     def fields(self, reader: Record) -> Mapping[str, Field]:
@@ -47,23 +47,23 @@ class Aliases:
 
 
 def named_types(root: Type) -> Iterator[tuple[str, Named]]:
-    """Find each named type once, outermost first, with the path of the first place that uses it.
+    """Yield each named type once, outermost first, with the path of the first place that uses it.
 
     >>> from cdcavro.avro.schema import parse_schema
     >>> text = '{"type": "record", "name": "R", "fields": [{"name": "f", "type": {"type": "fixed", "name": "F", "size": 1}}]}'
-    >>> [(path, one.name) for path, one in named_types(parse_schema(text).root)]
+    >>> [(path, named.name) for path, named in named_types(parse_schema(text).root)]
     [('$', 'R'), ('$.f', 'F')]
     """
     seen: set[str] = set()
-    left: list[tuple[str, Type]] = [("$", root)]
-    while left:
-        path, one = left.pop()
-        if isinstance(one, Named):
-            if one.name in seen:
+    pending: list[tuple[str, Type]] = [("$", root)]
+    while pending:
+        path, declared = pending.pop()
+        if isinstance(declared, Named):
+            if declared.name in seen:
                 continue
-            seen.add(one.name)
-            yield path, one
-        left.extend(reversed(list(_below(path, one))))
+            seen.add(declared.name)
+            yield path, declared
+        pending.extend(reversed(list(_below(path, declared))))
 
 
 def _below(path: str, declared: Type) -> Iterator[tuple[str, Type]]:
@@ -72,18 +72,18 @@ def _below(path: str, declared: Type) -> Iterator[tuple[str, Type]]:
     elif isinstance(declared, Map):
         yield path + "{}", declared.values
     elif isinstance(declared, Union):
-        yield from ((path, one) for one in declared.branches)
+        yield from ((path, branch) for branch in declared.branches)
     elif isinstance(declared, Record):
-        yield from ((f"{path}.{brief(one.name)}", one.type) for one in declared.fields)
+        yield from ((f"{path}.{brief(field.name)}", field.type) for field in declared.fields)
 
 
 def brief(name: str) -> str:
-    """Return a name as it may stand in a path or sentence: at most 80 characters of it."""
+    """Return a name shortened to at most 80 characters, for use in a path or a sentence."""
     return name if len(name) <= BRIEF else name[:BRIEF] + "..."
 
 
 def brief_list(names: Sequence[str]) -> str:
-    """Return names as they may stand in a sentence: at most ten of them, and how many more there are.
+    """Return names as a list for use in a sentence: at most ten of them, and how many more there are.
 
     >>> brief_list(["a", "b"]), brief_list(list("abcdefghijkl"))
     ('a, b', 'a, b, c, d, e, f, g, h, i, j and 2 more')

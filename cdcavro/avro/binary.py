@@ -1,6 +1,6 @@
 """Avro's binary encoding of primitive values (Avro 1.8.2, "Binary Encoding"), appended to a `bytearray`.
 
-The errors of payloads that are no such encoding are here as well: both builds of `buffer` raise them.
+The errors for payloads that break the encoding are here as well, because both builds of `buffer` raise them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def write_long(out: bytearray, value: int) -> None:
 
 
 def write_string(out: bytearray, value: str) -> None:
-    """Append a length and UTF-8 bytes."""
+    """Append a string: its length in bytes, then its UTF-8 bytes."""
     raw = value.encode()
     size = len(raw)
     if size < 64:  # noqa: PLR2004  the length fits one byte
@@ -37,34 +37,34 @@ def write_string(out: bytearray, value: str) -> None:
 
 
 def write_bytes(out: bytearray, value: bytes) -> None:
-    """Append a length and the bytes."""
+    """Append bytes, preceded by their length."""
     write_long(out, len(value))
     out += value
 
 
 def write_float(out: bytearray, value: float) -> None:
-    """Append 4 bytes, IEEE 754, little-endian."""
+    """Append a single-precision number: 4 bytes, IEEE 754, little-endian."""
     out += pack_float(value)
 
 
 def write_double(out: bytearray, value: float) -> None:
-    """Append 8 bytes, IEEE 754, little-endian."""
+    """Append a double-precision number: 8 bytes, IEEE 754, little-endian."""
     out += _DOUBLE.pack(value)
 
 
 def pack_float(value: float) -> bytes:
-    """Return the 4 bytes of the float of 32 bits nearest to a number. Raises `OverflowError` beyond the largest."""
+    """Return the 4 bytes of the 32-bit float nearest to a number. Raises `OverflowError` beyond the largest."""
     return _FLOAT.pack(value)
 
 
 def unpack_float(raw: bytes) -> float:
-    """Return the float of 32 bits that 4 bytes are."""
+    """Return the 32-bit float that 4 bytes encode."""
     value: float = _FLOAT.unpack(raw)[0]
     return value
 
 
 def nearest_float(value: float) -> float:
-    """Return the float of 32 bits nearest to a number. Raises `OverflowError` beyond the largest.
+    """Return the 32-bit float nearest to a number. Raises `OverflowError` beyond the largest.
 
     >>> nearest_float(0.1)
     0.10000000149011612
@@ -73,25 +73,25 @@ def nearest_float(value: float) -> float:
 
 
 def short(expected: str, position: int, end: int) -> PayloadError:
-    """Make the error for a payload that ends too early."""
+    """Return the error for a payload that ends too early."""
     return PayloadError(expected, f"{end - position} at byte {position}, where the payload ends")
 
 
 def too_wide(position: int) -> PayloadError:
-    """Make the error for an integer that does not end within 64 bits."""
+    """Return the error for an integer of more than 64 bits."""
     return PayloadError("an integer of at most 64 bits", f"more at byte {position}")
 
 
 def no_text(byte: int, position: int) -> PayloadError:
-    """Make the error for a string that is not UTF-8."""
+    """Return the error for a string that is not UTF-8."""
     return PayloadError("UTF-8", f"byte 0x{byte:02x} before byte {position}")
 
 
 def no_column(first: int, count: int) -> IndexError:
-    """Make the error for a column that is shorter than it is said to be."""
+    """Return the error for a column that is shorter than its stated length."""
     return IndexError(f"a column has no {count} values behind {first}")
 
 
 def outside(place: int) -> IndexError:
-    """Make the error for a value that is not within the bytes of its column."""
+    """Return the error for a value that lies outside the bytes of its column."""
     return IndexError(f"value {place} is not within the bytes of its column")

@@ -1,7 +1,7 @@
-"""The blocks of an Avro container file as they lie in it: a count, a length, payloads packed by a codec, the marker.
+"""The blocks of an Avro container file: a count, a length, payloads compressed by a codec, and the sync marker.
 
-Source: Avro 1.8.2, "Object Container Files" and "Required Codecs". The bytes of a block are taken
-only after its length is checked, and unpacked only after what they unpack to is measured.
+Source: Avro 1.8.2, "Object Container Files" and "Required Codecs". The bytes of a block are read
+only after its length is checked, and decompressed only after their decompressed size is measured.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONG_BYTES: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Payloads that lie one behind another, and how many they are."""
+    """Consecutive payloads (bytes) and their count (int)."""
 
     payloads: bytes
     count: int
@@ -37,11 +37,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class PackedBlock:
-    """A block as it lies in a file.
+    """A block as stored in a file.
 
-    Attributes: `count` (int), of payloads; `place` (int), the byte of the file at which the block
-    starts; `start` and `size` (int), at which its payloads start and how many bytes they take;
-    `packed` (bytes), these bytes, empty where they were passed over.
+    Attributes: `count` (int), the number of payloads; `place` (int), the offset in the file at which
+    the block starts; `start` and `size` (int), the offset at which its payloads start and how many
+    bytes they occupy; `packed` (bytes), these bytes, empty if they were skipped.
     """
 
     count: int
@@ -52,19 +52,19 @@ class PackedBlock:
 
     @property
     def end(self) -> int:
-        """The byte at which the next block starts."""
+        """The offset in the file at which the next block starts."""
         return self.start + self.size + MARKER_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """What the blocks of one file have in common: `codec`, one of `CODECS`, and `marker` (bytes)."""
+    """What all blocks of one file share: `codec` (str), one of `CODECS`, and `marker` (bytes)."""
 
     codec: str
     marker: bytes
 
     def pack(self, block: Block) -> list[bytes]:
-        """Return the pieces of a block as it lies in a file."""
+        """Return a block as stored in a file, in pieces to be written one after another."""
         packed = _deflated(block.payloads) if self.codec == "deflate" else block.payloads
         head = bytearray()
         write_long(head, block.count)
@@ -72,7 +72,7 @@ class Framing:
         return [bytes(head), packed, self.marker]
 
     def unpack(self, frame: PackedBlock, file: str) -> Block:
-        """Return the payloads of a block. Raises `FileError`, which names the file."""
+        """Return the decompressed payloads of a block. Raises `FileError`, which names the file."""
         if self.codec != "deflate":
             return Block(frame.packed, frame.count)
         try:
@@ -85,10 +85,10 @@ class Framing:
 def read_frames(
     stream: BufferedReader, position: int, framing: Framing, file: str, *, skip: bool = False
 ) -> Iterator[PackedBlock]:
-    """Read blocks to the end of a stream that is at a block, which is byte `position` of the file.
+    """Yield the blocks from the stream's current place, which is offset `position` in the file, to its end.
 
-    `skip` passes over the payloads; the stream must be able to seek then. Raises `FileError`, which
-    names the file: a block is cut short, absurdly long, or does not end in the marker.
+    With `skip`, the payloads are not read; the stream must then be seekable. Raises `FileError`, which
+    names the file, for a block that is cut short, absurdly long, or does not end in the marker.
     """
     source = ContainerStream(stream, file, position)
     while stream.peek(1):
@@ -106,17 +106,17 @@ def read_frames(
 
 
 def damaged(file: str, reason: str) -> FileError:
-    """Make the error for a container file that breaks the specification."""
+    """Return the error for a container file that breaks the specification."""
     return FileError(file, "an Avro container file that can be read", shown(reason))
 
 
 def cut_short(file: str) -> FileError:
-    """Make the error for a container file that ends within a block."""
+    """Return the error for a container file that ends within a block."""
     return FileError(file, "a whole Avro container file", "one that ends too early")
 
 
 class ContainerStream:
-    """The stream of a container file: it knows its position, pipe or not, and refuses absurd lengths.
+    """The stream of a container file, which tracks its position, even in a pipe, and refuses absurd lengths.
 
     Attributes: `position` (int), in bytes; `last` (bytes), what was read last.
     """
@@ -128,31 +128,31 @@ class ContainerStream:
         self.last = b""
 
     def read(self, size: int) -> bytes:
-        """Read bytes, fewer where the stream ends. Raises `FileError` for a length that no part of a file has."""
+        """Read `size` bytes, or fewer if the stream ends. Raises `FileError` for a length that no part of a file has."""
         self.check_length(size)
         self.last = self._stream.read(size)
         self.position += len(self.last)
         return self.last
 
     def check_length(self, size: int) -> None:
-        """Check that a part of a file may be so long. Raises `FileError`."""
+        """Raise `FileError` for a length that no part of a file has."""
         if not 0 <= size <= MAX_BLOCK:
             raise FileError(self._file, f"a length up to {MAX_BLOCK} bytes", f"{size} at byte {self.position}")
 
     def take(self, size: int) -> bytes:
-        """Read so many bytes. Raises `FileError`."""
+        """Read exactly `size` bytes. Raises `FileError`."""
         if len(self.read(size)) < size:
             raise cut_short(self._file)
         return self.last
 
     def skip(self, size: int) -> bytes:
-        """Pass over bytes, without looking whether the stream has them."""
+        """Skip `size` bytes, without checking that the stream has them."""
         self._stream.seek(size, 1)
         self.position += size
         return b""
 
     def take_long(self) -> int:
-        """Read an integer of Avro, byte by byte: what stands behind it may be another reader's. Raises `FileError`."""
+        """Read an Avro integer byte by byte, since what follows may be for another reader. Raises `FileError`."""
         value = 0
         for shift in range(0, 7 * _LONG_BYTES, 7):
             byte = self.take(1)[0]

@@ -1,7 +1,7 @@
-"""The bytes of a payload, written and read: the few steps that have a version in C.
+"""Writing and reading the bytes of a payload: the few operations that also exist in C.
 
-`buffer.pyx` has the same names with the same behaviour over C pointers, and takes the place of this
-module where it was compiled. Everything built on these two is one source for both.
+`buffer.pyx` has the same classes with the same behaviour over C pointers, and replaces this module in
+a compiled build. Everything built on these two modules is the same source for both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CARRY: Final = 0x80
 
 
 class Buffer(bytearray):
-    """A payload, or JSON text, that grows; `append` appends one byte."""
+    """A growing payload or JSON text; `append` appends one byte."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ class Buffer(bytearray):
     write_double = write_double
 
     def fits(self, value: int, most: int) -> bool:
-        """Return whether an integer is from -most - 1 to most."""
+        """Return whether an integer is between `-most - 1` and `most`, both included."""
         return -most - 1 <= value <= most
 
     def write_raw(self, raw: bytes) -> None:
@@ -38,7 +38,7 @@ class Buffer(bytearray):
         self += raw
 
     def write_again(self, start: int, end: int) -> None:
-        """Append what stands from one place to another."""
+        """Append a copy of the bytes from one place in the buffer to another."""
         self += self[start:end]
 
     def write_digits(self, value: int) -> None:
@@ -46,23 +46,23 @@ class Buffer(bytearray):
         self += b"%d" % value
 
     def write_int32(self, value: int) -> None:
-        """Append 4 bytes in the byte order of the machine, as Arrow has them."""
+        """Append an integer as 4 bytes in the machine's byte order, as Arrow stores it."""
         self += value.to_bytes(4, sys.byteorder, signed=True)
 
     def cut(self, size: int) -> None:
-        """Take away what stands behind so many bytes."""
+        """Drop everything after the first `size` bytes."""
         del self[size:]
 
     def taken(self) -> bytes:
-        """Return what is there so far."""
+        """Return a copy of the bytes written so far."""
         return bytes(self)
 
 
 class ByteReader:
-    """The bytes of one payload and how far they are read.
+    """The bytes of one payload and the position up to which they are read.
 
-    Attributes: `position` and `end` (int), in bytes. Every length is held against the bytes that
-    are there before anything is built from it.
+    Attributes: `position` and `end` (int), in bytes. Every length is checked against the bytes that
+    are left before anything is built from it.
     """
 
     __slots__ = ("_items", "_raw", "end", "position")
@@ -97,7 +97,7 @@ class ByteReader:
         raise too_wide(self.position)
 
     def take(self, size: int) -> bytes:
-        """Read so many bytes."""
+        """Read `size` bytes."""
         start = self.position
         end = start + size
         if size < 0 or end > self.end:
@@ -106,7 +106,7 @@ class ByteReader:
         return self._raw[start:end]
 
     def read_string(self) -> str:
-        """Read a length and UTF-8 bytes."""
+        """Read a string: its length in bytes, then its UTF-8 bytes."""
         raw = self.take(self.read_long())
         try:
             return raw.decode()
@@ -118,11 +118,11 @@ class ByteReader:
         return self._raw[start:end]
 
     def skip_string(self) -> None:
-        """Pass a length and so many bytes by."""
+        """Skip a string: its length and that many bytes."""
         self.take(self.read_long())
 
     def read_name(self) -> str:
-        """Read a string that is likely to come again, as the name of a column."""
+        """Read a string that is likely to recur, such as a column's name."""
         return self.read_string()
 
     def copy_string(self, out: Buffer) -> None:
@@ -137,26 +137,26 @@ class ByteReader:
         return name
 
     def read_double(self) -> float:
-        """Read 8 bytes, IEEE 754, little-endian."""
+        """Read a double-precision number: 8 bytes, IEEE 754, little-endian."""
         return float(_DOUBLE.unpack(self.take(8))[0])
 
 
 class Slices:
-    """The values of a column as Arrow lays them out: bytes one behind another, where each begins and ends, which are there.
+    """The values of a binary column as Arrow lays them out: the data, the offsets and the validity bits.
 
-    All three are bytes, or what shows its memory as bytes: `offsets` as integers of 32 bits in the byte
-    order of the machine, one more than there are values; `validity` with a bit for each value, the
-    lowest first, or None. The column's own begin behind `first` of both. `count` (int) is how many
-    values there are. Raises `IndexError` where there are fewer. Source: Arrow Columnar Format,
-    "Variable-size Binary Layout".
+    All three are bytes or another buffer: `data` holds the values one after another; `offsets` are
+    32-bit integers in the machine's byte order, one more than there are values; `validity` has one bit
+    for each value, lowest bit first, or is None if no value is null. The column starts at entry `first`
+    of `offsets` and `validity`. Attribute: `count` (int), the number of values. Raises `IndexError` if
+    the buffers hold fewer. Source: Arrow Columnar Format, "Variable-size Binary Layout".
     """
 
     __slots__ = ("_data", "_first", "_offsets", "_validity", "count")
 
     def __init__(self, data: bytes, offsets: bytes, validity: bytes | None, first: int, count: int) -> None:
-        places = memoryview(offsets).cast("B")
+        offset_bytes = memoryview(offsets).cast("B")
         self._data = memoryview(data).cast("B")
-        self._offsets = places[: len(places) // 4 * 4].cast("i")
+        self._offsets = offset_bytes[: len(offset_bytes) // 4 * 4].cast("i")
         self._validity = None if validity is None else memoryview(validity).cast("B")
         self._first = first
         self.count = count
@@ -166,7 +166,7 @@ class Slices:
             raise no_column(first, count)
 
     def get(self, i: int) -> bytes | None:
-        """Return value i; None for a null. Raises `IndexError` for one that is not within the bytes."""
+        """Return value `i`; None for a null. Raises `IndexError` for a value outside the column or its bytes."""
         if not 0 <= i < self.count:
             raise outside(i)
         at = self._first + i

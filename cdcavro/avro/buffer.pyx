@@ -1,4 +1,4 @@
-"""The same as `buffer.py`, over C pointers."""
+"""The same classes as in `buffer.py`, over C pointers."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
@@ -20,7 +20,7 @@ cdef extern from *:
     #include <stdint.h>
     #include <string.h>
 
-    /* Doubles in the byte order of the machine; Avro's is little-endian. */
+    /* Swaps a double between the machine's byte order and Avro's, which is little-endian. */
     static void cdcavro_swap(unsigned char *bytes) {
         const uint16_t one = 1;
         if (*(const unsigned char *)&one) return;
@@ -31,7 +31,7 @@ cdef extern from *:
         }
     }
 
-    /* FNV-1a. */
+    /* FNV-1a, folded. */
     static uint32_t cdcavro_hash(const unsigned char *start, ptrdiff_t size) {
         uint32_t hash = 2166136261u;
         for (ptrdiff_t i = 0; i < size; i++) hash = (hash ^ start[i]) * 16777619u;
@@ -40,7 +40,7 @@ cdef extern from *:
 
     #define CDCAVRO_ALL(byte) (0x0101010101010101u * (byte))
 
-    /* Eight bytes at once: whether one of them is escaped in JSON or no ASCII. */
+    /* Whether any of eight bytes is escaped in JSON or is not ASCII. */
     static int cdcavro_is_special(const unsigned char *at) {
         uint64_t eight, quotes, escapes;
         memcpy(&eight, at, 8);
@@ -50,7 +50,7 @@ cdef extern from *:
                 & CDCAVRO_ALL(0x80)) != 0;
     }
 
-    /* Whether a string surely stands in JSON as it is, and is ASCII. */
+    /* Whether a string is ASCII and needs no escapes in JSON. */
     static int cdcavro_is_plain(const unsigned char *start, ptrdiff_t size) {
         unsigned char last[8];
         if (size >= 8) {
@@ -63,14 +63,14 @@ cdef extern from *:
         return !cdcavro_is_special(last);
     }
 
-    /* How many bytes of a string are escaped in JSON. */
+    /* Counts the bytes of a string that are escaped in JSON. */
     static ptrdiff_t cdcavro_escaped(const unsigned char *start, ptrdiff_t size) {
-        ptrdiff_t found = 0;
-        for (ptrdiff_t i = 0; i < size; i++) found += (start[i] < 32) | (start[i] == '"') | (start[i] == 92);
-        return found;
+        ptrdiff_t escaped = 0;
+        for (ptrdiff_t i = 0; i < size; i++) escaped += (start[i] < 32) | (start[i] == '"') | (start[i] == 92);
+        return escaped;
     }
 
-    /* A string as JSON text; there is room for six bytes for each byte that is escaped. Gives the end of what was written. */
+    /* Writes a string as JSON text and returns its end; there must be room for six bytes per escaped byte. */
     static unsigned char *cdcavro_quote(unsigned char *out, const unsigned char *start, ptrdiff_t size) {
         static const char hex[] = "0123456789abcdef";
         for (ptrdiff_t i = 0; i < size; i++) {
@@ -124,18 +124,18 @@ cdef enum:
     NAMES = 1024
     NAME_BYTES = 64
 
-# Names that came lately, so that a column's name is one object in many messages. A place is taken over by the next
-# name that falls upon it.
+# Recent names by hash, so that a column's name is the same object in many messages. A new name replaces the one with
+# its hash.
 cdef list _names = [None] * NAMES
 
-# The memory of the buffer that was let go last, for the next one.
+# The memory of the buffer that was freed last, for the next one.
 cdef unsigned char *_spare = NULL
 
 
 @cython.freelist(4)
 @cython.final
 cdef class Buffer:
-    """A payload, or JSON text, that grows; `append` appends one byte."""
+    """A growing payload or JSON text; `append` appends one byte."""
 
     def __cinit__(self):
         global _spare
@@ -159,13 +159,13 @@ cdef class Buffer:
         return self.taken()
 
     cpdef bytes taken(self):
-        """Return what is there so far."""
+        """Return a copy of the bytes written so far."""
         return PyBytes_FromStringAndSize(<char *>self._start, self._size)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         PyBuffer_FillInfo(view, self, self._start, self._size, 1, flags)
         self._views += 1
-        # Whatever is appended asks for room now, and is refused.
+        # From now on anything that appends has to ask for room, and is refused.
         self._room = self._size
 
     def __releasebuffer__(self, Py_buffer *view):
@@ -209,13 +209,13 @@ cdef class Buffer:
         return 0
 
     cpdef bint fits(self, object value, long long most) except -1:
-        """Return whether an integer is from -most - 1 to most."""
+        """Return whether an integer is between `-most - 1` and `most`, both included."""
         cdef int overflow
         cdef long long whole = PyLong_AsLongLongAndOverflow(value, &overflow)
         return overflow == 0 and -most - 1 <= whole <= most
 
     cpdef int write_string(self, str value) except -1:
-        """Append a length and UTF-8 bytes."""
+        """Append a string: its length in bytes, then its UTF-8 bytes."""
         cdef Py_ssize_t size
         if value is None:
             raise TypeError("a string is str, not None")
@@ -232,7 +232,7 @@ cdef class Buffer:
         return 0
 
     cpdef int write_double(self, double value) except -1:
-        """Append 8 bytes, IEEE 754, little-endian."""
+        """Append a double-precision number: 8 bytes, IEEE 754, little-endian."""
         if self._room - self._size < 8:
             self._grow(8)
         memcpy(self._start + self._size, &value, 8)
@@ -252,7 +252,7 @@ cdef class Buffer:
         return 0
 
     cpdef int write_again(self, Py_ssize_t start, Py_ssize_t end) except -1:
-        """Append what stands from one place to another."""
+        """Append a copy of the bytes from one place in the buffer to another."""
         if not 0 <= start <= end <= self._size:
             raise ValueError(f"from {start} to {end} of {self._size} bytes")
         if self._room - self._size < end - start:
@@ -279,7 +279,7 @@ cdef class Buffer:
         return 0
 
     cpdef int write_int32(self, int value) except -1:
-        """Append 4 bytes in the byte order of the machine, as Arrow has them."""
+        """Append an integer as 4 bytes in the machine's byte order, as Arrow stores it."""
         if self._room - self._size < 4:
             self._grow(4)
         memcpy(self._start + self._size, &value, 4)
@@ -287,7 +287,7 @@ cdef class Buffer:
         return 0
 
     cpdef int cut(self, Py_ssize_t size) except -1:
-        """Take away what stands behind so many bytes."""
+        """Drop everything after the first `size` bytes."""
         if 0 <= size < self._size:
             self._check_views()
             self._size = size
@@ -295,10 +295,10 @@ cdef class Buffer:
 
 
 cdef class ByteReader:
-    """The bytes of one payload and how far they are read.
+    """The bytes of one payload and the position up to which they are read.
 
-    Attributes: `position` and `end` (int), in bytes. Every length is held against the bytes that
-    are there before anything is built from it.
+    Attributes: `position` and `end` (int), in bytes. Every length is checked against the bytes that
+    are left before anything is built from it.
     """
 
     def __init__(self, bytes raw not None, Py_ssize_t position=0):
@@ -344,11 +344,11 @@ cdef class ByteReader:
         return self._start + self.position - size
 
     cpdef bytes take(self, long long size):
-        """Read so many bytes."""
+        """Read `size` bytes."""
         return PyBytes_FromStringAndSize(<const char *>self._take(size), size)
 
     cpdef str read_string(self):
-        """Read a length and UTF-8 bytes."""
+        """Read a string: its length in bytes, then its UTF-8 bytes."""
         cdef long long size = self.read_long()
         return _text(self._take(size), size, self.position)
 
@@ -357,11 +357,11 @@ cdef class ByteReader:
         return self._raw[start:end]
 
     cpdef skip_string(self):
-        """Pass a length and so many bytes by."""
+        """Skip a string: its length and that many bytes."""
         self._take(self.read_long())
 
     cpdef str read_name(self):
-        """Read a string that is likely to come again, as the name of a column."""
+        """Read a string that is likely to recur, such as a column's name."""
         cdef long long size = self.read_long()
         return self._name(self._take(size), size)
 
@@ -382,7 +382,7 @@ cdef class ByteReader:
 
     cdef int _copy(self, Buffer out, const unsigned char *start, Py_ssize_t size) except -1:
         if not cdcavro_is_plain(start, size):
-            # Makes sure that it is UTF-8.
+            # Raises if it is not UTF-8.
             _text(start, size, self.position)
             return out._quote(start, size)
         if out._room - out._size < size + 2:
@@ -408,7 +408,7 @@ cdef class ByteReader:
         return self._name(start, size)
 
     cpdef double read_double(self) except? -1:
-        """Read 8 bytes, IEEE 754, little-endian."""
+        """Read a double-precision number: 8 bytes, IEEE 754, little-endian."""
         cdef double value
         memcpy(&value, self._take(8), 8)
         cdcavro_swap(<unsigned char *>&value)
@@ -424,7 +424,7 @@ cdef str _text(const unsigned char *start, Py_ssize_t size, Py_ssize_t position)
 
 @cython.final
 cdef class Slices:
-    """The values of a column as Arrow lays them out: bytes one behind another, where each begins and ends, which are there."""
+    """The values of a binary column as Arrow lays them out: the data, the offsets and the validity bits."""
 
     def __cinit__(self, data, offsets, validity, Py_ssize_t first, Py_ssize_t count):
         PyObject_GetBuffer(data, &self._data, PyBUF_SIMPLE)
@@ -444,7 +444,7 @@ cdef class Slices:
         PyBuffer_Release(&self._validity)
 
     cpdef bytes get(self, Py_ssize_t i):
-        """Return value i; None for a null. Raises `IndexError` for one that is not within the bytes."""
+        """Return value `i`; None for a null. Raises `IndexError` for a value outside the column or its bytes."""
         cdef int32_t start, end
         if not 0 <= i < self.count:
             raise outside(i)

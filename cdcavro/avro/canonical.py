@@ -1,6 +1,6 @@
 """The Parsing Canonical Form of a schema (Avro 1.8.2, "Transforming into Parsing Canonical Form").
 
-It is made from the parsed types, so that every schema that is one has a form, whatever its
+It is derived from the parsed types, so that every valid schema has a canonical form, whatever its
 attributes say.
 """
 
@@ -13,7 +13,7 @@ from cdcavro.errors import SchemaError
 
 
 def canonical_form(root: Type) -> str:
-    """Return the form of a type.
+    """Return the Parsing Canonical Form of a type.
 
     >>> canonical_form(Array(Primitive("long", {"logicalType": "timestamp-millis"})))
     '{"type":"array","items":"long"}'
@@ -36,7 +36,7 @@ def _form(declared: Type, defined: set[str]) -> str:
         case Map(values):
             return f'{{"type":"map","values":{_form(values, defined)}}}'
         case Union(branches):
-            return f"[{','.join(_form(one, defined) for one in branches)}]"
+            return f"[{','.join(_form(branch, defined) for branch in branches)}]"
     raise SchemaError("$", f"{type(declared).__name__} has no canonical form")
 
 
@@ -47,6 +47,6 @@ def _definition(declared: Named, defined: set[str]) -> str:
         case Fixed(size=size):
             return f'"type":"fixed","size":{size}'
         case Record(fields=fields):
-            listed = [f'{{"name":{json.dumps(one.name)},"type":{_form(one.type, defined)}}}' for one in fields]
+            listed = [f'{{"name":{json.dumps(field.name)},"type":{_form(field.type, defined)}}}' for field in fields]
             return f'"type":"record","fields":[{",".join(listed)}]'
     raise SchemaError(declared.name, f"{type(declared).__name__} has no canonical form")

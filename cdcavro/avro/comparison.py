@@ -1,7 +1,8 @@
 """What changed from one schema to another, place by place.
 
-Fields are paired by name, or else by an alias of the new one; branches of unions likewise, and what
-is left of one kind. A pair of named types that is met again is not compared again.
+Fields are paired by name, or else by an alias of the new field. Branches of unions are paired
+likewise; if each union then has one record (or enum, or fixed) left, those two are paired as well.
+The same pair of named types is compared only once.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ _UNIT: Final = frozenset({"logicalType", "precision", "scale"})
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One change.
+    """One difference between two schemas.
 
-    Attributes: `path` (str), the place in the new schema, or in the old one for what was dropped;
-    `what` changed; `old` and `new` (str), what it was and what it is, "" for nothing.
+    Attributes: `path` (str), the place in the new schema, or in the old one for something dropped;
+    `what` (str), the kind of change; `old` and `new` (str), the value before and after, "" for none.
     """
 
     path: str
@@ -43,26 +44,26 @@ class Difference:
 
 
 def schema_diff(old: Schema | str, new: Schema | str) -> list[Difference]:
-    """List what changed from one schema to another; the list is empty only if their JSON is the same.
+    """Return what changed from one schema to another; the list is empty only if their JSON is the same.
 
-    If all that changed is what a parsed schema does not show, such as a field's `order`, that is one
-    difference of the "text". After 10,000 differences one says that there are more. Raises
-    `SchemaError` for a text that is no schema.
+    Each schema is a `Schema` or its JSON text. A change that the parsed schema does not show, such as
+    that of a field's `order`, appears as one difference of the "text". After 10,000 differences, a last
+    one says that there are more. Raises `SchemaError` for a text that is not a valid schema.
 
     >>> schema_diff('["null", "int"]', '["null", "long"]')
     [Difference(path='$', what='type', old='[null, int]', new='[null, long]')]
     """
-    was, now = (parse_schema(one) if isinstance(one, str) else one for one in (old, new))
-    found = list(islice(_Comparison().of("$", was.root, now.root), MAX_DIFFERENCES + 1))
-    if len(found) > MAX_DIFFERENCES:
-        found[-1] = Difference("$", "text", "", f"more than {MAX_DIFFERENCES:,} changes")
-    if not found and _json(json.loads(was.json)) != _json(json.loads(now.json)):
+    was, now = (parse_schema(schema) if isinstance(schema, str) else schema for schema in (old, new))
+    differences = list(islice(_Comparison().of("$", was.root, now.root), MAX_DIFFERENCES + 1))
+    if len(differences) > MAX_DIFFERENCES:
+        differences[-1] = Difference("$", "text", "", f"more than {MAX_DIFFERENCES:,} changes")
+    if not differences and _json(json.loads(was.json)) != _json(json.loads(now.json)):
         return [Difference("$", "text", "", "written otherwise")]
-    return found
+    return differences
 
 
 class _Comparison:
-    """Holds which pairs of named types were compared."""
+    """A comparison of two schemas, which remembers the pairs of named types that it has compared."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, str]] = set()
@@ -97,9 +98,11 @@ class _Comparison:
         if not is_same:
             yield Difference(path, "type", type_label(old), type_label(new))
         for i, j in pairs:
-            # The types of both unions, with their units, are shown by now.
+            # The types of both unions, with their logical types, have been reported by now.
             below = self.of(path, olds[i], news[j])
-            yield from below if is_same else (one for one in below if one.path != path or one.what != "type")
+            yield from (
+                below if is_same else (change for change in below if change.path != path or change.what != "type")
+            )
 
     def _named(self, path: str, old: Named, new: Named) -> Iterator[Difference]:
         if (old.name, new.name) in self._seen:
@@ -120,29 +123,29 @@ class _Comparison:
     def _records(self, path: str, old: Record, new: Record) -> Iterator[Difference]:
         pairs = _paired_fields(old, new)
         moved = _moved([i for i, _ in pairs if i is not None])
-        for j, (i, one) in enumerate(pairs):
-            place = f"{path}.{brief(one.name)}"
+        for j, (i, field) in enumerate(pairs):
+            place = f"{path}.{brief(field.name)}"
             if i is None:
-                yield Difference(place, "added", "", _field_label(one))
+                yield Difference(place, "added", "", _field_label(field))
                 continue
             was = old.fields[i]
-            if was.name != one.name:
-                yield Difference(place, "renamed", brief(was.name), brief(one.name))
+            if was.name != field.name:
+                yield Difference(place, "renamed", brief(was.name), brief(field.name))
             if i in moved:
                 yield Difference(place, "moved", f"field {i + 1}", f"field {j + 1}")
-            yield from self.of(place, was.type, one.type)
-            if _json(was.default) != _json(one.default):
-                yield Difference(place, "default", brief(_json(was.default)), brief(_json(one.default)))
-            yield from _texts(place, was, one)
-            yield from _attributes(place, was.attributes, one.attributes)
+            yield from self.of(place, was.type, field.type)
+            if _json(was.default) != _json(field.default):
+                yield Difference(place, "default", brief(_json(was.default)), brief(_json(field.default)))
+            yield from _texts(place, was, field)
+            yield from _attributes(place, was.attributes, field.attributes)
         kept = {i for i, _ in pairs}
-        for i, one in enumerate(old.fields):
+        for i, field in enumerate(old.fields):
             if i not in kept:
-                yield Difference(f"{path}.{brief(one.name)}", "dropped", _field_label(one), "")
+                yield Difference(f"{path}.{brief(field.name)}", "dropped", _field_label(field), "")
 
 
 def type_label(declared: Type, depth: int = 2) -> str:
-    """Name a type in a few words, with its logical type.
+    """Return a type's name in a few words, with its logical type.
 
     >>> type_label(Primitive("long", {"logicalType": "timestamp-micros"}))
     'long timestamp-micros'
@@ -150,7 +153,7 @@ def type_label(declared: Type, depth: int = 2) -> str:
     match declared:
         case Union(branches):
             more = ", ..." if len(branches) > LISTED else ""
-            return "[" + ", ".join(type_label(one, depth) for one in branches[:LISTED]) + more + "]"
+            return "[" + ", ".join(type_label(branch, depth) for branch in branches[:LISTED]) + more + "]"
         case Array(inner) | Map(inner):
             return f"{branch_name(declared)} of {type_label(inner, depth - 1) if depth else '...'}"
         case Fixed():
@@ -167,12 +170,12 @@ def _units(declared: Primitive | Fixed) -> str:
     return f" {unit}" if unit else ""
 
 
-def _field_label(one: Field) -> str:
-    return type_label(one.type) + ("" if one.default is ABSENT else f", default {brief(_json(one.default))}")
+def _field_label(field: Field) -> str:
+    return type_label(field.type) + ("" if field.default is ABSENT else f", default {brief(_json(field.default))}")
 
 
 def _texts(path: str, old: Named | Field, new: Named | Field) -> Iterator[Difference]:
-    """Compare what is only said: the alias that a rename adds goes with the rename."""
+    """Yield the changes of docs and aliases; the alias that a rename adds counts as part of the rename."""
     if old.doc != new.doc:
         yield Difference(path, "doc", brief(old.doc), brief(new.doc))
     if set(new.aliases) - {old.name} != set(old.aliases) - {new.name}:
@@ -182,7 +185,8 @@ def _texts(path: str, old: Named | Field, new: Named | Field) -> Iterator[Differ
 def _symbols(path: str, old: Sequence[str], new: Sequence[str]) -> Iterator[Difference]:
     before, after = set(old), set(new)
     if before != after:
-        dropped, added = [one for one in old if one not in after], [one for one in new if one not in before]
+        dropped = [symbol for symbol in old if symbol not in after]
+        added = [symbol for symbol in new if symbol not in before]
         yield Difference(path, "symbols", brief_list(dropped), brief_list(added))
     elif old != new:
         yield Difference(path, "symbols", brief_list(old), brief_list(new))
@@ -192,9 +196,9 @@ def _attributes(
     path: str, old: Mapping[str, Any], new: Mapping[str, Any], *, is_unit_shown: bool = False
 ) -> Iterator[Difference]:
     for key in sorted({*old, *new} - (_UNIT if is_unit_shown else frozenset())):
-        was, now = (_json(one.get(key, ABSENT)) for one in (old, new))
+        was, now = (_json(attributes.get(key, ABSENT)) for attributes in (old, new))
         if was != now:
-            yield Difference(path, "attribute", *(brief(f"{key}: {one}") if one else "" for one in (was, now)))
+            yield Difference(path, "attribute", *(brief(f"{key}: {value}") if value else "" for value in (was, now)))
 
 
 def _branches(declared: Type) -> tuple[Type, ...]:
@@ -202,20 +206,20 @@ def _branches(declared: Type) -> tuple[Type, ...]:
 
 
 def _pairs(olds: Sequence[Type], news: Sequence[Type]) -> list[tuple[int, int]]:
-    """Pair branches, in the order of the old ones: by name, by alias, and the one record left with the one left."""
-    left = {branch_name(one): i for i, one in enumerate(olds)}
+    """Return pairs of branches, in the order of the old ones: by name, by alias, or as the only ones left of a kind."""
+    unpaired = {branch_name(branch): i for i, branch in enumerate(olds)}
     pairs: list[tuple[int, int]] = []
     rest: list[int] = []
-    for j, one in enumerate(news):
-        names = (branch_name(one), *(one.aliases if isinstance(one, Named) else ()))
-        found = next((name for name in names if name in left), None)
-        if found is None:
+    for j, branch in enumerate(news):
+        names = (branch_name(branch), *(branch.aliases if isinstance(branch, Named) else ()))
+        match = next((name for name in names if name in unpaired), None)
+        if match is None:
             rest.append(j)
         else:
-            pairs.append((left.pop(found), j))
+            pairs.append((unpaired.pop(match), j))
     for kind in (Record, Enum, Fixed):
         before, after = (
-            [i for i in left.values() if isinstance(olds[i], kind)],
+            [i for i in unpaired.values() if isinstance(olds[i], kind)],
             [j for j in rest if isinstance(news[j], kind)],
         )
         if len(before) == len(after) == 1:
@@ -224,28 +228,28 @@ def _pairs(olds: Sequence[Type], news: Sequence[Type]) -> list[tuple[int, int]]:
 
 
 def _paired_fields(old: Record, new: Record) -> list[tuple[int | None, Field]]:
-    """Return each new field with the place of the old one that it comes from."""
-    places = {one.name: i for i, one in enumerate(old.fields)}
+    """Return each new field with the index of the old field that it comes from, or None if it is new."""
+    indexes = {field.name: i for i, field in enumerate(old.fields)}
     pairs: list[tuple[int | None, Field]] = []
-    for one in new.fields:
-        names = (one.name, *one.aliases)
-        pairs.append((next((places[name] for name in names if name in places), None), one))
+    for field in new.fields:
+        names = (field.name, *field.aliases)
+        pairs.append((next((indexes[name] for name in names if name in indexes), None), field))
     return pairs
 
 
 def _moved(order: Sequence[int]) -> set[int]:
-    """Return the fewest that must have moved: all but a longest run that kept its order."""
+    """Return the fewest indexes that must have moved: all but those of a longest run that kept its order."""
     tails: list[int] = []
     ends: list[int] = []
     lengths = []
-    for one in order:
-        at = bisect_left(tails, one)
-        tails[at : at + 1] = [one]
+    for index in order:
+        at = bisect_left(tails, index)
+        tails[at : at + 1] = [index]
         lengths.append(at + 1)
     wanted = len(tails)
-    for one, length in zip(reversed(order), reversed(lengths), strict=True):
-        if length == wanted and (not ends or one < ends[-1]):
-            ends.append(one)
+    for index, length in zip(reversed(order), reversed(lengths), strict=True):
+        if length == wanted and (not ends or index < ends[-1]):
+            ends.append(index)
             wanted -= 1
     return set(order) - set(ends)
 

@@ -1,19 +1,19 @@
 """Whether two schemas read each other's data, and why not.
 
-The rules are those by which payloads are read (`evolution`), and these besides, because each loses
-data or stops some reader:
+The rules are those by which payloads are read (`resolution`). The following count as well, because
+each loses data or breaks some reader:
 
-* an enum's symbol or a union's branch that the reader lacks: only data that has it is concerned;
-* bytes as a string: not all bytes are UTF-8;
-* a logical type that only the reader has: nothing says that the writer's numbers are such. One
-  that only the writer has is a note: every digit is read, and readers may ignore logical types;
-* aliases that lead two ways. Avro Java renames in the whole of the writer's schema before it
-  compares, so it fails where two fields or types get one name, and takes a type that is also
-  another's alias for that other; fastavro keeps the one or the other of two values;
-* a new field that is a union with the default []: Avro Java 1.12 fails when it fills it in.
+* an enum's symbol or a union's branch that the reader lacks: this affects only data that has it;
+* bytes read as a string: not all bytes are UTF-8;
+* a logical type that only the reader has: nothing says that the writer's numbers have that meaning.
+  One that only the writer has is a note: every digit is read, and readers may ignore logical types;
+* ambiguous aliases. Avro Java renames throughout the writer's schema before it compares, so it fails
+  where two fields or types get the same name, and mistakes a type whose name is also an alias of
+  another type for that other type; fastavro keeps only one of two values;
+* a new field whose type is a union with the default []: Avro Java 1.12 fails to fill it in.
 
-Refused when a schema is parsed: two fields that share an alias, and an alias that is another
-field's name.
+Two fields that share an alias, and an alias that is another field's name, are refused already when
+the schema is parsed.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _MEANINGS: Final[dict[Name, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why data of one schema cannot be read with the other.
+    """A reason why data of one schema cannot be read with the other.
 
-    Attributes: `direction`, "backward" if the reader cannot read what the writer wrote, "forward"
-    the other way round; `path` (str), the place under the names of the one who wrote; `reason`
-    (str); `partial` (bool), whether it concerns only some of the data.
+    Attributes: `direction` (str), "backward" if the reader cannot read what the writer wrote,
+    "forward" the other way round; `path` (str), the place, in the names of the schema that wrote the
+    data; `reason` (str); `partial` (bool), whether only some of the data is affected.
     """
 
     direction: Direction
@@ -69,7 +69,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What is no problem and should be known. Attributes: as those of `Problem`."""
+    """Something worth knowing that is not a problem. Attributes: see `Problem`."""
 
     direction: Direction
     path: str
@@ -81,7 +81,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What `verdict` found. As text: the name and what it means, then each problem and note on a line.
+    """The result of `verdict`. Its text is the name and its meaning, then each problem and note on its own line.
 
     Attributes: `problems` (tuple of `Problem`) and `notes` (tuple of `Remark`), backward ones first.
     """
@@ -92,16 +92,16 @@ class Verdict:
     @property
     def backward(self) -> bool:
         """Whether the reader's schema reads all data of the writer's."""
-        return all(one.direction != "backward" for one in self.problems)
+        return all(problem.direction != "backward" for problem in self.problems)
 
     @property
     def forward(self) -> bool:
         """Whether the writer's schema reads all data of the reader's."""
-        return all(one.direction != "forward" for one in self.problems)
+        return all(problem.direction != "forward" for problem in self.problems)
 
     @property
     def name(self) -> Name:
-        """The one word: full, backward, forward or breaking."""
+        """The verdict in one word: full, backward, forward or breaking."""
         return _NAMES[self.backward, self.forward]
 
     def __str__(self) -> str:
@@ -112,9 +112,9 @@ class Verdict:
 def verdict(reader: Schema | str, writer: Schema | str) -> Verdict:
     """Return whether each of two schemas reads what the other wrote, and why not.
 
-    `reader` is the newer one in the usual case, `writer` the older one; each a `Schema` or its JSON
-    text. Unlike other checkers it looks at logical types: another scale or unit would be read as
-    another value. Raises `SchemaError` for a text that is no schema.
+    `reader` is usually the newer schema and `writer` the older one; each is a `Schema` or its JSON text.
+    Unlike other checkers, this one compares logical types: with another scale or unit, a different
+    value would be read. Raises `SchemaError` for a text that is not a valid schema.
 
     >>> print(verdict('"long"', '"int"'))
     backward: the reader reads all data of the writer, the writer not all of the reader
@@ -134,27 +134,29 @@ def _parsed(schema: Schema | str) -> Schema:
 
 def _judge(direction: Direction, reader: Schema, writer: Schema, problems: list[Problem], notes: list[Remark]) -> None:
     blamed: set[str] = set()
-    for one in findings(writer.root, reader.root):
-        if one.kind == "note":
-            notes.append(Remark(direction, one.where, one.reason))
+    for finding in findings(writer.root, reader.root):
+        if finding.kind == "note":
+            notes.append(Remark(direction, finding.where, finding.reason))
         else:
-            blamed.add(one.where)
-            problems.append(Problem(direction, one.where, one.reason, one.partial))
+            blamed.add(finding.where)
+            problems.append(Problem(direction, finding.where, finding.reason, finding.partial))
     if not _is_same(reader, writer):
-        twofold = _twofold(writer.root, Aliases(reader.root))
-        problems += [Problem(direction, path, reason, partial=False) for path, reason in twofold if path not in blamed]
+        ambiguous = _ambiguous(writer.root, Aliases(reader.root))
+        problems += [
+            Problem(direction, path, reason, partial=False) for path, reason in ambiguous if path not in blamed
+        ]
 
 
 def _is_same(reader: Schema, writer: Schema) -> bool:
     return reader.json == writer.json or bool(json.loads(reader.json) == json.loads(writer.json))
 
 
-def _twofold(writer: Type, aliases: Aliases) -> Iterator[tuple[str, str]]:
-    """Find types and fields of the writer that the reader's aliases lead two ways, or to one end."""
+def _ambiguous(writer: Type, aliases: Aliases) -> Iterator[tuple[str, str]]:
+    """Yield the path and reason of each type or field of the writer for which the reader's aliases are ambiguous."""
     became: dict[str, str] = {}
     for path, named in named_types(writer):
         name = brief(named.name)
-        claims = [one for one in aliases.claims.get(named.name, ()) if one != named.name]
+        claims = [claim for claim in aliases.claims.get(named.name, ()) if claim != named.name]
         if claims and named.name in aliases.types:
             yield path, f"{name} is a type of the reader's and an alias of {brief(claims[0])} too"
         elif len(claims) > 1:
@@ -163,17 +165,17 @@ def _twofold(writer: Type, aliases: Aliases) -> Iterator[tuple[str, str]]:
         if new in became:
             yield path, f"{brief(became[new])} and {name} would both be read as {brief(new)}"
         became[new] = named.name
-        yield from _twofold_fields(path, named, aliases.types.get(new), aliases)
+        yield from _ambiguous_fields(path, named, aliases.types.get(new), aliases)
 
 
-def _twofold_fields(path: str, writer: Named, reader: Named | None, aliases: Aliases) -> Iterator[tuple[str, str]]:
+def _ambiguous_fields(path: str, writer: Named, reader: Named | None, aliases: Aliases) -> Iterator[tuple[str, str]]:
     if not isinstance(writer, Record) or not isinstance(reader, Record):
         return
     by_alias = aliases.fields(reader)
     became: dict[str, str] = {}
-    for one in writer.fields:
-        new = by_alias[one.name].name if one.name in by_alias else one.name
+    for field in writer.fields:
+        new = by_alias[field.name].name if field.name in by_alias else field.name
         if new in became:
-            reason = f"{brief(became[new])} and {brief(one.name)} would both be read as {brief(new)}"
-            yield f"{path}.{brief(one.name)}", reason
-        became[new] = one.name
+            reason = f"{brief(became[new])} and {brief(field.name)} would both be read as {brief(new)}"
+            yield f"{path}.{brief(field.name)}", reason
+        became[new] = field.name

@@ -1,6 +1,6 @@
-"""Avro object container files around payloads that are ready (Avro 1.8.2, "Object Container Files").
+"""Avro object container files of payloads that are already encoded (Avro 1.8.2, "Object Container Files").
 
-fastavro writes and reads the header, `frames` the blocks; the payloads go in and come out as they are.
+fastavro writes and reads the header, and `blocks` the blocks; the payloads themselves are not touched.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAGIC: Final = b"Obj\x01"
 
 
 def header(schema: Schema, framing: Framing) -> bytes:
-    """Return the header of a file: the schema as it was written, the codec and the marker."""
+    """Return the header of a file: the schema as it was written, the codec and the sync marker."""
     out = io.BytesIO()
     declared = json.loads(schema.json)
     fastavro.write.Writer(cast("IO[bytes]", out), declared, codec=framing.codec, sync_marker=framing.marker).flush()
@@ -37,10 +37,10 @@ def header(schema: Schema, framing: Framing) -> bytes:
 
 
 class ContainerWriter:
-    """Writes payloads into a container file, about 64 KiB or 1,000 payloads to a block.
+    """A writer of payloads into a container file, with about 64 KiB or 1,000 payloads in a block.
 
-    Made from a binary stream, the schema that wrote the payloads, and one of `CODECS`. The stream
-    gets the header at once; `flush` belongs at the end.
+    Created from a binary stream, the schema with which the payloads were written, and one of `CODECS`.
+    It writes the header at once; call `flush` at the end.
     """
 
     def __init__(self, stream: BinaryIO, schema: Schema, *, codec: str = "deflate") -> None:
@@ -58,7 +58,7 @@ class ContainerWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is left of the payloads as a block."""
+        """Write the remaining payloads as a block and flush the stream."""
         if self._count:
             self._stream.writelines(self._framing.pack(Block(self._payloads.getvalue(), self._count)))
             self._payloads = io.BytesIO()
@@ -69,9 +69,10 @@ class ContainerWriter:
 class ContainerReader:
     """The blocks of a container file.
 
-    Made from a binary stream and the file's name for errors. Attributes: `file` (str), that name;
-    `schema`, that of the header, which wrote the payloads; `framing`; `position` (int), the byte at
-    which the first block starts. Raises `FileError`, when made and while it is iterated.
+    Created from a binary stream and the file's name for errors. Attributes: `file` (str), that name;
+    `schema` (`Schema`), the one in the header, with which the payloads were written; `framing`
+    (`Framing`); `position` (int), the offset at which the first block starts. Raises `FileError`, on
+    creation and during iteration.
     """
 
     def __init__(self, stream: io.BufferedReader, file: str) -> None:
@@ -98,7 +99,7 @@ class ContainerReader:
             yield self.framing.unpack(frame, self.file)
 
     def frames(self) -> Iterator[PackedBlock]:
-        """Read the blocks as they lie in the file. Raises `FileError`."""
+        """Return an iterator over the blocks as stored in the file. Raises `FileError`."""
         return read_frames(self._stream, self.position, self.framing, self.file)
 
     def _header(self, source: ContainerStream) -> tuple[str, str]:
@@ -109,5 +110,5 @@ class ContainerReader:
             raise
         except EOFError as error:
             raise cut_short(self.file) from error
-        except Exception as error:  # fastavro raises what a broken header leads it to
+        except Exception as error:  # fastavro raises all kinds of errors on a broken header
             raise damaged(self.file, str(error) or type(error).__name__) from error

@@ -11,7 +11,7 @@ cdef class Decoder(ByteReader):
     @cython.locals(byte=int)
     cpdef bint read_boolean(self) except -1
     cpdef double read_float(self) except? -1
-    @cython.locals(found="long long")
+    @cython.locals(index="long long")
     cpdef Py_ssize_t read_index(self, Py_ssize_t count, str what) except -1
     @cython.locals(count="long long", size="long long")
     cpdef Py_ssize_t read_block(self) except -1

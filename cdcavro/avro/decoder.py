@@ -1,4 +1,4 @@
-"""A payload as Avro's primitive values, indexes and blocks; counts are checked before anything is built from them."""
+"""A payload read as Avro's primitive values, indexes and blocks, with counts checked before they are used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cdcavro.errors import PayloadError
 
 
 class Decoder(ByteReader):
-    """The bytes of one payload and how far they are read. Attributes: see `ByteReader`."""
+    """The bytes of one payload and the position up to which they are read. Attributes: see `ByteReader`."""
 
     __slots__ = ()
 
@@ -20,31 +20,32 @@ class Decoder(ByteReader):
         return value
 
     def read_bytes(self) -> bytes:
-        """Read a length and that many bytes."""
+        """Read bytes, preceded by their length."""
         return self.take(self.read_long())
 
     def read_boolean(self) -> bool:
-        """Read a byte that is 0 or 1."""
+        """Read a boolean: a byte that is 0 or 1."""
         byte = self.read_byte()
         if byte > 1:
             raise PayloadError("a boolean, 0 or 1", f"{byte} at byte {self.position - 1}")
         return byte == 1
 
     def read_float(self) -> float:
-        """Read 4 bytes, IEEE 754, little-endian."""
+        """Read a single-precision number: 4 bytes, IEEE 754, little-endian."""
         return unpack_float(self.take(4))
 
     def read_index(self, count: int, what: str) -> int:
-        """Read an index into `count` branches or symbols."""
-        found = self.read_long()
-        if not 0 <= found < count:
-            raise PayloadError(f"{what} from 0 to {count - 1}", f"{found} at byte {self.position}")
-        return found
+        """Read an index into `count` branches or symbols; `what` names them in the error."""
+        index = self.read_long()
+        if not 0 <= index < count:
+            raise PayloadError(f"{what} from 0 to {count - 1}", f"{index} at byte {self.position}")
+        return index
 
     def read_block(self) -> int:
         """Read the number of items in the next block of an array or a map; 0 ends it.
 
-        There are never more items than bytes, all blocks together: items without bytes are refused. A count may be negative, with the block's size in bytes behind it (Avro 1.8.2, "Arrays").
+        All blocks together never have more items than the payload has bytes: items without bytes are
+        refused. A negative count is followed by the block's size in bytes (Avro 1.8.2, "Arrays").
         """
         count = self.read_long()
         if count < 0:
@@ -62,11 +63,11 @@ class Decoder(ByteReader):
         return count
 
     def short(self, expected: str) -> PayloadError:
-        """Make the error for a payload that ends too early."""
+        """Return the error for a payload that ends too early."""
         return short(expected, self.position, self.end)
 
     def finish(self) -> None:
-        """Check that every byte is read."""
+        """Raise `PayloadError` unless every byte has been read."""
         if self.position != self.end:
             left = self.end - self.position
             raise PayloadError(f"the end of the payload at byte {self.position}", f"{left} more")

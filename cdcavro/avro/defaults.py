@@ -1,4 +1,4 @@
-"""Defaults of fields, checked against their types (Avro 1.8.2, "Records")."""
+"""The check of fields' defaults against their types (Avro 1.8.2, "Records")."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FITS: Final[dict[str, Callable[[Any], bool]]] = {
 
 
 def check_default(declared: Type, value: Any, where: str) -> None:
-    """Check a default against its type; that of a union belongs to its first branch. Raises `SchemaError`."""
+    """Raise `SchemaError` unless a default fits its type; that of a union must fit its first branch."""
     if not _fits(declared, value, where):
         raise SchemaError(where, f"the default {shown(json.dumps(value))} does not fit its type")
 
@@ -58,7 +58,7 @@ def _fits(declared: Type, value: Any, where: str) -> bool:
 
 
 def _fits_record(declared: Record, value: dict[str, Any], where: str) -> bool:
-    for one in declared.fields:
-        if one.name not in value and one.default is ABSENT:
-            raise SchemaError(where, f"the default lacks {one.name}")
-    return all(_fits(one.type, value[one.name], where) for one in declared.fields if one.name in value)
+    for field in declared.fields:
+        if field.name not in value and field.default is ABSENT:
+            raise SchemaError(where, f"the default lacks {field.name}")
+    return all(_fits(field.type, value[field.name], where) for field in declared.fields if field.name in value)

@@ -1,8 +1,8 @@
-"""Named types within a schema's JSON: found, cut loose, and put where they are used first.
+"""Named types within a schema's JSON: finding their definitions, and putting them where they are first used.
 
-A schema defines a record, enum or fixed once, where it is first used, and names it from there on. A
-field that is dropped or moved takes the definition along, and a registry holds a shared type by
-itself; here definitions are put where they belong again.
+A schema defines a record, enum or fixed once, where it is first used, and refers to it by name from
+there on. A field that is dropped or moved takes the definition along, and a registry stores a shared
+type on its own; the functions here put the definitions back where they belong.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ _NAMED: Final = frozenset({"record", "enum", "fixed"})
 
 
 def definitions(declared: Any) -> Definitions:
-    """Return the named types that a schema's JSON defines, its own included: each fit to stand alone, by full name.
+    """Return the named types that a schema's JSON defines, by full name, each able to stand alone.
+
+    The outermost type is included if it is a named one.
 
     >>> definitions({"type": "array", "items": {"type": "fixed", "name": "a.F", "size": 2}})
     {'a.F': {'type': 'fixed', 'name': 'a.F', 'size': 2}}
@@ -41,13 +43,13 @@ def definitions(declared: Any) -> Definitions:
 
 
 def settled(declared: Any, known: Mapping[str, dict[str, Any]]) -> Any:
-    """Return a schema's JSON with each of the known types defined where it is used first, and named after that."""
+    """Return a schema's JSON with each known type defined where it is first used and referred to by name after that."""
     spaced = {full: of | {"namespace": full.rpartition(".")[0]} if "." in full else of for full, of in known.items()}
     return _Placer(spaced, is_settled=True).visit(declared, "", 0)
 
 
 def placed(declared: Any, known: Mapping[str, dict[str, Any]]) -> Any:
-    """Return a schema's JSON with those of the known types that it only names defined where they are used first.
+    """Return a schema's JSON in which known types that it refers to without a definition are defined at first use.
 
     A type that it defines twice stays defined twice. Raises `SchemaError` beyond the bounds of a schema.
     """
@@ -55,7 +57,7 @@ def placed(declared: Any, known: Mapping[str, dict[str, Any]]) -> Any:
 
 
 class _Placer:
-    """Holds the types that are defined so far, and whether it is within one that was put in."""
+    """A walk through a schema that tracks which types are defined so far and whether it is inside an inserted one."""
 
     def __init__(self, known: Mapping[str, dict[str, Any]], *, is_settled: bool) -> None:
         self._known = known
@@ -87,7 +89,7 @@ class _Placer:
 
 
 def pin(record: dict[str, Any]) -> None:
-    """Write out the full names of all types that a record's fields define and name, so that its own may change."""
+    """Write out the full names of all types in a record's fields, in place, so that its own namespace may change."""
 
     def visit(declared: Any, space: str, depth: int) -> Any:
         if isinstance(declared, str):
@@ -100,7 +102,7 @@ def pin(record: dict[str, Any]) -> None:
 
 
 def defined_name(declared: Any, space: str) -> str | None:
-    """Return the full name of the type that is defined here; None if none is."""
+    """Return the full name of the named type that a declaration defines; None if it defines none."""
     if not isinstance(declared, dict) or declared.get("type") not in _NAMED:
         return None
     own = declared.get("namespace", space)
@@ -108,13 +110,13 @@ def defined_name(declared: Any, space: str) -> str | None:
 
 
 def standing_alone(declared: dict[str, Any], space: str) -> dict[str, Any]:
-    """Return a definition that says its namespace itself, where it had it from the one around it."""
+    """Return a definition with its own namespace stated, if it inherited one from the enclosing definition."""
     has_own = not space or "namespace" in declared or "." in str(declared.get("name"))
     return declared if has_own else declared | {"namespace": space}
 
 
 def with_types(declared: Any, space: str, depth: int, visit: Visit) -> Any:
-    """Return a declaration with the types in it visited, in the order of the specification."""
+    """Return a declaration with `visit` applied to each type in it, in the specification's order of definition."""
     if depth > MAX_DEPTH:
         raise SchemaError("$", f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(declared, list):
@@ -124,9 +126,9 @@ def with_types(declared: Any, space: str, depth: int, visit: Visit) -> Any:
     inner = (defined_name(declared, space) or "").rpartition(".")[0]
     if isinstance(declared.get("fields"), list) and declared.get("type") == "record":
         return declared | {"fields": list(_with_types_of(declared["fields"], inner, depth, visit))}
-    holds = {"array": "items", "map": "values"}.get(str(declared.get("type")))
-    if holds in declared:
-        return declared | {holds: visit(declared[holds], space, depth + 1)}
+    member = {"array": "items", "map": "values"}.get(str(declared.get("type")))
+    if member in declared:
+        return declared | {member: visit(declared[member], space, depth + 1)}
     return declared
 
 

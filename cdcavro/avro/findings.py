@@ -1,4 +1,4 @@
-"""What a comparison of two schemas comes upon."""
+"""The findings of a comparison of two schemas."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Kind = Literal["refused", "unsafe", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found.
+    """One finding.
 
-    Attributes: `where` (str), the path under the writer's names; `reason` (str); `kind`: "refused"
-    where there is no way to read, "unsafe" where data would be lost, misread, or not read by every
-    reader, else "note"; `partial` (bool), whether only some data is concerned.
+    Attributes: `where` (str), the path in the writer's names; `reason` (str); `kind` (str), "refused"
+    if the data cannot be read, "unsafe" if data would be lost, misread or not read by every reader,
+    else "note"; `partial` (bool), whether only some of the data is affected.
     """
 
     where: str
@@ -27,10 +27,10 @@ class Finding:
 
 
 class Findings:
-    """All that was found, in the order in which it was met: at most 1,000 of a kind, then one that says so.
+    """All findings in the order in which they were made: at most 1,000 of a kind, then one that says so.
 
-    Attributes: `all` (list); `choices` (int), in how many branches of unions the comparison is: what
-    is refused there is so only where the branch occurs.
+    Attributes: `all` (list of `Finding`); `choices` (int), the number of unions around the current
+    place: what is refused within a branch affects only data that has the branch.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Findings:
         self._counts: Counter[Kind] = Counter()
 
     def add(self, where: str, reason: str, kind: Kind = "note", *, partial: bool = False) -> None:
-        """Add one."""
+        """Add a finding."""
         if self.choices and kind != "note":
             kind, partial = "unsafe", True
         self._counts[kind] += 1

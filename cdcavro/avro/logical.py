@@ -1,9 +1,9 @@
 """Logical types: which one a type really has.
 
-Source: Avro 1.8.2, "Logical Types". Those that later versions added are known too, because the
-readers of today apply them. What the specification tells readers to ignore counts for nothing: a
-name that it does not define, a logical type on another type than its own, a decimal whose scale
-exceeds its precision, or whose precision exceeds its fixed size.
+Source: Avro 1.8.2, "Logical Types". Those that later versions added are known too, because today's
+readers apply them. What the specification tells readers to ignore is ignored: a name that it does
+not define, a logical type on a type to which it does not belong, a decimal whose scale exceeds its
+precision or whose precision exceeds its fixed size.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SIZES: Final = {"uuid": 16, "duration": 12}
 
 @dataclass(frozen=True, slots=True)
 class Logical:
-    """A logical type; `precision` and `scale` are those of a decimal, 0 for all others."""
+    """A logical type: its `name` (str), and the `precision` and `scale` (int) of a decimal, 0 for all others."""
 
     name: str
     precision: int = 0
@@ -49,7 +49,7 @@ class Logical:
 
 
 def logical_type(declared: Primitive | Fixed) -> Logical | None:
-    """Return the logical type that a type has; None for a plain one, and where it is to be ignored.
+    """Return the logical type of a type; None if it has none or has one that must be ignored.
 
     >>> str(logical_type(Primitive("bytes", {"logicalType": "decimal", "precision": 10, "scale": 2})))
     'decimal(10,2)'
@@ -76,5 +76,5 @@ def _decimal(declared: Primitive | Fixed) -> Logical | None:
 
 
 def _digits(size: int) -> int:
-    """Return how many decimal digits a signed integer of so many bytes always has."""
+    """Return how many decimal digits always fit in a signed integer of `size` bytes."""
     return math.floor(math.log10(2) * (8 * size - 1)) if size else 0

@@ -1,11 +1,10 @@
 """Schema resolution: how a reader's schema reads what a writer's schema wrote.
 
-Source: Avro 1.8.2, "Schema Resolution" and "Aliases". The two schemas are compared once; the
-outcome is a tree of small steps that knows nothing of bytes, and all that was found on the way. It
-differs from the specification in two points, on purpose: named types match by full name or alias,
-so that a record renamed without an alias is refused rather than read by chance; and where a
-reader's union has the writer's very type, that branch is taken, as Avro Java does, though one that
-promotes may stand before it.
+Source: Avro 1.8.2, "Schema Resolution" and "Aliases". The two schemas are compared once; the result
+is a tree of small steps that is independent of bytes, and a list of findings. It deliberately differs
+from the specification in two points: named types match by full name or alias, so that a record
+renamed without an alias is refused rather than read by chance; and if a reader's union has exactly
+the writer's type, that branch is chosen, as in Avro Java, even if one that it promotes to comes first.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _EXACT: Final = {("int", "float"): 24, ("long", "float"): 24, ("long", "double")
 
 @dataclass(frozen=True, slots=True)
 class ReadPrimitive:
-    """Read `writer`, give it as `reader`."""
+    """Read a value of the type `writer` and return it as the type `reader`."""
 
     writer: Primitive
     reader: Primitive
@@ -42,14 +41,14 @@ class ReadPrimitive:
 
 @dataclass(frozen=True, slots=True)
 class ReadFixed:
-    """Read so many bytes."""
+    """Read `size` bytes."""
 
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReadEnum:
-    """Read an index into the writer's symbols; None where the reader has no such symbol."""
+    """Read an index into the writer's `symbols`, which are None where the reader lacks the symbol."""
 
     reader: Enum
     symbols: tuple[str | None, ...]
@@ -57,28 +56,28 @@ class ReadEnum:
 
 @dataclass(frozen=True, slots=True)
 class ReadArray:
-    """Read items."""
+    """Read the items of an array."""
 
     items: Step
 
 
 @dataclass(frozen=True, slots=True)
 class ReadMap:
-    """Read values."""
+    """Read the values of a map."""
 
     values: Step
 
 
 @dataclass(frozen=True, slots=True)
 class ReadUnion:
-    """Read a branch index of the writer's, then the branch; a text where the reader cannot read it."""
+    """Read the index of a writer's branch, then the branch; a text says why the reader cannot read that branch."""
 
     branches: tuple[Step | str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRecord:
-    """Read the writer's fields in order, each into a field of the reader's or into nothing; then fill in defaults."""
+    """Read the writer's fields in order, each into a field of the reader or nowhere; then fill in the defaults."""
 
     reader: Record
     fields: tuple[tuple[Step, Field, Field | None], ...]
@@ -89,19 +88,19 @@ Step = ReadPrimitive | ReadFixed | ReadEnum | ReadArray | ReadMap | ReadUnion | 
 
 
 def resolve(writer: Type, reader: Type, where: str = "$") -> Step:
-    """Compare two types and give the steps that read the writer's data into the reader's shape.
+    """Return the steps that read the writer's data into the reader's shape; `where` is the path of both types.
 
-    Raises `ResolutionError` with the place and what does not fit.
+    Raises `ResolutionError` with the place and the reason.
     """
     return _Comparison(reader, writer).step(writer, reader, where)
 
 
 def findings(writer: Type, reader: Type) -> list[Finding]:
-    """Compare two types as `resolve` does, and give all that was found rather than the first that is refused."""
+    """Return everything that `resolve` finds in a comparison of two types, instead of raising the first refusal."""
     comparison = _Comparison(reader, writer)
     with suppress(ResolutionError):
         comparison.step(writer, reader, "$")
-    return comparison.found.all
+    return comparison.findings.all
 
 
 def is_same_name(writer: Named, reader: Named) -> bool:
@@ -110,10 +109,10 @@ def is_same_name(writer: Named, reader: Named) -> bool:
 
 
 class _Comparison:
-    """Holds what was found so far. An error goes up to the next record or union only, which looks at the rest first."""
+    """A comparison and its findings so far. A record or a union catches the errors within it and compares the rest."""
 
     def __init__(self, reader: Type, writer: Type | None = None) -> None:
-        self.found = Findings()
+        self.findings = Findings()
         self._skipped = _Comparison(writer) if writer else self
         self._aliases = Aliases(reader)
         self._enums: dict[tuple[int, int], tuple[ReadEnum, str]] = {}
@@ -154,7 +153,7 @@ class _Comparison:
         return self._aliases.has(writer.name, reader)
 
     def _refused(self, where: str, reason: str, *, partial: bool = False) -> ResolutionError:
-        self.found.add(where, reason, "refused", partial=partial)
+        self.findings.add(where, reason, "refused", partial=partial)
         return ResolutionError(where, reason)
 
     def _primitive(self, writer: Primitive, reader: Primitive, where: str) -> Step:
@@ -163,11 +162,11 @@ class _Comparison:
         self._check_unit(writer, reader, where)
         digits = _EXACT.get((writer.name, reader.name))
         if digits:
-            self.found.add(where, f"{reader.name} reads {writer.name}: integers beyond 2^{digits} lose digits")
+            self.findings.add(where, f"{reader.name} reads {writer.name}: integers beyond 2^{digits} lose digits")
         return ReadPrimitive(writer, reader)
 
     def _check_unit(self, writer: Primitive | Fixed, reader: Primitive | Fixed, where: str) -> None:
-        """Compare logical types: another one reads 1.23 as 0.123, or seconds as milliseconds."""
+        """Compare logical types, since another one would read 1.23 as 0.123, or seconds as milliseconds."""
         was, now = logical_type(writer), logical_type(reader)
         if was and now:
             if was.name != now.name:
@@ -179,103 +178,108 @@ class _Comparison:
                 raise self._refused(where, reason, partial=True)
         elif (writer.name, reader.name) == ("bytes", "string"):
             why = f"string reads {was}: its bytes are no text" if was else "string reads bytes: not all are UTF-8"
-            self.found.add(where, why, "unsafe", partial=not was)
+            self.findings.add(where, why, "unsafe", partial=not was)
         elif now:
-            self.found.add(where, f"{now} reads plain {_label(writer)}: nothing says that it is one", "unsafe")
+            self.findings.add(where, f"{now} reads plain {_label(writer)}: nothing says that it is one", "unsafe")
         elif was:
-            self.found.add(where, f"plain {_label(reader)} reads {was}: what it means is no longer said")
+            self.findings.add(where, f"plain {_label(reader)} reads {was}: what it means is no longer said")
 
     def _unmatched(self, writer: Type, readers: tuple[Type, ...], where: str, reason: str) -> ResolutionError:
-        """Refuse, and note who reads a type of another name all the same."""
-        others = [one for one in readers if isinstance(one, Named) and type(one) is type(writer)]
-        if isinstance(writer, Named) and any(_last(one) == _last(writer) for one in others):
-            self.found.add(where, f"fastavro, and Avro Java mostly, passes over the namespace of {brief(writer.name)}")
-        elif isinstance(writer, Record) and others:
-            self.found.add(where, f"Avro Java, and Spark with it, reads {brief(writer.name)} without an alias too")
+        """Return the error for types that do not match; note which readers accept another name all the same."""
+        same_kind = [named for named in readers if isinstance(named, Named) and type(named) is type(writer)]
+        if isinstance(writer, Named) and any(_last(named) == _last(writer) for named in same_kind):
+            self.findings.add(
+                where, f"fastavro, and Avro Java mostly, passes over the namespace of {brief(writer.name)}"
+            )
+        elif isinstance(writer, Record) and same_kind:
+            self.findings.add(where, f"Avro Java, and Spark with it, reads {brief(writer.name)} without an alias too")
         return self._refused(where, reason)
 
     def _enum(self, writer: Enum, reader: Enum, where: str) -> ReadEnum:
         pair = (id(writer), id(reader))
         if pair not in self._enums:
             known = set(reader.symbols)
-            symbols = tuple(one if one in known else None for one in writer.symbols)
+            symbols = tuple(symbol if symbol in known else None for symbol in writer.symbols)
             self._enums[pair] = (
                 ReadEnum(reader, symbols),
-                brief_list([one for one in writer.symbols if one not in known]),
+                brief_list([symbol for symbol in writer.symbols if symbol not in known]),
             )
         step, lacking = self._enums[pair]
         if lacking:
-            self.found.add(where, f"{_label(reader)} lacks {lacking}", "unsafe", partial=True)
+            self.findings.add(where, f"{_label(reader)} lacks {lacking}", "unsafe", partial=True)
         return step
 
     def _from_union(self, writer: Union, reader: Type, where: str) -> Step:
         branches: list[Step | str] = []
-        self.found.choices += 1
+        self.findings.choices += 1
         for branch in writer.branches:
             try:
                 branches.append(self.step(branch, reader, where))
             except ResolutionError as error:
                 branches.append(error.reason)
-        self.found.choices -= 1
+        self.findings.choices -= 1
         if all(isinstance(branch, str) for branch in branches):
             raise self._refused(where, f"{_label(reader)} reads no branch of {_label(writer)}")
         return ReadUnion(tuple(branches))
 
     def _into_union(self, writer: Type, reader: Union, where: str) -> Step:
         if id(reader) not in self._places:
-            self._places[id(reader)] = {branch_name(one): i for i, one in enumerate(reader.branches)}
+            self._places[id(reader)] = {branch_name(branch): i for i, branch in enumerate(reader.branches)}
         places = self._places[id(reader)]
         at = self._branch(writer, places)
         if at is None:
             reason = f"no branch of {_label(reader)} reads {_label(writer)}"
             raise self._unmatched(writer, reader.branches[:LISTED], where, reason)
-        first = min((places[one] for one in _promotions(writer) if one in places), default=at)
+        first = min((places[name] for name in _promotions(writer) if name in places), default=at)
         if first < at:
             before = _label(reader.branches[first])
-            self.found.add(where, f"fastavro reads {_label(writer)} into {before}, which stands before it in the union")
+            self.findings.add(
+                where, f"fastavro reads {_label(writer)} into {before}, which stands before it in the union"
+            )
         return self.step(writer, reader.branches[at], where)
 
     def _branch(self, writer: Type, places: dict[str, int]) -> int | None:
-        """Return the branch that is the writer's type, or has its name as an alias, or else the first it promotes to."""
+        """Return the index of the branch of the writer's type, else of the first by alias or promotion."""
         name = branch_name(writer)
         if name in places:
             return places[name]
         claims = self._aliases.claims.get(name, {}) if isinstance(writer, Named) else {}
         if len(claims) > len(places):
-            claims = {one: None for one in places if one in claims}
-        return min((places[one] for one in (*claims, *_promotions(writer)) if one in places), default=None)
+            claims = {claim: None for claim in places if claim in claims}
+        names = (*claims, *_promotions(writer))
+        return min((places[name] for name in names if name in places), default=None)
 
     def _record(self, writer: Record, reader: Record, where: str) -> Step:
-        own = {one.name for one in writer.fields}
-        by_name, by_alias = {one.name: one for one in reader.fields}, self._aliases.fields(reader)
+        own = {field.name for field in writer.fields}
+        by_name, by_alias = {field.name: field for field in reader.fields}, self._aliases.fields(reader)
         fields: list[tuple[Step, Field, Field | None]] = []
-        found: set[str] = set()
+        matched: set[str] = set()
         errors: list[ResolutionError] = []
         for written in writer.fields:
             into = by_name.get(written.name) or by_alias.get(written.name)
             if into and into.name != written.name and into.name in own:
                 into = None
             try:
-                fields.append((self._field(written, into, found, f"{where}.{brief(written.name)}"), written, into))
+                fields.append((self._field(written, into, matched, f"{where}.{brief(written.name)}"), written, into))
             except ResolutionError as error:
                 errors.append(error)
-        missing = tuple(one for one in reader.fields if one.name not in found)
-        for one in missing:
-            if one.default == [] and isinstance(one.type, Union):
-                reason = f"{brief(one.name)} is new: Avro Java 1.12 fails on the default [] of a union"
-                self.found.add(where, reason, "unsafe")
-        bare = [brief(one.name) for one in missing if one.default is ABSENT]
+        missing = tuple(field for field in reader.fields if field.name not in matched)
+        for field in missing:
+            if field.default == [] and isinstance(field.type, Union):
+                reason = f"{brief(field.name)} is new: Avro Java 1.12 fails on the default [] of a union"
+                self.findings.add(where, reason, "unsafe")
+        bare = [brief(field.name) for field in missing if field.default is ABSENT]
         errors += [self._refused(where, f"{name} is new and has no default") for name in bare]
         if errors:
             raise errors[0]
         return ReadRecord(reader, tuple(fields), missing)
 
-    def _field(self, written: Field, into: Field | None, found: set[str], where: str) -> Step:
+    def _field(self, written: Field, into: Field | None, matched: set[str], where: str) -> Step:
         if into is None:
             return self._skipped.step(written.type, written.type, where)
-        if into.name in found:
+        if into.name in matched:
             raise self._refused(where, f"{brief(into.name)} reads another field already")
-        found.add(into.name)
+        matched.add(into.name)
         return self.step(written.type, into.type, where)
 
 

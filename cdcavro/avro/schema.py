@@ -1,9 +1,9 @@
-"""Avro schemas: parsed once into `types`, with names, shapes and defaults checked.
+"""Avro schemas, parsed once into `types`, with names, shapes and defaults checked.
 
-Source: the Avro 1.8.2 specification. What it leaves to parsers is refused here: names that are
-not names, duplicate fields and symbols, sizes below zero, types that contain themselves (a
-recursive payload can kill a reader), nesting beyond 128 levels, and more than 100,000 types where
-every use of a name counts as all that it names (a short text could hold billions).
+Source: the Avro 1.8.2 specification. What it leaves to parsers is refused here: invalid names,
+duplicate fields and symbols, negative sizes, types that contain themselves (a recursive payload can
+kill a reader), nesting beyond 128 levels, and more than 100,000 types, where every use of a name
+counts as all the types that it stands for (a short text could stand for billions).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_DEPTH: Final = 128
 MAX_LENGTH: Final = 8 << 20
 MAX_TYPES: Final = 100_000
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_TAKEN: Final = frozenset(
+_SPECIFIED: Final = frozenset(
     {"type", "name", "namespace", "doc", "aliases", "fields", "symbols", "size", "default", "order"}
 )
 
@@ -36,15 +36,15 @@ _TAKEN: Final = frozenset(
 class Schema:
     """An Avro schema.
 
-    Attributes: `json` (str), the text as it was written, to hand to Spark or a registry;
-    `root`, the parsed type.
+    Attributes: `json` (str), the text as it was written, to hand to Spark or a registry; `root`
+    (`Type`), the parsed type.
     """
 
     json: str
     root: Type = field(compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel as text, to Spark's workers."""
+        """Pickle the text only, for Spark's workers."""
         return parse_schema, (self.json,)
 
     @cached_property
@@ -56,16 +56,16 @@ class Schema:
     def fingerprint(self) -> str:
         """The CRC-64-AVRO of the canonical form, as 16 hex digits.
 
-        They stand in the order in which a single-object encoding has the bytes (little-endian).
-        Aliases and attributes do not change it.
+        The digits are in the byte order of a single-object encoding, which is little-endian. Aliases
+        and attributes do not change the fingerprint.
         """
         return str(fastavro.schema.fingerprint(self.canonical, "CRC-64-AVRO"))
 
 
 def parse_schema(text: str) -> Schema:
-    """Parse the JSON text of an Avro schema.
+    """Return the schema that a JSON text declares.
 
-    Raises `SchemaError` with the place in the schema and the rule it breaks.
+    Raises `SchemaError` with the place in the schema and the rule that it breaks.
 
     >>> parse_schema('{"type": "map", "values": "long"}').canonical
     '{"type":"map","values":"long"}'
@@ -93,7 +93,7 @@ def _constant(name: str) -> None:
 
 
 class _Parser:
-    """Holds the named types defined so far, in the order of the specification: depth first, left to right."""
+    """A parser that keeps the named types defined so far, in the specification's order: depth first, left to right."""
 
     def __init__(self) -> None:
         self._defined: dict[str, Type | None] = {}
@@ -153,27 +153,27 @@ class _Parser:
             raise SchemaError(where, f"{full} is defined twice")
         space = full.rpartition(".")[0]
         aliases = tuple(full_name(alias, space, where) for alias in _strings(declared, "aliases", where))
-        attributes = MappingProxyType({k: v for k, v in declared.items() if k not in _TAKEN})
+        attributes = MappingProxyType({k: v for k, v in declared.items() if k not in _SPECIFIED})
         shared = (full, aliases, _text(declared, "doc", where), attributes)
         self._defined[full] = None
         before = self._size
-        made: Type
+        named: Type
         if kind == "enum":
-            made = Enum(*shared, symbols=_symbols(declared, where))
+            named = Enum(*shared, symbols=_symbols(declared, where))
         elif kind == "fixed":
-            made = Fixed(*shared, size=_size(declared, where))
+            named = Fixed(*shared, size=_size(declared, where))
         else:
-            made = Record(*shared, fields=self._fields(declared, space, where, depth))
-        self._defined[full] = made
+            named = Record(*shared, fields=self._fields(declared, space, where, depth))
+        self._defined[full] = named
         self._sizes[full] = self._size - before
-        return made
+        return named
 
     def _fields(self, declared: dict[str, Any], space: str, where: str, depth: int) -> tuple[Field, ...]:
         listed = _need(declared, "fields", where)
         if not isinstance(listed, list):
             raise SchemaError(where, "fields is not an array")
         fields = tuple(self._field(item, space, f"{where}.fields[{i}]", depth) for i, item in enumerate(listed))
-        names = [name for one in fields for name in (one.name, *one.aliases)]
+        names = [name for field in fields for name in (field.name, *field.aliases)]
         if len(set(names)) != len(names):
             raise SchemaError(where, "two fields share a name or an alias")
         return fields
@@ -191,7 +191,7 @@ class _Parser:
             default=default,
             aliases=tuple(_name(alias, where) for alias in _strings(declared, "aliases", where)),
             doc=_text(declared, "doc", where),
-            attributes=MappingProxyType({k: v for k, v in declared.items() if k not in _TAKEN}),
+            attributes=MappingProxyType({k: v for k, v in declared.items() if k not in _SPECIFIED}),
         )
 
 

@@ -1,8 +1,9 @@
-"""Payloads of any schema, checked to be exactly one datum of it.
+"""The check that a payload is exactly one datum of its schema, whatever that schema is.
 
-Avro Java, and so Spark, takes a payload's bytes as they come: it ignores bytes that are left over,
-and one that ends too early fails the job or becomes a row full of nulls. So a payload from elsewhere
-is walked first, by a plan made once from the schema. Fields that a reader has not are passed by likewise.
+Avro Java, and so Spark, does not check payloads: it ignores bytes that are left over, and a payload
+that ends too early fails the job or becomes a row full of nulls. A payload from elsewhere is
+therefore walked first, by a plan that is built once per schema. Fields that a reader lacks are skipped
+in the same way.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def check_payload(raw: bytes, schema: Schema) -> None:
-    r"""Check that bytes are exactly one datum of a schema. Raises `PayloadError` with the place.
+    r"""Raise `PayloadError`, with the place of the fault, unless bytes are exactly one datum of a schema.
 
     >>> from cdcavro.avro.schema import parse_schema
     >>> check_payload(b"\x04ab", parse_schema('"string"'))
@@ -45,10 +46,10 @@ def skipper(
     read_map: Callable[[Check], Check] | None = None,
     read_record: Callable[[list[tuple[str, Check]]], Check] | None = None,
 ) -> Check:
-    """Make the function that reads past a datum of a type, and checks it. It raises `PayloadError` with the place.
+    """Return a function that skips and checks a datum of a type. It raises `PayloadError` with the place.
 
-    The entries of a map are numbered in that place, and may have one name twice; `read_map` makes
-    another reader of maps, from that of the values, and `read_record` of records, from their fields.
+    In that place a map's entries are numbered, and a name may occur twice. `read_map` returns a different
+    function for maps, from that for their values, and `read_record` one for records, from their fields.
     """
     skip = partial(skipper, read_map=read_map, read_record=read_record)
     match declared:
@@ -108,7 +109,7 @@ def _record(fields: list[tuple[str, Check]]) -> Check:
 
 
 def _nothing(_: Decoder) -> None:
-    """Read null, which has no bytes."""
+    """Read a null, which has no bytes."""
 
 
 READ_PRIMITIVE: Final[dict[str, Check]] = {

@@ -1,4 +1,4 @@
-"""The types of Avro schemas, as values (Avro 1.8.2, "Schema Declaration")."""
+"""The types of Avro schemas as immutable values (Avro 1.8.2, "Schema Declaration")."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "doubl
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """A primitive type, with its logical type if it has one."""
+    """A primitive type; `attributes` include its logical type if it has one."""
 
     name: str
     attributes: Mapping[str, Any] = field(default_factory=dict, compare=False)
@@ -30,21 +30,21 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A map from string to values."""
+    """A map from strings to values."""
 
     values: Type
 
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """A choice of branches."""
+    """A union of branches."""
 
     branches: tuple[Type, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What record, enum and fixed share: the full name and the full names of aliases."""
+    """What records, enums and fixed types share: full name, full names of aliases, doc and other attributes."""
 
     name: str
     aliases: tuple[str, ...]
@@ -54,21 +54,21 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Enum(Named):
-    """An enum."""
+    """An enum, with its symbols in order."""
 
     symbols: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed(Named):
-    """Bytes of a fixed size."""
+    """Bytes of a fixed size, in bytes."""
 
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a record; `default` is `ABSENT` where there is none."""
+    """A field of a record; `default` is `ABSENT` if there is none."""
 
     name: str
     type: Type
@@ -80,7 +80,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Record(Named):
-    """A record."""
+    """A record, with its fields in order."""
 
     fields: tuple[Field, ...]
 
@@ -89,7 +89,7 @@ Type = Primitive | Array | Map | Union | Enum | Fixed | Record
 
 
 def branch_name(branch: Type) -> str:
-    """Name a branch of a union as the specification tells branches apart.
+    """Return the name by which the specification tells a branch of a union from others.
 
     >>> branch_name(Primitive("long"))
     'long'
