@@ -1,13 +1,13 @@
-"""Change-data-capture messages as Avro, and back, exactly.
+"""Exact conversion of change-data-capture messages to Avro and back.
 
     import cdcavro
 
     payload = cdcavro.encode(text, "oms_canal")    # JSON text to Avro
     text = cdcavro.decode(payload, "oms_canal")    # and the same JSON value back
-    format = cdcavro.sniff(text)                   # which format is this?
-    schema = cdcavro.load_schema("oms_canal").json # to hand to Spark or a registry
+    format = cdcavro.sniff(text)                   # the format of a message
+    schema = cdcavro.load_schema("oms_canal").json # for Spark or a registry
 
-`cdcavro.spark` does the same on Spark columns; `cdcavro --help` on files.
+`cdcavro.spark` does the same with Spark columns, and the command `cdcavro` with files (see `cdcavro --help`).
 """
 
 from importlib import import_module as _import_module
@@ -88,12 +88,12 @@ __all__ = [
     "verdict",
 ]
 
-# What takes longer to import than most programs need; it comes from `cdcavro.table`.
+# Names from `cdcavro.table`, whose import takes time that most programs need not spend.
 _LATER = frozenset({"TableSchema", "Tables", "evolve", "table_schema_of"})
 
 
 def __getattr__(name: str) -> object:
-    """Import a name when it is first asked for."""
+    """Return a public name of `cdcavro.table`, which is imported when it is first needed."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(_import_module("cdcavro.table"), name)

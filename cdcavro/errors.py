@@ -1,23 +1,23 @@
 """The errors of cdcavro: one tree, so that one `except` catches them all.
 
 CdcAvroError
-├── UnknownFormatError    (LookupError)   a format name that is none
+├── UnknownFormatError    (LookupError)   a format name that is not known
 ├── SchemaError           (ValueError)    an Avro schema that breaks a rule
 │   └── ResolutionError                   a reader's schema that cannot read a writer's
-├── MessageError          (ValueError)    one message at fault: where, what was expected, what came
+├── MessageError          (ValueError)    a faulty message: where, what was expected, what came
 │   ├── TextError                         text that is not exactly one JSON value
 │   ├── StructureError                    JSON that is not shaped like its format
 │   │   └── MisfitError                   a value that its column's type cannot carry
-│   ├── UnknownMessageError               JSON that is no known format
-│   └── PayloadError                      bytes that are no datum of the schema
+│   ├── UnknownMessageError               JSON that is no message of a known format
+│   └── PayloadError                      bytes that are not a datum of the schema
 ├── OrderError            (ValueError)    a change whose order cannot be known
 ├── DdlError              (ValueError)    a DDL statement that is not understood
 ├── FileError             (ValueError)    a file that is not what the command needs
-├── RegistryError         (OSError)       a schema registry that does not do what was asked of it
-├── UnknownSchemaError    (LookupError)   an id, a subject, a version that the registry has not
+├── RegistryError         (OSError)       a schema registry that fails or refuses a request
+├── UnknownSchemaError    (LookupError)   an id, a subject or a version that the registry lacks
 ├── IncompatibleError     (ValueError)    a schema that its subject's compatibility level refuses
 ├── JobError              (RuntimeError)  a job on Spark, or in processes of its own, that failed
-└── SetupError            (RuntimeError)  the machine lacks something: Java, a jar
+└── SetupError            (RuntimeError)  something missing on the machine: Java, a jar, a package
 
     try:
         payload = cdcavro.encode(text, "oms_canal")
@@ -42,13 +42,13 @@ _REASONS = 20
 
 
 class CdcAvroError(Exception):
-    """The root of every error that cdcavro raises on purpose."""
+    """The base class of every error that cdcavro raises deliberately."""
 
 
 class UnknownFormatError(CdcAvroError, LookupError):
-    """A format name that is none of those known.
+    """A format name that is not known.
 
-    Attributes: `name` (str), as asked for; `known` (tuple of str).
+    Attributes: `name` (str), as requested; `known` (tuple of str), the names of the known formats.
     """
 
     def __init__(self, name: object, known: Iterable[str]) -> None:
@@ -82,10 +82,10 @@ class ResolutionError(SchemaError):
 
 
 class MessageError(CdcAvroError, ValueError):
-    """One message at fault.
+    """A faulty message.
 
     Attributes: `format` (str or None), `path` (str, a JSON path such as `$.data[0]`),
-    `pointer` (str, the same as an RFC 6901 pointer), `expected` and `got` (str).
+    `pointer` (str, the same place as an RFC 6901 pointer), `expected` and `got` (str).
     """
 
     def __init__(self, expected: str, got: str, *, pointer: str = "", format: str | None = None) -> None:
@@ -96,7 +96,7 @@ class MessageError(CdcAvroError, ValueError):
         super().__init__(expected, got)
 
     def below(self, pointer: str) -> None:
-        """Move the place of the fault below `pointer`, while the error is on its way up."""
+        """Prepend `pointer` to the place of the fault, while the error is on its way up."""
         self.pointer = pointer + self.pointer
 
     @property
@@ -106,7 +106,7 @@ class MessageError(CdcAvroError, ValueError):
 
     @property
     def reason(self) -> str:
-        """The sentence without the format and the path."""
+        """The error's sentence without the format and the path."""
         return f"expected {self.expected}, got {self.got}"
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ class MisfitError(StructureError):
 
 
 class UnknownMessageError(MessageError):
-    """JSON that is a message of no known format."""
+    """JSON that is not a message of any known format."""
 
 
 class PayloadError(MessageError):
@@ -134,9 +134,9 @@ class PayloadError(MessageError):
 
 
 class OrderError(CdcAvroError, ValueError):
-    """A change without a number of the source's order and without a place, or changes some of which have numbers.
+    """A change with neither a position in the source nor a place of arrival, or changes with mixed kinds of positions.
 
-    Attributes: `format` and `table` (str or None), `got` (str).
+    Attributes: `format` and `table` (str or None); `got` (str), "none" for a change without either.
     """
 
     def __init__(self, format: str | None, table: str | None, got: str = "none") -> None:
@@ -156,7 +156,7 @@ class OrderError(CdcAvroError, ValueError):
 class DdlError(CdcAvroError, ValueError):
     """A DDL statement that is not understood.
 
-    Attributes: `dialect` (str), whose grammar was expected; `expected` and `got` (str); `line` and
+    Attributes: `dialect` (str), the SQL dialect that was expected; `expected` and `got` (str); `line` and
     `column` (int, from 1), the place in the text.
     """
 
@@ -189,10 +189,10 @@ class FileError(CdcAvroError, ValueError):
 
 
 class RegistryError(CdcAvroError, OSError):
-    """A schema registry that cannot be reached, refuses what was asked, or answers what is no answer.
+    """A schema registry that cannot be reached, refuses a request, or sends an invalid response.
 
-    Attributes: `url` (str), without credentials; `reason` (str); `status` (int or None), that of
-    HTTP; `subject` (str or None).
+    Attributes: `url` (str), without credentials; `reason` (str); `status` (int or None), the HTTP
+    status; `subject` (str or None).
     """
 
     def __init__(self, url: str, reason: str, *, status: int | None = None, subject: str | None = None) -> None:
@@ -203,7 +203,7 @@ class RegistryError(CdcAvroError, OSError):
         super().__init__(url, reason)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel whole: OSError would leave out what stands beside its arguments."""
+        """Pickle all attributes: `OSError` by itself would keep only its arguments."""
         return type(self), (self.url, self.reason), {"status": self.status, "subject": self.subject}
 
     def __str__(self) -> str:
@@ -213,9 +213,9 @@ class RegistryError(CdcAvroError, OSError):
 
 
 class UnknownSchemaError(CdcAvroError, LookupError):
-    """An id, a GUID, a fingerprint, a subject or a version that the registry has not.
+    """An id, a GUID, a fingerprint, a subject or a version that the registry lacks.
 
-    Attributes: `url` (str), the registry's, without credentials; `what` (str), such as `id 7`.
+    Attributes: `url` (str), that of the registry, without credentials; `what` (str), such as `id 7`.
     """
 
     def __init__(self, url: str, what: str) -> None:
@@ -230,8 +230,8 @@ class UnknownSchemaError(CdcAvroError, LookupError):
 class IncompatibleError(CdcAvroError, ValueError):
     """A schema that its subject's compatibility level refuses.
 
-    Attributes: `subject` and `compatibility` (str), the level; `reasons` (tuple of str), each with
-    the version that is concerned.
+    Attributes: `subject` (str); `compatibility` (str), its level; `reasons` (tuple of str), each with
+    the version that it is about.
     """
 
     def __init__(self, subject: str, compatibility: str, reasons: Iterable[str]) -> None:
@@ -241,22 +241,22 @@ class IncompatibleError(CdcAvroError, ValueError):
         super().__init__(subject, compatibility, self.reasons)
 
     def __str__(self) -> str:
-        listed = "".join(f"\n  {_bounded(one)}" for one in self.reasons[:_REASONS])
+        listed = "".join(f"\n  {_bounded(reason)}" for reason in self.reasons[:_REASONS])
         more = len(self.reasons) - _REASONS
         rest = f"\n  ... and {more:,} more" if more > 0 else ""
         return f"subject {shown(self.subject)} is {self.compatibility}, and the schema is not:{listed}{rest}"
 
 
 class JobError(CdcAvroError, RuntimeError):
-    """A job that failed for a reason outside the messages: a file, a folder, the cluster, a process that was killed."""
+    """A job that failed for a reason other than its messages: a file, a folder, the cluster, a killed process."""
 
 
 class SetupError(CdcAvroError, RuntimeError):
-    """The machine lacks something: Java, a jar, a package. The sentence says how to get it."""
+    """Something missing on the machine: Java, a jar or a package. The error's sentence says how to get it."""
 
 
 def shown(value: object) -> str:
-    """Return a value of a message as it may stand in a sentence: quoted, escaped, bounded to 80 characters.
+    """Return a message's value for use in a sentence: quoted, escaped and shortened to at most 80 characters.
 
     >>> shown("a" * 100)[-5:]
     "a...'"
@@ -270,7 +270,7 @@ def _bounded(text: str) -> str:
 
 
 def json_path(pointer: str) -> str:
-    """Turn an RFC 6901 pointer into a JSON path (RFC 9535), of at most 128 names of at most 80 characters.
+    """Return an RFC 6901 pointer as a JSON path (RFC 9535) of at most 128 names of at most 80 characters each.
 
     >>> json_path("/data/0/we ird")
     '$.data[0]["we ird"]'

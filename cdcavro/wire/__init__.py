@@ -1,4 +1,4 @@
-"""Layer 1, wire: a message becomes a payload and comes back, by its wire schema."""
+"""Layer 1, wire: conversion of messages into payloads and back, by their wire schemas."""
 
 from cdcavro.wire.format import Format
 from cdcavro.wire.formats import get_format

@@ -1,4 +1,4 @@
-"""A column of bytes turned into another, value by value, from buffer to buffer as Arrow has them."""
+"""Conversion of one column of bytes into another, value by value, between buffers in Arrow's layout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LAST_BIT: Final = 7
 
 
 class Packed(NamedTuple):
-    """A column as Arrow lays it out: its buffers, and how many of its values are null. As `Slices` takes them."""
+    """A column in Arrow's layout, as `Slices` reads it: its buffers, and how many of its values are null."""
 
     data: Buffer
     offsets: Buffer
@@ -31,10 +31,11 @@ def pack(
     caught: Callable[[int, MessageError], object] | None = None,
     most: int = MAX_BYTES,
 ) -> Packed:
-    """Convert each value that there is; a null stays one.
+    """Return a column with each value converted; a null stays null.
 
-    With `caught`, a `MessageError` goes there with the place of its value, which becomes null; without, it is
-    raised. Raises `OverflowError` for more than `most` bytes. Source: Arrow Columnar Format, "Variable-size Binary Layout".
+    With `caught`, a `MessageError` is passed to it after the index of the value, which becomes null; without,
+    the error is raised. Raises `OverflowError` for a result of more than `most` bytes. Source: Arrow Columnar
+    Format, "Variable-size Binary Layout".
     """
     data, offsets, validity = Buffer(), Buffer(), Buffer()
     bits = nulls = 0

@@ -1,44 +1,44 @@
-"""The attribute `json` of wire schemas: what a converter needs and Avro's types do not say.
+"""The attribute `json` of wire schemas: what a converter needs to know and Avro's types cannot express.
 
 The specification allows attributes that it does not define as metadata; they leave payloads and
-fingerprints unchanged. All of them are listed here and nowhere else. On a field:
+fingerprints unchanged. All its keys are listed here and nowhere else. On a field:
 
 | key | value | meaning |
 | --- | --- | --- |
-| `name` | string | the JSON member's name, where it is not the field's |
-| `missing` | `"null"` or `"absent"` | how this format usually sends a member without a value; a message that departs from it is noted in `extras` |
+| `name` | string | the JSON member's name, if it differs from the field's |
+| `missing` | `"null"` or `"absent"` | how this format usually sends a member without a value; departures from it are noted in `extras` |
 | `required` | true | a message without this member is refused |
-| `members` | `"rest"` | a map that takes all members the record does not name |
-| `members` | `"extras"` | a map that takes what no other field carries; the last field of the envelope |
-| `tells` | true | this member's presence tells the format |
-| `tells` | list of strings | one of these values tells the format |
+| `members` | `"rest"` | a map of all members that the record does not name |
+| `members` | `"extras"` | a map of what no other field carries; the last field of the envelope |
+| `tells` | true | the presence of this member identifies the format |
+| `tells` | list of strings | any of these values identifies the format |
 | `operation` | true | this member says what kind of change the message is |
-| `tombstone` | true | null here says that nothing more is to come of a key |
-| `local_time` | `"event_time"` or `"system_time"` | this member is that time of a change, as text without a zone |
+| `tombstone` | true | null here means that the key is gone: no more changes of it follow |
+| `local_time` | `"event_time"` or `"system_time"` | this member is that time of a change, as text without a time zone |
 
 On the outermost record, about the format as a whole:
 
 | key | value | meaning |
 | --- | --- | --- |
-| `update` | `"two messages"` | an update comes as two messages, its halves, which share an id |
-| `batched` | true | one position may be that of many messages |
-| `rows` | list of strings | these members tell of all rows of a message |
-| `shard` | `"random"` | without a key the shard of a change is chosen at random |
-| `id` | `"position"` | the messages need an id, which is made from the position of their change |
+| `update` | `"two messages"` | an update is sent as two messages, its halves, which share an id |
+| `batched` | true | many messages may share one position |
+| `rows` | list of strings | these members apply to all rows of a message |
+| `shard` | `"random"` | the shard of a change without a key is chosen at random |
+| `id` | `"position"` | messages need an id, which is derived from the position of their change |
 
 On an enum:
 
 | key | value | meaning |
 | --- | --- | --- |
-| `other` | a symbol | the symbol for text that is no symbol; the text itself goes into `extras` |
-| `spellings` | object | another spelling to the symbol it stands for; the spelling itself goes into `extras` |
+| `other` | a symbol | the symbol for any other text; the text itself goes into `extras` |
+| `spellings` | object | maps other spellings to their symbols; the spelling itself goes into `extras` |
 
-On a record with the one string field `text`, as a branch of a column value:
+On a record whose only field is the string `text`, as a branch of a column value:
 
 | key | value | meaning |
 | --- | --- | --- |
-| `holds` | `"number"` | a JSON number's text |
-| `holds` | `"text"` | an object's or array's compact JSON text |
+| `holds` | `"number"` | the text of a JSON number |
+| `holds` | `"text"` | the compact JSON text of an object or array |
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _TIMES: Final = ("event_time", "system_time")
 
 @dataclass(frozen=True, slots=True)
 class FieldRule:
-    """What the attribute of a field says; `name` is the JSON member's name."""
+    """The rule in a field's attribute; `name` is the JSON member's name, and the rest is as listed above."""
 
     name: str
     missing: str = "absent"
@@ -73,7 +73,7 @@ class FieldRule:
 
 @dataclass(frozen=True, slots=True)
 class FormatRule:
-    """What the attribute of the outermost record says of its format, in the words of the list above."""
+    """The rule in the outermost record's attribute, about the format as a whole, as listed above."""
 
     update: str = ""
     batched: bool = False
@@ -83,37 +83,37 @@ class FormatRule:
 
     @property
     def has_halves(self) -> bool:
-        """Whether an update comes as two messages."""
+        """Whether an update is sent as two messages."""
         return self.update == _TWO_MESSAGES
 
 
 @dataclass(frozen=True, slots=True)
 class EnumRule:
-    """What the attribute of an enum says."""
+    """The rule in an enum's attribute, as listed above."""
 
     other: str = ""
     spellings: Mapping[str, str] = field(default_factory=dict)
 
 
 def field_rule(declared: Field) -> FieldRule:
-    """Read the rule of a field.
+    """Return the rule of a field.
 
-    Raises `SchemaError` for a key or value that is not in the list above, and for a field that is
-    neither nullable nor required nor a map of members.
+    Raises `SchemaError` for a key or value that is not listed above, and for a field that is neither
+    nullable nor required nor a map of members.
     """
-    said = _said(declared.attributes, declared.name)
+    attribute = _attribute(declared.attributes, declared.name)
     rule = FieldRule(
-        name=_one(said, "name", declared.name, lambda value: isinstance(value, str), declared.name),
-        missing=_one(said, "missing", "absent", lambda value: value in ("null", "absent"), declared.name),
-        required=_flag(said, "required", declared.name),
-        members=_one(said, "members", "", lambda value: value in ("rest", "extras"), declared.name),
-        tells=_tells(said, declared.name),
-        operation=_flag(said, "operation", declared.name),
-        tombstone=_flag(said, "tombstone", declared.name),
-        local_time=_one(said, "local_time", "", lambda value: value in _TIMES, declared.name),
+        name=_take(attribute, "name", declared.name, lambda value: isinstance(value, str), declared.name),
+        missing=_take(attribute, "missing", "absent", lambda value: value in ("null", "absent"), declared.name),
+        required=_flag(attribute, "required", declared.name),
+        members=_take(attribute, "members", "", lambda value: value in ("rest", "extras"), declared.name),
+        tells=_tells(attribute, declared.name),
+        operation=_flag(attribute, "operation", declared.name),
+        tombstone=_flag(attribute, "tombstone", declared.name),
+        local_time=_take(attribute, "local_time", "", lambda value: value in _TIMES, declared.name),
     )
-    if said:
-        raise SchemaError(declared.name, f"the attribute json has no key {shown(min(said))}")
+    if attribute:
+        raise SchemaError(declared.name, f"the attribute json has no key {shown(min(attribute))}")
     if rule.required == is_nullable(declared.type) and not rule.members:
         raise SchemaError(declared.name, "a field is either nullable or required")
     return rule
@@ -123,41 +123,41 @@ _OF_A_FORMAT: Final = frozenset(FormatRule.__dataclass_fields__)
 
 
 def format_rule(declared: Record) -> FormatRule:
-    """Return what the outermost record of a wire schema says of its format. Raises `SchemaError`."""
-    said = _said(declared.attributes, declared.name)
+    """Return the rule of a format from the outermost record of its wire schema. Raises `SchemaError`."""
+    attribute = _attribute(declared.attributes, declared.name)
     rule = FormatRule(
-        update=_one(said, "update", "", lambda value: value == _TWO_MESSAGES, declared.name),
-        batched=_flag(said, "batched", declared.name),
-        rows=tuple(_one(said, "rows", [], _are_strings, declared.name)),
-        shard=_one(said, "shard", "", lambda value: value == "random", declared.name),
-        id=_one(said, "id", "", lambda value: value == "position", declared.name),
+        update=_take(attribute, "update", "", lambda value: value == _TWO_MESSAGES, declared.name),
+        batched=_flag(attribute, "batched", declared.name),
+        rows=tuple(_take(attribute, "rows", [], _are_strings, declared.name)),
+        shard=_take(attribute, "shard", "", lambda value: value == "random", declared.name),
+        id=_take(attribute, "id", "", lambda value: value == "position", declared.name),
     )
-    if said:
-        raise SchemaError(declared.name, f"the attribute json has no key {shown(min(said))}")
+    if attribute:
+        raise SchemaError(declared.name, f"the attribute json has no key {shown(min(attribute))}")
     return rule
 
 
 def marked(declared: Type, mark: str) -> Iterator[tuple[tuple[Field, ...], Any]]:
-    """Return the way to each member whose attribute has a mark, from the outside, and what the mark says."""
+    """Yield the path to each member whose rule sets `mark`, outermost field first, and the value of the mark."""
     for branch in declared.branches if isinstance(declared, Union) else (declared,):
         for member in branch.fields if isinstance(branch, Record) else ():
-            said = getattr(field_rule(member), mark)
-            if said:
-                yield (member,), said
-            for below, value in marked(member.type, mark):
-                yield (member, *below), value
+            value = getattr(field_rule(member), mark)
+            if value:
+                yield (member,), value
+            for path, value_below in marked(member.type, mark):
+                yield (member, *path), value_below
 
 
 def enum_rule(declared: Enum) -> EnumRule:
-    """Read the rule of an enum. Raises `SchemaError`."""
-    said = _said(declared.attributes, declared.name)
+    """Return the rule of an enum. Raises `SchemaError`."""
+    attribute = _attribute(declared.attributes, declared.name)
     symbols = declared.symbols
     rule = EnumRule(
-        other=_one(said, "other", "", lambda value: value in symbols, declared.name),
-        spellings=_one(said, "spellings", {}, lambda value: _are_spellings(value, symbols), declared.name),
+        other=_take(attribute, "other", "", lambda value: value in symbols, declared.name),
+        spellings=_take(attribute, "spellings", {}, lambda value: _are_spellings(value, symbols), declared.name),
     )
-    if said:
-        raise SchemaError(declared.name, f"the attribute json has no key {shown(min(said))}")
+    if attribute:
+        raise SchemaError(declared.name, f"the attribute json has no key {shown(min(attribute))}")
     return rule
 
 
@@ -170,18 +170,18 @@ def _are_spellings(value: Any, symbols: tuple[str, ...]) -> bool:
 
 
 def holds(declared: Type) -> str:
-    """Return what a branch of a column value holds: `"number"`, `"text"`, or an empty text for a plain type.
+    """Return what a branch of a column value holds: `"number"`, `"text"`, or an empty string for a plain type.
 
-    Raises `SchemaError`.
+    Raises `SchemaError` for an unknown key or value.
     """
     if not isinstance(declared, Record):
         return ""
-    said = _said(declared.attributes, declared.name)
-    held: str = _one(said, "holds", "", lambda value: value in ("number", "text"), declared.name)
-    plain = [(one.name, one.type) for one in declared.fields] == [("text", Primitive("string"))]
-    if said.keys() - _OF_A_FORMAT or (held and not plain):
+    attribute = _attribute(declared.attributes, declared.name)
+    content: str = _take(attribute, "holds", "", lambda value: value in ("number", "text"), declared.name)
+    plain = [(field.name, field.type) for field in declared.fields] == [("text", Primitive("string"))]
+    if attribute.keys() - _OF_A_FORMAT or (content and not plain):
         raise SchemaError(declared.name, "json.holds belongs to a record with the one string field text")
-    return held
+    return content
 
 
 def is_nullable(declared: Type) -> bool:
@@ -189,26 +189,26 @@ def is_nullable(declared: Type) -> bool:
     return isinstance(declared, Union) and Primitive("null") in declared.branches
 
 
-def _said(attributes: Mapping[str, Any], where: str) -> dict[str, Any]:
-    said = attributes.get(ATTRIBUTE, {})
-    if not isinstance(said, dict):
+def _attribute(attributes: Mapping[str, Any], where: str) -> dict[str, Any]:
+    attribute = attributes.get(ATTRIBUTE, {})
+    if not isinstance(attribute, dict):
         raise SchemaError(where, "the attribute json is not an object")
-    return dict(said)
+    return dict(attribute)
 
 
-def _one(said: dict[str, Any], key: str, default: Any, fits: Any, where: str) -> Any:
-    value = said.pop(key, default)
+def _take(attribute: dict[str, Any], key: str, default: Any, fits: Any, where: str) -> Any:
+    value = attribute.pop(key, default)
     if value is not default and not fits(value):
         raise SchemaError(where, f"json.{key} is not one of its values")
     return value
 
 
-def _flag(said: dict[str, Any], key: str, where: str) -> bool:
-    return _one(said, key, None, lambda value: value is True, where) is True
+def _flag(attribute: dict[str, Any], key: str, where: str) -> bool:
+    return _take(attribute, key, None, lambda value: value is True, where) is True
 
 
-def _tells(said: dict[str, Any], where: str) -> bool | tuple[str, ...]:
-    tells = said.pop("tells", False)
+def _tells(attribute: dict[str, Any], where: str) -> bool | tuple[str, ...]:
+    tells = attribute.pop("tells", False)
     if _are_strings(tells):
         return tuple(tells)
     if not isinstance(tells, bool):

@@ -1,4 +1,4 @@
-"""The functions most users need: text to payload, payload to text, and the schemas."""
+"""The functions that most users need: text to payload, payload to text, and the wire schemas."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _KEPT: Final = 64
 
 
 def encode(text: bytes | str, format: str) -> bytes:
-    """Encode JSON text as an Avro payload of the format's wire schema.
+    """Return JSON text as an Avro payload of the format's wire schema.
 
-    Raises `UnknownFormatError`; `TextError` and `StructureError`, which name format, path and expectation.
+    Raises `UnknownFormatError`, and `TextError` or `StructureError` with the format, the JSON path and
+    what was expected there.
 
     >>> encode('{"type": "ALTER", "sql": "ALTER TABLE t ADD c INT"}', "oms_canal").hex()[:8]
     '00000000'
@@ -27,18 +28,18 @@ def encode(text: bytes | str, format: str) -> bytes:
 
 
 def decode(payload: bytes, format: str, *, writer: Schema | None = None, reader: Schema | None = None) -> bytes:
-    """Decode an Avro payload into UTF-8 JSON text, the same JSON value that was encoded.
+    """Return an Avro payload as UTF-8 JSON text: the same JSON value that was encoded.
 
-    `writer` is the wire schema that the payload was written with, `reader` the one whose names and
-    defaults are wanted; each is the format's present one if it is not given. Members take their new
-    names by the reader's aliases; one that the reader does not have stays as it is. Raises
-    `UnknownFormatError`, `PayloadError`, `ResolutionError`.
+    `writer` is the wire schema with which the payload was written, `reader` the one whose names and
+    defaults are wanted; each defaults to the format's current schema. The reader's aliases rename
+    members; members that the reader lacks stay as they are. Raises `UnknownFormatError`,
+    `PayloadError` and `ResolutionError`.
 
     >>> decode(encode('{"recordType":"HEARTBEAT"}', "oms_default"), "oms_default")
     b'{"recordType":"HEARTBEAT"}'
     """
-    found = get_format(format) if reader is None else _version(format, reader)
-    return found.decode(payload, writer or get_format(format).schema)
+    wire_format = get_format(format) if reader is None else _version(format, reader)
+    return wire_format.decode(payload, writer or get_format(format).schema)
 
 
 @lru_cache(maxsize=_KEPT)

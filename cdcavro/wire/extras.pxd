@@ -19,14 +19,14 @@ cdef class Extras:
 @cython.locals(pointer=str, value=str, name=str)
 cpdef apply(dict record, object extras, object places=*)
 cdef _check_step(str pointer, str value, object extras, object places)
-cdef tuple _way(str pointer, object places)
-@cython.locals(taken=list, name=str, token=str)
-cpdef bint take(dict record, list taken) except -1
+cdef tuple _split(str pointer, object places)
+@cython.locals(checked=list, name=str, token=str)
+cpdef bint take(dict record, list checked) except -1
 cdef bint _is_plain(str value) except -1
 cdef _put(object parent, str name, str pointer, str value)
 @cython.locals(end=Py_ssize_t)
 cdef _check(str pointer, object extras)
-@cython.locals(one=str)
+@cython.locals(parent=str)
 cdef _check_apart(str pointer, tuple above, object extras)
 @cython.locals(bare=str)
 cdef _check_place(str pointer, str value, object place)

@@ -1,8 +1,8 @@
-"""`extras` put back into a record: JSON pointers (RFC 6901) to texts, each checked before it goes in.
+"""Applying `extras` to a record: JSON pointers (RFC 6901) with texts, each checked before it is applied.
 
-An empty text takes the member away; any other is parsed and takes the member's place. No pointer
-may lead into what another one puts in, and each one's parent is there already, so that their order
-does not matter.
+An empty text removes the member; any other is parsed and replaces the member. No pointer may lead
+into a value that another one inserts, and the parent of each must already be there, so that their
+order does not matter.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_NOTES: Final = 100_000
 class SchemaMember(NamedTuple):
     """A member that the schema names: whether it is a scalar, and whether a message must have it.
 
-    `above` are the pointers to all that holds it, `parents` their names, `name` its own.
+    `above` holds the pointers to all its parents, outermost first, `parents` their names, and `name` its own.
     """
 
     is_scalar: bool
@@ -45,7 +45,7 @@ class SchemaMember(NamedTuple):
 
 
 def schema_member(pointer: str, *, is_scalar: bool, is_required: bool) -> SchemaMember:
-    """Return the place that a pointer leads to.
+    """Return the schema's member at a pointer.
 
     >>> schema_member("/a/b~1c", is_scalar=True, is_required=False).above
     ('/a',)
@@ -59,8 +59,8 @@ def schema_member(pointer: str, *, is_scalar: bool, is_required: bool) -> Schema
 def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str, SchemaMember] | None = None) -> None:
     """Apply `extras` to a record, in place; `places` are the members that the schema names, by pointer.
 
-    Raises `PayloadError`: no pointer, a parent that is not there, a text that is not JSON or not what
-    may stand in its place.
+    Raises `PayloadError` for an invalid pointer, a missing parent, and a text that is not JSON or not
+    allowed in its place.
 
     >>> record = {"a": 1, "b": 2}
     >>> apply(record, {"/a": "1.0", "/b": "", "/c": "[]"})
@@ -71,35 +71,35 @@ def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str
     for pointer, value in extras.items():
         _check_step(pointer, value, extras, known)
     for pointer, value in extras.items():
-        parents, name = _way(pointer, known)
+        parents, name = _split(pointer, known)
         _put(_parent(record, parents, pointer), name, pointer, value)
 
 
 def steps(extras: Mapping[str, str], places: Mapping[str, SchemaMember]) -> list[Step] | None:
-    """Return what `apply` does, checked, for `take`: the names of parents, the name, and a scalar or `ABSENT`.
+    """Return `extras` as checked steps for `take`: the names of the parents, the name, and a scalar or `ABSENT`.
 
-    None where what is to be done depends on the record, and where it is an error.
+    Return None if the steps depend on the record or if `apply` would raise an error.
 
     >>> steps({"/a/b": "1.0"}, {"/a/b": schema_member("/a/b", is_scalar=True, is_required=False)})
     [(('a',), 'b', 1.0)]
     """
-    found: list[Step] = []
+    checked: list[Step] = []
     try:
         for pointer, value in extras.items():
             _check_step(pointer, value, extras, places)
-            parents, name = _way(pointer, places)
+            parents, name = _split(pointer, places)
             put = ABSENT if value == "" else _parsed(value, pointer)
             if type(put) is dict or type(put) is list:
                 return None
-            found.append((parents, name, put))
+            checked.append((parents, name, put))
     except PayloadError:
         return None
-    return found
+    return checked
 
 
-def take(record: dict[str, Any], taken: list[Step]) -> bool:
-    """Take steps in a record; tell whether all could be taken."""
-    for parents, name, value in taken:
+def take(record: dict[str, Any], checked: list[Step]) -> bool:
+    """Apply steps to a record, in place; return whether all of them could be applied."""
+    for parents, name, value in checked:
         parent: Any = record
         for token in parents:
             parent = parent.get(token) if type(parent) is dict else None
@@ -122,7 +122,7 @@ def _put(parent: Any, name: str, pointer: str, value: str) -> None:
 
 
 def _check_step(pointer: str, value: str, extras: Mapping[str, str], places: Mapping[str, SchemaMember]) -> None:
-    """Check a pointer, and its text too if the schema names what it leads to."""
+    """Check a pointer, and its text as well if the schema names the member that it leads to."""
     place = places.get(pointer)
     if place is None:
         _check(pointer, extras)
@@ -131,8 +131,8 @@ def _check_step(pointer: str, value: str, extras: Mapping[str, str], places: Map
         _check_place(pointer, value, place)
 
 
-def _way(pointer: str, places: Mapping[str, SchemaMember]) -> tuple[Sequence[str], str]:
-    """Return the names of the parents that a pointer leads through, and the last."""
+def _split(pointer: str, places: Mapping[str, SchemaMember]) -> tuple[Sequence[str], str]:
+    """Return the names of the parents in a pointer, and the name of the member."""
     place = places.get(pointer)
     if place is not None:
         return place.parents, place.name
@@ -154,9 +154,9 @@ def _check(pointer: str, extras: Mapping[str, str]) -> None:
 
 
 def _check_apart(pointer: str, above: tuple[str, ...], extras: Mapping[str, str]) -> None:
-    for one in above:
-        if one in extras:
-            raise PayloadError("extras that lie apart", f"one inside {shown(one)}", pointer=pointer)
+    for parent in above:
+        if parent in extras:
+            raise PayloadError("extras that lie apart", f"one inside {shown(parent)}", pointer=pointer)
 
 
 def _check_place(pointer: str, value: str, place: SchemaMember) -> None:
@@ -193,7 +193,7 @@ def _index(items: list[Any], token: str, pointer: str) -> int:
 
 
 def _is_plain(value: str) -> bool:
-    """Return whether a text is that of a string without anything escaped."""
+    """Return whether a JSON text is a string without escapes."""
     inner = value[1:-1]
     is_quoted = len(value) > 1 and value[0] == value[-1] == '"'
     return is_quoted and inner.isprintable() and '"' not in inner and "\\" not in inner
@@ -213,9 +213,9 @@ def _parsed(value: str, pointer: str) -> Any:
 
 
 class Extras:
-    """What one message leaves for `extras`, and how many JSON members of it were written.
+    """The notes of one message for `extras`, and a count of its JSON members.
 
-    Attributes: `count` (int), of the notes; `members` (int).
+    Attributes: `count` (int), the number of notes; `members` (int), how many members were written so far.
     """
 
     __slots__ = ("_entries", "count", "members")
@@ -226,7 +226,7 @@ class Extras:
         self.members = 0
 
     def add(self, pointer: str, value: str) -> None:
-        """Note a text for a place. Raises `StructureError` beyond 100,000 notes: each costs much memory."""
+        """Note a text for a pointer. Raises `StructureError` beyond 100,000 notes, because each takes much memory."""
         if self.count >= MAX_NOTES:
             raise StructureError(f"at most {MAX_NOTES} values that the schema has no place for", "one more")
         if self._entries is None:
@@ -235,13 +235,13 @@ class Extras:
         self.count += 1
 
     def below(self, pointer: str, since: int) -> None:
-        """Put a pointer before the notes made since there were so many."""
+        """Prefix the notes from index `since` on with a pointer."""
         entries = self._entries
         if entries is not None:
-            entries[since:] = [(pointer + place, value) for place, value in entries[since:]]
+            entries[since:] = [(pointer + noted, value) for noted, value in entries[since:]]
 
     def first(self, since: int, middle: int) -> None:
-        """Put the notes made since there were `middle` before those made since there were `since`."""
+        """Move the notes from index `middle` on before those from index `since` on."""
         entries = self._entries
         if entries is not None and since < middle:
             entries[since:] = entries[middle:] + entries[since:middle]

@@ -1,7 +1,7 @@
-"""A format: its wire schema, the plans made from it, and the trip text ⇄ payload.
+"""A format: its wire schema, the plans built from it, and conversion between text and payload.
 
-`encode` takes the fast way (`encoder`) where it is exact; everything else, every fault included, goes
-the exact way through `text.parse`.
+`encode` takes the fast path (`writing.fast`) where it is exact; everything else, every fault included,
+takes the exact path through `jsontext.parse`.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _PIECE: Final = 256 << 10
 class Format:
     """A message format.
 
-    Attributes: `name` (str), which is also the name of its `.avsc`; `given`, a wire schema to use
-    instead of that one.
+    Attributes: `name` (str), which is also the name of its `.avsc`; `given` (`Schema` or None), a wire
+    schema to use instead of that one.
     """
 
     name: str
@@ -64,11 +64,11 @@ class Format:
 
     @cached_property
     def rule(self) -> FormatRule:
-        """What the wire schema says of the format as a whole."""
+        """The rule for the format as a whole, from its wire schema."""
         return format_rule(self.envelope)
 
     def encode(self, message: bytes | str) -> bytes:
-        """Turn JSON text into a payload. Raises `TextError`, `StructureError`."""
+        """Return JSON text as a payload. Raises `TextError` and `StructureError`."""
         try:
             raw = to_bytes(message)
             payload = self._encode_fast(raw)
@@ -78,16 +78,16 @@ class Format:
             raise
 
     def encode_lines(self, lines: list[bytes], first: int, out: Buffer) -> int:
-        """Append the payloads of lines, of at most 64 MiB, from `first` on.
+        """Append the payloads of lines, each of at most 64 MiB, from index `first` on.
 
-        Gives their number, or the first that is left to `encode`, as faulty ones are.
+        Return the number of lines, or the index of the first line that needs `encode`, as faulty ones do.
         """
         return self._encoder.encode_lines(lines, first, out)
 
     def decode(self, payload: bytes, writer: Schema | None = None) -> bytes:
-        """Turn a payload into UTF-8 JSON text; `writer` is the schema it was written with, if another.
+        """Return a payload as UTF-8 JSON text; `writer` is the schema of the payload, if it is not this format's.
 
-        Raises `PayloadError`; `ResolutionError` if this format's schema cannot read the writer's.
+        Raises `PayloadError`, and `ResolutionError` if this format's schema cannot read the writer's.
         """
         if writer is not None and writer is not self.schema:
             return render(self.read(payload, writer))
@@ -98,7 +98,7 @@ class Format:
             raise
 
     def parse(self, message: bytes | str) -> Any:
-        """Parse text into a record: the JSON value that it is, checked. Raises `TextError`, `StructureError`."""
+        """Return text as a record, that is, as its JSON value, checked. Raises `TextError` and `StructureError`."""
         try:
             raw = to_bytes(message)
             value = self._encoder.parse(raw)
@@ -111,7 +111,7 @@ class Format:
         return value
 
     def read(self, payload: bytes, writer: Schema | None = None) -> dict[str, Any]:
-        """Read a payload into a record. Raises `PayloadError`, `ResolutionError`."""
+        """Return a payload as a record. Raises `PayloadError` and `ResolutionError`."""
         try:
             raw = PayloadDecoder(_bytes(payload))
             record = self.reader(writer)(raw)
@@ -122,7 +122,7 @@ class Format:
         return record
 
     def read_block(self, raw: bytes, count: int, writer: Schema) -> Iterator[dict[str, Any]]:
-        """Read so many payloads that lie one behind another. Raises `PayloadError`."""
+        """Yield `count` consecutive payloads as records. Raises `PayloadError` and `ResolutionError`."""
         read = self.reader(writer)
         payloads = PayloadDecoder(raw)
         try:
@@ -135,10 +135,10 @@ class Format:
             raise
 
     def decode_block(self, raw: bytes, count: int, writer: Schema) -> Iterator[tuple[bytes, int]]:
-        """Turn so many payloads that lie one behind another into lines of JSON text.
+        """Yield `count` consecutive payloads as lines of JSON text, several lines at a time.
 
-        Gives some lines at a time, at most some 256 KiB and one line, and how many they are; also those
-        before an error. Raises `PayloadError`, `ResolutionError`.
+        Each item is some lines, at most about 256 KiB plus one line, and their number; the lines before
+        an error are included. Raises `PayloadError` and `ResolutionError`.
         """
         reader, names = _resolved(writer, self.schema)
         if names is not None:
@@ -152,7 +152,7 @@ class Format:
             raise
 
     def write(self, record: Any) -> bytes:
-        """Write a record as a payload. Raises `StructureError`."""
+        """Return a record as a payload. Raises `StructureError`."""
         try:
             return self._writer.write(record)
         except MessageError as error:
@@ -160,7 +160,7 @@ class Format:
             raise
 
     def reader(self, writer: Schema | None = None) -> Callable[[PayloadDecoder], dict[str, Any]]:
-        """Return the function that reads the payloads of a writer's schema. Raises `ResolutionError`."""
+        """Return a function that reads payloads written with `writer` as records. Raises `ResolutionError`."""
         if writer is None or writer is self.schema:
             return self._reader.read
         reader, names = _resolved(writer, self.schema)
@@ -193,7 +193,7 @@ def _bytes(payload: bytes) -> bytes:
 
 
 def _object(raw: bytes) -> Any:
-    """Parse text exactly, as every message is an object. Raises `TextError`, `StructureError`."""
+    """Return the object that a text is, parsed exactly. Raises `TextError` and `StructureError`."""
     value = parse(raw)
     if type(value) is not dict:
         raise StructureError("object", kind(value))
@@ -201,7 +201,7 @@ def _object(raw: bytes) -> Any:
 
 
 def _schemas() -> Traversable:
-    """Return the folder of schemas: part of the package where it is installed, beside it in a checkout."""
+    """Return the folder of schemas: inside the package if it is installed, beside it in a checkout."""
     try:
         return resources.files("cdcavro.avsc")
     except ModuleNotFoundError:

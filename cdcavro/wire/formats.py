@@ -1,4 +1,4 @@
-"""The formats: a `Format` for each wire schema, in the order in which `sniff` prefers them, and that of changes."""
+"""The formats: a `Format` for each wire schema, in the order in which `sniff` prefers them, and one for changes."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def get_format(name: str) -> Format:
 
 
 def rule_of(name: str | None) -> FormatRule:
-    """Return what a format's schema says of the format as a whole; for no format, what most of them say."""
+    """Return the rule of a format as a whole; for no known format, the rule that holds for most."""
     format = REGISTRY.get(name or "")
     return _USUAL if format is None else format.rule
 
 
 def format_of(schema: Schema) -> Format | None:
-    """Return the format whose wire schema has the name of this schema's record, or has it for an alias; None if none."""
+    """Return the format whose wire schema has this schema's name as its name or alias; None if there is none."""
     root = schema.root
     if not isinstance(root, Record):
         return None
@@ -58,5 +58,5 @@ def format_of(schema: Schema) -> Format | None:
 
 @cache
 def change_format() -> Format:
-    """Return the format of `avsc/change.avsc`, into which every message's changes go."""
+    """Return the format of `avsc/change.avsc`, which holds the changes of messages of every format."""
     return Format("change")

@@ -1,4 +1,4 @@
-"""What kind of change a record is, in the words of its format: the member that the wire schema marks."""
+"""The operation of a record as its format spells it, from the member that the wire schema marks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEPT: Final = 64
 
 
 def operation(record: dict[str, Any], format: Format) -> str:
-    """Return the operation of a record as it is spelled there; `TOMBSTONE` for one, `(none)` where the record has none.
+    """Return the operation of a record as it is spelled there, `TOMBSTONE` for a tombstone, or `(none)` if it has none.
 
     >>> operation({"payload": {"op": "UPDATE_BEFOR"}}, get_format("oms_dataworks"))
     'UPDATE_BEFOR'
@@ -26,36 +26,36 @@ def operation(record: dict[str, Any], format: Format) -> str:
     'TOMBSTONE'
     """
     for names in _members(format, "operation"):
-        found: Any = record
+        value: Any = record
         for name in names:
-            found = found.get(name) if isinstance(found, dict) else None
-        if found is not None:
-            return NONE if isinstance(found, (dict, list)) else plain_text(found)
-    return TOMBSTONE if any(_is_null(record, way) for way in _members(format, "tombstone")) else NONE
+            value = value.get(name) if isinstance(value, dict) else None
+        if value is not None:
+            return NONE if isinstance(value, (dict, list)) else plain_text(value)
+    return TOMBSTONE if any(_is_null(record, names) for names in _members(format, "tombstone")) else NONE
 
 
 def tombstone_pointers(format: str) -> list[str]:
-    """Return the pointers at which `extras` of a tombstone says null.
+    """Return the JSON pointers at which the `extras` of a tombstone hold null.
 
     >>> tombstone_pointers("debezium"), tombstone_pointers("oms_canal")
     (['/value', '/value/payload', '/payload'], [])
     """
-    return [f"/{'/'.join(way)}" for way in _members(get_format(format), "tombstone")]
+    return [f"/{'/'.join(names)}" for names in _members(get_format(format), "tombstone")]
 
 
 def operation_paths(format: str) -> list[tuple[str, ...]]:
-    """Return the ways to the operation of a format, each the names of its Avro fields, from the outside.
+    """Return the paths to a format's operation, each as the names of its Avro fields, outermost first.
 
-    There are several where a message may have several shapes. Raises `UnknownFormatError`.
+    There are several if messages come in several shapes. Raises `UnknownFormatError`.
 
     >>> operation_paths("oms_dataworks")
     [('payload', 'op')]
     """
-    return [tuple(field.name for field in way) for way, _ in marked(get_format(format).envelope, "operation")]
+    return [tuple(field.name for field in path) for path, _ in marked(get_format(format).envelope, "operation")]
 
 
-def _is_null(record: Any, way: tuple[str, ...]) -> bool:
-    for name in way:
+def _is_null(record: Any, names: tuple[str, ...]) -> bool:
+    for name in names:
         if not isinstance(record, dict) or name not in record:
             return False
         record = record[name]
@@ -64,5 +64,5 @@ def _is_null(record: Any, way: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=_KEPT)
 def _members(format: Format, mark: str) -> list[tuple[str, ...]]:
-    """Return the ways to the members that a wire schema marks so, each the names of JSON members."""
-    return [tuple(field_rule(field).name for field in way) for way, _ in marked(format.envelope, mark)]
+    """Return the paths to the members that a wire schema marks with `mark`, each as the names of JSON members."""
+    return [tuple(field_rule(field).name for field in path) for path, _ in marked(format.envelope, mark)]

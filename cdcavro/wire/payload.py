@@ -1,4 +1,4 @@
-"""A payload on its way to a record."""
+"""The state of reading one payload into a record."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class PayloadDecoder(Decoder):
-    """One payload on its way to a record.
+    """A decoder of one payload that keeps track of the place in the record.
 
-    `place` is a pointer to what is being read, below the innermost item of an array or a map: whoever
-    catches an error there puts it before the error's own. `extras` holds what was read of the envelope's
-    `extras`, where they were read; `start` and `stop` are where they stand.
+    Attributes: `place` (str), a pointer to what is being read, relative to the innermost item of an array
+    or a map; whoever catches an error there prepends it to the error's own pointer. `extras` (dict or
+    None), the envelope's `extras` if they were read; `start` and `stop` (int), the positions of their bytes.
     """
 
     __slots__ = ("extras", "place", "start", "stop")
@@ -27,7 +27,7 @@ class PayloadDecoder(Decoder):
     stop: int
 
     def skip_texts(self) -> None:
-        """Pass a map of strings by, and note where it stands. Raises `PayloadError`."""
+        """Skip a map of strings and note its position. Raises `PayloadError`."""
         self.start = self.position
         while count := self.read_block():
             for _ in range(2 * count):
@@ -35,12 +35,12 @@ class PayloadDecoder(Decoder):
         self.stop = self.position
 
     def leave(self, error: MessageError, place: str, name: str) -> None:
-        """Leave an item of the array or map at a place, by its name, with an error on its way up."""
+        """Leave the item `name` of the array or map at `place`, and add the item's pointer to an error from it."""
         error.below(f"/{escape(name)}{self.place}")
         self.place = place
 
     def back(self) -> PayloadDecoder:
-        """Go back to where the extras stand."""
+        """Return this decoder, moved back to the start of the extras."""
         self.position = self.start
         return self
 

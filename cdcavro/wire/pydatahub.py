@@ -1,6 +1,6 @@
-"""Records of DataHub's own Python SDK (pydatahub) as messages of `datahub_tuple`, and back.
+"""Conversion between records of DataHub's Python SDK (pydatahub) and messages of `datahub_tuple`.
 
-pydatahub is imported only to make its records: `pip install 'cdcavro[datahub]'`.
+pydatahub is imported only to create its records: `pip install 'cdcavro[datahub]'`.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ NAME: Final = "datahub_tuple"
 
 
 class Field(Protocol):
-    """A field of a schema: its name and its type, an enum member."""
+    """A field of a pydatahub schema: its name, and its type, which is an enum member."""
 
     name: str
     type: Any
 
 
 class TupleRecord(Protocol):
-    """What is asked of a record: its fields, and a value for each."""
+    """The part of a pydatahub TupleRecord that is used here: its fields, and a value for each."""
 
     field_list: Sequence[Field]
     values: Sequence[Any]
 
 
 def tuple_text(record: TupleRecord) -> bytes:
-    """Return a pydatahub TupleRecord as JSON text: an object from column name to value, digits as they are.
+    """Return a pydatahub TupleRecord as JSON text: an object from column name to value, numbers digit for digit.
 
-    Raises `StructureError` for a value that JSON has no place for, and for a column name given twice.
+    Raises `StructureError` for a value that JSON cannot express, and for a repeated column name.
     """
     row: dict[str, Any] = {}
     for field, value in zip(record.field_list, record.values, strict=True):
@@ -47,14 +47,14 @@ def tuple_text(record: TupleRecord) -> bytes:
 
 
 def tuple_record(text: bytes | str, schema: Any) -> Any:
-    """Make a pydatahub TupleRecord of a RecordSchema from JSON text.
+    """Return a pydatahub TupleRecord with the values of a JSON text; `schema` is its RecordSchema.
 
-    Raises `SetupError` without pydatahub, `TextError`, and `StructureError` for a column that the
-    schema has not, or a value that the column's type does not hold exactly.
+    Raises `SetupError` if pydatahub is not installed, `TextError`, and `StructureError` for a column
+    that the schema lacks or a value that the column's type cannot hold exactly.
     """
     try:
-        from datahub.exceptions import DatahubException  # noqa: PLC0415  only who asks for it needs it
-        from datahub.models import TupleRecord as Made  # noqa: PLC0415
+        from datahub.exceptions import DatahubException  # noqa: PLC0415  an optional dependency
+        from datahub.models import TupleRecord as SdkRecord  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise SetupError("pydatahub is not installed: pip install 'cdcavro[datahub]'") from error
     row = parse(text)
@@ -64,14 +64,14 @@ def tuple_record(text: bytes | str, schema: Any) -> Any:
     for name in row:
         if name not in types:
             raise StructureError("a column of the schema", "none", pointer=f"/{escape(name)}", format=NAME)
-    made = Made(schema=schema)
+    record = SdkRecord(schema=schema)
     for name, value in row.items():
         python_value = None if value is None else _python_value(value, types[name], name)
         try:
-            made.set_value(name, python_value)
+            record.set_value(name, python_value)
         except DatahubException as error:
             raise _misfit(value, types[name], name) from error
-    return made
+    return record
 
 
 def _json_value(value: Any, name: str) -> Any:
@@ -88,10 +88,10 @@ def _json_value(value: Any, name: str) -> Any:
 
 def _python_value(value: Any, type_name: str, name: str) -> Any:
     convert = _PYTHON.get(type_name)
-    made = None if convert is None else convert(value)
-    if made is None:
+    converted = None if convert is None else convert(value)
+    if converted is None:
         raise _misfit(value, type_name, name)
-    return made
+    return converted
 
 
 def _misfit(value: Any, type_name: str, name: str) -> StructureError:
@@ -107,8 +107,8 @@ def _float(value: Any) -> float | None:
     if type(value) not in (int, float, ExactNumber):
         return None
     digits = value.text if type(value) is ExactNumber else repr(value)
-    made, exact = float(digits), _read_decimal(digits)
-    return made if isfinite(made) and exact is not None and Decimal(repr(made)) == exact else None
+    nearest, exact = float(digits), _read_decimal(digits)
+    return nearest if isfinite(nearest) and exact is not None and Decimal(repr(nearest)) == exact else None
 
 
 def _decimal(value: Any) -> Decimal | None:
@@ -118,7 +118,7 @@ def _decimal(value: Any) -> Decimal | None:
 
 
 def _read_decimal(digits: str) -> Decimal | None:
-    """Return the number exactly; None for one whose exponent Python's decimals cannot have."""
+    """Return a number exactly; None if its exponent is beyond Python's decimals."""
     try:
         return Decimal(digits)
     except InvalidOperation:

@@ -1,8 +1,8 @@
-"""Records of an older schema under the names of a newer one: what schema resolution means for JSON.
+"""Renaming the members of a record to those of a newer schema: what schema resolution means for JSON.
 
-A record is read with the schema that wrote it, `extras` and all, so that it is the message that was
-sent. Then members get their new names, and members that are new their defaults. A member that the
-newer schema does not have stays under its own name, as one that no schema names.
+A record is read with the schema that wrote it, `extras` included, so that it is the message that was
+sent. Then its members get their new names, and members that are new get their defaults. A member that
+the newer schema lacks keeps its name, like any member that no schema names.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Renames in every item of an array or value of a map."""
+    """The renames within every item of an array or every value of a map."""
 
     of: Names
 
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Renames of a record's members: new name and renames inside, by old name; and what new members start with."""
+    """The renames of a record's members (new name and renames within, by old name), and the defaults of new ones."""
 
     names: Mapping[str, tuple[str, Names | None]]
     defaults: Mapping[str, tuple[Type, Any]]
@@ -41,22 +41,23 @@ Names = Items | Members
 
 
 def renames_of(step: Step) -> Names | None:
-    """Return the renames that a resolution means; None for none.
+    """Return the renames that a resolution implies; None if there are none.
 
-    Raises `SchemaError` for a union of several records with renames: JSON does not tell its branches.
+    Raises `SchemaError` for a union of several records with renames: JSON does not tell the branches apart.
     """
     match step:
         case ReadArray(inner) | ReadMap(inner):
             below = renames_of(inner)
             return Items(below) if below else None
         case ReadUnion(branches):
-            inside = [below for one in branches if not isinstance(one, str) and (below := renames_of(one)) is not None]
+            renames = [renames_of(branch) for branch in branches if not isinstance(branch, str)]
+            inside = [names for names in renames if names is not None]
             if len(inside) > 1:
                 raise SchemaError("$", "renames in several branches of a union")
             return inside[0] if inside else None
         case ReadRecord(reader=declared) if not holds(declared):
             names = dict(entry for field in step.fields for entry in _renamed(*field))
-            defaults = dict(entry for one in step.defaults for entry in _default(one))
+            defaults = dict(entry for field in step.defaults for entry in _default(field))
             return Members(names, defaults) if names or defaults else None
         case ReadPrimitive() | ReadFixed() | ReadEnum() | ReadRecord():
             return None
@@ -78,9 +79,9 @@ def _default(declared: Field) -> list[tuple[str, tuple[Type, Any]]]:
 
 
 def rename(value: Any, names: Names, pointer: str = "") -> Any:
-    """Return a JSON value under its new names.
+    """Return a JSON value with its members renamed, and with the defaults of new members.
 
-    Raises `PayloadError` where a new name is taken by another member: one of two would be lost.
+    Raises `PayloadError` if another member already has the new name: one of the two would be lost.
     """
     match names:
         case Items(of) if isinstance(value, dict):
@@ -95,19 +96,19 @@ def rename(value: Any, names: Names, pointer: str = "") -> Any:
 
 
 def _members(value: dict[str, Any], members: Members, pointer: str) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    renamed: dict[str, Any] = {}
     for old, item in value.items():
         new, below = members.names.get(old, (old, None))
-        if new in made:
+        if new in renamed:
             raise PayloadError("a name that is free", f"{shown(new)} twice", pointer=f"{pointer}/{escape(old)}")
-        made[new] = rename(item, below, f"{pointer}/{escape(old)}") if below else item
+        renamed[new] = rename(item, below, f"{pointer}/{escape(old)}") if below else item
     for name, default in members.defaults.items():
-        made.setdefault(name, _value(*default))
-    return made
+        renamed.setdefault(name, _value(*default))
+    return renamed
 
 
 def _value(declared: Type, default: Any) -> Any:
-    """Return a default, as a schema's JSON states it, as a JSON value of a message."""
+    """Return a default in the form of a schema's JSON as a JSON value of a message."""
     match declared:
         case Union(branches):
             return _value(branches[0], default)
@@ -125,11 +126,11 @@ def _value(declared: Type, default: Any) -> Any:
 
 
 def _record(declared: Record, default: dict[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    for one in declared.fields:
-        rule, item = field_rule(one), default.get(one.name, one.default)
+    members: dict[str, Any] = {}
+    for field in declared.fields:
+        rule, item = field_rule(field), default.get(field.name, field.default)
         if rule.members:
-            made.update(_value(one.type, item))
+            members.update(_value(field.type, item))
         elif item is not None or rule.missing == "null":
-            made[rule.name] = _value(one.type, item)
-    return made
+            members[rule.name] = _value(field.type, item)
+    return members

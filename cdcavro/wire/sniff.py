@@ -1,10 +1,11 @@
-"""Telling the format of a message by what the wire schemas say of themselves.
+"""Detection of a message's format by what the wire schemas say about themselves.
 
-A format fits a message that holds all its required members and at least one of those that tell it,
-null or not (`required` and `tells` in `attributes`), none of them an object, an array or a scalar
-where the schema has another: other producers have names in common with ours. Among the formats
-that fit, the one with the most telling members is taken; among equals, the first in the order of
-`REGISTRY`. So a message of the Default family is `oms_default` unless it holds a `__light_type`.
+A format fits a message that has all its required members and at least one of those that identify it,
+null or not (`required` and `tells` in `attributes`). None of these members may be an object, an array
+or a scalar where the schema has another of the three, because other producers use some of the same
+names. Of the formats that fit, the one with the most identifying members is chosen; among equals, the
+first in the order of `REGISTRY`. So a message of the Default family is `oms_default` unless it has a
+`__light_type`.
 """
 
 from __future__ import annotations
@@ -25,54 +26,54 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 AUTO: Final = "auto"
-"""In place of a format's name: told for each file by its first messages."""
+"""In place of a format's name: the format is detected for each file, from its first messages."""
 MIXED: Final = "mixed"
-"""In place of a format's name: told for each message."""
+"""In place of a format's name: the format is detected for each message."""
 _SHOWN: Final = 8
 MemberPath = tuple[str, ...]
-Told = bool | tuple[str, ...]
+Tells = bool | tuple[str, ...]
 _SHAPES: Final[dict[type, type]] = {Array: list, Map: dict, Record: dict}
 
 
 class _Marks(NamedTuple):
-    """What a wire schema says about telling it; `shapes` has the JSON container of each place, None for a scalar."""
+    """How a wire schema is identified; `shapes` has the JSON container at each path, None for a scalar."""
 
     required: set[MemberPath]
-    tells: list[tuple[MemberPath, Told]]
+    tells: list[tuple[MemberPath, Tells]]
     shapes: list[tuple[MemberPath, type | None]]
 
 
 def sniff(message: bytes | str) -> str:
     """Return the format of a message.
 
-    Raises `TextError` for what is not JSON, `UnknownMessageError` for what is no known format, and
-    `StructureError` for what has the members of one, but in another shape.
+    Raises `TextError` for text that is not JSON, `UnknownMessageError` for a message of no known format,
+    and `StructureError` for one that has the members of a format, but in another shape.
 
     >>> sniff('{"type": "INSERT", "database": "shop", "data": [{"id": 1}]}')
     'oms_canal'
     """
-    found = fits(message)
-    if not found:
+    scores = fits(message)
+    if not scores:
         raise _unknown(message)
-    return best([found])
+    return best([scores])
 
 
 def _unknown(message: bytes | str) -> MessageError:
-    """Make the error: where the members of a format are all there, what is wrong with them."""
+    """Return the error for a message that fits no format; if it has all members of one, what is wrong with them."""
     value = _parsed(message)
-    told = best([{name: score for name in REGISTRY if (score := _score(value, name, _members_only))}])
-    if told:
+    nearest = best([{name: score for name in REGISTRY if (score := _score(value, name, _members_only))}])
+    if nearest:
         try:
-            REGISTRY[told].encode(message)
+            REGISTRY[nearest].encode(message)
         except MessageError as error:
             return error
     return UnknownMessageError(f"a message of a known format ({_looked_for()})", _described(value))
 
 
 def fits(message: bytes | str) -> dict[str, int]:
-    """Return the formats whose required members a message holds, with the number of members that tell each.
+    """Return the formats that fit a message, each with the number of members that identify it.
 
-    Formats without a telling member are left out. Raises `TextError`, `UnknownMessageError`.
+    Raises `TextError`, and `UnknownMessageError` for JSON that is not an object.
     """
     value = _parsed(message)
     if not isinstance(value, dict):
@@ -82,22 +83,22 @@ def fits(message: bytes | str) -> dict[str, int]:
 
 
 def best(messages: Iterable[dict[str, int]]) -> str:
-    """Choose one format for the messages of a file, given what fits each of them.
+    """Return one format for the messages of a file, from the result of `fits` for each message.
 
-    The format that fits most messages, then that with most telling members in all of them, then the
-    first in the order of `REGISTRY`; an empty text if nothing fits.
+    It is the format that fits most messages; among equals, the one with the most identifying members in
+    all of them, then the first in the order of `REGISTRY`. Return an empty string if nothing fits.
 
     >>> best([{"oms_default": 1, "oms_default_extend_column_type": 1}])
     'oms_default'
     """
     count = dict.fromkeys(REGISTRY, 0)
-    told = dict.fromkeys(REGISTRY, 0)
+    total = dict.fromkeys(REGISTRY, 0)
     for message in messages:
         for name, score in message.items():
             count[name] += 1
-            told[name] += score
-    found = max(REGISTRY, key=lambda name: (count[name], told[name]))
-    return found if count[found] else ""
+            total[name] += score
+    choice = max(REGISTRY, key=lambda name: (count[name], total[name]))
+    return choice if count[choice] else ""
 
 
 def _parsed(message: bytes | str) -> Any:
@@ -114,19 +115,19 @@ def _score(value: dict[str, Any], name: str, fits_shape: Callable[[Any, type | N
         return 0
     if not all(fits_shape(_at(value, place), shape) for place, shape in shapes):
         return 0
-    return sum(_told(_at(value, place), told) for place, told in tells)
+    return sum(_identifies(_at(value, place), values) for place, values in tells)
 
 
-def _members_only(_found: Any, _shape: type | None) -> bool:
+def _members_only(_member: Any, _shape: type | None) -> bool:
     return True
 
 
-def _is_shaped(found: Any, shape: type | None) -> bool:
-    return found is None or found is ABSENT or (type(found) is shape if shape else type(found) not in (dict, list))
+def _is_shaped(member: Any, shape: type | None) -> bool:
+    return member is None or member is ABSENT or (type(member) is shape if shape else type(member) not in (dict, list))
 
 
-def _told(found: Any, told: Told) -> bool:
-    return found is not ABSENT if told is True else isinstance(told, tuple) and found in told
+def _identifies(member: Any, tells: Tells) -> bool:
+    return member is not ABSENT if tells is True else isinstance(tells, tuple) and member in tells
 
 
 def _at(value: Any, place: MemberPath) -> Any:
@@ -146,16 +147,16 @@ def _marks(name: str) -> _Marks:
 
 def _collect(declared: Type, place: MemberPath, marks: _Marks) -> None:
     for branch in declared.branches if isinstance(declared, Union) else (declared,):
-        for one in branch.fields if isinstance(branch, Record) else ():
-            rule = field_rule(one)
+        for field in branch.fields if isinstance(branch, Record) else ():
+            rule = field_rule(field)
             own = (*place, rule.name)
             if rule.required:
                 marks.required.add(own)
             if rule.tells:
                 marks.tells.append((own, rule.tells))
             if rule.required or rule.tells:
-                marks.shapes.append((own, _shape(one.type)))
-            _collect(one.type, own, marks)
+                marks.shapes.append((own, _shape(field.type)))
+            _collect(field.type, own, marks)
 
 
 def _shape(declared: Type) -> type | None:
@@ -170,7 +171,7 @@ def _looked_for() -> str:
 def _wanted(name: str) -> str:
     required, tells, _ = _marks(name)
     needed = [
-        ".".join(place) for place in required if not any(other[: len(place)] == place for other in required - {place})
+        ".".join(place) for place in required if not any(longer[: len(place)] == place for longer in required - {place})
     ]
     known = [".".join(place) for place, _ in tells if place not in required]
     some = f"one of {', '.join(known)}"

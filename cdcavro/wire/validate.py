@@ -1,4 +1,4 @@
-"""Validating: a message goes to a payload and back, and must come back as the same JSON value."""
+"""Validation of a message: converted into a payload and back, it must be the same JSON value."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def validate(message: bytes | str, format: Format) -> dict[str, Any]:
-    """Encode a message, decode the payload, and compare the two JSON values exactly; gives the record.
+    """Return the record of a message whose payload decodes to exactly the same JSON value.
 
-    Raises `TextError`, `StructureError`, `PayloadError`.
+    Raises `TextError`, `StructureError` (also if the value differs) and `PayloadError`.
     """
     record = format.read(format.encode(message))
     first = next(differences(jsontext.parse(message), jsontext.parse(jsontext.render(record))), None)

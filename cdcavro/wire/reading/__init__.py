@@ -1,1 +1,1 @@
-"""Payload to record or text: a plan made of small readers."""
+"""Reading of payloads as records or text, by a plan of small readers."""

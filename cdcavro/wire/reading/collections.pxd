@@ -16,7 +16,7 @@ cdef class ArrayReader(Reader):
 
     @cython.locals(reader=Reader, items=list, place=str, in_item=bint, count=Py_ssize_t)
     cpdef read(self, PayloadDecoder payload)
-    @cython.locals(reader=Reader, place=str, found=Py_ssize_t, in_item=bint, count=Py_ssize_t)
+    @cython.locals(reader=Reader, place=str, done=Py_ssize_t, in_item=bint, count=Py_ssize_t)
     cpdef bint render(self, PayloadDecoder payload, Buffer out) except -1
 
 
@@ -25,5 +25,5 @@ cdef class MapReader(Reader):
 
     @cython.locals(reader=Reader, entries=dict, place=str, in_value=bint, count=Py_ssize_t, name=str)
     cpdef read(self, PayloadDecoder payload)
-    @cython.locals(reader=Reader, names=set, place=str, found=Py_ssize_t, in_value=bint, count=Py_ssize_t, name=str)
+    @cython.locals(reader=Reader, names=set, place=str, done=Py_ssize_t, in_value=bint, count=Py_ssize_t, name=str)
     cpdef set render_entries(self, PayloadDecoder payload, Buffer out, bint first)

@@ -1,6 +1,6 @@
-"""The small readers that a plan for payloads is made of: those of arrays and maps.
+"""The small readers that make up a plan for reading payloads: those of arrays and maps.
 
-An error within an item passes them on its way up, and is told the item's place.
+They add the place of an item to an error on its way up from the item.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ARRAY, _ARRAY_END, _OBJECT, _OBJECT_END, _COMMA = b"[]{},"
 
 
 class ArrayReader(Reader):
-    """An array's blocks."""
+    """A reader of an array, block by block."""
 
     __slots__ = ("_items",)
 
@@ -26,7 +26,7 @@ class ArrayReader(Reader):
         self._items = items
 
     def read(self, payload: PayloadDecoder) -> Any:
-        """Read all items."""
+        """Read all items into a list."""
         items: list[Any] = []
         reader = self._items
         place = payload.place
@@ -49,30 +49,30 @@ class ArrayReader(Reader):
         """Read all items and append them as JSON text."""
         reader = self._items
         place = payload.place
-        found = 0
+        done = 0
         in_item = False
         out.append(_ARRAY)
         try:
             while count := payload.read_block():
                 in_item = True
                 for _ in range(count):
-                    if found:
+                    if done:
                         out.append(_COMMA)
                     payload.place = ""
                     reader.render(payload, out)
-                    found += 1
+                    done += 1
                 in_item = False
                 payload.place = place
         except MessageError as error:
             if in_item:
-                payload.leave(error, place, str(found))
+                payload.leave(error, place, str(done))
             raise
         out.append(_ARRAY_END)
         return True
 
 
 class MapReader(Reader):
-    """A map's blocks; a name given twice is refused, since one of two values would be lost."""
+    """A reader of a map, block by block, which refuses a repeated name: one of two values would be lost."""
 
     __slots__ = ("_values",)
 
@@ -80,7 +80,7 @@ class MapReader(Reader):
         self._values = values
 
     def read(self, payload: PayloadDecoder) -> Any:
-        """Read all entries."""
+        """Read all entries into a dict."""
         entries: dict[str, Any] = {}
         reader = self._values
         place = payload.place
@@ -111,9 +111,9 @@ class MapReader(Reader):
         return True
 
     def render_entries(self, payload: PayloadDecoder, out: Buffer, first: bool) -> set[str]:  # noqa: FBT001  compiled code takes no keywords
-        """Read all entries and append them as members of an object; gives their names."""
+        """Read all entries, append them as members of an object and return their names; `first` if none precede."""
         names: set[str] = set()
-        found = 0
+        done = 0
         reader = self._values
         place = payload.place
         name = ""
@@ -126,9 +126,9 @@ class MapReader(Reader):
                     first = False
                     name = payload.copy_name(out)
                     names.add(name)
-                    if len(names) == found:
+                    if len(names) == done:
                         raise PayloadError("each name once", f"{shown(name)} twice")
-                    found += 1
+                    done += 1
                     payload.place = ""
                     in_value = True
                     reader.render(payload, out)

@@ -1,6 +1,6 @@
-"""The small readers that a plan for payloads is made of: those of records and whole messages.
+"""The small readers that make up a plan for reading payloads: those of records and whole messages.
 
-`extras` are passed by while the record is read, and applied at the end.
+`extras` are skipped while the record is read, and applied at the end.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 _OBJECT, _OBJECT_END, _COMMA, _NEWLINE = b"{},\n"
 _STREAK: Final = 2
-# An empty map; and the extras whose steps are kept: the bytes of one at most, and of all of them.
+# An empty map; the size in bytes of the longest extras whose steps are cached, and of all cached extras together.
 _NONE: Final = b"\0"
 _TAIL: Final = 2_000
 _TAILS: Final = 256 << 10
 
 
 class FieldReader:
-    """Reads a field: `members` is its rule, "" for a member of its own `name`; `pointer` is where that stands."""
+    """A field and its reader: `members` is that key of its rule, "" for a single member; `pointer` is the member's."""
 
     __slots__ = ("label", "members", "name", "pointer", "reader")
 
@@ -44,7 +44,7 @@ class FieldReader:
 
 
 class RecordReader(Reader):
-    """A record: members by name, a rest map's entries beside them, `extras` put aside."""
+    """A reader of a record: members by name, the entries of a rest map among them, `extras` set aside."""
 
     __slots__ = ("_fields", "_named")
 
@@ -53,7 +53,7 @@ class RecordReader(Reader):
         self._named = frozenset(field.name for field in fields if not field.members)
 
     def read(self, payload: PayloadDecoder) -> Any:
-        """Read all fields."""
+        """Read all fields into a dict."""
         record: dict[str, Any] = {}
         for field in self._fields:
             payload.place = field.pointer
@@ -95,7 +95,7 @@ class RecordReader(Reader):
         try:
             payload.skip_texts()
         except MessageError:
-            # Reading finds the same fault, and says where it is.
+            # Reading the extras finds the same fault, and its place.
             payload.extras = reader.read(payload.back())
 
     def _render_rest(self, payload: PayloadDecoder, out: Buffer, rest: Any, first: bool) -> bool:  # noqa: FBT001  as above
@@ -104,14 +104,14 @@ class RecordReader(Reader):
         return bool(names)
 
     def _check_rest(self, names: Iterable[str]) -> None:
-        for taken in self._named.intersection(names):
-            raise PayloadError("a member that has no field", shown(taken))
+        for name in self._named.intersection(names):
+            raise PayloadError("a member that has no field", shown(name))
 
 
 class MessageReader:
-    """A whole message: the outermost record with its `extras` applied.
+    """A reader of whole messages: the outermost record with its `extras` applied.
 
-    `members` are those that the schema names, by pointer.
+    Created from the reader of the record and the members that the schema names, by pointer.
     """
 
     __slots__ = ("_extras", "_kept", "_members", "_record")
@@ -123,9 +123,9 @@ class MessageReader:
         self._kept = WeightedCache(_TAILS)
 
     def read(self, payload: PayloadDecoder) -> dict[str, Any]:
-        """Read one payload, perhaps of several in a row. Raises `PayloadError`."""
+        """Read one payload, after which others may follow, as a record. Raises `PayloadError`."""
         payload.extras = None
-        # A writer's schema may have no extras.
+        # The writer's schema may have no extras.
         payload.start = payload.stop = 0
         try:
             record: dict[str, Any] = self._record.read(payload)
@@ -142,22 +142,22 @@ class MessageReader:
         return record
 
     def _steps(self, tail: bytes) -> list[extras.Step] | None:
-        """Return the steps that the bytes of extras stand for; few differ, and what was found is kept."""
-        found: tuple[list[extras.Step] | None] | None = self._kept.get(tail)
-        if found is None:
+        """Return the steps for the bytes of extras; few messages differ in these, so the steps are cached."""
+        entry: tuple[list[extras.Step] | None] | None = self._kept.get(tail)
+        if entry is None:
             if len(tail) > _TAIL:
                 return None
             try:
                 payload = PayloadDecoder(tail)
                 payload.place = ""
-                found = (extras.steps(_EXTRAS.read(payload), self._members),)
+                entry = (extras.steps(_EXTRAS.read(payload), self._members),)
             except MessageError:
                 return None
-            self._kept.put(tail, found, len(tail))
-        return found[0]
+            self._kept.put(tail, entry, len(tail))
+        return entry[0]
 
     def decode(self, raw: bytes) -> bytes:
-        """Turn a payload into compact JSON text. Raises `PayloadError`."""
+        """Return a payload as compact JSON text. Raises `PayloadError`."""
         out = Buffer()
         position = self._append(raw, 0, out)
         if position != len(raw):
@@ -167,9 +167,10 @@ class MessageReader:
     def decode_lines(
         self, raw: bytes, position: int, count: int, out: Buffer, most: int
     ) -> tuple[int, int, MessageError | None]:
-        """Append payloads from a position on as lines of compact JSON text: `count` of them, or until `out` has `most` bytes.
+        """Append payloads from a position on as lines of compact JSON text.
 
-        Gives the position behind them, how many they are, and what is wrong with the payload there.
+        Stop after `count` payloads or as soon as `out` has `most` bytes. Return the position after them,
+        their number, and the error in the payload at that position, or None.
         """
         done = 0
         size = len(out)
@@ -187,8 +188,8 @@ class MessageReader:
     def _append(self, raw: bytes, position: int, out: Buffer) -> int:
         """Append a payload as JSON text.
 
-        Compiled, it goes straight from payload to text, but for messages with `extras`, for which the
-        record is needed: two of them make a third likely.
+        The compiled build renders text straight from the payload, except for messages with `extras`, which
+        need the record. After two such messages in a row it expects a third, and reads the record at once.
         """
         payload = PayloadDecoder(raw, position)
         if COMPILED and self._extras < _STREAK:

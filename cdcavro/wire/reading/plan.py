@@ -1,4 +1,4 @@
-"""The plan that reads payloads: a wire schema walked once, as a tree of `readers`."""
+"""The plan for reading payloads: a wire schema walked once and turned into a tree of readers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def message_reader(declared: Type) -> MessageReader:
-    """Make the plan of a wire schema. Raises `SchemaError` for what is no wire schema."""
+    """Return the plan of a wire schema. Raises `SchemaError` for a type that is not one."""
     if not isinstance(declared, Record):
         raise SchemaError("$", "a wire schema is a record")
     members: dict[str, Member] = {}
@@ -42,9 +42,9 @@ def message_reader(declared: Type) -> MessageReader:
 
 
 class _Context(NamedTuple):
-    """Where a reader stands: its pointer below the nearest array or map, and its depth in the JSON.
+    """The place of a reader: its pointer below the nearest array or map, and its depth in the JSON value.
 
-    `members` takes the members that the schema names, by pointer; None below an array or map.
+    `members` collects the members that the schema names, by pointer; it is None below an array or map.
     """
 
     pointer: str
@@ -71,12 +71,12 @@ def _reader(declared: Type, place: _Context, missing: Any) -> Reader:
         case Union(branches):
             return _union(branches, place, missing)
         case Record():
-            return _HELD.get(holds(declared), _record)(declared, place)
+            return _CONTENT_READERS.get(holds(declared), _record)(declared, place)
     raise SchemaError(place.pointer or "$", f"a wire schema holds no {branch_name(declared)}")
 
 
 def _union(branches: tuple[Type, ...], place: _Context, missing: Any) -> Reader:
-    readers = [None if one == Primitive("null") else _reader(one, place, missing) for one in branches]
+    readers = [None if branch == Primitive("null") else _reader(branch, place, missing) for branch in branches]
     some = [reader for reader in readers if reader is not None]
     if len(readers) == len(some) + 1 == 2:  # noqa: PLR2004  null and one other
         return OptionalReader(some[0], readers.index(some[0]), missing)
@@ -85,15 +85,15 @@ def _union(branches: tuple[Type, ...], place: _Context, missing: Any) -> Reader:
 
 def _record(declared: Record, place: _Context) -> RecordReader:
     fields: list[FieldReader] = []
-    for one in declared.fields:
-        rule = field_rule(one)
+    for field in declared.fields:
+        rule = field_rule(field)
         own = place if rule.members else place.member(rule.name)
         if place.members is not None and not rule.members:
             place.members[own.pointer] = schema_member(
-                own.pointer, is_scalar=_is_scalar(one.type), is_required=rule.required
+                own.pointer, is_scalar=_is_scalar(field.type), is_required=rule.required
             )
         missing = None if rule.missing == "null" else UNSET
-        fields.append(FieldReader(rule.members, rule.name, own.pointer, _reader(one.type, own, missing)))
+        fields.append(FieldReader(rule.members, rule.name, own.pointer, _reader(field.type, own, missing)))
     return RecordReader(fields)
 
 
@@ -102,7 +102,7 @@ def _is_scalar(declared: Type) -> bool:
     return not any(isinstance(branch, (Array, Map, Record)) for branch in branches)
 
 
-_HELD: Final[dict[str, Callable[[Record, _Context], Reader]]] = {
+_CONTENT_READERS: Final[dict[str, Callable[[Record, _Context], Reader]]] = {
     "number": lambda *_: NumberReader(),
     "text": lambda _, place: TextReader(place.depth - 1),
 }

@@ -42,9 +42,9 @@ cdef class StringReader(Reader):
 
 
 cdef class NumberReader(Reader):
-    @cython.locals(held=str)
+    @cython.locals(text=str)
     cpdef read(self, PayloadDecoder payload)
-    @cython.locals(held=str)
+    @cython.locals(text=str)
     cpdef bint render(self, PayloadDecoder payload, Buffer out) except -1
 
 

@@ -1,8 +1,8 @@
-"""The small readers that a plan for payloads is made of: those of single values.
+"""The small readers that make up a plan for reading payloads: those of single values.
 
-A reader gives JSON values shaped by the reader's schema, as `writers` take them. `UNSET` stands
-for a member that is left out. An error tells the place within the value only: where the value itself
-stands is kept in the payload, and put before it by the nearest array, map or message.
+A reader returns JSON values in the shape that writers accept. `UNSET` stands for a member that is left
+out. An error has only the place within the value; the place of the value itself is kept in the payload,
+and the reader of the nearest array, map or message prepends it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_DOUBLE: Final = sys.float_info.max
 
 
 class Reader:
-    """Reads one value."""
+    """A reader of one value."""
 
     __slots__ = ()
 
@@ -35,13 +35,13 @@ class Reader:
         raise NotImplementedError
 
     def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
-        """Read the value and append it as JSON text; tells whether there is one. Raises `PayloadError`."""
+        """Read the value, append it as JSON text and return whether there is one. Raises `PayloadError`."""
         out.write_raw(render(self.read(payload)))
         return True
 
 
 class BooleanReader(Reader):
-    """A boolean."""
+    """A reader of a boolean."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ class BooleanReader(Reader):
 
 
 class LongReader(Reader):
-    """An integer of 64 bits."""
+    """A reader of a 64-bit integer."""
 
     __slots__ = ()
 
@@ -71,7 +71,7 @@ class LongReader(Reader):
 
 
 class IntReader(Reader):
-    """An integer of 32 bits."""
+    """A reader of a 32-bit integer."""
 
     __slots__ = ()
 
@@ -86,7 +86,7 @@ class IntReader(Reader):
 
 
 class DoubleReader(Reader):
-    """A double that JSON has a text for."""
+    """A reader of a double, which must be finite: JSON has no text for others."""
 
     __slots__ = ()
 
@@ -99,7 +99,7 @@ class DoubleReader(Reader):
 
 
 class StringReader(Reader):
-    """A string."""
+    """A reader of a string."""
 
     __slots__ = ()
 
@@ -114,28 +114,28 @@ class StringReader(Reader):
 
 
 class NumberReader(Reader):
-    """The record around a number's text."""
+    """A reader of the record around a number's text."""
 
     __slots__ = ()
 
     def read(self, payload: PayloadDecoder) -> Any:
-        """Read the text, checked."""
-        held = payload.read_string()
-        if not is_number(held):
-            raise PayloadError("a JSON number", shown(held))
-        return ExactNumber(held)
+        """Read the text and check it."""
+        text = payload.read_string()
+        if not is_number(text):
+            raise PayloadError("a JSON number", shown(text))
+        return ExactNumber(text)
 
     def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
-        """Read the text and append it as it is."""
-        held = payload.read_string()
-        if not is_number(held):
-            raise PayloadError("a JSON number", shown(held))
-        out.write_raw(held.encode())
+        """Read the text, check it and append it as it is."""
+        text = payload.read_string()
+        if not is_number(text):
+            raise PayloadError("a JSON number", shown(text))
+        out.write_raw(text.encode())
         return True
 
 
 class TextReader(Reader):
-    """The record around the text of an object or array, which stands below so many levels."""
+    """A reader of the record around the text of an object or array, which `above` levels enclose."""
 
     __slots__ = ("_above",)
 
@@ -144,12 +144,12 @@ class TextReader(Reader):
 
     def read(self, payload: PayloadDecoder) -> Any:
         """Read the text and parse it."""
-        held = payload.read_string()
-        value = parse_quickly(held.encode(), self._above)
+        text = payload.read_string()
+        value = parse_quickly(text.encode(), self._above)
         if value is not None:
             return self._checked(value)
         try:
-            return self._checked(parse(held, self._above))
+            return self._checked(parse(text, self._above))
         except TextError as error:
             raise PayloadError(error.expected, error.got, pointer=error.pointer) from error
 
@@ -160,7 +160,7 @@ class TextReader(Reader):
 
 
 class EnumReader(Reader):
-    """An enum's symbol."""
+    """A reader of an enum, as the text of its symbol."""
 
     __slots__ = ("_symbols", "_texts")
 
@@ -169,7 +169,7 @@ class EnumReader(Reader):
         self._texts = tuple(render(symbol) for symbol in symbols)
 
     def read(self, payload: PayloadDecoder) -> Any:
-        """Read the index."""
+        """Read the index and return the symbol."""
         return self._symbols[payload.read_index(len(self._symbols), "a symbol")]
 
     def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
@@ -179,7 +179,7 @@ class EnumReader(Reader):
 
 
 class OptionalReader(Reader):
-    """A nullable value with one other branch; `missing` stands for null."""
+    """A reader of a union of null and one other branch; `missing` is returned for null."""
 
     __slots__ = ("_branch", "_inner", "_missing")
 
@@ -207,7 +207,7 @@ def _render_missing(missing: Any, out: Buffer) -> bool:
 
 
 class UnionReader(Reader):
-    """The branch that the index names; `missing` stands for null."""
+    """A reader of any union; `missing` is returned for null."""
 
     __slots__ = ("_branches", "_missing")
 

@@ -1,1 +1,1 @@
-"""Record or text to payload: a plan made of small writers."""
+"""Writing of records or text as payloads, by a plan of small writers."""

@@ -1,8 +1,8 @@
-"""Text to payload by the fast way: msgspec parses it, the plan writes it.
+"""The fast path from text to payload: msgspec parses the text, and the plan writes the value.
 
-msgspec hides two things, a repeated member and `-0`. So a payload is taken from here only if the
-text holds no `-0` and no more member separators than members were written. Whatever goes wrong here
-is left to the exact way, which names the fault.
+msgspec hides two things: a repeated member and `-0`. The payload is therefore used only if the text
+holds no `-0` and exactly as many member separators as members were written. Whatever fails here is
+left to the exact path, which reports the fault.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Encoder:
-    """The fast way of one wire schema."""
+    """The fast path of one wire schema."""
 
     __slots__ = ("_writer",)
 
@@ -30,12 +30,15 @@ class Encoder:
         self._writer = writer
 
     def encode(self, raw: bytes) -> bytes | None:
-        """Turn UTF-8 JSON text into a payload; None where the fast way is not exact."""
+        """Return UTF-8 JSON text as a payload; None where the fast path is not exact."""
         out = Buffer()
         return out.taken() if self._append(raw, out) else None
 
     def encode_lines(self, lines: list[bytes], first: int, out: Buffer) -> int:
-        """Append the payloads of lines from `first` on; gives the first line for which the fast way is not exact, or their number."""
+        """Append the payloads of lines from index `first` on.
+
+        Return the index of the first line for which the fast path is not exact, or the number of lines.
+        """
         for i in range(first, len(lines)):
             size = len(out)
             if not self._append(lines[i], out):
@@ -51,7 +54,7 @@ class Encoder:
         return has_members(raw, members)
 
     def parse(self, raw: bytes) -> Any:
-        """Turn UTF-8 JSON text into the value that it is, checked; None where the fast way is not exact."""
+        """Return the JSON value of a UTF-8 text, checked; None where the fast path is not exact."""
         out = Buffer()
         try:
             value = loads(raw)

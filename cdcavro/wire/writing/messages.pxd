@@ -49,9 +49,9 @@ cdef class MapWriter(Writer):
     cdef Writer _values
     cdef str _pointer
 
-    cdef write_entries(self, Buffer out, dict entries, Py_ssize_t count, frozenset passed, Extras notes)
+    cdef write_entries(self, Buffer out, dict entries, Py_ssize_t count, frozenset skipped, Extras notes)
     @cython.locals(noted=Py_ssize_t, writer=Writer, name=str)
-    cdef _write_each(self, Buffer out, dict entries, frozenset passed, Extras notes)
+    cdef _write_each(self, Buffer out, dict entries, frozenset skipped, Extras notes)
 
 
 @cython.final

@@ -1,12 +1,12 @@
-"""The small writers that a wire schema's plan is made of.
+"""The small writers that make up a plan for writing records: those of fields, arrays, maps and whole messages.
 
-A record is a JSON value shaped by the wire schema; `msgspec.UNSET` stands for a member that is not
-there. What the Avro types do not carry is noted on the way, as pairs of JSON pointer and text, and written into `extras` at the end: members that the
-schema does not name, scalars of another type, operations spelled otherwise, and a null or absence
-that departs from the format's convention.
+A record is a JSON value shaped by the wire schema; `msgspec.UNSET` stands for an absent member. What
+the Avro types cannot carry is noted on the way, as pairs of JSON pointer and text, and written into
+`extras` at the end: members that the schema does not name, scalars of another type, operations in
+another spelling, and a null or absence that departs from the format's convention.
 
-Every writer knows its pointer below the nearest array or map; those put the index or name before
-the notes and errors that come up from an item.
+Every writer knows its pointer below the nearest array or map; the writers of arrays and maps prepend
+the index or name of an item to the notes and errors that come from it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-# What stands for a member that is not there: `UNSET` may stand there itself.
+# The mark of an absent member, because `UNSET` may be a member's value.
 _NONE: Final = object()
 
 
 class OptionalWriter(Writer):
-    """A nullable field with one other branch."""
+    """A writer of a union of null and one other branch."""
 
     __slots__ = ("_index", "_inner", "_null", "_null_is_usual", "_pointer")
 
@@ -59,7 +59,7 @@ class OptionalWriter(Writer):
 
 
 class VariantWriter(Writer):
-    """A nullable field with several scalar branches: the JSON type's own branch, else the first that converts."""
+    """A writer of null or one of several scalars: the branch of the JSON type itself, else the first that converts."""
 
     __slots__ = ("_branches", "_null", "_null_is_usual", "_own", "_pointer")
 
@@ -96,13 +96,13 @@ class VariantWriter(Writer):
 
 
 def check_count(count: int, pointer: str) -> None:
-    """Check that an array or a map is not longer than readers allow. Raises `StructureError`."""
+    """Raise `StructureError` if an array or a map is longer than readers allow."""
     if count > MAX_COUNT:
         raise StructureError(f"at most {MAX_COUNT} items", f"{count}", pointer=pointer)
 
 
 class ArrayWriter(Writer):
-    """An array, as one block."""
+    """A writer of an array, as one block."""
 
     __slots__ = ("_items", "_pointer")
 
@@ -136,7 +136,7 @@ class ArrayWriter(Writer):
 
 
 class MapWriter(Writer):
-    """A map, as one block."""
+    """A writer of a map, as one block."""
 
     __slots__ = ("_pointer", "_values")
 
@@ -151,22 +151,22 @@ class MapWriter(Writer):
         self.write_entries(out, value, len(value), None, notes)
 
     def write_entries(
-        self, out: Buffer, entries: dict[str, Any], count: int, passed: frozenset[str] | None, notes: Extras
+        self, out: Buffer, entries: dict[str, Any], count: int, skipped: frozenset[str] | None, notes: Extras
     ) -> None:
-        """Append the block of so many entries: those whose names are not `passed` by."""
+        """Append the block of the `count` entries whose names are not in `skipped`."""
         if count:
             check_count(count, self._pointer)
             out.write_long(count)
             notes.members += count
-            self._write_each(out, entries, passed, notes)
+            self._write_each(out, entries, skipped, notes)
         out.append(0)
 
-    def _write_each(self, out: Buffer, entries: dict[str, Any], passed: frozenset[str] | None, notes: Extras) -> None:
+    def _write_each(self, out: Buffer, entries: dict[str, Any], skipped: frozenset[str] | None, notes: Extras) -> None:
         writer = self._values
         name = ""
         try:
             for name, item in entries.items():
-                if passed is not None and name in passed:
+                if skipped is not None and name in skipped:
                     continue
                 noted = notes.count
                 out.write_string(name)
@@ -179,7 +179,7 @@ class MapWriter(Writer):
 
 
 class FieldWriter:
-    """Writes the member of a name."""
+    """The name of a member and its writer."""
 
     __slots__ = ("name", "writer")
 
@@ -189,7 +189,7 @@ class FieldWriter:
 
 
 class RecordWriter(Writer):
-    """A record; members that it does not name go to its rest map, or are noted."""
+    """A writer of a record; members that it does not name go into its rest map, or are noted."""
 
     __slots__ = ("_depth", "_fields", "_known", "_pointer", "_required", "_rest")
 
@@ -237,7 +237,7 @@ class RecordWriter(Writer):
             if name not in self._known:
                 pointer = f"{self._pointer}/{escape(name)}"
                 try:
-                    # Checks the value too.
+                    # This checks the value as well.
                     notes.members += 1 + count_members(item, self._depth + 1)
                 except MessageError as error:
                     error.below(pointer)
@@ -246,7 +246,7 @@ class RecordWriter(Writer):
 
 
 class MessageWriter:
-    """A whole message: the outermost record, with what has no other place in `extras` at its end."""
+    """A writer of whole messages: the outermost record, with whatever has no other place in `extras` at its end."""
 
     __slots__ = ("_record",)
 
@@ -254,13 +254,13 @@ class MessageWriter:
         self._record = record
 
     def write(self, value: Any) -> bytes:
-        """Write a message as a payload. Raises `StructureError`."""
+        """Return a message as a payload. Raises `StructureError`."""
         out = Buffer()
         self.write_into(out, value)
         return out.taken()
 
     def write_into(self, out: Buffer, value: Any) -> int:
-        """Append a message; gives how many JSON members it holds."""
+        """Append a message and return how many JSON members it has. Raises `StructureError`."""
         notes = Extras()
         self._record.write(out, value, notes)
         notes.write(out)

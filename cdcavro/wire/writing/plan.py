@@ -1,4 +1,4 @@
-"""The plan that writes records: a wire schema walked once, as a tree of `writers`."""
+"""The plan for writing records: a wire schema walked once and turned into a tree of writers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cdcavro.wire.writing.values import SCALARS, ColumnWriter, EnumWriter, Scala
 
 
 def message_writer(declared: Record) -> MessageWriter:
-    """Make the plan of a wire schema's outermost record. Raises `SchemaError` for what is no wire schema."""
+    """Return the plan of a wire schema's outermost record. Raises `SchemaError` for a record that is not one."""
     last = declared.fields[-1] if declared.fields else None
     if last is None or last.type != Map(Primitive("string")) or field_rule(last).members != "extras":
         raise SchemaError(declared.name, "the envelope does not end in extras, a map of strings")
@@ -28,7 +28,7 @@ def message_writer(declared: Record) -> MessageWriter:
 
 
 class _Context(NamedTuple):
-    """Where in the schema a writer stands: its pointer below the nearest array or map, and its depth in the JSON."""
+    """The place of a writer: its pointer below the nearest array or map, and its depth in the JSON value."""
 
     pointer: str
     depth: int
@@ -65,22 +65,22 @@ def _record(declared: Record, place: _Context) -> RecordWriter:
     members: dict[str, Writer] = {}
     required: list[str] = []
     rest: MapWriter | None = None
-    for one in declared.fields:
-        rule = field_rule(one)
+    for field in declared.fields:
+        rule = field_rule(field)
         if rule.members == "extras":
             continue
         if rest is not None:
             raise SchemaError(declared.name, "the rest map stands behind the named members")
         if rule.members == "rest":
-            if not isinstance(one.type, Map):
+            if not isinstance(field.type, Map):
                 raise SchemaError(declared.name, "the rest is a map")
-            rest = _map(one.type, place)
+            rest = _map(field.type, place)
             continue
         if rule.name in members:
             raise SchemaError(declared.name, f"two fields stand for the member {shown(rule.name)}")
         if rule.required:
             required.append(rule.name)
-        members[rule.name] = _writer(one.type, place.member(rule.name), rule.missing)
+        members[rule.name] = _writer(field.type, place.member(rule.name), rule.missing)
     return RecordWriter(members, required, rest, place.pointer, place.depth)
 
 

@@ -1,4 +1,4 @@
-"""Writers of single values: scalars, enums, column values, and the conversions between scalars that are exact."""
+"""The small writers of single values (scalars, enums, column values), and the exact conversions between scalars."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMN_BRANCHES: Final = frozenset({"null", "boolean", "long", "double", "string
 
 
 class Writer:
-    """Writes one value."""
+    """A writer of one value."""
 
     __slots__ = ()
 
@@ -33,9 +33,9 @@ class Writer:
 
 
 class ScalarWriter(Writer):
-    """A boolean, int, long or string; another scalar is converted if that is exact, and noted.
+    """A writer of a boolean, int, long or string; another scalar is converted if that is exact, and noted.
 
-    Attributes: `expected` (str), the Avro type's name; `own` (type), the Python type of its JSON values.
+    Attributes: `expected` (str), the name of the Avro type; `own` (type), the Python type of its JSON values.
     """
 
     __slots__ = ("_convert", "_pointer", "expected", "own")
@@ -57,23 +57,23 @@ class ScalarWriter(Writer):
         self._put(out, self.converted(value))
 
     def fits(self, value: Any) -> bool:
-        """Return whether a value has the own Python type and is within the bounds of the Avro type."""
+        """Return whether a value has the Python type `own` and is within the bounds of the Avro type."""
         return type(value) is self.own
 
     def converted(self, value: Any) -> Any:
-        """Convert a scalar of another type exactly. Raises `StructureError`."""
-        made = self._convert(value)
-        if made is None or not self.fits(made):
+        """Return a scalar of another type converted exactly. Raises `StructureError`."""
+        result = self._convert(value)
+        if result is None or not self.fits(result):
             got = f"{kind(value)} {shown(plain_text(value))}"
             raise StructureError(self.expected, got, pointer=self._pointer)
-        return made
+        return result
 
     def _put(self, out: Buffer, value: Any) -> None:
         raise NotImplementedError
 
 
 class StringWriter(ScalarWriter):
-    """A string."""
+    """A writer of a string."""
 
     __slots__ = ()
 
@@ -89,7 +89,7 @@ class StringWriter(ScalarWriter):
 
 
 class LongWriter(ScalarWriter):
-    """An int or a long."""
+    """A writer of an int or a long."""
 
     __slots__ = ("_most",)
 
@@ -113,7 +113,7 @@ class LongWriter(ScalarWriter):
 
 
 class BooleanWriter(ScalarWriter):
-    """A boolean."""
+    """A writer of a boolean."""
 
     __slots__ = ()
 
@@ -122,7 +122,7 @@ class BooleanWriter(ScalarWriter):
 
 
 class EnumWriter(Writer):
-    """The index of a symbol; another spelling and unknown text are noted."""
+    """A writer of an enum, as the index of its symbol; other spellings and unknown texts are noted."""
 
     __slots__ = ("_other", "_pointer", "_spellings", "_symbols")
 
@@ -150,7 +150,7 @@ class EnumWriter(Writer):
 
 
 class ColumnWriter(Writer):
-    """A column's value: null, boolean, long, double, string, the text of a number, the text of an object or array."""
+    """A writer of a column's value: null, boolean, long, double, string, or the text of a number, object or array."""
 
     __slots__ = ("_boolean", "_depth", "_double", "_long", "_null", "_number", "_string", "_text")
 
@@ -204,14 +204,14 @@ def json_text_of(value: Any, expected: str, pointer: str) -> str:
 def _to_long(value: Any) -> int | None:
     if type(value) is bool:
         return None
-    found = numbers.number(plain_text(value)) if scan.is_number(plain_text(value)) else None
-    if type(found) is float:
-        return int(found) if found.is_integer() else None
-    if type(found) is ExactNumber:
-        # A negative zero is 0, which `unscaled` does not say.
-        size = unscaled(found.text.removeprefix("-"), 0, _DIGITS)
-        return -size if size and found.text.startswith("-") else size
-    return found if type(found) is int else None
+    number = numbers.number(plain_text(value)) if scan.is_number(plain_text(value)) else None
+    if type(number) is float:
+        return int(number) if number.is_integer() else None
+    if type(number) is ExactNumber:
+        # A negative zero is 0 here, but None for `unscaled`.
+        size = unscaled(number.text.removeprefix("-"), 0, _DIGITS)
+        return -size if size and number.text.startswith("-") else size
+    return number if type(number) is int else None
 
 
 def _to_boolean(value: Any) -> bool | None:
