@@ -1,4 +1,4 @@
-"""Messages to changes and back, and so any format into any other."""
+"""Converting messages to changes and back, and so any format into any other."""
 
 from cdcavro.transcoding.losses import Loss
 from cdcavro.transcoding.schema_history import SchemaHistory

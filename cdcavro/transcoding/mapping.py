@@ -1,8 +1,8 @@
-"""Messages to changes and back, in any format.
+"""Converting messages to changes and back, in any format.
 
 What a change does not hold of its message is found by comparison: the message that the format makes
-of the bare changes is held against the one that came, and every difference is kept in
-`Change.members`, of use to the same format only. So a message comes back whole.
+from the bare changes is compared with the original, and every difference is kept in `Change.members`,
+which only the same format can use. So a message comes back whole.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ WHOLE: Final = ""
 def to_changes(message: bytes | str, format: str, *, zone: tzinfo | None = None, members: bool = True) -> list[Change]:
     """Return the changes of a message: one for each row that it holds, or one for anything else.
 
-    `zone` is that of the source, a `zoneinfo.ZoneInfo`: times that come as text without a zone are
-    instants only with it. Every row carries what its message says of all rows: a message of which that
-    would make far more than it is (4 MiB and 64 times its length) is refused. Without `members` it is
-    left out what only `from_changes` into the same format needs, and what takes a while to find.
-    Raises `UnknownFormatError`, `TextError`, `StructureError`, `TypeError` for a `zone` that is none.
+    `zone` is the time zone of the source, a `zoneinfo.ZoneInfo`: times that come as text without a zone
+    become instants only with it. Every row carries what its message states for all rows; a message is
+    refused if that would take far more room than the message itself (4 MiB and 64 times its length).
+    `members=False` leaves out `Change.members`, which only `from_changes` into the same format needs and
+    which take a while to find. Raises `UnknownFormatError`, `TextError`, `StructureError`, and
+    `TypeError` for a `zone` that is not a time zone.
 
     >>> to_changes('{"meta":{"op":"del"},"data":{"id":7}}', "oms_shareplex")[0].before
     {'id': 7}
@@ -51,9 +52,9 @@ def to_changes(message: bytes | str, format: str, *, zone: tzinfo | None = None,
 
 
 def complete(changes: list[Change], record: Any, format: str, zone: tzinfo | None = None) -> list[Change]:
-    """Return the changes of a message with what they do not hold of it as the members of the first.
+    """Return the changes of a message, the first with `members`: everything of the message that they do not hold.
 
-    Members that it has already are notes of its format about the shape of the message.
+    Members that the first change has already are its format's notes on the shape of the message.
     """
     bare = BRIDGES[format].from_changes(changes, zone)
     members = (changes[0].members or {}) | _members(bare, record)
@@ -61,13 +62,14 @@ def complete(changes: list[Change], record: Any, format: str, zone: tzinfo | Non
 
 
 def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None = None) -> list[bytes]:
-    """Return the messages of changes as UTF-8 JSON text; changes that the format has no message for give none.
+    """Return the messages of changes as UTF-8 JSON texts; changes for which the format has no message are left out.
 
-    Rows that came in one message are one message again, as far as they are here and follow each other.
-    `members` belong to the first row; those that tell of the rows are put in only if no row is missing.
-    Raises `UnknownFormatError`; `StructureError` for the half of an update, unless the format has halves:
-    `cdcavro.change.halves.join_halves` joins them; `PayloadError` for `members` that do not fit their change;
-    `TypeError` for a `zone` that is none.
+    Rows that came in one message become one message again if they follow each other here. `members`
+    belong to the first row; those that concern the rows are restored only if no row is missing. `zone` is
+    the time zone of the source, as in `to_changes`. Raises `UnknownFormatError`; `StructureError` for the
+    half of an update, unless the format has halves (`cdcavro.change.halves.join_halves` joins them);
+    `PayloadError` for `members` that do not fit their change; `TypeError` for a `zone` that is not a time
+    zone.
 
     >>> from_changes(to_changes('{"recordType":"HEARTBEAT"}', "oms_default"), "oms_default")
     [b'{"recordType":"HEARTBEAT"}']
@@ -77,32 +79,32 @@ def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None 
 
 
 def records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) -> list[Any]:
-    """Return the messages of changes as JSON values. Raises as `from_changes`."""
-    bridged = get_format(format)
-    found: list[Any] = []
+    """Return the messages of changes as JSON values. Raises what `from_changes` raises."""
+    target = get_format(format)
+    messages: list[Any] = []
     for rows in batches(changes):
-        if rows[0].half is not None and not bridged.rule.has_halves:
+        if rows[0].half is not None and not target.rule.has_halves:
             expected = f"both halves of the update, joined, for {format}"
             raise StructureError(expected, f"the {rows[0].half} half alone", format=rows[0].source.format)
-        made = BRIDGES[format].from_changes(rows, zone)
-        members = _applicable(rows, bridged.rule.rows) if rows[0].source.format == format else {}
+        batch = BRIDGES[format].from_changes(rows, zone)
+        members = _applicable(rows, target.rule.rows) if rows[0].source.format == format else {}
         if WHOLE in members:
-            made = [bridged.parse(members[WHOLE])]
-        elif members and made:
-            extras.apply(made[0], members)
-        found += made
-    return found
+            batch = [target.parse(members[WHOLE])]
+        elif members and batch:
+            extras.apply(batch[0], members)
+        messages += batch
+    return messages
 
 
-def _applicable(rows: Sequence[Change], telling: Sequence[str]) -> Mapping[str, str]:
-    """Return the members of a message that rows of it still have; those that tell of its rows only if all are there."""
+def _applicable(rows: Sequence[Change], row_members: Sequence[str]) -> Mapping[str, str]:
+    """Return the members of a message that still apply to its rows; `row_members` apply only if no row is missing."""
     members = rows[0].members or {}
     if is_whole(rows):
         return members
     return {
         pointer: text
         for pointer, text in members.items()
-        if pointer != WHOLE and pointer.split("/", 2)[1] not in telling
+        if pointer != WHOLE and pointer.split("/", 2)[1] not in row_members
     }
 
 
@@ -112,5 +114,5 @@ def _members(bare: list[Any], record: Any) -> dict[str, str]:
     if same(bare[0], record):
         return {}
     return {
-        pointer: "" if came is ABSENT else render(came).decode() for pointer, _, came in differences(bare[0], record)
+        pointer: "" if value is ABSENT else render(value).decode() for pointer, _, value in differences(bare[0], record)
     }

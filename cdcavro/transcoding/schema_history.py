@@ -1,7 +1,7 @@
-"""The columns of tables, learned from Debezium's schema changes, and row changes turned with them.
+"""The columns of tables, learned from Debezium's schema changes and applied to row changes.
 
-Without an embedded schema a Debezium message does not say how its values are to be read: `AkY=` is
-a DECIMAL or a BLOB. The connector's schema changes do, if they are read in the same order.
+Without an embedded schema, a Debezium message does not state how its values are to be read: `AkY=` is
+a DECIMAL or a BLOB. The connector's schema changes do, if all messages are read in their order.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _TABLE_CHANGES: Final = tuple(f"{above}/tableChanges" for above in ("", "/payloa
 
 
 class SchemaHistory:
-    """Learns the columns and keys of tables as Debezium's changes pass, and puts them into row changes.
+    """Learns the columns and keys of tables from Debezium's changes as they pass, and adds them to row changes.
 
-    `decimals` is the connector's `decimal.handling.mode`: "precise", its default, or "string". What
-    else says how values are sent is taken to be the connector's default. Values of other connectors
-    than MySQL's and MariaDB's are not turned. A table that was renamed is known by both names until
-    the old one is created again or dropped. Raises `ValueError` for other `decimals`.
+    `decimals` is the connector's `decimal.handling.mode`: "precise", its default, or "string"; every
+    other setting that affects how values are sent is assumed to have its default. Only values of the
+    MySQL and MariaDB connectors are converted. A renamed table is known by both names until the old
+    name is created again or dropped. Raises `ValueError` for any other `decimals`.
     """
 
     def __init__(self, *, decimals: str = PRECISE) -> None:
@@ -40,22 +40,22 @@ class SchemaHistory:
         self._tables: dict[Table, tuple[tuple[Column, ...], tuple[str, ...] | None]] = {}
 
     def add(self, change: Change) -> Change:
-        """Learn from a statement; give a row change with the columns of its table, any other change as it is."""
+        """Learn from a statement, and return a row change with its table's columns, any other change as it is."""
         if not is_debezium(change):
             return change
         for table_change in _table_changes(change):
             self._learn(table_change)
-        found = self._tables.get(_table(change)) if change.op in DML and change.columns is None else None
-        if found is None:
+        table = self._tables.get(_table(change)) if change.op in DML and change.columns is None else None
+        if table is None:
             return change
-        columns, key = found
-        turned = with_columns(change, columns, decimals=self._decimals)
-        return turned if turned.key is not None else replace(turned, key=key)
+        columns, key = table
+        converted = with_columns(change, columns, decimals=self._decimals)
+        return converted if converted.key is not None else replace(converted, key=key)
 
     def columns(self, database: str | None, table: str, schema: str | None = None) -> tuple[Column, ...] | None:
-        """Return the columns of a table as they are now; None for one that is not known, or gone."""
-        found = self._tables.get((database, schema, table))
-        return None if found is None else found[0]
+        """Return the columns that a table has now; None if it is unknown or was dropped."""
+        known = self._tables.get((database, schema, table))
+        return None if known is None else known[0]
 
     def _learn(self, table_change: Any) -> None:
         table, columns = changed_table(table_change), table_columns(table_change)
@@ -68,31 +68,31 @@ class SchemaHistory:
 
 
 def lacks_columns(change: Change) -> bool:
-    """Return whether the values of a change are still as Debezium sent them, for want of its table's columns."""
+    """Return whether the values of a change are still as Debezium sent them, because its columns are unknown."""
     return change.columns is None and is_debezium(change)
 
 
 def with_columns(change: Change, columns: Sequence[Column], *, decimals: str = PRECISE) -> Change:
-    """Return a row change of Debezium with its columns, its values turned from those that were sent.
+    """Return a row change of Debezium with its columns, and with its values converted from the form they were sent in.
 
-    Values that do not fit their column's type stay as they were sent, as do all of another
-    connector than MySQL's and MariaDB's. The message still comes back from the change whole. A
-    change of another format, or one that has columns, stays as it is.
+    Values that do not fit their column's type stay as they were sent, as do all values of connectors
+    other than MySQL's and MariaDB's. The change still yields its whole message. A change of another
+    format, or one that has columns already, stays as it is.
     """
     format = change.source.format
     if format is None or not lacks_columns(change):
         return change
     (record,) = records([change], format)
-    (came,) = BRIDGES[format].to_changes(record, None)
+    (unconverted,) = BRIDGES[format].to_changes(record, None)
     connector = change.source.db_type
-    turned = replace(
+    converted = replace(
         change,
         columns=tuple(columns),
         before=read_row(change.before, columns, connector, decimals),
         after=read_row(change.after, columns, connector, decimals),
-        members=came.members,
+        members=unconverted.members,
     )
-    return complete([turned], record, format)[0]
+    return complete([converted], record, format)[0]
 
 
 def _table(change: Change) -> Table:
@@ -100,8 +100,8 @@ def _table(change: Change) -> Table:
 
 
 def _table_changes(change: Change) -> list[Any]:
-    """Return the table changes of a statement, which its members hold."""
+    """Return the table changes of a statement, which are among its members."""
     members = change.members or {}
     texts = [members[pointer] for pointer in _TABLE_CHANGES if members.get(pointer)]
-    found = parse(texts[0]) if texts else None
-    return found if type(found) is list else []
+    table_changes = parse(texts[0]) if texts else None
+    return table_changes if type(table_changes) is list else []

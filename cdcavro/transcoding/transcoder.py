@@ -1,7 +1,7 @@
-"""Any format into any other, with a report of what the other cannot hold.
+"""Converting any format into any other, with a report of what the target cannot hold.
 
-Losses are measured, not listed by hand: the messages made for the target are turned back into the
-source's format, and every difference from what came in is a loss (see `losses`).
+Losses are measured, not listed by hand: the messages made for the target are converted back into the
+source's format, and every difference from the originals is a loss (see `losses`).
 """
 
 from __future__ import annotations
@@ -32,60 +32,65 @@ _PLACES: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Transcoded:
-    """Messages in the target format (UTF-8 JSON texts), and what they do not hold."""
+    """Messages in the target format, and the losses on the way there.
+
+    Attributes: `texts` (list of bytes), UTF-8 JSON; `losses` (list of `Loss`).
+    """
 
     texts: list[bytes]
     losses: list[Loss]
 
 
 def transcode(message: bytes | str, source: str, target: str, *, zone: tzinfo | None = None) -> Transcoded:
-    """Turn a message of one format into messages of another.
+    """Convert a message of one format into messages of another, and return them with the losses.
 
-    `zone` is that of the source, a `zoneinfo.ZoneInfo`. Raises `UnknownFormatError`, `TextError`,
-    `StructureError`; the latter also for the half of an update, unless the target has halves too: a
-    `Transcoder` joins them; `TypeError` for a `zone` that is none.
+    `zone` is the time zone of the source, a `zoneinfo.ZoneInfo`. Raises `UnknownFormatError`, `TextError`,
+    `StructureError`, the last also for the half of an update, unless the target has halves too (a
+    `Transcoder` joins halves), and `TypeError` for a `zone` that is not a time zone.
 
     >>> transcode('{"meta":{"op":"del","size":3},"data":{"id":7}}', "oms_shareplex", "oms_canal").losses
     [Loss(path='$.meta.size', value='3', reason='oms_canal has no place for it', message=0)]
     """
     transcoder = Transcoder(source, target, zone=zone)
-    made = [outcome.result() for outcome in (*transcoder.add(message), *transcoder.finish())]
-    return Transcoded([text for one in made for text in one.texts], [loss for one in made for loss in one.losses])
+    results = [outcome.result() for outcome in (*transcoder.add(message), *transcoder.finish())]
+    texts = [text for result in results for text in result.texts]
+    return Transcoded(texts, [loss for result in results for loss in result.losses])
 
 
 class Transcoder:
-    """Turns a stream of messages into those of another format, the halves of updates joined.
+    """Converts a stream of messages into messages of another format, joining the halves of updates.
 
-    Where the halves of an update are made, for `datahub_tuple`, the id that they share is the position
-    of the change, the number of its message in the stream, from 1, and its row (see `sequence_ids`):
-    no two updates share one.
+    Where an update is split into halves, for `datahub_tuple`, the id that they share is the position of
+    the change, the number of its message in the stream, from 1, and its row (see `sequence_id`), so that
+    no two updates share an id.
 
-    Made from the names of the formats and the zone of the source; the columns of Debezium's tables are
-    learned from its schema changes as they pass, and `decimals` is how its connector sends decimals,
-    "precise" or "string" (see `SchemaHistory`). Raises `UnknownFormatError`, `ValueError` for other `decimals`,
-    `TypeError` for a `zone` that is none.
-    Attributes: `unzoned` (int), times that came without a zone and stayed text on the way to another
-    format; `unzoned_places` (Counter), how many of them in which column, the first 1,000 by name.
+    The arguments are the names of the formats and the time zone of the source (`zoneinfo.ZoneInfo`). The
+    columns of Debezium's tables are learned from its schema changes as they pass; `decimals` says how its
+    connector sends decimals, "precise" or "string" (see `SchemaHistory`). Raises `UnknownFormatError`,
+    `ValueError` for any other `decimals`, and `TypeError` for a `zone` that is not a time zone.
+
+    Attributes: `unzoned` (int), how many times came without a zone and stayed text on the way to another
+    format; `unzoned_places` (Counter), their number in each column, for the first 1,000 columns.
     """
 
     def __init__(self, source: str, target: str, *, zone: tzinfo | None = None, decimals: str = PRECISE) -> None:
-        halved, into = get_format(source).rule.has_halves, get_format(target).rule
+        source_rule, target_rule = get_format(source).rule, get_format(target).rule
         check_zone(zone)
         self._source, self._target, self._zone = source, target, zone
         self._catalog = SchemaHistory(decimals=decimals)
-        # Where the target has halves too, those that are known to be some stay as they are.
-        self._joiner = StreamJoiner(passes_stated=into.has_halves)
-        self._is_numbered = into.id == "position" and not halved
+        # If the target has halves too, messages that are stated to be halves stay as they are.
+        self._joiner = StreamJoiner(passes_stated=target_rule.has_halves)
+        self._is_numbered = target_rule.id == "position" and not source_rule.has_halves
         self._count = 0
         self.unzoned = 0
         self.unzoned_places: Counter[str] = Counter()
 
     def add(self, message: bytes | str, number: int | None = None) -> list[Outcome]:
-        """Return what is complete with this message, and the halves that are refused; a half may wait for the other.
+        """Return the outcomes that this message completes, refused halves included; a half may wait for the other.
 
-        See `joining.StreamJoiner` for how long. `number` is what losses and outcomes call the message; by
-        default messages are counted from 0. Raises `TextError`, `StructureError` for a message that is
-        none of the source's format.
+        `joiner.StreamJoiner` describes how long. `number` identifies the message in losses and outcomes; by
+        default messages are counted from 0. Raises `TextError` or `StructureError` for a message that is
+        not one of the source's format.
         """
         number = self._count if number is None else number
         self._count += 1
@@ -98,7 +103,7 @@ class Transcoder:
         return list(map(self._outcome, self._joiner.add(changes, number, message)))
 
     def finish(self) -> list[Outcome]:
-        """Return an outcome for each half that waits: what it is alone, or its error."""
+        """Return an outcome for each waiting half: what it is on its own, or its error."""
         return list(map(self._outcome, self._joiner.finish()))
 
     def _count_unzoned(self, changes: Sequence[Change]) -> None:
@@ -111,23 +116,23 @@ class Transcoder:
         if joined.error is not None:
             return Outcome(joined.messages, None, joined.error)
         try:
-            return Outcome(joined.messages, self._made(joined.messages, joined.changes))
+            return Outcome(joined.messages, self._converted(joined.messages, joined.changes))
         except MessageError as error:
             return Outcome(joined.messages, None, error)
 
-    def _made(self, messages: Sequence[tuple[int, bytes | str]], changes: Sequence[Change]) -> Transcoded:
-        made = records([replace(change, members=None) for change in changes], self._target, self._zone)
-        texts = [render(record) for record in made]
+    def _converted(self, messages: Sequence[tuple[int, bytes | str]], changes: Sequence[Change]) -> Transcoded:
+        bare = [replace(change, members=None) for change in changes]
+        texts = [render(record) for record in records(bare, self._target, self._zone)]
         way = Way(self._source, self._target, self._zone)
         return Transcoded(texts, list(find_losses(messages, changes, texts, way)))
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a message, or of the two that are the halves of an update.
+    """What became of a message, or of the two messages that are the halves of an update.
 
-    Attributes: `messages`, number and text of each, that of the BEFORE half first; `made`, what they
-    gave, None if they are refused; `error`, why they are.
+    Attributes: `messages`, the number and text of each, that of the BEFORE half first; `made`
+    (`Transcoded`), their result, None if they are refused; `error`, the reason for a refusal.
     """
 
     messages: tuple[Message, ...]
@@ -135,12 +140,12 @@ class Outcome:
     error: MessageError | None = None
 
     def result(self) -> Transcoded:
-        """Return what the messages gave. Raises their error."""
+        """Return the result of the messages, or raise their error."""
         if self.made is None:
             raise self.error or StructureError("a message", "none")
         return self.made
 
 
 def _numbered(change: Change, number: int) -> Change:
-    """Put the place of arrival into the position: a batch of Canal is several messages of one position."""
+    """Return a change with the message's number in its position: a Canal batch has several messages of one position."""
     return change if change.position is None else replace(change, position=(*change.position, number))

@@ -1,4 +1,4 @@
-"""Times that came without a zone and stayed text, counted."""
+"""Counting the times that came without a zone and stayed text."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _TYPE: Final = "TIMESTAMP"
 
 
 def unzoned(changes: Iterable[Change]) -> int:
-    """Count the times of changes that are instants by their meaning and local text by what came.
+    """Return how many times in changes mean an instant but are still local text.
 
-    They are SharePlex's own times and the values of TIMESTAMP columns. They came without a zone, and
-    none was given; or the zone has that time twice or never.
+    These are SharePlex's own times and the values of TIMESTAMP columns. They came without a zone, and
+    either no zone was passed for the source or that local time occurs twice or never in it.
 
     >>> from cdcavro.transcoding.mapping import to_changes
     >>> unzoned(to_changes('{"meta":{"op":"ins","time":"2020-11-25T00:01:02"},"data":{"id":1}}', "oms_shareplex"))
@@ -35,20 +35,22 @@ def unzoned(changes: Iterable[Change]) -> int:
 
 
 def unzoned_places(changes: Iterable[Change]) -> Iterator[str]:
-    """Return the place of each time that `unzoned` counts: `table.column`, or the path of a member of the message."""
+    """Yield the place of each time that `unzoned` counts: `table.column`, or the path of a member of the message."""
     for change in changes:
         yield from _members(change)
         table = change.source.table or ""
-        for name in [one.name for one in change.columns or () if one.type and parse_sql_type(one.type).name == _TYPE]:
-            images = (change.before, change.after)
-            yield from (f"{table}.{name}" for image in images if is_local(_value(image, name)))
+        for column in change.columns or ():
+            if column.type and parse_sql_type(column.type).name == _TYPE:
+                images = (change.before, change.after)
+                values = (_value(image, column.name) for image in images)
+                yield from (f"{table}.{column.name}" for value in values if is_local(value))
 
 
 def _members(change: Change) -> Iterator[str]:
     members = change.members or {}
     for pointer, field in _local_times(change.source.format) if members else ():
         sent = members.get(pointer)
-        # One with a fraction is a member too, to come back, though it is known as an instant.
+        # A time with a fraction is a member too, so that it comes back, although its instant is known.
         if sent and getattr(change, field) is None and is_local(parse(sent)):
             yield json_path(pointer)
 
@@ -59,11 +61,11 @@ def _value(image: dict[str, Any] | None, name: str | None) -> Any:
 
 @cache
 def _local_times(format: str | None) -> tuple[tuple[str, str], ...]:
-    """Return the pointers to the members of a format that are local times, and the fields of a change that have them as instants."""
+    """Return pointers to the members of a format that are local times, and the `Change` fields for their instants."""
     if format not in REGISTRY:
         return ()
-    ways = marked(REGISTRY[format].envelope, "local_time")
+    paths = marked(REGISTRY[format].envelope, "local_time")
     return tuple(
-        ("".join(f"/{escape(field_rule(field).name)}" for field in way), time)
-        for way, time in sorted(ways, key=itemgetter(1))
+        ("".join(f"/{escape(field_rule(field).name)}" for field in path), time)
+        for path, time in sorted(paths, key=itemgetter(1))
     )
