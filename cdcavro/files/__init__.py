@@ -1,1 +1,1 @@
-"""Files of messages: lines, chunks, rejects, and the processes that share the work."""
+"""Files of messages: their lines, chunks and rejects, and the processes that share the work."""

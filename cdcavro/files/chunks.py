@@ -1,7 +1,7 @@
-"""A file of JSON lines cut into chunks, so that several processes can read it.
+"""Cutting a file of JSON lines into chunks, so that several processes can read it.
 
-A chunk is the lines that start in the same half mebibyte of the text, however the bytes come: so it is the
-same whether they come from a file, from gzip or from standard input, and whoever reads them.
+A chunk is the lines that start in the same half mebibyte of the text. So the chunks are the same whether
+the text comes from a file, from gzip or from standard input, and whichever process reads it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ CHUNK_BYTES: Final = 512 << 10
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    r"""Whole lines.
+    r"""A chunk of whole lines.
 
-    Attributes: `raw` (bytes), the lines as far as they lie in the chunk's own bytes; `rest` (bytes),
-    what follows of the last one, without its `\n`: put together only there, since `raw` is large;
-    `missing` (int), how many bytes are in neither, of a last line that is longer than a message may be.
+    Attributes: `raw` (bytes), the lines as far as they lie in the chunk's own bytes; `rest` (bytes), the
+    rest of the last line, without its `\n`, kept apart because `raw` is large; `missing` (int), how many
+    bytes of the last line are in neither, if it is longer than a message may be.
     """
 
     raw: bytes
@@ -36,7 +36,7 @@ class Chunk:
     missing: int = 0
 
     def read(self) -> Chunk:
-        """Return the chunk itself, as a `Range` gives the one that it stands for."""
+        """Return the chunk itself, as `Range.read` returns the chunk that the range stands for."""
         return self
 
     @property
@@ -45,28 +45,28 @@ class Chunk:
         return len(self.raw) + len(self.rest) + self.missing > jsontext.MAX_LENGTH
 
     def texts(self) -> list[bytes]:
-        """Return the lines, with what there is of the last one."""
-        found = self.raw.split(b"\n")
-        last = found.pop() + self.rest
+        """Return the bytes of each line, and of the last one what is kept."""
+        texts = self.raw.split(b"\n")
+        last = texts.pop() + self.rest
         if last:
-            found.append(last)
-        return found
+            texts.append(last)
+        return texts
 
     def lines(self) -> Iterator[Line]:
-        """Return the lines, numbered from 1."""
-        found = self.texts()
-        for i, raw in enumerate(found):
-            yield self.line(i, raw, is_last=i + 1 == len(found))
+        """Yield the lines, numbered from 1."""
+        texts = self.texts()
+        for i, raw in enumerate(texts):
+            yield self.line(i, raw, is_last=i + 1 == len(texts))
 
     def line(self, index: int, raw: bytes, *, is_last: bool) -> Line:
-        """Return a line with its number and its length, by its index and what `texts` gave of it."""
+        """Return a line with its number and length, from its index in `texts` and its bytes there."""
         length = len(raw) + (self.missing if is_last else 0)
         return Line(index + 1, raw if length <= jsontext.MAX_LENGTH else raw[:KEPT], length)
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The lines that start in a range of a file's bytes: from `start` on, before `end`."""
+    """The lines of a file that start at a byte from `start` up to, but not including, `end`."""
 
     place: FileIdentity
     start: int
@@ -88,9 +88,10 @@ class Range:
 
 
 def read_chunks(path: str, advance: Advance = unwatched, size: int = CHUNK_BYTES) -> Iterator[Chunk | Range]:
-    """Cut a file, a gzip file or standard input (`-`) into chunks of `size` bytes and the rest of a line.
+    """Yield the chunks of a file, a gzip file or standard input (`-`), each of `size` bytes and the rest of a line.
 
-    Of a plain file, ranges are given, and `advance` is told the bytes of each when it is given. Raises `FileError`.
+    For a plain file, ranges are yielded instead, and `advance` is called with the bytes of each as it is
+    taken. Raises `FileError`.
     """
     place = _plain(path)
     if place is None:
@@ -122,7 +123,7 @@ def _cut(stream: BufferedReader, size: int) -> Iterator[Chunk]:
 
 
 def _completed(raw: bytes, stream: BufferedReader) -> Chunk:
-    """Add the rest of the last line; of one that is too long, only the beginning is kept."""
+    """Return the chunk of some bytes and the rest of their last line, of which only the start is kept if too long."""
     if raw.endswith(b"\n"):
         return Chunk(raw)
     start = raw.rfind(b"\n") + 1

@@ -1,7 +1,7 @@
-r"""JSON lines from a file, a gzip file or standard input, in constant memory.
+r"""Reading JSON lines from a file, a gzip file or standard input, in constant memory.
 
-A line ends at `\n` and nowhere else: values may hold U+0085, U+2028 and a lone `\r`. An empty line
-is a line; what stands behind the last `\n` is one only if it is not empty.
+A line ends at `\n` and nowhere else: values may hold U+0085, U+2028 and a lone `\r`. An empty line is a
+line, but what follows the last `\n` is one only if it is not empty.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Line(NamedTuple):
 
     @classmethod
     def of(cls, number: int, message: bytes | str) -> Line:
-        """Make the line that a message stood on."""
+        """Return the line on which a message stood."""
         raw = jsontext.to_bytes(message)
         return cls(number, raw, len(raw))
 
     @property
     def is_opening(self) -> bool:
-        """Whether only the bracket stands here that opens a message printed on several lines."""
+        """Whether the line is only the bracket that opens a message printed on several lines."""
         return self.length < KEPT and self.raw.strip() in _OPENINGS
 
     def message(self) -> bytes:
@@ -60,10 +60,10 @@ class Line(NamedTuple):
 
 
 def read_lines(path: str, advance: Advance = unwatched) -> Iterator[Line]:
-    """Read the lines of a file, of a gzip file (told by its name or its first bytes), or of standard input (`-`).
+    """Yield the lines of a file, of a gzip file (recognized by name or first bytes), or of standard input (`-`).
 
-    `advance` is told how many bytes, compressed where they are, each read took. Raises `FileError`:
-    the file cannot be read, or is gzip that ends too early or is damaged.
+    `advance` is called with the number of bytes that each read took from the file, compressed bytes for
+    gzip. Raises `FileError` if the file cannot be read, or is gzip that is damaged or ends too early.
     """
     with open_text(path, advance) as stream:
         yield from _split(stream)
@@ -71,7 +71,7 @@ def read_lines(path: str, advance: Advance = unwatched) -> Iterator[Line]:
 
 @contextmanager
 def open_text(path: str, advance: Advance = unwatched) -> Iterator[io.BufferedReader[Any]]:
-    """Open a file, a gzip file or standard input for reading text, unpacked; see `read_lines`."""
+    """Open a file, a gzip file or standard input and yield a stream of its decompressed text; see `read_lines`."""
     with open_input(path, advance) as stream:
         if not is_packed(path, stream):
             yield stream
@@ -85,14 +85,14 @@ def open_text(path: str, advance: Advance = unwatched) -> Iterator[io.BufferedRe
 
 
 def is_packed(path: str, stream: io.BufferedReader[Any]) -> bool:
-    """Return gzip by the file's name or its first bytes."""
+    """Return whether a file is gzip, by its name or its first bytes."""
     return path.endswith(".gz") or stream.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
 
 
 def tell_format(lines: Iterator[Line]) -> tuple[str, Iterator[Line]]:
-    """Return the format of a file by its first lines: at most 100 of them, and about 8 MiB.
+    """Return the name of the format that fits a file's first lines best, and all its lines again.
 
-    Gives the name, or an empty text if no line is a message of a known format, and all lines again.
+    At most 100 lines and about 8 MiB are read. The name is empty if no line is a message of a known format.
     """
     head: list[Line] = []
     size = 0
@@ -105,10 +105,10 @@ def tell_format(lines: Iterator[Line]) -> tuple[str, Iterator[Line]]:
 
 
 def told_lines(lines: Iterator[Line], format: str, *, file: str, option: str) -> tuple[str, Iterator[Line]]:
-    """Tell the format of a file by its first lines, if `format` is `auto`; return its name, and all lines again.
+    """Return the name of a file's format, recognized by its first lines if `format` is `auto`, and all lines again.
 
-    The name is an empty text for a file without a line, which is of any format. Raises `FileError`,
-    which names the file and the option that states its format, if no message is of a known one.
+    The name is empty for a file without lines, which fits any format. Raises `FileError`, which names the
+    file and the option that states its format, if no message is of a known format.
     """
     if format != AUTO:
         return format, lines
@@ -122,7 +122,7 @@ def told_lines(lines: Iterator[Line], format: str, *, file: str, option: str) ->
 
 
 def untold(first: Line | None, *, file: str, option: str) -> FileError:
-    """Make the error for a file whose format is not told by its first lines, of which this is the first."""
+    """Return the error for a file whose format its first lines do not show; `first` is the first of them."""
     expected = f"a message of a known format among the first {HEAD_LINES}, or {option} NAME"
     got = "none" if first is None or not first.is_opening else f"one on several lines: {ONE_LINE}"
     return FileError(file, expected, got)
@@ -148,7 +148,7 @@ def _split(stream: io.BufferedReader) -> Iterator[Line]:
 
 
 def skip_line(stream: io.BufferedReader[Any]) -> int:
-    r"""Read what is left of a line and give its length without the `\n`."""
+    r"""Skip the rest of a line and return its length without the `\n`."""
     skipped = 0
     while raw := stream.readline(CHUNK):
         skipped += len(raw)

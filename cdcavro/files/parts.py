@@ -1,6 +1,6 @@
-"""Parts of files converted, each on its own and in any process: chunks of lines to blocks, blocks to lines.
+"""Converting parts of files, each independently and in any process: chunks of lines to blocks, blocks to lines.
 
-What is made of a part depends on nothing but the part, so that the whole does not depend on who made it.
+The result for a part depends on nothing but the part, so the whole does not depend on which process made it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MOST_FAULTS: Final = 1000
 _NEVER_IN_TEXT: Final = bytes((0xC0, 0xC1, *range(0xF5, 0x100)))
-# As many bytes of the file as make about two mebibytes of text.
+# For each codec, the bytes of a file that make about two mebibytes of text.
 _RUN_BYTES: Final = {"null": 1 << 20, "deflate": 256 << 10}
 _TEXT_BYTES: Final = 512 << 10
-# Pieces that are written one by one; more are put together before.
+# Up to so many pieces are written one by one; more are joined first.
 _FEW: Final = 16
 
 
 def marker(schema: Schema, codec: str, head: bytes) -> bytes:
-    """Make the sync marker of a file from its schema, its codec and the text that it starts with.
+    """Return the sync marker of a file, made from its schema, its codec and the text that it starts with.
 
-    The same input gives the same file; so do their markers where two files start with the same chunk.
-    The marker is made of bytes that UTF-8 never has, and a payload holds at most ten such bytes in a
-    row, in a number: so no message, whoever sent it, brings the marker into a block that is not
-    compressed. Blocks are found by their lengths, and the marker behind each is only held against it.
+    So the same input gives the same file, and two files that start with the same chunk have the same
+    marker. The marker consists of bytes that never occur in UTF-8, and a payload holds at most ten such
+    bytes in a row, in a number. So no message, whoever sent it, can put the marker into an uncompressed
+    block. Blocks are found by their lengths; the marker after each is only compared.
     """
     digest = hashlib.blake2b(
         head, digest_size=MARKER_BYTES, key=hashlib.sha256(f"{codec} {schema.json}".encode()).digest()
@@ -48,10 +48,10 @@ def marker(schema: Schema, codec: str, head: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What there is to say of a chunk, or a part of it.
+    """The counts and faults of a chunk, or of a part of it.
 
-    Attributes: `done` (int), the messages in the block; `lines` (int), those of the chunk, 0 but for
-    its last part; `faults`, with lines that are numbered from the chunk's first.
+    Attributes: `done` (int), the number of messages in the block; `lines` (int), the number of lines in
+    the chunk, 0 except in its last part; `faults`, with lines numbered from the first of the chunk.
     """
 
     done: int = 0
@@ -61,13 +61,13 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class ChunkEncoder:
-    """Makes one block of each chunk of lines. Attributes: `format` (str), its name; `framing`."""
+    """Makes one block from each chunk of lines. Attributes: `format` (str), the format's name; `framing`."""
 
     format: str
     framing: Framing
 
     def __call__(self, task: Chunk | Range) -> Iterator[tuple[list[bytes], Tally]]:
-        """Convert a chunk: give some faults at a time, then the pieces of the block. Raises `FileError`."""
+        """Yield the faults of a chunk, some at a time, then the pieces of its block. Raises `FileError`."""
         chunk = task.read()
         lines = chunk.texts()
         out = Buffer()
@@ -79,7 +79,7 @@ class ChunkEncoder:
         yield self.framing.pack(Block(out.taken(), done)) if done else [], Tally(done, len(lines))
 
     def _faults(self, chunk: Chunk, lines: list[bytes], out: Buffer) -> Iterator[tuple[MessageError, Line]]:
-        """Append the payloads of all lines, and give the faults of those that have none."""
+        """Append the payloads of all lines, and yield the faults of those that cannot be encoded."""
         format = get_format(self.format)
         at = 0
         while at < len(lines):
@@ -97,7 +97,7 @@ class ChunkEncoder:
 
 @dataclass(frozen=True, slots=True)
 class BlockRange:
-    """Blocks of a file that follow each other, as its bytes from `start` on, before `end`."""
+    """Consecutive blocks of a file: its bytes from `start` up to, but not including, `end`."""
 
     place: FileIdentity
     framing: Framing
@@ -105,7 +105,7 @@ class BlockRange:
     end: int
 
     def frames(self) -> Iterator[PackedBlock]:
-        """Read the blocks. Raises `FileError`."""
+        """Yield the blocks. Raises `FileError`."""
         with self.place.open(self.start) as stream:
             for frame in read_frames(stream, self.start, self.framing, self.place.path):
                 yield frame
@@ -115,29 +115,29 @@ class BlockRange:
 
 @dataclass(frozen=True, slots=True)
 class BlocksInMemory:
-    """Blocks that follow each other, as they were read."""
+    """Consecutive blocks, as they were read."""
 
     held: tuple[PackedBlock, ...]
 
     def frames(self) -> Iterator[PackedBlock]:
-        """Return the blocks."""
+        """Return an iterator over the blocks."""
         return iter(self.held)
 
 
 def runs(
     frames: Iterable[PackedBlock], framing: Framing, place: FileIdentity | None
 ) -> Iterator[BlockRange | BlocksInMemory]:
-    """Put blocks together that follow each other; those of a file with a place only by where they lie."""
+    """Yield runs of consecutive blocks: where they lie, if the file has a `place`, otherwise the blocks themselves."""
     for run in _gathered(frames, lambda frame: frame.size, _RUN_BYTES[framing.codec]):
         yield BlocksInMemory(tuple(run)) if place is None else BlockRange(place, framing, run[0].place, run[-1].end)
 
 
 @dataclass(frozen=True, slots=True)
 class BlockDecoder:
-    """Makes lines of blocks.
+    """Makes lines from blocks.
 
-    Attributes: `format` (str), its name; `writer`, the schema that wrote the payloads; `framing`;
-    `file` (str), the name that errors tell.
+    Attributes: `format` (str), the format's name; `writer`, the schema that wrote the payloads; `framing`;
+    `file` (str), the file's name for errors.
     """
 
     format: str
@@ -146,15 +146,15 @@ class BlockDecoder:
     file: str
 
     def __call__(self, task: BlockRange | BlocksInMemory) -> Iterator[tuple[list[bytes], int]]:
-        """Return some pieces of text at a time and how many lines they are.
+        """Yield some pieces of text at a time, and how many lines they hold.
 
         Raises `FileError`, `PayloadError`, `ResolutionError`.
         """
-        for some in _gathered(self._pieces(task), lambda piece: len(piece[0]), _TEXT_BYTES):
-            pieces = [lines for lines, _ in some]
+        for group in _gathered(self._pieces(task), lambda piece: len(piece[0]), _TEXT_BYTES):
+            pieces = [lines for lines, _ in group]
             if len(pieces) > _FEW:
                 pieces = [b"".join(pieces)]
-            yield pieces, sum(count for _, count in some)
+            yield pieces, sum(count for _, count in group)
 
     def _pieces(self, task: BlockRange | BlocksInMemory) -> Iterator[tuple[bytes, int]]:
         format = get_format(self.format)
@@ -164,19 +164,19 @@ class BlockDecoder:
 
 
 def _gathered(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
-    """Return items that follow each other together, until they are so large; also those before an error."""
-    some: list[T] = []
+    """Yield lists of consecutive items, each until its size reaches `most`; items before an error are not lost."""
+    group: list[T] = []
     room = most
     try:
         for item in items:
-            some.append(item)
+            group.append(item)
             room -= size(item)
             if room <= 0:
-                yield some
-                some, room = [], most
+                yield group
+                group, room = [], most
     except CdcAvroError:
-        if some:
-            yield some
+        if group:
+            yield group
         raise
-    if some:
-        yield some
+    if group:
+        yield group

@@ -1,4 +1,4 @@
-"""Rejects: the messages that could not be converted, with their bytes and the reason; and how many a caller allows."""
+"""Rejects, the messages that could not be converted, with their bytes and the reason, and a limit on their number."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class Reject:
     """A message that was refused.
 
-    Attributes: `raw` (bytes), as it came, of a line longer than a message may be its beginning;
-    `file` (str) and `line` (int, from 1); `format` (str), None where it is not known; `path` (str),
-    the JSON path of the fault; `reason` (str).
+    Attributes: `raw` (bytes), the message as it came, or only its start if the line is longer than a
+    message may be; `file` (str) and `line` (int, from 1); `format` (str), None if it is not known;
+    `path` (str), the JSON path of the fault; `reason` (str).
     """
 
     raw: bytes
@@ -33,7 +33,7 @@ class Reject:
 
     @classmethod
     def of(cls, error: MessageError, line: Line, file: str) -> Reject:
-        """Make a reject from the error that a line of a file gave."""
+        """Return the reject for a line of a file that raised an error."""
         return cls(line.raw, file, line.number, error.format, error.path, error.reason)
 
     def json(self) -> bytes:
@@ -58,13 +58,13 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class MaxRejects:
-    """How many rejects are allowed: a number, or a share of all messages read in percent."""
+    """How many rejects are allowed: a number, or a percentage of all messages read."""
 
     limit: Fraction
     is_percent: bool = False
 
     def allows(self, rejected: int, read: int) -> bool:
-        """Return whether so many rejects among so many messages are allowed.
+        """Return whether `rejected` rejects among `read` messages are allowed.
 
         >>> from fractions import Fraction
         >>> MaxRejects(Fraction(2), is_percent=True).allows(2, 100)

@@ -1,8 +1,8 @@
-"""One file written by several processes: one says what stands where, each writes what it made at its place.
+"""Writing one file from several processes: one assigns the places, and each writes its parts at theirs.
 
-So what is made need not go through the process that puts it in order. That takes a regular file of
-our own; into pipes, devices and standard output, which others may write to as well, one process writes
-alone.
+So the parts need not pass through the process that puts them in order. This works only for a regular
+file of our own; to pipes, devices and standard output, which others may write to as well, one process
+writes everything.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-# The largest descriptor that comes from whoever started this process.
+# The largest file descriptor that this process inherits from the one that started it.
 _STANDARD: Final = 2
 
 
 class OutputFile:
-    """A stream that parts go to, one behind the other.
+    """A stream to which parts are written one after the other.
 
-    Attributes: `shared`, by which other processes write into its file; None if they cannot.
+    Attributes: `shared` (`SharedFile`), through which other processes write to its file; None if they cannot.
     """
 
     def __init__(self, out: BinaryIO) -> None:
@@ -35,39 +35,39 @@ class OutputFile:
         self._end = 0
 
     def append(self, pieces: Sequence[bytes]) -> None:
-        """Write a part."""
+        """Write a part, given as its pieces."""
         self._out.writelines(pieces)
 
     def begin(self) -> None:
-        """Let others write from here on."""
+        """Let other processes write from here on."""
         if self.shared is not None:
             self._out.flush()
             self._end = self._out.tell()
 
     def place(self, size: int) -> int:
-        """Return the place of the next so many bytes, which another process writes."""
+        """Return the place of the next `size` bytes, which another process writes."""
         self._end += size
         return self._end - size
 
     def end(self) -> None:
-        """Go to the end of what has a place."""
+        """Move to the end of the last part that was given a place."""
         if self.shared is not None:
             self._out.seek(self._end)
 
 
 class SharedFile:
-    """An open file that goes with a process when that is started. Attributes: `number` (int), its descriptor there."""
+    """An open file handed to a process when it is started. Attributes: `number` (int), its file descriptor there."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
     def __reduce__(self) -> tuple[Callable[[Any], SharedFile], tuple[Any]]:
-        """Hand the descriptor over, as connections do; only while a process is started."""
+        """Hand over the file descriptor as connections do, which works only while a process is being started."""
         return _received, (reduction.DupFd(self.number),)
 
 
 class PendingParts:
-    """Parts that a process made and that wait for their places in a file. Attributes: `size` (int), in bytes."""
+    """Finished parts that wait for their places in a file. Attributes: `size` (int), in bytes."""
 
     def __init__(self, file: SharedFile) -> None:
         self._file = file
@@ -75,14 +75,14 @@ class PendingParts:
         self.size = 0
 
     def add(self, pieces: list[bytes]) -> int:
-        """Take a part; give its size."""
+        """Add a part, and return its size in bytes."""
         size = sum(map(len, pieces))
         self._parts.append(pieces)
         self.size += size
         return size
 
     def write(self, place: int) -> None:
-        """Write the part that waits longest at its place. Raises `OSError`."""
+        """Write the part that has waited longest at its place. Raises `OSError`."""
         for piece in self._parts.popleft():
             self.size -= len(piece)
             rest = memoryview(piece)
@@ -96,7 +96,7 @@ def _received(passed: Any) -> SharedFile:
 
 
 def _shared(out: BinaryIO) -> SharedFile | None:
-    """Return the file of a stream if several processes can write it."""
+    """Return the file of a stream if several processes can write to it, otherwise None."""
     if sys.platform != "linux":
         return None
     try:

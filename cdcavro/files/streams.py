@@ -1,4 +1,4 @@
-"""Files as the commands take them: read with a count of bytes, written beside their place and renamed at the end.
+"""Opening the files of commands: input is counted as it is read, output goes to a temporary file, renamed at the end.
 
 `-` stands for standard input and standard output.
 """
@@ -27,14 +27,14 @@ CHUNK: Final = 64 << 10
 
 
 def unwatched(size: int) -> None:
-    """Take the number of bytes read and do nothing with it."""
+    """Ignore the number of bytes read, where progress is not shown."""
 
 
 @contextmanager
 def open_input(path: str, advance: Advance = unwatched) -> Iterator[io.BufferedReader[Any]]:
     """Open a file, or standard input, for reading bytes.
 
-    `advance` is told how many bytes each read took from the file. Raises `FileError`.
+    `advance` is called with the number of bytes that each read took from the file. Raises `FileError`.
     """
     with _opened(path) as raw, io.BufferedReader(_Watched(raw, path, advance), CHUNK) as stream:
         yield stream
@@ -42,9 +42,9 @@ def open_input(path: str, advance: Advance = unwatched) -> Iterator[io.BufferedR
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """Where a regular file lies, so that other processes read the very same one.
+    """What identifies a regular file, so that other processes read the very same one.
 
-    Attributes: `path` (str); `device` and `number` (int), by which the system knows it; `size` (int), in bytes.
+    Attributes: `path` (str); `device` and `number` (int), its device and inode numbers; `size` (int), in bytes.
     """
 
     path: str
@@ -54,7 +54,7 @@ class FileIdentity:
 
     @contextmanager
     def open(self, position: int) -> Iterator[io.BufferedReader[Any]]:
-        """Open the file at a byte. Raises `FileError`, also if there is another file now, or the file became shorter."""
+        """Open the file at a byte position. Raises `FileError`, also if the file was replaced or became shorter."""
         try:
             with io.BufferedReader(io.FileIO(self.path), CHUNK) as stream:
                 self._check(os.fstat(stream.fileno()))
@@ -64,31 +64,31 @@ class FileIdentity:
             raise FileError(self.path, "a file that can be read", _fault(error)) from error
 
     def changed(self) -> FileError:
-        """Make the error for a file that is not what it was."""
+        """Return the error for a file that was replaced or became shorter."""
         return FileError(self.path, "the file that was there at the start", "another or a shorter one")
 
-    def _check(self, found: os.stat_result) -> None:
-        if (found.st_dev, found.st_ino) != (self.device, self.number) or found.st_size < self.size:
+    def _check(self, status: os.stat_result) -> None:
+        if (status.st_dev, status.st_ino) != (self.device, self.number) or status.st_size < self.size:
             raise self.changed()
 
 
 def file_identity(path: str) -> FileIdentity | None:
-    """Return the place of a regular file that holds something; None for all else, which can only be read from its start."""
+    """Return what identifies a regular file that is not empty; None for all else, which is read from its start."""
     if path == STANDARD or not Path(path).is_file():
         return None
-    found = Path(path).stat()
-    # A file of the system may say that it is empty, and is not.
-    return FileIdentity(path, found.st_dev, found.st_ino, found.st_size) if found.st_size else None
+    status = Path(path).stat()
+    # A file such as those in /proc has the size 0 although it is not empty.
+    return FileIdentity(path, status.st_dev, status.st_ino, status.st_size) if status.st_size else None
 
 
 def input_size(path: str) -> int | None:
-    """Return the size of a file in bytes; None for what is no regular file."""
+    """Return the size of a file in bytes; None if it is not a regular file."""
     place = Path(path)
     return place.stat().st_size if path != STANDARD and place.is_file() else None
 
 
 def total_size(paths: Iterable[str]) -> int | None:
-    """Return the size of several files in bytes; None if that of one is not known."""
+    """Return the size of several files together, in bytes; None if the size of any is not known."""
     sizes = [input_size(path) for path in paths]
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
@@ -98,9 +98,9 @@ def total_size(paths: Iterable[str]) -> int | None:
 def open_output(path: str, *, force: bool = False) -> Iterator[BinaryIO]:
     """Open a file, or standard output, for writing bytes.
 
-    The bytes go to a file beside `path` that takes its name when all went well and is removed when
-    not, so that nobody reads half a file; a device or pipe is written directly. Raises `FileError`:
-    there is such a file and no `force`, or it cannot be written.
+    The bytes go to a temporary file beside `path`, which is renamed to it if all goes well and removed
+    otherwise, so that nobody reads half a file; a device or pipe is written directly. Raises `FileError`
+    if the file exists and `force` is not set, or if it cannot be written.
     """
     try:
         with _output(path, force=force) as stream:
@@ -113,7 +113,7 @@ def open_output(path: str, *, force: bool = False) -> Iterator[BinaryIO]:
 
 
 def standard(stream: TextIO | None) -> TextIO:
-    """Return a standard stream. Raises `FileError` for one that is closed."""
+    """Return a standard stream, or raise `FileError` if it is closed."""
     if stream is None:
         raise FileError(STANDARD, "an open standard stream", "a closed one")
     return stream
@@ -156,7 +156,7 @@ def _fault(error: OSError) -> str:
 
 
 class _Watched(io.RawIOBase):
-    """Bytes on their way in, counted."""
+    """A raw stream that counts the bytes read from it."""
 
     def __init__(self, raw: Any, path: str, advance: Advance) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
-"""Work shared among processes: what they make is written in the order of the tasks, and only so much of it waits.
+"""Sharing work among processes: their results are written in the order of the tasks, and only a few wait in memory.
 
-Each process is started anew, never forked, has one pipe for its orders and one for its answers, and
-ends when the pipes do: also if this process is killed. One that is killed itself is an error here,
-never a wait without end. An order is a task, or the place in the file of a part that was made: into a
-file each process writes itself, into anything else this one does.
+Each process is started afresh, never forked. It has one pipe for its orders and one for its answers, and
+ends when these pipes close, even if this process is killed. If it is killed itself, that is an error
+here, never an endless wait. An order is a task, or the place in the file for a part that is finished: a
+file is written by each process itself, anything else by this one.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from multiprocessing.connection import Connection
 
-    # Pieces that stand one behind another, and what is told with them.
+    # Pieces to be written one after another, and a note for the caller.
     Part = tuple[list[bytes], Any]
     Work = Callable[[Any], Iterable[Part]]
 
-# Small inputs end before a process would have started.
+# The number of tasks done in this process: small inputs end before another process would have started.
 ALONE: Final = 8
-# A task that waits in a process's pipe while the one before it is done must fit in there: this process would wait for
-# that one to read it, and that one for this one to read answers.
+# A task that waits in a process's pipe while the task before it is done must fit into the pipe. Otherwise this
+# process would wait for the other to read the task, and the other for this one to read answers.
 _AHEAD: Final = 2
 _SMALL: Final = 1 << 10
 _WAITING: Final = 8
-# What a process holds for want of a place; beyond that it waits for one.
+# How many bytes of parts without a place a process holds; beyond that it waits for a place.
 _HELD: Final = 8 << 20
 _PATIENCE: Final = 5.0
 _KEPT: Final = 8 << 20
@@ -49,26 +49,26 @@ _ROOM: Final = 1 << 20
 
 
 def in_order(work: Work, tasks: Iterable[Any], jobs: int, out: BinaryIO) -> Generator[Any]:
-    """Do tasks in so many processes, write what is made of them in the order of the tasks, and give what is told with each part.
+    """Do tasks in `jobs` processes, write their parts to `out` in the order of the tasks, and yield each part's note.
 
-    The first few tasks, all of them if `jobs` is 1, are done in this process. An error of a task, and a
-    `CdcAvroError` of `tasks` itself, is raised where it stands in the order. Raises `JobError` if a
-    process ends, `OSError` if `out` cannot be written. Close the iterator when it is not read to its end.
-    A file of our own may then have gaps, and after an error: it is to be removed, as `open_output` does.
+    The first few tasks, or all if `jobs` is 1, are done in this process. An error of a task, and a
+    `CdcAvroError` of `tasks` itself, is raised at its place in the order. Raises `JobError` if a process
+    ends, and `OSError` if `out` cannot be written. Close the iterator if you do not read it to its end. A
+    file of our own may then have gaps, as after an error, and must be removed, as `open_output` does.
     """
     _keep_memory()
     target = OutputFile(out)
     tasks = iter(tasks)
     for task in islice(tasks, ALONE) if jobs > 1 else tasks:
-        for pieces, told in work(task):
+        for pieces, note in work(task):
             target.append(pieces)
-            yield told
+            yield note
     for first in tasks:
         yield from _shared(work, chain((first,), tasks), jobs, target)
 
 
 class _Order(NamedTuple):
-    """What a process is to do: a task, or to write the part that waits longest at a place; neither is to say when all is written."""
+    """An order to a process: do a task, write the oldest waiting part at a place, or neither, to confirm all writes."""
 
     task: Any = None
     place: int | None = None
@@ -76,22 +76,23 @@ class _Order(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """What a process says of a task.
+    """What a process reports about a task.
 
-    Attributes: `pieces` and `told`, a part of what it made of it, or instead of pieces the `size` of those
-    that it writes itself; `has_part`; `error`, which ended the task; `is_last`, whether it is done with it.
+    Attributes: `pieces` and `note`, a part of the result, with the `size` in place of the pieces if the
+    process writes them itself; `has_part`, whether there is such a part; `error`, the exception that ended
+    the task; `is_last`, whether the task is finished.
     """
 
     pieces: Sequence[bytes] = ()
     size: int = 0
-    told: Any = None
+    note: Any = None
     has_part: bool = False
     error: Exception | None = None
     is_last: bool = False
 
 
 class _Worker:
-    """A process that does tasks. Attributes: `answers`, received and not yet taken; `connection`, where others come."""
+    """A process that does tasks. Attributes: `answers`, received but not yet used; `connection`, where more arrive."""
 
     def __init__(self, work: Work, file: SharedFile | None) -> None:
         context = get_context("spawn")
@@ -106,7 +107,7 @@ class _Worker:
         answers.close()
 
     def give(self, order: bytes) -> None:
-        """Return it a pickled order; while it takes none, take in its answers: it may wait for that."""
+        """Send the process a pickled order, receiving answers until there is room, since it may be waiting for that."""
         while sys.platform == "linux" and not self._takes_orders():
             self.receive()
         try:
@@ -115,21 +116,21 @@ class _Worker:
             raise self._ended() from error
 
     def receive(self) -> None:
-        """Take in its next answer."""
+        """Receive the next answer of the process."""
         try:
             self.answers.append(self.connection.recv())
         except (EOFError, OSError) as error:
             raise self._ended() from error
 
     def stop(self) -> None:
-        """End it, whatever it does: it holds nothing that could be lost."""
+        """Kill the process, whatever it is doing: it holds nothing that could be lost."""
         self._process.kill()
         self._process.join()
         self._orders.close()
         self.connection.close()
 
     def _takes_orders(self) -> bool:
-        """Wait until there is room for an order, or an answer to take in."""
+        """Wait until there is room for an order or an answer to receive, and return whether there is room."""
         waiting = poll()
         waiting.register(self._orders, POLLOUT)
         waiting.register(self.connection, POLLIN)
@@ -146,16 +147,16 @@ class _Worker:
 
 
 def _serve(work: Work, file: SharedFile | None, orders: Connection[Any, Any], answers: Connection[Any, Any]) -> None:
-    """Do what is ordered until there are no more orders; this runs in the other process."""
+    """Carry out orders until there are no more; this runs in the other process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _keep_memory()
-    # Without a reader of its answers, or a giver of orders, it is not needed any more.
+    # When nobody reads its answers or sends it orders, the process is no longer needed.
     with suppress(EOFError, BrokenPipeError):
         _Servant(work, file, orders, answers).serve()
 
 
 class _Servant:
-    """Does what is ordered, in its own process."""
+    """Carries out orders, in its own process."""
 
     def __init__(
         self, work: Work, file: SharedFile | None, orders: Connection[Any, Any], answers: Connection[Any, Any]
@@ -165,30 +166,30 @@ class _Servant:
         self._tasks: deque[_Order] = deque()
 
     def serve(self) -> None:
-        """Do one task after the other. Raises `EOFError`, `BrokenPipeError` when nobody is there any more."""
+        """Do one task after the other. Raises `EOFError` or `BrokenPipeError` when the other process is gone."""
         while True:
             while not self._tasks or self._orders.poll():
                 self._take()
             order = self._tasks.popleft()
             last = _Answer()
             try:
-                for pieces, told in self._work(order.task) if order.is_task else ():
+                for pieces, note in self._work(order.task) if order.is_task else ():
                     if last.has_part:
                         self._answers.send(last)
-                    last = self._answer(pieces, told)
-            except Exception as error:  # noqa: BLE001  whatever it is, it is raised where the answer is taken
+                    last = self._answer(pieces, note)
+            except Exception as error:  # noqa: BLE001  whatever it is, it is raised where the answer is used
                 last = last._replace(error=error)
             self._answers.send(last._replace(is_last=True))
 
-    def _answer(self, pieces: list[bytes], told: Any) -> _Answer:
+    def _answer(self, pieces: list[bytes], note: Any) -> _Answer:
         if self._waiting is None or not any(pieces):
-            return _Answer(pieces, 0, told, has_part=True)
+            return _Answer(pieces, 0, note, has_part=True)
         while self._waiting.size > _HELD:
             self._take()
-        return _Answer((), self._waiting.add(pieces), told, has_part=True)
+        return _Answer((), self._waiting.add(pieces), note, has_part=True)
 
     def _take(self) -> None:
-        """Take an order: do what can be done at once."""
+        """Receive an order, and write a part at once if that is the order."""
         order: _Order = self._orders.recv()
         if order.place is None or self._waiting is None:
             self._tasks.append(order)
@@ -209,7 +210,7 @@ def _shared(work: Work, tasks: Iterator[Any], jobs: int, target: OutputFile) -> 
             failures.append(error)
 
     workers: list[_Worker] = []
-    # Whose answers come next.
+    # The workers whose answers come next, in the order of their tasks.
     turns: deque[_Worker] = deque()
     target.begin()
     try:
@@ -236,24 +237,24 @@ def _shared(work: Work, tasks: Iterator[Any], jobs: int, target: OutputFile) -> 
 
 
 def _answers(worker: _Worker, workers: list[_Worker], target: OutputFile) -> Iterator[Any]:
-    """Write, or place, the parts of a worker's next task, and give what is told with them.
+    """Write the parts of a worker's next task, or assign their places, and yield their notes.
 
-    Meanwhile take in what others have made, up to a bound.
+    Meanwhile receive answers from other workers, up to a bound.
     """
     while True:
         while not worker.answers:
-            open_ones = [one for one in workers if len(one.answers) < _WAITING]
-            ready = wait([one.connection for one in open_ones])
-            for one in open_ones:
-                if one.connection in ready:
-                    one.receive()
+            receiving = [peer for peer in workers if len(peer.answers) < _WAITING]
+            ready = wait([peer.connection for peer in receiving])
+            for peer in receiving:
+                if peer.connection in ready:
+                    peer.receive()
         answer = worker.answers.popleft()
         if answer.has_part:
             if answer.size:
                 worker.give(pickle.dumps(_Order(place=target.place(answer.size))))
             else:
                 target.append(answer.pieces)
-            yield answer.told
+            yield answer.note
         if answer.error is not None:
             raise answer.error
         if answer.is_last:
@@ -262,7 +263,7 @@ def _answers(worker: _Worker, workers: list[_Worker], target: OutputFile) -> Ite
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let a process that is started ignore Ctrl-C from its first moment: it ends when this one does."""
+    """Let a process that is started here ignore Ctrl-C from its first moment: it ends when this one does."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -274,17 +275,17 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _widen(connection: Connection[Any, Any]) -> None:
-    """Let a pipe hold a whole answer, where the system has it so: whoever writes need not wait for who reads."""
+    """Let a pipe hold a whole answer, if the system allows it, so that the writer need not wait for the reader."""
     if sys.platform == "linux":
         with suppress(OSError):
             fcntl.fcntl(connection.fileno(), fcntl.F_SETPIPE_SZ, _ROOM)
 
 
 def _keep_memory() -> None:
-    """Let the allocator keep what is let go for what comes next: parts of half a mebibyte come and go all the time.
+    """Let the allocator keep freed memory for reuse, because parts of half a mebibyte come and go all the time.
 
-    glibc gives blocks above a bound back to the system, which then clears every page anew: a tenth of
-    all time. The bound follows the largest block that was let go; this one is never touched, so it
-    takes no memory.
+    glibc returns freed blocks above a threshold to the system, which then clears every page again: a tenth
+    of the whole time. The threshold follows the largest block that was freed; the block freed here is
+    never touched, so it takes no memory.
     """
     bytes(_KEPT)
