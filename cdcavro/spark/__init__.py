@@ -1,4 +1,4 @@
-"""CDC messages on Spark: text ⇄ payload as Columns and in SQL, beside spark-avro's `from_avro` and `to_avro`.
+"""CDC messages on Spark: text ⇄ payload as Columns and in SQL, alongside spark-avro's `from_avro` and `to_avro`.
 
     from cdcavro import spark as cdc
 

@@ -1,4 +1,4 @@
-"""Functions over Arrow arrays as functions over Columns."""
+"""Turning functions of Arrow arrays into functions of Columns."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ _PLAIN: Final = (pa.string(), pa.binary())
 
 
 def column_function(function: Callable[..., pa.Array], returns: str, name: str) -> Any:
-    """Make a function of Columns from one of Arrow arrays; `returns` is the DDL of its type.
+    """Return a function of Columns made from a function of Arrow arrays; `returns` is its result type as DDL.
 
-    The function's type hints tell Spark that it takes and gives whole arrays; columns are named by `name`.
+    The function's type hints tell Spark that it takes and returns whole arrays; result columns are named
+    after `name`.
     """
     function.__name__ = name
     return arrow_udf(function, returns)  # type: ignore[call-overload]
 
 
 def raw_bytes(values: pa.Array) -> list[bytes | None]:
-    """Return the values of a string or binary array as bytes, UTF-8 or not."""
+    """Return the values of a string or binary array as bytes, whether they are UTF-8 or not."""
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         values = values.cast(pa.large_binary() if pa.types.is_large_string(values.type) else pa.binary())
-    found: list[bytes | None] = values.to_pylist()
-    return found
+    raw_values: list[bytes | None] = values.to_pylist()
+    return raw_values
 
 
 def converted(
@@ -42,25 +43,26 @@ def converted(
     caught: Callable[[int, MessageError], object] | None = None,
     most: int = MAX_BYTES,
 ) -> pa.Array:
-    """Convert the values of a string or binary array into a binary array, from buffer to buffer; null stays null.
+    """Return a binary array of the converted values of a string or binary array; null stays null.
 
-    `caught` is as in `packing.pack`. Raises `MessageError`, unless it is caught; `JobError` for more than
-    `most` bytes; `TypeError` for an array of anything else.
+    Values go from buffer to buffer. `caught` is as in `arrow_column.pack`. Raises `MessageError` unless
+    `caught` takes it; `JobError` for results of more than `most` bytes; `TypeError` for an array of any
+    other type.
     """
     try:
-        made = pack(_slices(values), convert, caught, most)
+        packed = pack(_slices(values), convert, caught, most)
     except (OverflowError, pa.ArrowInvalid) as error:
         bound = f"the values of one Arrow batch come to more than {most} bytes"
         raise JobError(f"{bound}: lower spark.sql.execution.arrow.maxRecordsPerBatch") from error
-    parts = [made.validity if made.nulls else None, made.offsets, made.data]
+    parts = [packed.validity if packed.nulls else None, packed.offsets, packed.data]
     buffers = [None if part is None else pa.py_buffer(part) for part in parts]
-    return pa.Array.from_buffers(pa.binary(), len(values), buffers, made.nulls)
+    return pa.Array.from_buffers(pa.binary(), len(values), buffers, packed.nulls)
 
 
 def _slices(values: pa.Array) -> Slices:
     plain = values if values.type in _PLAIN else _as_binary(values)
     validity, offsets, data = plain.buffers()
-    # Arrow may leave out the offsets of an array of no values.
+    # Arrow may leave out the offsets of an empty array.
     return Slices(data or b"", offsets or bytes(4), validity, plain.offset if offsets else 0, len(plain))
 
 

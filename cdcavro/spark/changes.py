@@ -1,4 +1,4 @@
-"""Changes on Spark: messages to changes as payloads of `change.avsc`, and the shard of each."""
+"""Changes on Spark, as payloads of `change.avsc`: converting messages to them, their order key and their shard."""
 
 from __future__ import annotations
 
@@ -35,87 +35,91 @@ KEY_TYPE: Final = pa.struct(list(zip(_NAMES, _TYPES, strict=True)))
 def to_changes(
     col: Column | str, format: str, *, zone: tzinfo | None = None, place: Column | str | None = None
 ) -> Column:
-    """Turn a column of JSON text into `struct<changes, unzoned, error>`.
+    """Convert a column of JSON text into a column of `struct<changes, unzoned, error>`.
 
-    `changes` is an array of payloads of `change.avsc`, to be read by `from_avro`; `unzoned` counts the
-    times in them that came without a zone and stayed text; `error` is as in `encode`. Either the
-    first two are null, or `error` is. `place` is a struct of where each message arrived, with the
-    fields of `Change.place` that there are: topic, partition, offset, file, line; the order of
-    changes needs it wherever the format's own numbers have ties. `zone` is that of the source, as in `cdcavro.to_changes`. SQL null gives null.
-    Raises `UnknownFormatError` at once, and `TypeError` for a zone that is none.
+    `changes` is an array of payloads of `change.avsc`, for `from_avro` to read; `unzoned` is the number
+    of times in them that came without a zone and stayed text; `error` is as in `encode`. Either the first
+    two are null, or `error` is. SQL null gives null.
+
+    `place` is a struct of where each message arrived, with those fields of `Change.place` that are known:
+    topic, partition, offset, file, line. The order of changes needs it wherever the format's own numbers
+    have ties. `zone` is the time zone of the source, as in `cdcavro.to_changes`. Raises
+    `UnknownFormatError`, and `TypeError` for a `zone` that is not a time zone, both at once and not only
+    when the job runs.
     """
     get_format(format)
     check_zone(zone)
 
-    def turned(texts: pa.Array) -> pa.Array:
+    def converted(texts: pa.Array) -> pa.Array:
         return changes_batch(texts, format, zone)
 
     def placed(texts: pa.Array, places: pa.Array) -> pa.Array:
         return changes_batch(texts, format, zone, places)
 
-    function = column_function(turned if place is None else placed, RESULT, "cdc_changes").asNondeterministic()
-    made: Column = function(col) if place is None else function(col, place)
-    return made
+    function = column_function(converted if place is None else placed, RESULT, "cdc_changes").asNondeterministic()
+    column: Column = function(col) if place is None else function(col, place)
+    return column
 
 
 def order_key(col: Column | str) -> Column:
-    """Return what sorts the changes of one table, of a column of payloads of `change.avsc`: a struct to order by.
+    """Return a struct that sorts the changes of one table, for each payload of `change.avsc` in a column.
 
-    As `cdcavro.order_key`, its first part called `phase`. A change without numbers and without a
-    place fails the job: its order is not guessed. A comparison within Spark cannot fail, so that it
-    is for you to see where some changes of a table have numbers and others do not: the `position` of
-    these is null. SQL null gives null.
+    The struct has the parts of `cdcavro.order_key`, the first of which is called `phase`. A change that
+    has neither numbers nor a place fails the job: its order is not guessed. A comparison within Spark
+    cannot fail, so you must check yourself whether some changes of a table have numbers and others do
+    not: those without have a null `position`. SQL null gives null.
     """
 
     def keys(payloads: pa.Array) -> pa.Array:
-        found = [None if raw is None else key_fields(Change.from_avro(raw)) for raw in raw_bytes(payloads)]
-        return pa.array(found, KEY_TYPE)
+        fields = [None if raw is None else key_fields(Change.from_avro(raw)) for raw in raw_bytes(payloads)]
+        return pa.array(fields, KEY_TYPE)
 
-    made: Column = column_function(keys, KEY, "cdc_order_key")(col)
-    return made
+    column: Column = column_function(keys, KEY, "cdc_order_key")(col)
+    return column
 
 
 def shard(col: Column | str, count: int) -> Column:
-    """Return the shard of each change of a column of payloads of `change.avsc`: an int from 0 to `count` - 1.
+    """Return the shard, an int from 0 to `count` - 1, of each payload of `change.avsc` in a column.
 
-    As `cdcavro.shard`. The order of changes holds within a shard. Raises `ValueError` at once.
+    The shard is that of `cdcavro.shard`; the order of changes holds within a shard. SQL null gives null.
+    Raises `ValueError` at once for a `count` below 1.
     """
     if count < 1:
         raise ValueError(f"a number of shards from 1, not {count}")
 
     def shards(payloads: pa.Array) -> pa.Array:
-        found = [None if raw is None else order.shard(Change.from_avro(raw), count) for raw in raw_bytes(payloads)]
-        return pa.array(found, pa.int32())
+        numbers = [None if raw is None else order.shard(Change.from_avro(raw), count) for raw in raw_bytes(payloads)]
+        return pa.array(numbers, pa.int32())
 
-    made: Column = column_function(shards, "int", "cdc_shard")(col)
-    return made
+    column: Column = column_function(shards, "int", "cdc_shard")(col)
+    return column
 
 
 def changes_batch(texts: pa.Array, format: str, zone: tzinfo | None, places: pa.Array | None = None) -> pa.Array:
-    """Turn an array of texts into an array of changes, their count of times without a zone, and error."""
-    found: list[list[bytes] | None] = []
+    """Return, for an array of texts, a struct array of their changes, how many times have no zone, and the error."""
+    payloads: list[list[bytes] | None] = []
     counts: list[int | None] = []
     errors: list[dict[str, str | None] | None] = []
-    wheres = [None] * len(texts) if places is None else places.to_pylist()
-    for raw, where in zip(raw_bytes(texts), wheres, strict=True):
-        made, error = _turned(raw, format, zone)
-        if made is not None and where is not None:
-            made = [replace(one, place=Arrival(**where)) for one in made]
-        found.append(None if made is None else [one.to_avro() for one in made])
-        counts.append(None if made is None else unzoned(made))
+    arrivals = [None] * len(texts) if places is None else places.to_pylist()
+    for raw, arrival in zip(raw_bytes(texts), arrivals, strict=True):
+        changes, error = _converted(raw, format, zone)
+        if changes is not None and arrival is not None:
+            changes = [replace(change, place=Arrival(**arrival)) for change in changes]
+        payloads.append(None if changes is None else [change.to_avro() for change in changes])
+        counts.append(None if changes is None else unzoned(changes))
         errors.append(error)
-    arrays = [pa.array(found, _CHANGES), pa.array(counts, pa.int32()), pa.array(errors, ERROR)]
+    arrays = [pa.array(payloads, _CHANGES), pa.array(counts, pa.int32()), pa.array(errors, ERROR)]
     return pa.StructArray.from_arrays(arrays, ["changes", "unzoned", "error"], mask=texts.is_null())
 
 
 def key_fields(change: Change) -> dict[str, Any]:
-    """Return the fields of a change's order key. Raises `OrderError`."""
+    """Return a change's order key as the fields of `KEY_TYPE`. Raises `OrderError`."""
     phase, position, arrival, row = order.order_key(change)
     numbers = None if phase and change.position is None else list(position)
     return dict(zip(_NAMES, (phase, numbers, *(arrival or _NOWHERE), row), strict=True))
 
 
-def _turned(
+def _converted(
     raw: bytes | None, format: str, zone: tzinfo | None
 ) -> tuple[list[Change] | None, dict[str, str | None] | None]:
     if raw is None:

@@ -1,4 +1,4 @@
-"""Text ⇄ payload as Columns, over Arrow batches, through the one converter of the project."""
+"""Text ⇄ payload as Columns, over Arrow batches, with the same converter as everywhere else in the package."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ RESULT: Final = "payload binary, error struct<format: string, path: string, mess
 def encode(col: ColumnOrName, format: str, *, rejects: bool = False) -> Column:
     """Encode a column of JSON text (string or binary) as payloads of the format's wire schema (binary).
 
-    With `rejects`, the column is `struct<payload binary, error struct<format, path, message>>`, and
-    exactly one of the two is null, so that one bad message never fails a job; without, the job
-    fails with the message's error. SQL null gives null. Raises `UnknownFormatError` at once.
+    With `rejects`, the result is `struct<payload binary, error struct<format, path, message>>`, of which
+    exactly one field is null, so that a bad message never fails a job; without it, the job fails with
+    the message's error. SQL null gives null. Raises `UnknownFormatError` at once, before the job runs.
     """
     get_format(format)
     if not rejects:
@@ -33,13 +33,13 @@ def encode(col: ColumnOrName, format: str, *, rejects: bool = False) -> Column:
         def encoded(texts: pa.Array) -> pa.Array:
             return encode_batch(texts, format)
 
-        made: Column = column_function(encoded, "binary", "cdc_encode")(col)
-        return made
+        payloads: Column = column_function(encoded, "binary", "cdc_encode")(col)
+        return payloads
 
     def tried(texts: pa.Array) -> pa.Array:
         return try_encode_batch(texts, format)
 
-    # Not deterministic in Spark's sense: a filter on error would otherwise run the function twice.
+    # Declared non-deterministic, because Spark would otherwise run the function twice for a filter on error.
     outcome: Column = column_function(tried, RESULT, "cdc_try_encode").asNondeterministic()(col)
     return outcome
 
@@ -48,15 +48,15 @@ def decode(col: ColumnOrName, format: str) -> Column:
     """Decode a column of payloads (binary) as JSON text (string).
 
     A payload that cannot be read fails the job with its error. SQL null gives null. Raises
-    `UnknownFormatError` at once.
+    `UnknownFormatError` at once, before the job runs.
     """
     get_format(format)
 
     def decoded(payloads: pa.Array) -> pa.Array:
         return decode_batch(payloads, format)
 
-    made: Column = column_function(decoded, "string", "cdc_decode")(col)
-    return made
+    texts: Column = column_function(decoded, "string", "cdc_decode")(col)
+    return texts
 
 
 def encode_batch(texts: pa.Array, format: str) -> pa.Array:
@@ -70,7 +70,7 @@ def decode_batch(payloads: pa.Array, format: str) -> pa.Array:
 
 
 def try_encode_batch(texts: pa.Array, format: str) -> pa.Array:
-    """Encode an array of texts into an array of payload and error."""
+    """Encode an array of texts into a struct array of payload and error, of which one is null."""
     faults: dict[int, dict[str, str | None]] = {}
 
     def caught(place: int, error: MessageError) -> None:
@@ -82,5 +82,5 @@ def try_encode_batch(texts: pa.Array, format: str) -> pa.Array:
 
 
 def error_fields(error: MessageError) -> dict[str, str | None]:
-    """Return what the error column holds of an error."""
+    """Return the fields of an error for the error column."""
     return {"format": error.format, "path": error.path, "message": str(error)}

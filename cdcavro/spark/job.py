@@ -1,8 +1,8 @@
-"""The main job: files of JSON lines become Avro container files, and rejects.
+"""The main job: converting files of JSON lines into Avro container files, and rejects.
 
-Every line is converted once and the outcome kept; then each format's payloads are read by
-`from_avro` and written by Spark's own Avro writer with the wire schema. What is counted at the end
-was read back from what was written.
+Every line is converted once and the outcome is kept; then the payloads of each format are read by
+`from_avro` and written by Spark's own Avro writer with the wire schema. The final counts come from
+reading back what was written.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _MAGIC: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run did.
+    """The counts of a run.
 
-    Attributes: `read` (int), lines; `written`, messages by (format, operation); `rejects`, lines by
-    format, an empty text where it is not known.
+    Attributes: `read` (int), the lines read; `written`, the messages written, by (format, operation);
+    `rejects`, the lines rejected, by format, which is an empty text if it is not known.
     """
 
     read: int
@@ -68,10 +68,11 @@ def run(
 ) -> Report:
     """Convert files of JSON lines into `out/payloads/<format>/*.avro` and `out/rejects/*.json`.
 
-    `format` is a format's name, `auto` (told for each file by its first messages) or `mixed` (told
-    for each message). Where `auto` knows none of the first messages, it goes on as `mixed`. `force`
-    replaces what an earlier run wrote there. `say` is given a sentence at each step. Raises
-    `UnknownFormatError`; `FileError`: an input that is not there, an output that is; `JobError`.
+    `format` is a format's name, `auto` (recognized for each file by its first messages) or `mixed`
+    (recognized for each message). If `auto` recognizes none of a file's first messages, that file is
+    treated as `mixed`. `force` replaces what an earlier run wrote there. `say` is called with a sentence
+    at each step. Returns the counts of the run. Raises `UnknownFormatError`; `FileError` if an input is
+    missing or the output exists; `JobError` if the Spark job fails.
     """
     if format not in (AUTO, MIXED):
         get_format(format)
@@ -97,13 +98,13 @@ def _run(
     lines = lines.observe(counted, sf.count(sf.lit(1)).alias("read"))
     converted = lines.mapInArrow(converter(formats), COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        found = {(row["format"], row["is_reject"]) for row in _kinds(converted).collect()}
+        kinds = {(row["format"], row["is_reject"]) for row in _kinds(converted).collect()}
         written: dict[tuple[str, str], int] = {}
-        for name in sorted(name for name, is_reject in found if not is_reject):
+        for name in sorted(name for name, is_reject in kinds if not is_reject):
             say(f"writing {name}")
             written |= _write_payloads(spark, converted, name, f"{payloads}/{name}")
         rejected: dict[str, int] = {}
-        if any(is_reject for _, is_reject in found):
+        if any(is_reject for _, is_reject in kinds):
             say("writing rejects")
             rejected = _write_rejects(spark, converted, rejects)
         return Report(int(counted.get["read"]), written, rejected)
@@ -112,12 +113,12 @@ def _run(
 
 
 def _formats(spark: SparkSession, files: Sequence[str], format: str) -> dict[str, str]:
-    found = {}
+    formats = {}
     for file in files:
-        # The head is looked at in any case: gzip under another name would be rejected line by line.
+        # The head is always read, because gzip under another name would be rejected line by line.
         head = read_head(spark, file, HEAD_BYTES if format == AUTO else _MAGIC)
-        found[plain_path(file)] = tell_format(head)[0] if format == AUTO else "" if format == MIXED else format
-    return found
+        formats[plain_path(file)] = tell_format(head)[0] if format == AUTO else "" if format == MIXED else format
+    return formats
 
 
 def _kinds(converted: DataFrame) -> DataFrame:
@@ -126,13 +127,13 @@ def _kinds(converted: DataFrame) -> DataFrame:
 
 def _write_payloads(spark: SparkSession, converted: DataFrame, name: str, folder: str) -> dict[tuple[str, str], int]:
     schema = REGISTRY[name].schema.json
-    own = converted.where((sf.col("format") == name) & sf.col("payload").isNotNull())
-    records = own.select(from_avro("payload", schema).alias("record")).select("record.*")
-    # Deflate is in the standard library of every reader; Spark's own default, snappy, is not.
+    payloads = converted.where((sf.col("format") == name) & sf.col("payload").isNotNull())
+    records = payloads.select(from_avro("payload", schema).alias("record")).select("record.*")
+    # Every reader's standard library has deflate; it does not have Spark's own default, snappy.
     records.write.format("avro").option("avroSchema", schema).option("compression", "deflate").save(folder)
-    ways = [sf.col(".".join(way)) for way in operation_paths(name)]
-    ways += [sf.when(sf.col("extras")[one] == "null", TOMBSTONE) for one in tombstone_pointers(name)]
-    operation = sf.coalesce(*ways, sf.lit(NONE))
+    operations = [sf.col(".".join(path)) for path in operation_paths(name)]
+    operations += [sf.when(sf.col("extras")[pointer] == "null", TOMBSTONE) for pointer in tombstone_pointers(name)]
+    operation = sf.coalesce(*operations, sf.lit(NONE))
     counts = spark.read.format("avro").load(glob_free(folder)).groupBy(operation.alias("operation")).count().collect()
     return {(name, row["operation"]): row["count"] for row in counts}
 

@@ -1,4 +1,4 @@
-"""The conversion of raw lines on executors: each line to a payload or to a reject."""
+"""Converting raw lines on executors, each to a payload or to a reject."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ Row = tuple[str | None, bytes | None, bytes | None, str | None, str | None]
 
 
 def converter(formats: Mapping[str, str]) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
-    """Return the function that converts batches of `read_lines` into batches of `COLUMNS`.
+    """Return the function that converts batches of `read_line_frame` into batches of `COLUMNS`.
 
-    `formats` says the format of each file's messages, by its plain path; an empty text stands for
-    those to be sniffed one by one. `index` counts the lines of a block from 0; `raw`, `path` and `reason` are set for rejects.
+    `formats` maps each file's plain path to the format of its messages, which is an empty text if each
+    message is to be sniffed. `index` counts the lines of a block from 0; `raw`, `path` and `reason` are
+    set for rejects only.
     """
 
     def converted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -62,7 +63,7 @@ def converter(formats: Mapping[str, str]) -> Callable[[Iterable[pa.RecordBatch]]
 
 
 def convert_line(line: Line, format: str) -> Row:
-    """Convert a line: its format, payload, and for a reject the raw bytes, JSON path and reason."""
+    """Convert a line, and return its format, its payload, and for a reject the raw bytes, JSON path and reason."""
     try:
         message = line.message()
         name = format or sniff(message)

@@ -1,4 +1,4 @@
-"""Files of JSON lines as a DataFrame of raw lines that know where they come from."""
+"""Reading files of JSON lines as a DataFrame of raw lines, each with the file and block it comes from."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ _GLOB: Final = re.compile(r"([\\*?\[\]{}])")
 
 
 def read_line_frame(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
-    r"""Read files, or all files in folders, plain or gzip, as lines.
+    r"""Read the lines of files, plain or gzip, or of all files in folders.
 
-    Columns: `raw` (binary, without `\n`; of a line longer than a message may be its first 64 KiB),
-    `length` (long, of the whole line), `file` (string), `block` (long, the byte at which the part of
-    the file starts that one task reads). Lines end at `\n` only, and bytes that are not UTF-8 stay
-    as they are. Files whose names start with `_` or `.` are passed over in folders, as Spark does.
-    Raises `FileError`: an input that is not there, or a file with such a name.
+    The columns are `raw` (binary, without `\n`; only the first 64 KiB of a line that is longer than a
+    message may be), `length` (long, bytes of the whole line), `file` (string) and `block` (long, the byte
+    at which the part of the file starts that one task reads). Lines end at `\n` only, and bytes that are
+    not UTF-8 stay as they are. As Spark does, files in folders are passed over if their names start with
+    `_` or `.`. Raises `FileError` if an input does not exist, or is a file with such a name.
     """
-    paths = [_path(one) for one in inputs]
-    for one in inputs:
-        if one.rstrip("/").rpartition("/")[2].startswith(("_", ".")) and Path(one).is_file():
-            raise FileError(one, "a name that Spark reads", "one that starts with _ or .")
+    paths = [_path(path) for path in inputs]
+    for path in inputs:
+        if path.rstrip("/").rpartition("/")[2].startswith(("_", ".")) and Path(path).is_file():
+            raise FileError(path, "a name that Spark reads", "one that starts with _ or .")
     try:
         text = spark.read.option("recursiveFileLookup", "true").text(paths, lineSep="\n")
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
-        missing = next((one for one in inputs if "://" not in one and not Path(one).exists()), inputs[0])
+        missing = next((path for path in inputs if "://" not in path and not Path(path).exists()), inputs[0])
         raise FileError(missing, "a file or folder", "none") from error
     raw = sf.col("value").cast("binary")
     length = sf.octet_length(raw)
@@ -59,7 +59,7 @@ def read_line_frame(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
 
 @lru_cache(maxsize=_KEPT)
 def plain_path(uri: str) -> str:
-    """Return a file's URI as people write it: a local path without scheme and escapes.
+    """Return a file's URI as people write it: for a local file, the path without scheme and escapes.
 
     >>> plain_path("file:///tmp/a%20b.jsonl")
     '/tmp/a b.jsonl'
@@ -68,9 +68,9 @@ def plain_path(uri: str) -> str:
 
 
 def read_head(spark: SparkSession, uri: str, size: int = HEAD_BYTES) -> Iterator[Line]:
-    """Read the complete lines in the first bytes of a file, decompressed; `size` is in bytes.
+    """Return the complete lines in the first `size` bytes of a file, decompressed.
 
-    Raises `FileError`: a file that cannot be read.
+    Raises `FileError` if the file cannot be read, or is gzip whose name does not end in `.gz`.
     """
     jvm: Any = spark._jvm  # noqa: SLF001  Hadoop's file systems have no Python interface
     conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001
@@ -93,23 +93,23 @@ def read_head(spark: SparkSession, uri: str, size: int = HEAD_BYTES) -> Iterator
 
 
 def hidden_files(inputs: Sequence[str]) -> list[str]:
-    """Return the files in local folders that Spark passes over for their names, but for the marks that Hadoop leaves."""
-    found = (path for one in inputs if Path(one).is_dir() for path in Path(one).rglob("[_.]*"))
-    return sorted(str(path) for path in found if path.is_file() and path.suffix != ".crc" and path.name != "_SUCCESS")
+    """Return the files in local folders that Spark passes over by name, except the markers that Hadoop leaves."""
+    hidden = (path for folder in inputs if Path(folder).is_dir() for path in Path(folder).rglob("[_.]*"))
+    return sorted(str(path) for path in hidden if path.is_file() and path.suffix != ".crc" and path.name != "_SUCCESS")
 
 
 def glob_free(path: str) -> str:
-    """Escape the characters of a path that Spark would read as a pattern."""
+    """Return a path with those characters escaped that Spark would read as a pattern."""
     return _GLOB.sub(r"\\\1", path)
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of what Java says of an error, without credentials of a URI."""
+    """Return the first line of Java's message for an error, without the credentials in URIs."""
     java = getattr(error, "java_exception", None)
-    said = str(java if java is not None else error).partition("\n")[0]
-    return _CREDENTIALS.sub("://", said)
+    message = str(java if java is not None else error).partition("\n")[0]
+    return _CREDENTIALS.sub("://", message)
 
 
-def _path(given: str) -> str:
-    local = Path(given)
-    return "file://" + glob_free(str(local.resolve())) if local.exists() else given
+def _path(text: str) -> str:
+    local = Path(text)
+    return "file://" + glob_free(str(local.resolve())) if local.exists() else text

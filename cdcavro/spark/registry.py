@@ -1,4 +1,4 @@
-"""Columns of payloads that say which schema of a registry wrote them: decoded and framed on Spark."""
+"""Decoding and framing, on Spark, columns of payloads whose prefix identifies their schema in a registry."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _PREFIXES: Final = {b"\x00": 5, b"\x01": 17, b"\xc3\x01": 10}
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of a prefix: the schema that it tells, or why its payloads are rejects."""
+    """What is known about a prefix: the schema that it identifies, or why its payloads are rejects."""
 
     prefix: bytes
-    found: Registered | None
+    registered: Registered | None
     fault: str | None
 
 
@@ -56,46 +56,47 @@ def from_registry(
     *,
     subject: str | None = None,
 ) -> DataFrame:
-    """Decode a column whose payloads were written with different schemas of a registry, all under one schema.
+    """Decode a column of payloads, written with different schemas of a registry, under one reader's schema.
 
     `col` (binary) holds Confluent's wire format, its newer form with a GUID, or Avro's single-object
     encoding. `reader` is a schema, or a version of `subject`, which may be left out if all rows are of
-    one subject. Gives the frame with the columns `value` (a struct as the reader has it), `schema`
-    (struct of id, subject and version: who wrote it) and `error` (struct of format, path, message): bytes that
-    start otherwise, a schema that the registry has not or the reader cannot read, payloads that end
-    too early or have bytes left over are rejects, never a guess. Of `value` and `error` one is null,
-    both for SQL null.
+    one subject. Returns the frame with three more columns: `value` (a struct of the reader's fields),
+    `schema` (a struct of id, subject and version, of the writer's schema) and `error` (a struct of format,
+    path and message). Rejects are bytes with any other prefix, schemas that the registry does not have
+    or that the reader cannot read, and payloads that end too early or have bytes left over; nothing is
+    guessed. One of `value` and `error` is null; both are for SQL null.
 
-    The schemas are found in one pass over the frame, so that it is read twice: persist it if that
-    costs. For a stream call it in `foreachBatch`: a new schema then works without a restart. Raises
-    `RegistryError`; `SchemaError` where it is not clear which subject is meant, or for more than 10,000 schemas.
+    The schemas are collected in a pass over the frame of its own, so the frame is read twice: persist it
+    if that is expensive. For a stream, call this function in `foreachBatch`: a new schema then works
+    without a restart. Raises `RegistryError`; `SchemaError` if it is not clear which subject is meant, or
+    for more than 10,000 schemas; `ValueError` for a streaming frame.
     """
     if frame.isStreaming:
         raise ValueError("from_registry takes a batch: call it in foreachBatch, where each batch finds its schemas")
     known = _known(frame, col, registry)
-    wanted = _reader(registry, reader, subject, [one.found for one in known if one.found is not None])
-    known = [_readable(one, wanted) for one in known]
+    wanted = _reader(registry, reader, subject, [entry.registered for entry in known if entry.registered is not None])
+    known = [_readable(entry, wanted) for entry in known]
     checked = frame.withColumn("_checked", _check(col, known))
     options = {"avroSchema": wanted.json, "mode": "FAILFAST"}
     value: Column = sf.lit(None)
     schema: Column = sf.lit(None)
-    for i, one in enumerate(known):
-        if one.found is None:
+    for i, entry in enumerate(known):
+        if entry.registered is None:
             continue
-        payload = sf.expr(f"substring(`{col.replace('`', '``')}`, {len(one.prefix) + 1})")
-        is_it = (sf.col("_checked.number") == i) & sf.col("_checked.error").isNull()
-        value = sf.when(is_it, from_avro(payload, one.found.schema.json, options)).otherwise(value)
-        told = sf.struct(
-            sf.lit(one.found.id).cast("int").alias("id"),
-            sf.lit(one.found.subject).cast("string").alias("subject"),
-            sf.lit(one.found.version).cast("int").alias("version"),
+        payload = sf.expr(f"substring(`{col.replace('`', '``')}`, {len(entry.prefix) + 1})")
+        is_valid = (sf.col("_checked.number") == i) & sf.col("_checked.error").isNull()
+        value = sf.when(is_valid, from_avro(payload, entry.registered.schema.json, options)).otherwise(value)
+        writer = sf.struct(
+            sf.lit(entry.registered.id).cast("int").alias("id"),
+            sf.lit(entry.registered.subject).cast("string").alias("subject"),
+            sf.lit(entry.registered.version).cast("int").alias("version"),
         )
-        schema = sf.when(sf.col("_checked.number") == i, told).otherwise(schema)
-    if all(one.found is None for one in known):
+        schema = sf.when(sf.col("_checked.number") == i, writer).otherwise(schema)
+    if all(entry.registered is None for entry in known):
         value = from_avro(sf.lit(None).cast("binary"), wanted.json)
         schema = sf.lit(None).cast("struct<id: int, subject: string, version: int>")
-    made = checked.withColumn("value", _with_true_names(value, wanted)).withColumn("schema", schema)
-    return made.withColumn("error", sf.col("_checked.error")).drop("_checked")
+    decoded = checked.withColumn("value", _with_true_names(value, wanted)).withColumn("schema", schema)
+    return decoded.withColumn("error", sf.col("_checked.error")).drop("_checked")
 
 
 def to_registry(
@@ -108,92 +109,95 @@ def to_registry(
     version: str | None = None,
     compatibility: str | None = None,
 ) -> DataFrame:
-    """Frame a column in Confluent's wire format, its schema published first; gives the frame with `col` replaced.
+    """Publish a column's schema, and return the frame with the column in Confluent's wire format.
 
-    `col` is a struct, written by `to_avro`, or holds payloads (binary) of the schema already. Of a
-    `Table`, as `to_tables` gives it, all versions are published in their order, and `version` names
-    the column that says the one of each row. Raises `RegistryError`, `IncompatibleError`.
+    `col` is a struct, which `to_avro` writes, or holds payloads (binary) of the schema already. For a
+    `Table`, as `to_tables` returns it, all versions are published in their order, and `version` names the
+    column with the version of each row. Raises `RegistryError`, `IncompatibleError`, and `ValueError` for
+    a table of several versions without `version`.
     """
     schemas = _versions(schema)
     if len(schemas) > 1 and version is None:
         raise ValueError("version names the column that says which version of the table wrote a payload")
     ids = {
-        number: registry.publish(one, subject, compatibility=compatibility).id or 0 for number, one in schemas.items()
+        number: registry.publish(avro_schema, subject, compatibility=compatibility).id or 0
+        for number, avro_schema in schemas.items()
     }
     is_payload = isinstance(frame.schema[col].dataType, BinaryType)
     framed: Column = sf.lit(None)
     if version is not None:
         sentence = sf.concat(sf.lit("no version of the table: "), sf.col(version).cast("string"))
         framed = sf.when(sf.col(version).isNotNull(), sf.raise_error(sentence))
-    for number, one in schemas.items():
+    for number, avro_schema in schemas.items():
         header = sf.lit(bytearray(framed_by(b"", ids[number])))
-        payload = sf.col(col) if is_payload else to_avro(sf.col(col), one.json)
-        made = sf.when(sf.col(col).isNotNull(), sf.concat(header, payload))
-        framed = made if version is None else sf.when(sf.col(version) == number, made).otherwise(framed)
+        payload = sf.col(col) if is_payload else to_avro(sf.col(col), avro_schema.json)
+        message = sf.when(sf.col(col).isNotNull(), sf.concat(header, payload))
+        framed = message if version is None else sf.when(sf.col(version) == number, message).otherwise(framed)
     return frame.withColumn(col, framed)
 
 
 def _known(frame: DataFrame, col: str, registry: Registry) -> list[_Known]:
-    """Find the schemas that a column's payloads tell."""
+    """Return the schemas that the prefixes in a column identify."""
     raw = sf.col(col)
     prefix = sf.lit(None).cast("binary")
     for start, size in _PREFIXES.items():
-        is_it = raw.startswith(sf.lit(bytearray(start))) & (sf.octet_length(raw) >= size)
-        prefix = sf.when(is_it, sf.substring(raw, 1, size)).otherwise(prefix)
-    told = frame.select(prefix.alias("prefix")).where("prefix is not null").distinct().limit(MAX_SCHEMAS + 1).collect()
-    if len(told) > MAX_SCHEMAS:
+        is_framed = raw.startswith(sf.lit(bytearray(start))) & (sf.octet_length(raw) >= size)
+        prefix = sf.when(is_framed, sf.substring(raw, 1, size)).otherwise(prefix)
+    prefixes = frame.select(prefix.alias("prefix")).where("prefix is not null").distinct()
+    rows = prefixes.limit(MAX_SCHEMAS + 1).collect()
+    if len(rows) > MAX_SCHEMAS:
         raise SchemaError("$", f"the column {shown(col)} tells more than {MAX_SCHEMAS} schemas")
-    return [_fetched(bytes(row.prefix), registry) for row in sorted(told)]
+    return [_looked_up(bytes(row.prefix), registry) for row in sorted(rows)]
 
 
-def _fetched(prefix: bytes, registry: Registry) -> _Known:
-    told, _ = unframe(prefix)
+def _looked_up(prefix: bytes, registry: Registry) -> _Known:
+    identifier, _ = unframe(prefix)
     try:
-        return _Known(prefix, _asked(told, registry), None)
+        return _Known(prefix, _fetched(identifier, registry), None)
     except UnknownSchemaError:
-        return _Known(prefix, None, str(PayloadError(f"a schema that {registry.url} has", str(told))))
+        return _Known(prefix, None, str(PayloadError(f"a schema that {registry.url} has", str(identifier))))
 
 
-def _asked(told: SchemaPrefix, registry: Registry) -> Registered:
-    match told:
+def _fetched(identifier: SchemaPrefix, registry: Registry) -> Registered:
+    match identifier:
         case SchemaId(number):
             return registry.fetch(id=number)
         case Guid(uuid):
             return registry.fetch(guid=uuid)
         case Fingerprint(digits):
             return registry.fetch(fingerprint=digits)
-    raise TypeError(f"{type(told).__name__} is no frame")
+    raise TypeError(f"{type(identifier).__name__} is no frame")
 
 
 def _reader(
-    registry: Registry, reader: Schema | TableSchema | int | str, subject: str | None, found: Sequence[Registered]
+    registry: Registry, reader: Schema | TableSchema | int | str, subject: str | None, writers: Sequence[Registered]
 ) -> Schema:
     if isinstance(reader, TableSchema):
         return reader.envelope
     if isinstance(reader, Schema):
         return reader
     if subject is None:
-        subjects = {one.subject for one in found}
+        subjects = {writer.subject for writer in writers}
         if len(subjects) != 1 or None in subjects:
-            names = ", ".join(sorted(shown(one) for one in subjects if one is not None)) or "none"
+            names = ", ".join(sorted(shown(name) for name in subjects if name is not None)) or "none"
             raise SchemaError("$", f"say the subject of the reader's schema; the payloads are of {names}")
         (subject,) = subjects
     return registry.fetch(subject=subject, version=None if reader == LATEST else int(reader)).schema
 
 
 def _readable(known: _Known, reader: Schema) -> _Known:
-    """Return whether the reader reads what a schema wrote; otherwise its payloads are rejects."""
-    if known.found is None:
+    """Return a known schema if the reader can read what it wrote; otherwise the reason why its payloads are rejects."""
+    if known.registered is None:
         return known
     try:
-        resolve(known.found.schema.root, reader.root)
+        resolve(known.registered.schema.root, reader.root)
     except ResolutionError as error:
         return _Known(known.prefix, None, str(PayloadError("a schema that the reader reads", str(error))))
     return known
 
 
 def _with_true_names(value: Column, schema: Schema) -> Column:
-    """Return the columns of a table their true names, which its schema says."""
+    """Return a value of a typed table with the true names of its columns, which are in the schema."""
     if not isinstance(schema.root, Record) or ATTRIBUTE not in schema.root.attributes:
         return value
     table = from_schema(schema)
@@ -202,28 +206,28 @@ def _with_true_names(value: Column, schema: Schema) -> Column:
 
 
 def _check(col: str, known: Sequence[_Known]) -> Column:
-    numbers = {one.prefix: i for i, one in enumerate(known)}
-    schemas = [None if one.found is None else one.found.schema for one in known]
-    faults = [one.fault for one in known]
+    numbers = {entry.prefix: i for i, entry in enumerate(known)}
+    schemas = [None if entry.registered is None else entry.registered.schema for entry in known]
+    faults = [entry.fault for entry in known]
 
     def checked(values: pa.Array) -> pa.Array:
         return check_batch(values, numbers, schemas, faults)
 
-    made: Column = column_function(checked, CHECKED, "cdc_check").asNondeterministic()(col)
-    return made
+    outcome: Column = column_function(checked, CHECKED, "cdc_check").asNondeterministic()(col)
+    return outcome
 
 
 def check_batch(
     values: pa.Array, numbers: Mapping[bytes, int], schemas: Sequence[Schema | None], faults: Sequence[str | None]
 ) -> pa.Array:
-    """Return of each framed payload the number of its schema, and what is wrong with it."""
-    found: list[int | None] = []
+    """Return the number of each framed payload's schema, and the error if the payload is not valid."""
+    schema_numbers: list[int | None] = []
     errors: list[dict[str, str | None] | None] = []
     for raw in raw_bytes(values):
         number, error = (None, None) if raw is None else _checked(raw, numbers, schemas, faults)
-        found.append(number)
+        schema_numbers.append(number)
         errors.append(error)
-    arrays = [pa.array(found, pa.int32()), pa.array(errors, ERROR)]
+    arrays = [pa.array(schema_numbers, pa.int32()), pa.array(errors, ERROR)]
     return pa.StructArray.from_arrays(arrays, ["number", "error"])
 
 
@@ -245,7 +249,7 @@ def _checked(
 
 def _versions(schema: Schema | TableSchema | Table | str) -> dict[int, Any]:
     if isinstance(schema, Table):
-        return {one.version: one.envelope for one in schema.versions}
+        return {version.version: version.envelope for version in schema.versions}
     if isinstance(schema, TableSchema):
         return {schema.version: schema.envelope}
     return {0: schema if isinstance(schema, Schema) else parse_schema(schema)}

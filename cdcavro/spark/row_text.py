@@ -1,4 +1,4 @@
-"""Row images of `from_avro` as plain maps of text."""
+"""Converting the row images of `from_avro` to plain maps of text."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ _MEMBERS: Final = 6
 
 
 def cdc_text(image: Column | str) -> Column:
-    """Turn a row image, as `from_avro` gives it, into `map<string, string>`.
+    """Convert a row image, as `from_avro` returns it, to `map<string, string>`.
 
-    Each value has the digits of the message: `1.20` stays `1.20`. A boolean is `true` or `false`,
-    an object or array its compact JSON text, a JSON null is SQL null under its column's name.
+    Numbers keep the digits of the message: `1.20` stays `1.20`. A boolean becomes `true` or `false`, an
+    object or array its compact JSON text, and a JSON null is SQL null under its column's name.
     """
 
     def texts(images: pa.Array) -> pa.Array:
         return text_batch(images)
 
-    made: Column = column_function(texts, TEXTS, "cdc_text")(image)
-    return made
+    column: Column = column_function(texts, TEXTS, "cdc_text")(image)
+    return column
 
 
 def text_batch(images: pa.Array) -> pa.Array:
-    """Turn an array of row images into an array of maps of text."""
+    """Convert an array of row images to an array of maps of text. Raises `TypeError` for any other array."""
     if pa.types.is_null(images.type):
         return pa.nulls(len(images), _MAP)
     if not pa.types.is_map(images.type) or not pa.types.is_struct(images.type.item_type):
         raise TypeError(f"cdc_text takes a row image, map<string, struct of a column value>, not {images.type}")
     if images.null_count:
-        # The slots of nulls may hold entries, which would join the row before: taken anew, they are empty.
+        # The slots of nulls may hold entries, which would join the row before; `take` makes them empty.
         images = images.take(pa.array(range(len(images)), pa.int64()))
     offsets = images.offsets
     if images.null_count:
@@ -48,15 +48,15 @@ def text_batch(images: pa.Array) -> pa.Array:
 
 
 def _texts(values: pa.StructArray) -> pa.Array:
-    """Return the text of each column value: the branches are told by their place, whatever their names."""
+    """Return the text of each column value; branches are identified by position, whatever their names."""
     if values.type.num_fields != _MEMBERS:
         raise TypeError(f"a column value has {_MEMBERS} branches beside null, not {values.type.num_fields}")
-    boolean, long, double, string, number, held = (pc.struct_field(values, [i]) for i in range(_MEMBERS))
+    boolean, long, double, string, number, nested = (pc.struct_field(values, [i]) for i in range(_MEMBERS))
     return pc.coalesce(
         string,
         long.cast(pa.string()),
         boolean.cast(pa.string()),
         pa.array([None if value is None else repr(value) for value in double.to_pylist()], pa.string()),
         pc.struct_field(number, [0]),
-        pc.struct_field(held, [0]),
+        pc.struct_field(nested, [0]),
     )

@@ -1,4 +1,4 @@
-"""A SparkSession that has spark-avro, in the version of the installed pyspark, and bounds on what it decodes."""
+"""A SparkSession with spark-avro, in the version of the installed pyspark, and with bounds on what it decodes."""
 
 from __future__ import annotations
 
@@ -37,17 +37,18 @@ _LOADED: Final = "org.apache.spark.sql.avro.AvroDataToCatalyst"
 def session(
     app_name: str = "cdcavro", *, master: str | None = None, config: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Return a SparkSession with the spark-avro jar and the decode limits.
+    """Return a SparkSession with the spark-avro jar and with limits on what a payload may announce.
 
-    `master` is Spark's, by default `local[*]` outside `spark-submit`; `config` is added to what is
-    set here, packages and Java options behind those of this function. The jar comes through Ivy.
-    Raises `SetupError`: no Java or one below 17, no pyspark, a session that runs already without
-    the jar. Source of the limits: Avro's SystemLimitException.
+    `master` is Spark's own setting, by default `local[*]` outside `spark-submit`; `config` is added to
+    the settings made here, with its packages and Java options after those of this function. Spark
+    downloads the jar through Ivy. Raises `SetupError` if there is no Java of version 17 or newer, if
+    pyspark is missing, if Spark does not start, or if a session without the jar or the limits is running
+    already. Source of the limits: Avro's `SystemLimitException`.
     """
     check_java()
     try:
         from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415
-        from pyspark.sql import SparkSession  # noqa: PLC0415  the one import that may be missing
+        from pyspark.sql import SparkSession  # noqa: PLC0415  pyspark may be missing
     except ImportError as error:
         raise SetupError("pyspark is not installed: pip install 'cdcavro[spark]'") from error
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -57,16 +58,16 @@ def session(
     for key, value in settings(config or {}).items():
         builder = builder.config(key, value)
     try:
-        made = builder.getOrCreate()
+        spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
         message = f"Spark did not start; what it said stands above (is {coordinate()} to be had from here?)"
         raise SetupError(message) from error
-    _check_jar(made)
-    return made
+    _check_jar(spark)
+    return spark
 
 
 def stop(spark: SparkSession) -> None:
-    """Stop a session, also one whose JVM is gone already (Ctrl-C reaches both)."""
+    """Stop a session, even if its JVM is gone already (Ctrl-C reaches both)."""
     from py4j.protocol import Py4JError  # noqa: PLC0415  see session
 
     with suppress(Py4JError, OSError):
@@ -87,42 +88,42 @@ def settings(config: Mapping[str, str]) -> dict[str, str]:
     """Return the Spark settings of `session`, with `config` added."""
     packages = [coordinate(), *filter(None, config.get(_PACKAGES, "").split(","))]
     limits = " ".join(f"-D{name}={value}" for name, value in _LIMITS.items())
-    own = {
+    defaults = {
         _PACKAGES: ",".join(dict.fromkeys(packages)),
         "spark.sql.session.timeZone": "UTC",
-        # Workers would import whatever lies in the folder that the driver was started in.
+        # Otherwise workers would import modules from the folder in which the driver was started.
         "spark.executorEnv.PYTHONSAFEPATH": "1",
     }
     options = {key: f"{limits} {config.get(key, '')}".strip() for key in _OPTIONS}
-    return {**own, **{key: value for key, value in config.items() if key != _PACKAGES}, **options}
+    return {**defaults, **{key: value for key, value in config.items() if key != _PACKAGES}, **options}
 
 
 def check_java() -> None:
-    """Check that there is a Java that Spark runs on. Raises `SetupError`."""
+    """Raise `SetupError` unless there is a Java on which Spark can run."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
-    if found is None:
+    java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if java is None:
         where = f"JAVA_HOME={home} has no bin/java" if home else "there is no java on the PATH"
         raise SetupError(f"Spark needs Java {JAVA} or newer, and {where}: {_GET_JAVA}")
     try:
-        said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr  # noqa: S603
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr  # noqa: S603
     except (OSError, subprocess.SubprocessError) as error:
-        raise SetupError(f"Spark needs Java {JAVA} or newer, and {found} does not run: {_GET_JAVA}") from error
-    version = _VERSION.search(said)
+        raise SetupError(f"Spark needs Java {JAVA} or newer, and {java} does not run: {_GET_JAVA}") from error
+    version = _VERSION.search(output)
     if version is None or int(version[1]) < JAVA:
-        which = f"{found} is Java {version[1]}" if version else f"{found} does not say its version"
+        which = f"{java} is Java {version[1]}" if version else f"{java} does not say its version"
         raise SetupError(f"Spark needs Java {JAVA} or newer, and {which}: {_GET_JAVA}")
 
 
-def _check_jar(made: SparkSession) -> None:
+def _check_jar(spark: SparkSession) -> None:
     from py4j.protocol import Py4JError  # noqa: PLC0415  see session
 
     try:
-        made._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_LOADED)  # type: ignore[union-attr]  # noqa: SLF001
+        spark._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_LOADED)  # type: ignore[union-attr]  # noqa: SLF001
     except Py4JError as error:
         message = f"the Spark session that runs already has no {coordinate()}: start it with cdcavro.spark.session()"
         raise SetupError(message) from error
-    system = made._jvm.java.lang.System  # type: ignore[union-attr]  # noqa: SLF001
+    system = spark._jvm.java.lang.System  # type: ignore[union-attr]  # noqa: SLF001
     unset = [f"-D{name}={value}" for name, value in _LIMITS.items() if system.getProperty(name) is None]
     if unset:
         options = " ".join(unset)

@@ -22,12 +22,12 @@ _ANY: Final = FORMATS[0]
 
 
 def register(spark: SparkSession) -> None:
-    """Make the conversions available in the SQL of a session.
+    """Register the conversions as SQL functions of a session.
 
-    `cdc_encode(text, format)` gives a payload, `cdc_try_encode(text, format)` a struct of payload
-    and error, `cdc_decode(payload, format)` JSON text, `cdc_text(image)` a map of text. A format's
-    name is a string or a column of strings; one that is unknown fails the query. `cdc_try_encode` is
-    non-deterministic in Spark's sense: it may not stand in aggregates and join conditions.
+    `cdc_encode(text, format)` returns a payload, `cdc_try_encode(text, format)` a struct of payload and
+    error, `cdc_decode(payload, format)` JSON text, and `cdc_text(image)` a map of text. A format's name
+    is a string or a column of strings; an unknown format fails the query. `cdc_try_encode` is
+    non-deterministic in Spark's sense, so Spark refuses it in aggregates and join conditions.
     """
 
     def encoded(texts: pa.Array, formats: pa.Array) -> pa.Array:
@@ -53,15 +53,15 @@ def register(spark: SparkSession) -> None:
 
 
 def by_format(convert: Callable[[pa.Array, str], pa.Array], values: pa.Array, formats: pa.Array) -> pa.Array:
-    """Convert each value by the format beside it, all values of one format together; a null format gives null."""
+    """Return each value converted by the format beside it, one format at a time; a null format gives null."""
     places: dict[str | None, list[int]] = {}
     for place, name in enumerate(formats.to_pylist()):
         places.setdefault(name, []).append(place)
     if not places or None in places:
-        # A format's name is needed for the type only: nulls and nothing convert alike in all of them.
+        # Any format will do here: only the result's type matters, and nulls convert alike in all formats.
         places.setdefault(_ANY, []).extend(places.pop(None, []))
         values = pc.if_else(formats.is_null(), pa.scalar(None, values.type), values)
-    taken = {name: pa.array(rows, pa.int64()) for name, rows in places.items()}
-    parts = [convert(values.take(rows), name or _ANY) for name, rows in taken.items()]
-    order = pc.sort_indices(pa.concat_arrays(list(taken.values())))
+    indices = {name: pa.array(rows, pa.int64()) for name, rows in places.items()}
+    parts = [convert(values.take(rows), name or _ANY) for name, rows in indices.items()]
+    order = pc.sort_indices(pa.concat_arrays(list(indices.values())))
     return pa.concat_arrays(parts).take(order)

@@ -1,4 +1,4 @@
-"""Typed tables on Spark: changes as payloads of their table's versions, and all versions under one schema."""
+"""Typed tables on Spark: writing changes as payloads of their table's versions, and reading all under one version."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ KEY_PART: Final = "key"
 class TypedTables:
     """The tables of a frame of changes.
 
-    Attributes: `frame`, with the columns number (int, one for each table), table (its newest name),
-    version, key and payload (binary), of the changes of rows; `rejects`, with change (binary) and error
-    (struct of format, path, message), of the changes that their table contradicts; `tables` (list of
-    `Table`), with all versions; `faults` (list of tuple of `Change` and error), of statements that
+    Attributes: `frame`, the row changes, with the columns number (int, of the table), table (string, its
+    newest name), version (int), key and payload (binary); `rejects`, the changes that contradict their
+    table, with the columns change (binary) and error (struct of format, path, message); `tables` (list of
+    `Table`), with all their versions; `faults` (list of pairs of `Change` and error), the statements that
     were not understood and changed nothing.
     """
 
@@ -73,14 +73,14 @@ class TypedTables:
     faults: list[tuple[Change, CdcAvroError]]
 
     def table(self, name: str) -> Table:
-        """Return the table of a name, the newest of those that had it last. Raises `LookupError`."""
-        found = [one for one in self.tables if name in (one.schema.table.table, one.schema.full_name)]
-        if not found:
+        """Return the table of this name, the newest if several had it last. Raises `LookupError`."""
+        matches = [table for table in self.tables if name in (table.schema.table.table, table.schema.full_name)]
+        if not matches:
             raise LookupError(f"there is no table {shown(name)}")
-        return found[-1]
+        return matches[-1]
 
     def payloads(self, name: str) -> DataFrame:
-        """Return the rows of `frame` of one table. Raises `LookupError`."""
+        """Return the rows of `frame` that belong to one table. Raises `LookupError`."""
         return self.frame.where(sf.col("number") == self.table(name).number)
 
 
@@ -95,11 +95,11 @@ def to_tables(
 ) -> TypedTables:
     """Return the changes of a frame as typed payloads of their tables, with the version of each.
 
-    `col` is the column of payloads of `change.avsc`, as `to_changes` makes them with a place. What
-    changes say of tables is collected first, in one pass, and learned in order on the driver: its
-    size is that of the statements and the different lists of columns. So `changes` is read twice:
-    persist it if that costs. The other arguments are those of `cdcavro.Tables`. A change without
-    numbers and place fails the job, and so does a misfit if `on_misfit` is "error".
+    `col` is the column of payloads of `change.avsc`, as `to_changes` makes them with a `place`. First, in
+    a pass of its own, what the changes state about tables is collected and learned in order on the driver;
+    its size is that of the statements and the distinct lists of columns. So `changes` is read twice:
+    persist it if that is expensive. The other arguments are those of `cdcavro.Tables`. A change with
+    neither numbers nor a place fails the job, and so does a misfit if `on_misfit` is "error".
     """
     learned = Tables(given=given, zone=zone, on_misfit=on_misfit, decimals=decimals)
     outlines = changes.select(column_function(_outlines, OUTLINE, "cdc_outline")(col).alias("o")).where("o is not null")
@@ -110,9 +110,9 @@ def to_tables(
         return _typed_batch(payloads, learned, is_strict=on_misfit == ERROR_POLICY)
 
     function = column_function(typed, TYPED, "cdc_typed").asNondeterministic()
-    made = changes.select(sf.col(col).alias("change"), function(col).alias("made"))
-    rows = made.select(sf.explode("made.typed").alias("typed")).select("typed.*")
-    rejects = made.where("made.error is not null").select("change", "made.error")
+    outcomes = changes.select(sf.col(col).alias("change"), function(col).alias("outcome"))
+    rows = outcomes.select(sf.explode("outcome.typed").alias("typed")).select("typed.*")
+    rejects = outcomes.where("outcome.error is not null").select("change", "outcome.error")
     return TypedTables(rows, rejects, learned.tables, faults)
 
 
@@ -124,50 +124,55 @@ def read_versions(
     *,
     part: str = ENVELOPE,
 ) -> Column:
-    """Read a column of payloads of many versions of one table, every row under one version's names.
+    """Read a column of payloads of many versions of one table, every row under the names of one version.
 
-    `version` is the column of their versions; `schemas` the table, or its versions; `reader` the
-    version wanted, the newest by default; `part` is "envelope", "row" or "key". The fields have the
-    true names of the columns; a column that an older version wrote in a type which the newest does
-    not read is `name (until version n)`. An unknown version fails the job. SQL null gives null.
+    `version` is the column of the payloads' versions; `schemas` is the table, or a list of its versions;
+    `reader` is the version to read as, the newest by default; `part` is "envelope", "row" or "key". The
+    fields have the true names of the columns; if an older version wrote a column in a type that the newest
+    cannot read, that column is `name (until version n)`. An unknown version fails the job. SQL null gives
+    null. Raises `ValueError` at once for the key of a version that has none.
     """
-    versions = {one.version: one for one in (schemas if isinstance(schemas, (list, tuple)) else schemas.versions)}  # type: ignore[union-attr]
+    known = schemas if isinstance(schemas, (list, tuple)) else schemas.versions  # type: ignore[union-attr]
+    versions = {schema.version: schema for schema in known}
     wanted = reader if isinstance(reader, TableSchema) else versions[max(versions) if reader is None else reader]
     options = {"avroSchema": _part(wanted, part).json, "mode": "FAILFAST"}
     number = sf.col(version) if isinstance(version, str) else version
     unknown = sf.concat(sf.lit(f"no version of {wanted.full_name}: "), number.cast("string"))
     read = sf.when(number.isNull(), sf.lit(None)).otherwise(sf.raise_error(unknown))
-    for one in sorted(versions.values(), key=lambda schema: schema.version):
-        read = sf.when(number == one.version, from_avro(payload, _part(one, part).json, options)).otherwise(read)
+    for schema in sorted(versions.values(), key=lambda schema: schema.version):
+        decoded = from_avro(payload, _part(schema, part).json, options)
+        read = sf.when(number == schema.version, decoded).otherwise(read)
     return read.cast(true_type(wanted, part))
 
 
 def true_type(schema: TableSchema, part: str = ENVELOPE) -> StructType:
-    """Return the type that `from_avro` gives a part of a version, with the true names of its columns.
+    """Return the type that `from_avro` returns for a part of a version, with the true names of its columns.
 
-    Raises `SetupError` without a Spark session.
+    Raises `SetupError` if there is no Spark session.
     """
     spark = SparkSession.getActiveSession()
     if spark is None:
         raise SetupError("there is no Spark session: start it with cdcavro.spark.session()")
     jvm: Any = spark._jvm  # noqa: SLF001  the mapping that spark-avro itself uses
     parsed = jvm.org.apache.avro.Schema.Parser().parse(_part(schema, part).json)
-    found = jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(parsed).dataType().json()
-    made = StructType.fromJson(json.loads(found))
-    names = {one.field: _shown_name(one) for one in schema.all_columns}
+    type_json = jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(parsed).dataType().json()
+    struct = StructType.fromJson(json.loads(type_json))
+    names = {column.field: _shown_name(column) for column in schema.all_columns}
     if part != ENVELOPE:
-        return _renamed(made, names)
+        return _renamed(struct, names)
     images = {"before", "after"}
     return StructType(
         [
-            StructField(one.name, _renamed(one.dataType, names), one.nullable) if one.name in images else one
-            for one in made.fields
+            StructField(field.name, _renamed(field.dataType, names), field.nullable) if field.name in images else field
+            for field in struct.fields
         ]
     )
 
 
-def _renamed(made: Any, names: Mapping[str, str]) -> StructType:
-    return StructType([StructField(names.get(one.name, one.name), one.dataType, one.nullable) for one in made.fields])
+def _renamed(struct: Any, names: Mapping[str, str]) -> StructType:
+    return StructType(
+        [StructField(names.get(field.name, field.name), field.dataType, field.nullable) for field in struct.fields]
+    )
 
 
 def _shown_name(column: Any) -> str:
@@ -175,10 +180,10 @@ def _shown_name(column: Any) -> str:
 
 
 def _part(schema: TableSchema, part: str) -> Schema:
-    made = {ENVELOPE: schema.envelope, ROW: schema.row, KEY_PART: schema.key}[part]
-    if made is None:
+    avro_schema = {ENVELOPE: schema.envelope, ROW: schema.row, KEY_PART: schema.key}[part]
+    if avro_schema is None:
         raise ValueError(f"{schema.full_name} has no key in version {schema.version}")
-    return made
+    return avro_schema
 
 
 def _learn(tables: Tables, outlines: Sequence[Change]) -> list[tuple[Change, CdcAvroError]]:
@@ -192,9 +197,9 @@ def _learn(tables: Tables, outlines: Sequence[Change]) -> list[tuple[Change, Cdc
 
 
 def _outlines(payloads: pa.Array) -> pa.Array:
-    """Return what each change says of tables: its outline, what outlines alike have in common, and its place."""
-    found = [None if raw is None else _outline(Change.from_avro(raw)) for raw in raw_bytes(payloads)]
-    return pa.array(found, _OUTLINE)
+    """Return what each change states about its table: an outline, a digest that equal outlines share, and its place."""
+    outlines = [None if raw is None else _outline(Change.from_avro(raw)) for raw in raw_bytes(payloads)]
+    return pa.array(outlines, _OUTLINE)
 
 
 def _outline(change: Change) -> dict[str, Any] | None:
@@ -225,8 +230,8 @@ def _typed_batch(payloads: pa.Array, tables: Tables, *, is_strict: bool) -> pa.A
     typed: list[list[dict[str, Any]] | None] = []
     errors: list[dict[str, str | None] | None] = []
     for raw in raw_bytes(payloads):
-        made, error = (None, None) if raw is None else _typed(Change.from_avro(raw), tables, is_strict=is_strict)
-        typed.append(made)
+        rows, error = (None, None) if raw is None else _typed(Change.from_avro(raw), tables, is_strict=is_strict)
+        typed.append(rows)
         errors.append(error)
     arrays = [pa.array(typed, _TYPED), pa.array(errors, ERROR)]
     return pa.StructArray.from_arrays(arrays, ["typed", "error"])
@@ -236,20 +241,20 @@ def _typed(
     change: Change, tables: Tables, *, is_strict: bool
 ) -> tuple[list[dict[str, Any]] | None, dict[str, str | None] | None]:
     try:
-        found = tables.write(change, tables.find(change))
+        typed_changes = tables.write(change, tables.find(change))
     except CdcAvroError as error:
         if is_strict and isinstance(error, MisfitError):
             raise
         return None, {"format": change.source.format, "path": getattr(error, "path", None), "message": str(error)}
     return [
         {
-            "number": one.table.number,
-            "table": one.table.schema.table.table,
-            "version": one.schema.version,
-            "key": one.key,
-            "payload": one.payload,
+            "number": typed.table.number,
+            "table": typed.table.schema.table.table,
+            "version": typed.schema.version,
+            "key": typed.key,
+            "payload": typed.payload,
         }
-        for one in found
+        for typed in typed_changes
     ], None
 
 
