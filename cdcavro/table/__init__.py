@@ -1,6 +1,6 @@
-"""Layer 3, table: typed tables whose schemas follow their columns and statements.
+"""Layer 3, table: typed tables whose schemas follow their columns and DDL statements.
 
-The names are imported when they are first asked for, since not every program needs tables.
+Names are imported when first used, since not every program needs tables.
 """
 
 from importlib import import_module as _import_module
@@ -37,7 +37,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import a name from its module when it is first asked for."""
+    """Return a public name, importing its module on first use."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(_import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,4 +1,4 @@
-"""Which table has a name, and had it when: names go from one table to another."""
+"""Which table bears a name, and bore it at what time: names pass from one table to another."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MAX_TABLES: Final = 100_000
 
 
 class TableCatalog:
-    """The tables of a stream by their names, through time.
+    """The tables of a stream by name, over time.
 
-    Attributes: `tables` (list of `Table`), all that there were; `room`, which they share.
+    Attributes: `tables` (list of `Table`), all that ever existed; `room` (`SharedLimits`), which they share.
     """
 
     def __init__(self) -> None:
@@ -35,11 +35,11 @@ class TableCatalog:
         self._undo: list[Callable[[], None]] = []
 
     def live(self, name: TableName) -> Table | None:
-        """Return the table that has a name now."""
+        """Return the table that bears a name now, or None."""
         return self._live.get(name)
 
     def at(self, name: TableName, key: Key) -> Table | None:
-        """Return the table that had a name at a time, or the first that had it. Raises `OrderError`."""
+        """Return the table that bore a name at a time, or else the first that bore it. Raises `OrderError`."""
         entries = self._entries.get(name)
         if entries is None:
             return None
@@ -47,12 +47,12 @@ class TableCatalog:
         return entries[max(place - 1, 0)][1]
 
     def only(self, name: TableName) -> Table | None:
-        """Return the table that has a name if no other ever had it."""
+        """Return the table that bears a name if no other table ever bore it."""
         entries = self._entries.get(name)
         return entries[0][1] if entries is not None and len(entries) == 1 else None
 
     def when(self, name: TableName, change: Change) -> tuple[Table | None, Key | None]:
-        """Return the table of a change, and its time: where times do not compare, the one of now, and None."""
+        """Return the table of a change and the change's time; if times do not compare, the current table and None."""
         key = time_of(change)
         entries = self._entries.get(name)
         if entries is None:
@@ -62,7 +62,7 @@ class TableCatalog:
         return table, key if table is None else table.time(key)
 
     def create(self, name: TableName, schema: TableSchema, sentence: str, start: Key | None) -> Table:
-        """Make a table. Raises `SchemaError` for more than 100,000, and if there is no room."""
+        """Create a table. Raises `SchemaError` for more than 100,000 tables, or if no room is left for its schema."""
         if len(self.tables) >= MAX_TABLES:
             raise SchemaError(name.table, f"more than {MAX_TABLES} tables")
         table = Table(len(self.tables), self.room)
@@ -73,7 +73,7 @@ class TableCatalog:
         return table
 
     def drop(self, name: TableName, start: Key | None) -> None:
-        """Take a name from its table, which is gone."""
+        """Mark the table that bears a name as gone, and free the name."""
         table = self._live.get(name)
         if table is not None:
             self.touch(table)
@@ -81,7 +81,7 @@ class TableCatalog:
             self._name(name, None, start)
 
     def move(self, old: TableName, new: TableName, start: Key | None) -> None:
-        """Return a table another name. Who had that before must have gone, unseen."""
+        """Rename a table. A table that still bears the new name must have been dropped unseen, and is dropped."""
         table = self._live.get(old)
         if table is not None and old != new:
             self.drop(new, start)
@@ -89,13 +89,13 @@ class TableCatalog:
             self._name(new, table, start)
 
     def touch(self, table: Table) -> None:
-        """Note a table as it is, before something is done to it."""
+        """Record the state of a table before it is changed, so that `whole` can restore it."""
         mark = table.mark()
         self._undo.append(lambda: table.back(mark))
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """Undo all that was done within if it ends in an error of the project."""
+        """Undo everything done in the `with` block if it ends in a `CdcAvroError`."""
         self._undo.clear()
         try:
             yield
@@ -128,9 +128,9 @@ class TableCatalog:
 
 
 def time_of(change: Change) -> Key | None:
-    """Return the time of a change, as versions begin in it; None if it has none.
+    """Return the time of a change on the scale on which versions begin; None if it has none.
 
-    A row of a full load has that at which its source says it was read, not one before all changes.
+    A row of a full load has the time at which its source says it was read, not a time before all changes.
     """
     try:
         return order_key(replace(change, op="INSERT") if change.op == "SNAPSHOT" else change)

@@ -1,4 +1,4 @@
-"""The fields of a row's record as JSON values: those of columns, and the two that stand behind them."""
+"""The fields of a row's record as JSON values: those of columns, and the two that follow them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MISSING: Final = "absent"
 def column_field(
     name: str, taken: NameAllocator, avro: Any, *, since: int, fill: Any = ABSENT, said: dict[str, Any]
 ) -> dict[str, Any]:
-    """Make the field of a column; `fill` is what rows have that are older than the column, null by default."""
+    """Return the field of a new column; `fill` is the value in rows older than the column, null by default."""
     attribute = {"column": name} | said | ({"since": since} if since > 1 else {})
     return filled({"name": taken.give(name), ATTRIBUTE: attribute}, avro, None if fill is ABSENT else fill)
 
 
 def filled(field: dict[str, Any], avro: Any, fill: Any) -> dict[str, Any]:
-    """Return a column's field with a type, and with what rows have that are older than it."""
+    """Return a column's field with a type and with the value in rows older than the column."""
     declared = ["null", avro] if fill is None else [avro, "null"]
     return {"name": field["name"], "type": declared, "default": fill} | {
         key: value for key, value in field.items() if key not in ("type", "default")
@@ -31,36 +31,36 @@ def filled(field: dict[str, Any], avro: Any, fill: Any) -> dict[str, Any]:
 
 
 def column_fields(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the fields of a row's record that are columns."""
-    return [one for one in record["fields"] if is_column(one)]
+    """Return those fields of a row's record that are columns."""
+    return [field for field in record["fields"] if is_column(field)]
 
 
 def is_column(field: dict[str, Any]) -> bool:
-    """Return whether a field is a column's, and none of the two that stand behind the columns."""
+    """Return whether a field is a column's, not one of the two that follow the columns."""
     return ATTRIBUTE in field or (field["name"], field["type"]) not in _BEHIND
 
 
 def column_name(field: dict[str, Any]) -> str:
-    """Return the true name of a field's column."""
+    """Return the true name of the column that a field holds."""
     return str(said_of(field).get("column", field["name"]))
 
 
 def is_own(record: dict[str, Any]) -> bool:
-    """Return whether a row's record was made here, for a table whose names it says."""
+    """Return whether a row's record was made by this package, since it states the table's true names."""
     return isinstance(said_of(record).get("table"), dict)
 
 
 def said_of(declared: dict[str, Any]) -> dict[str, Any]:
-    """Return what the attribute says of a record or a field."""
-    found = declared.get(ATTRIBUTE)
-    return found if isinstance(found, dict) else {}
+    """Return the content of the attribute `cdc` of a record or a field, empty without it."""
+    attributes = declared.get(ATTRIBUTE)
+    return attributes if isinstance(attributes, dict) else {}
 
 
 def avro_of(field: dict[str, Any]) -> Any:
-    """Return the Avro type of a column's field, without null."""
+    """Return the Avro type of a column's field as a JSON value, without null."""
     declared = field["type"]
     if isinstance(declared, list):
-        others = [one for one in declared if one != "null"]
+        others = [branch for branch in declared if branch != "null"]
         return others[0] if len(others) == 1 else others
     return declared
 
@@ -77,4 +77,4 @@ MISSING_FIELD: Final = {
     "doc": "Names of the columns that the message did not have; they are null here.",
     "default": [],
 }
-_BEHIND: Final = tuple((one["name"], one["type"]) for one in (UNPARSED_FIELD, MISSING_FIELD))
+_BEHIND: Final = tuple((field["name"], field["type"]) for field in (UNPARSED_FIELD, MISSING_FIELD))

@@ -26,9 +26,9 @@ _LONGEST: Final = 120
 
 
 class TablesFolder:
-    """Writes typed changes into a folder, which takes its name when all went well.
+    """Writes typed changes into a folder, which gets its name only when all went well.
 
-    Made from the folder's path; `force` replaces one that was written so before. Attributes:
+    Made from the folder's path; `force` replaces a folder that was written like this before. Attributes:
     `counts` (Counter of int), changes by the number of their table. Raises `FileError`.
     """
 
@@ -69,7 +69,7 @@ class TablesFolder:
         self.counts[typed.table.number] += 1
 
     def finish(self, tables: Sequence[Table]) -> None:
-        """Write the schemas, give each table's folder its newest name, and the whole its own. Raises `FileError`."""
+        """Write the schemas and rename each table's folder, then the whole, to its final name. Raises `FileError`."""
         try:
             while self._open:
                 self._stop(next(iter(self._open)))
@@ -117,19 +117,19 @@ def _write(path: Path, schema: str) -> None:
 
 
 def _names(tables: Sequence[Table]) -> dict[int, str]:
-    """Return a folder's name for each table: its newest name in Avro's form, unlike any other's in capitals or not."""
+    """Return each table's folder name: its newest name in Avro's form, made unique regardless of case."""
     names: dict[int, str] = {}
-    taken: set[str] = {INDEX, *map(str, range(len(tables)))}
+    used: set[str] = {INDEX, *map(str, range(len(tables)))}
     for table in tables:
         name = table.schema.full_name
         if len(name) > _LONGEST:
             name = f"{name[:_LONGEST]}~{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-        again, made = 1, name
-        while made.lower() in taken:
+        again, unique = 1, name
+        while unique.lower() in used:
             again += 1
-            made = f"{name}~{again}"
-        taken.add(made.lower())
-        names[table.number] = made
+            unique = f"{name}~{again}"
+        used.add(unique.lower())
+        names[table.number] = unique
     return names
 
 

@@ -1,4 +1,4 @@
-"""A table through its versions and names, and which version a change of it belongs to."""
+"""A table through its versions and names, and the version that each of its changes belongs to."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ if TYPE_CHECKING:
 MAX_VERSIONS: Final = 1_000
 MAX_TEXT: Final = 128 << 20
 _REMEMBERED: Final = 64
-# Before every key: that of what has none.
+# Sorts before every key: the start of what has no key.
 FIRST: Final = ()
 
 
 class SharedLimits:
-    """What all tables share: the characters that are `left` for the text of their schemas, and how many `edits` there were of them and their names."""
+    """What all tables share: how many characters of schema text are `left`, and a count of `edits`.
+
+    An edit is any change of a table, of its versions, or of its name.
+    """
 
     __slots__ = ("edits", "left")
 
@@ -37,7 +40,7 @@ class SharedLimits:
         self.edits = 0
 
     def take(self, schema: TableSchema) -> None:
-        """Take the room of a schema. Raises `SchemaError`."""
+        """Reserve the characters of a schema. Raises `SchemaError` if too few are left."""
         if len(schema.row.json) > self.left:
             raise SchemaError(schema.table.table, f"the schemas of all tables have more than {MAX_TEXT} characters")
         self.left -= len(schema.row.json)
@@ -47,9 +50,10 @@ class SharedLimits:
 class Table:
     """A table through its versions and names.
 
-    Attributes: `number` (int), unlike any other's; `room`, for its schemas; `versions` (list of `TableSchema`), from the first;
-    `steps` (list of tuple of str), what led to each; `is_gone` (bool), it was dropped; `is_stated`
-    (bool), a statement or a list said which columns it has; `is_written` (bool), there are payloads of it.
+    Attributes: `number` (int), unique among all tables; `room` (`SharedLimits`), the space left for schemas;
+    `versions` (list of `TableSchema`), from the first on; `steps` (list of tuple of str), what led to
+    each version; `is_gone` (bool), whether it was dropped; `is_stated` (bool), whether a statement or a
+    list of columns has declared which columns it has; `is_written` (bool), whether payloads of it exist.
     """
 
     number: int
@@ -61,9 +65,9 @@ class Table:
     is_written: bool = False
     _starts: list[Any] = field(default_factory=list)
     _names: list[frozenset[str]] = field(default_factory=list)
-    _held: dict[ColumnMarks, list[int]] = field(default_factory=dict)
+    _indexes: dict[ColumnMarks, list[int]] = field(default_factory=dict)
     _declared: dict[ColumnMarks, None] = field(default_factory=dict)
-    _seen: dict[tuple[Any, ...], ColumnList] = field(default_factory=dict)
+    _lists: dict[tuple[Any, ...], ColumnList] = field(default_factory=dict)
     _ready: dict[tuple[Any, ...], list[int]] = field(default_factory=dict)
     _is_used: bool = False
 
@@ -73,7 +77,10 @@ class Table:
         return self.versions[-1]
 
     def append(self, schema: TableSchema, steps: Sequence[str], start: Key | None) -> None:
-        """Take a newer version, that of changes from `start` on. Raises `SchemaError` for more than 1,000, or no room."""
+        """Append the version that holds for changes from `start` on.
+
+        Raises `SchemaError` for more than 1,000 versions, or if no room is left.
+        """
         if len(self.versions) >= MAX_VERSIONS:
             raise SchemaError(schema.table.table, f"more than {MAX_VERSIONS} versions")
         self.room.take(schema)
@@ -86,7 +93,7 @@ class Table:
         self._enter()
 
     def time(self, key: Key | None) -> Key | None:
-        """Return the time of a change, if those of the versions compare with it."""
+        """Return the time of a change, or None if it cannot be compared with the versions' times."""
         return comparable(key, self._starts[-1])
 
     def state(
@@ -97,11 +104,11 @@ class Table:
         key: Key | None,
         names: Sequence[str] | None = None,
     ) -> TableSchema:
-        """Return the version with the columns that a change states; a new one if there is none.
+        """Return the version with the columns that a change states, adding one if none has them.
 
-        `names` are those of the key, None if they are not known. A version that nothing was written in
-        yet takes the types of its columns as they are stated. Raises `SchemaError`, also for a change from before the
-        newest version whose columns no version has.
+        `names` are those of the key columns, None if unknown. As long as nothing has been written with the
+        newest version, it adopts the column types as stated. Raises `SchemaError`, also for a change that
+        is older than the newest version and whose columns match no version.
         """
         facts = (tuple(columns), source)
         ready = self._ready.get(facts) if self._is_used else None
@@ -109,95 +116,95 @@ class Table:
             self._settle(columns, source, given, key, names)
             self.is_stated = True
             listed = self.listed(columns, source, given)
-            ready = self._held.get(listed.held, [self._last])
-            # A late row is taken as an earlier one though its types are declared otherwise; one in time is not.
+            ready = self._indexes.get(listed.held, [self._last])
+            # A late row may match an earlier version although its types are declared differently; others may not.
             if listed.declared in self._declared and len(self._ready) < _REMEMBERED:
                 self._ready[facts] = ready
         return self._at(ready, key)
 
     def ready(self, columns: Sequence[Column], source: Source) -> TableSchema | None:
-        """Return the version of a change, whatever its time is: the only one with its columns, if `state` gave it before."""
-        found = self._ready.get((columns, source)) if self._is_used else None
-        return self.versions[found[0]] if found is not None and len(found) == 1 else None
+        """Return the version of a change whatever its time: the only one with its columns, once `state` returned it."""
+        indexes = self._ready.get((columns, source)) if self._is_used else None
+        return self.versions[indexes[0]] if indexes is not None and len(indexes) == 1 else None
 
     def extend(self, names: Collection[str], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
-        """Return the version of a change that states no columns but has these.
+        """Return the version of a change that declares no columns but has values for these names.
 
-        Where nobody said which columns there are, the newest version gets those that no version has.
+        While nothing has declared the table's columns and no version has all these names, a new version adds them.
         """
-        if not self.is_stated and not any(one.issuperset(names) for one in self._names):
+        if not self.is_stated and not any(known.issuperset(names) for known in self._names):
             added = [Column(name=name) for name in names if name not in self._names[-1]]
             self.append(*by_columns(self.schema, [*columns_of_version(self.schema), *added], source, given), key)
         return self.having(names, key)
 
     def having(self, names: Collection[str], key: Key | None) -> TableSchema:
-        """Return the version of a change's time, or the nearest that has these columns, if there is one."""
+        """Return the version at a change's time, or, if it lacks these columns, the nearest version that has them."""
         everywhere = range(len(self.versions))
         own = everywhere if key is None else everywhere[: max(bisect_right(self._starts, key), 1)]
         if self._names[own[-1]].issuperset(names):
             return self.versions[own[-1]]
-        found = [i for i in everywhere if self._names[i].issuperset(names)]
-        return self._at(found or own, key)
+        matches = [i for i in everywhere if self._names[i].issuperset(names)]
+        return self._at(matches or own, key)
 
     def at(self, columns: Sequence[Column], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
-        """Return the version of a change by the columns that it states, and by its place in the order. Raises `SchemaError`."""
+        """Return the version that fits the columns a change states and its place in the order. Raises `SchemaError`."""
         listed = self.listed(columns, source, given)
-        if listed.held not in self._held:
+        if listed.held not in self._indexes:
             raise self._late(listed, key)
-        return self._at(self._held[listed.held], key)
+        return self._at(self._indexes[listed.held], key)
 
     def is_as(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> bool:
         """Return whether the newest version has exactly these columns."""
         return self.listed(columns, source, given) == self._own()
 
     def use(self, schema: TableSchema) -> None:
-        """Note that something is written in a version: the newest stays as it is from now on."""
+        """Note that data is being written with a version: if it is the newest, it no longer changes."""
         self._is_used = self._is_used or schema is self.schema
 
     def begin_again(self, schema: TableSchema, steps: Sequence[str]) -> None:
-        """Take another first version for all that there are, which nothing was written in."""
+        """Replace all versions, with which nothing has been written, by a new first version."""
         start = self._starts[0]
-        for one in (self.versions, self.steps, self._starts, self._names, self._held, self._declared, self._seen):
-            one.clear()
+        for part in (self.versions, self.steps, self._starts, self._names, self._indexes, self._declared, self._lists):
+            part.clear()
         self.append(schema, steps, start)
 
     def mark(self) -> tuple[Any, ...]:
-        """Return what `back` needs to undo all that is done to the table from now on."""
-        facts = [list(one) for one in (self.versions, self.steps, self._starts, self._names)]
-        held = {marks: list(found) for marks, found in self._held.items()}
-        return facts, held, dict(self._declared), (self.is_gone, self.is_stated, self._is_used)
+        """Return the state that `back` needs to undo everything done to the table from now on."""
+        facts = [list(part) for part in (self.versions, self.steps, self._starts, self._names)]
+        indexes = {marks: list(places) for marks, places in self._indexes.items()}
+        return facts, indexes, dict(self._declared), (self.is_gone, self.is_stated, self._is_used)
 
     def back(self, mark: tuple[Any, ...]) -> None:
-        """Undo all that was done since the mark."""
-        (self.versions[:], self.steps[:], self._starts, self._names), self._held, self._declared, flags = mark
+        """Undo everything done since the mark."""
+        (self.versions[:], self.steps[:], self._starts, self._names), self._indexes, self._declared, flags = mark
         self.is_gone, self.is_stated, self._is_used = flags
         self.room.edits += 1
         self._ready.clear()
 
     def listed(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> ColumnList:
-        """Return what a list of columns says, as a source means it."""
+        """Return the `ColumnList` of a list of columns, with types read as a source means them."""
         facts = (tuple(columns), source)
-        found = self._seen.get(facts)
-        if found is None:
-            if len(self._seen) >= _REMEMBERED:
-                self._seen.clear()
-            known = {one.name: one.given for one in self.schema.columns if one.given is not None}
+        listed = self._lists.get(facts)
+        if listed is None:
+            if len(self._lists) >= _REMEMBERED:
+                self._lists.clear()
+            known = {column.name: column.given for column in self.schema.columns if column.given is not None}
             marks = []
-            for one in columns:
-                own = given.of(source, one.name) or known.get(one.name or "")
-                marks.append(mark_of(one.name, one.type, column_type(one, source, given=own).avro))
-            found = self._seen[facts] = listed_of(marks)
-        return found
+            for column in columns:
+                own = given.of(source, column.name) or known.get(column.name or "")
+                marks.append(mark_of(column.name, column.type, column_type(column, source, given=own).avro))
+            listed = self._lists[facts] = listed_of(marks)
+        return listed
 
     @property
     def _last(self) -> int:
         return len(self.versions) - 1
 
     def _at(self, indexes: Sequence[int], key: Key | None) -> TableSchema:
-        """Return the last of these versions that had begun by a time, or the first of them."""
+        """Return the last of these versions that had begun by the key's time, or else the first of them."""
         if len(indexes) == 1 or key is None:
             return self.versions[indexes[-1]]
-        place = bisect_right([self._starts[one] for one in indexes], key)
+        place = bisect_right([self._starts[index] for index in indexes], key)
         return self.versions[indexes[max(place - 1, 0)]]
 
     def _settle(
@@ -208,11 +215,11 @@ class Table:
         key: Key | None,
         names: Sequence[str] | None,
     ) -> None:
-        """See that there is a version with columns as they are stated."""
+        """Make sure that a version with the stated columns exists."""
         listed = self.listed(columns, source, given)
         is_late = self._is_late(key)
-        is_known = listed.held in self._held and (is_late or listed.declared in self._declared)
-        is_refined = not self._is_used and self._names[-1] == {one.name for one in columns}
+        is_known = listed.held in self._indexes and (is_late or listed.declared in self._declared)
+        is_refined = not self._is_used and self._names[-1] == {column.name for column in columns}
         if not is_known or (is_refined and not is_late and listed != self._own()):
             if is_late:
                 raise self._late(listed, key)
@@ -227,8 +234,8 @@ class Table:
         key: Key | None,
         names: Sequence[str] | None,
     ) -> None:
-        # Rows that a statement's version does not fit were taken for earlier ones: it stays.
-        is_new = self._is_used or self._names[-1] != {one.name for one in columns}
+        # Rows that do not fit a statement's version were matched with earlier ones, so that version must stay.
+        is_new = self._is_used or self._names[-1] != {column.name for column in columns}
         if is_new and len(self.versions) >= MAX_VERSIONS:
             raise SchemaError(self.schema.table.table, f"more than {MAX_VERSIONS} versions")
         schema, steps = by_columns(self.schema, columns, source, given, key=names, is_new=is_new)
@@ -238,55 +245,55 @@ class Table:
             self.append(schema, steps, key)
             return
         self.room.take(schema)
-        held = self._own().held
-        self._held[held].remove(self._last)
-        if not self._held[held]:
-            del self._held[held]
+        marks = self._own().held
+        self._indexes[marks].remove(self._last)
+        if not self._indexes[marks]:
+            del self._indexes[marks]
         self.versions[-1] = schema
         self.steps[-1] += tuple(steps)
         self._enter()
 
     def _enter(self) -> None:
-        """Note which columns the newest version has."""
+        """Index the newest version by its columns."""
         own = self._own()
         self.room.edits += 1
         self._ready.clear()
-        self._names[-1] = frozenset(one.name for one in self.schema.columns)
-        self._held.setdefault(own.held, []).append(self._last)
+        self._names[-1] = frozenset(column.name for column in self.schema.columns)
+        self._indexes.setdefault(own.held, []).append(self._last)
         self._declared[own.declared] = None
 
     def _own(self) -> ColumnList:
-        return listed_of([mark_of(one.name, one.type, one.avro) for one in self.schema.columns])
+        return listed_of([mark_of(column.name, column.type, column.avro) for column in self.schema.columns])
 
     def _is_late(self, key: Key | None) -> bool:
-        """Return whether a key stands before the newest version's, as far as the two can be compared.
+        """Return whether a key comes before the newest version's start, as far as the two can be compared.
 
-        Numbers of the source compare with such numbers, places with those of one partition or file.
+        A source's own order numbers compare with each other; places of arrival compare within one partition or file.
         """
         start = self._starts[-1]
         if comparable(key, start) is None or key is None or start == FIRST:
             return False
         if key[:2] != start[:2]:
             return bool(key < start)
-        partition, other = [(*one[2][:2], one[2][3]) for one in (key, start)]
-        return partition == other and bool(key[2:] < start[2:])
+        partition, start_partition = [(*order[2][:2], order[2][3]) for order in (key, start)]
+        return partition == start_partition and bool(key[2:] < start[2:])
 
     def _late(self, listed: ColumnList, key: Key | None) -> SchemaError:
         schema = self._at(range(len(self.versions)), key)
-        own = listed_of([mark_of(one.name, one.type, one.avro) for one in schema.columns])
-        name = min(str(one[0]) for one in listed.held ^ own.held) if listed.held != own.held else ""
+        own = listed_of([mark_of(column.name, column.type, column.avro) for column in schema.columns])
+        name = min(str(mark[0]) for mark in listed.held ^ own.held) if listed.held != own.held else ""
         return SchemaError(
             schema.table.table, f"column {shown(name)} is not as in version {schema.version}, nor any other"
         )
 
 
 def comparable(key: Key | None, start: Any) -> Key | None:
-    """Return a key if it compares with another: numbers of an order do not with none."""
+    """Return a key if it can be compared with another, else None: one with order numbers cannot with one without."""
     if key is None or start == FIRST:
         return key
     return key if getattr(key[1], "kind", "") == getattr(start[1], "kind", "") else None
 
 
 def columns_of_version(schema: TableSchema) -> list[Column]:
-    """Return the columns of a version, as declared."""
-    return [Column(name=one.name, type=one.type, code=one.code) for one in schema.columns]
+    """Return the columns of a version as they were declared."""
+    return [Column(name=column.name, type=column.type, code=column.code) for column in schema.columns]

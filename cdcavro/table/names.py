@@ -1,4 +1,4 @@
-"""Names of tables: in statements, in changes, and as namespaces of Avro."""
+"""Names of tables: in statements, in changes, and as Avro namespaces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cdcavro.change.model import Source
 
 ROW: Final = "Value"
-# Where a table is in a schema and the database is not known: as no name is written.
+# Stands for the unknown database of a table that is in a schema; no mangled name looks like this.
 _NO_DATABASE: Final = "_x_0"
 
 
@@ -30,15 +30,15 @@ _GROUP: Final = re.compile(r"_x([0-9a-f]{1,5}|10[0-9a-f]{4})_|_x_[0-9]+\Z")
 
 
 def namespace_of(table: TableName) -> str:
-    """Return the namespace of a table's records, one for each table: how many names it has tells which are missing."""
-    parts = [mangle(one) for one in (table.database, table.schema, table.table) if one is not None]
+    """Return the namespace of a table's records, unique to the table: its number of parts shows which are missing."""
+    parts = [mangle(name) for name in (table.database, table.schema, table.table) if name is not None]
     if table.schema is not None and table.database is None:
         parts = [_NO_DATABASE, *parts]
     return ".".join(parts)
 
 
 def renamed(full: str, table: TableName) -> str:
-    """Return the full name of a record of others under a table's new name.
+    """Return the full name that somebody else's record gets when its table is renamed.
 
     >>> renamed("shop.orders", TableName(None, None, "o2")), renamed("srv.shop.orders.Value", TableName("b", None, "o2"))
     ('shop.o2', 'srv.b.o2.Value')
@@ -51,9 +51,9 @@ def renamed(full: str, table: TableName) -> str:
 
 
 def taken_apart(full: str) -> tuple[list[str], str | None, str, list[str]]:
-    """Take the full name of a row's record apart: what is above, database or schema, table, and what is below.
+    """Split the full name of a row's record: the parts above, the database or schema, the table, the parts below.
 
-    A record named `Value` is the row of the table that its namespace names, as Debezium has it.
+    A record named `Value` is the row of the table that its namespace names, as Debezium does it.
     """
     parts = full.split(".")
     below = [parts.pop()] if parts[-1] == ROW and len(parts) > 1 else []
@@ -62,13 +62,13 @@ def taken_apart(full: str) -> tuple[list[str], str | None, str, list[str]]:
 
 
 def table_name_parts(table: TableName) -> dict[str, str]:
-    """Return the true names of a table that there are."""
-    statement_table = {"database": table.database, "schema": table.schema, "table": table.table}
-    return {name: value for name, value in statement_table.items() if value is not None}
+    """Return those of a table's true names (database, schema, table) that are known, by part."""
+    parts = {"database": table.database, "schema": table.schema, "table": table.table}
+    return {part: name for part, name in parts.items() if name is not None}
 
 
 def table_name_of(source: Source) -> TableName | None:
-    """Return the name of the table that a change is about; on OceanBase a tenant stands before the database."""
+    """Return the name of the table a change is about; on OceanBase the tenant precedes the database."""
     if source.table is None:
         return None
     database = source.database if source.tenant is None else f"{source.tenant}.{source.database or ''}"
@@ -76,29 +76,29 @@ def table_name_of(source: Source) -> TableName | None:
 
 
 def statement_table(name: TableName, source: Source) -> TableName:
-    """Return a statement's name with what it leaves out; on OceanBase with the tenant, as the changes of rows have it."""
+    """Return a statement's table name completed from its source; on OceanBase with the tenant, as in row changes."""
     full = completed(name, TableName(source.database, source.schema, name.table))
     if source.tenant is None:
         return full
     return TableName(f"{source.tenant}.{full.database or ''}", full.schema, full.table)
 
 
-def is_about(statement_table: TableName, table: TableName) -> bool:
-    """Return whether a statement's name is that of a table; what one of the two leaves out is not compared."""
-    pairs = ((statement_table.database, table.database), (statement_table.schema, table.schema))
-    return statement_table.table == table.table and all(
-        one is None or other is None or one == other for one, other in pairs
+def is_about(name: TableName, table: TableName) -> bool:
+    """Return whether a statement's name means a table; a part that either of them leaves out is not compared."""
+    pairs = ((name.database, table.database), (name.schema, table.schema))
+    return name.table == table.table and all(
+        stated is None or known is None or stated == known for stated, known in pairs
     )
 
 
-def completed(name: TableName, other: TableName) -> TableName:
-    """Return a statement's name with what it leaves out of another."""
-    database = other.database if name.database is None else name.database
-    return TableName(database, other.schema if name.schema is None else name.schema, name.table)
+def completed(name: TableName, context: TableName) -> TableName:
+    """Return a statement's name with the parts that it leaves out taken from another name."""
+    database = context.database if name.database is None else name.database
+    return TableName(database, context.schema if name.schema is None else name.schema, name.table)
 
 
 def source_of(source: Source, table: TableName) -> Source:
-    """Return a source with the names of a table; its database, on OceanBase, without the tenant."""
+    """Return a source that names a table; on OceanBase, its database is without the tenant."""
     database = table.database
     if source.tenant is not None and database is not None:
         database = database.removeprefix(f"{source.tenant}.")
@@ -106,64 +106,65 @@ def source_of(source: Source, table: TableName) -> Source:
 
 
 class NameAllocator:
-    """Names in Avro's form that no other may have, in capitals or not, since Spark does not tell those apart.
+    """Allocates unique names in Avro's form; unique whatever their case, since Spark ignores it.
 
-    >>> taken = NameAllocator(["id"])
-    >>> taken.give("ID"), taken.give("id"), taken.give("name")
+    >>> allocator = NameAllocator(["id"])
+    >>> allocator.give("ID"), allocator.give("id"), allocator.give("name")
     ('_x49__x44_', 'id_x_2', 'name')
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = set(names)
-        self._lowered = Counter(one.lower() for one in self._names)
+        self._lowered = Counter(name.lower() for name in self._names)
 
     def __len__(self) -> int:
         return len(self._names)
 
     def give(self, name: str, *, own: Iterable[str] = ()) -> str:
-        """Return a name in Avro's form, which is taken from now on.
+        """Allocate and return a name in Avro's form.
 
-        `own` are those that whoever it is given to has had, and may have again. Raises as `mangle`.
+        `own` are names that the owner of the new name already has and may get again. Raises as `mangle` does.
         """
-        made = mangle(name)
-        for one in own:
-            self._release(one)
-        if made.lower() in self._lowered:
-            made = self._apart(name, made)
-        for one in (*own, made):
-            self.add(one)
-        return made
+        allocated = mangle(name)
+        for own_name in own:
+            self._release(own_name)
+        if allocated.lower() in self._lowered:
+            allocated = self._apart(name, allocated)
+        for avro_name in (*own, allocated):
+            self.add(avro_name)
+        return allocated
 
-    def add(self, made: str) -> None:
-        """Take a name that is in Avro's form already."""
-        if made not in self._names:
-            self._names.add(made)
-            self._lowered[made.lower()] += 1
+    def add(self, name: str) -> None:
+        """Allocate a name that is in Avro's form already."""
+        if name not in self._names:
+            self._names.add(name)
+            self._lowered[name.lower()] += 1
 
-    def _release(self, made: str) -> None:
-        self._names.remove(made)
-        self._lowered[made.lower()] -= 1
-        if not self._lowered[made.lower()]:
-            del self._lowered[made.lower()]
+    def _release(self, name: str) -> None:
+        self._names.remove(name)
+        self._lowered[name.lower()] -= 1
+        if not self._lowered[name.lower()]:
+            del self._lowered[name.lower()]
 
-    def _apart(self, name: str, made: str) -> str:
-        """Return a name with all letters as groups; where it is taken itself, or that is too, with a number behind it."""
-        if made not in self._names:
-            spelled = "".join(_group_of(one) if one.isalpha() or one == "_" else one for one in name)
+    def _apart(self, name: str, mangled: str) -> str:
+        """Return a name with its letters as escape groups, or with a number if the exact name or that one is taken."""
+        if mangled not in self._names:
+            spelled = "".join(_group_of(char) if char.isalpha() or char == "_" else char for char in name)
             spelled = re.sub(r"[^A-Za-z0-9_]|^[0-9]", _group, spelled)
             if spelled.lower() not in self._lowered:
                 return spelled
         number = 2
-        while f"{made}_x_{number}".lower() in self._lowered:
+        while f"{mangled}_x_{number}".lower() in self._lowered:
             number += 1
-        return f"{made}_x_{number}"
+        return f"{mangled}_x_{number}"
 
 
 def mangle(name: str) -> str:
-    """Return a name as one of Avro's.
+    """Return a name in Avro's form, which `unmangle` turns back.
 
-    Avro's own words (`string`, `null`, …) are written with a group in front. Raises `StructureError`
-    for a name of more than 255 characters.
+    Each character that Avro does not allow becomes an escape group, `_x`, its code point in base 16 and `_`;
+    so does the first letter of Avro's own words (`string`, `null`, …). Raises `StructureError` for a
+    name of more than 255 characters.
 
     >>> mangle("customer_id"), mangle("we ird"), mangle("1st"), mangle("string")
     ('customer_id', 'we_x20_ird', '_x31_st', '_x73_tring')
@@ -176,18 +177,18 @@ def mangle(name: str) -> str:
 
 
 def unmangle(name: str) -> str:
-    """Undo `mangle`.
+    """Return the true name behind a name made by `mangle` or by a `NameAllocator`.
 
     >>> unmangle("we_x20_ird"), unmangle("id_x_2")
     ('we ird', 'id')
     """
     if name == _EMPTY:
         return ""
-    return _GROUP.sub(lambda found: chr(int(found[1], 16)) if found[1] else "", name)
+    return _GROUP.sub(lambda match: chr(int(match[1], 16)) if match[1] else "", name)
 
 
-def _group(found: re.Match[str]) -> str:
-    return _group_of(found[0]) if found[0] else _EMPTY
+def _group(match: re.Match[str]) -> str:
+    return _group_of(match[0]) if match[0] else _EMPTY
 
 
 def _group_of(char: str) -> str:

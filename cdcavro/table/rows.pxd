@@ -40,7 +40,7 @@ cdef class RowWriter:
     cdef object _misfits
     cdef bint _is_strict
 
-    @cython.locals(cell=Cell, written=Written, i=Py_ssize_t, found=Py_ssize_t, absent=list, misfits=dict, cells=dict)
+    @cython.locals(cell=Cell, written=Written, i=Py_ssize_t, count=Py_ssize_t, absent=list, misfits=dict, cells=dict)
     cpdef Written write(self, Buffer out, object image, str pointer, Written last=*)
     cdef _write_absent(self, Buffer out, list names)
 

@@ -1,4 +1,4 @@
-"""Rows of a table as Avro data: the cells of its columns, then the values that their types cannot carry, then what is absent."""
+"""Rows of a table as Avro data: the cells of its columns, then misfits as text, then the names of absent columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cdcavro.avro.buffer import Buffer
     from cdcavro.change.model import Row
 
-# What stands for a value of a column that no newer row has.
+# Stands for the value of a column that newer rows no longer have.
 _GONE: Final = object()
 _LONG: Final = 0
 _STRING: Final = 1
@@ -38,10 +38,11 @@ _KINDS: Final = {
 
 
 class Cell:
-    """A field of a row: a union of null and a primitive, and how the values of its column are read.
+    """A field of a row: a union of null and a primitive, with the reader of its column's values.
 
-    Made from the column's name, its reader (None for one that newer rows do not have), the name of the
-    primitive, its place in the union, and the declared type. Attributes: `name` (str).
+    Made from the column's name, its reader (None for a column that newer rows no longer have), the name
+    of the primitive, the primitive's index in the union, and the declared type. Attributes: `name` (str);
+    `read` (callable or None), the reader.
     """
 
     __slots__ = ("_declared", "_kind", "_null", "_some", "name", "read")
@@ -62,7 +63,7 @@ class Cell:
         out.append(self._null)
 
     def write(self, out: Buffer, value: Any) -> bool:
-        """Append a value, or null for one that the type cannot carry; tell whether it could."""
+        """Append a value, or null for one that the type cannot carry; return whether it was appended."""
         datum = None if value is None or self.read is None else self.read(value)
         if datum is None or datum is MISFIT:
             out.append(self._null)
@@ -84,13 +85,13 @@ class Cell:
         return True
 
     def misfit(self, value: Any, pointer: str, format: str | None) -> MisfitError:
-        """Make the error for a value that the type cannot carry; `pointer` is that to the row."""
+        """Return the error for a value that the type cannot carry; `pointer` is the JSON pointer to the row."""
         got = f"{kind(value)} {shown(text_of(value))}"
         return MisfitError(self._declared, got, pointer=f"{pointer}/{escape(self.name)}", format=format)
 
 
 class Written:
-    """Where the cells of a row stand, for another row that has the same values."""
+    """The values of a written row and where its cells start, for another row with the same values to copy."""
 
     __slots__ = ("starts", "values")
 
@@ -102,9 +103,9 @@ class Written:
 class RowWriter:
     """Writes the rows of one version of a table, as one source sends them.
 
-    Made from the cells in the order of the fields; the names of the version's columns; what the
-    version is called in errors, and the format; and `misfits`, in which values that their types
-    cannot carry are counted by column. With `is_strict` they are errors.
+    Made from the cells in the order of the fields; the names of the version's columns; the label of
+    the version and the format, for errors; and `misfits`, which counts by column the values that
+    their types cannot carry. With `is_strict`, such values are errors.
     """
 
     __slots__ = ("_cells", "_columns", "_format", "_is_strict", "_label", "_misfits")
@@ -127,12 +128,13 @@ class RowWriter:
         self._is_strict = is_strict
 
     def write(self, out: Buffer, image: Row, pointer: str, last: Written | None = None) -> Written:
-        """Append a row; tell where its cells stand.
+        """Append a row and return its values and where its cells start.
 
-        `last` is a row of the same table before it in the same payload: most of an update's values are
-        the same objects in both of its rows, and are copied. Raises `StructureError`, `MisfitError`.
+        `last` is an earlier row of the same table in the same payload: most values of an update are the
+        same objects in both of its rows, and their bytes are copied. Raises `StructureError` for an
+        unknown column and `MisfitError`.
         """
-        written, found = Written(), 0
+        written, count = Written(), 0
         absent: list[str] = []
         misfits: dict[str, str] = {}
         cells = image if type(image) is dict else dict(image)
@@ -144,7 +146,7 @@ class RowWriter:
                 if value is ABSENT:
                     absent.append(cell.name)
             else:
-                found += 1
+                count += 1
                 if last is not None and last.values[i] is value:
                     out.write_again(last.starts[i], last.starts[i + 1])
                 elif not cell.write(out, value):
@@ -154,7 +156,7 @@ class RowWriter:
                     value = MISFIT
             written.values.append(value)
         written.starts.append(len(out))
-        if found != len(cells):
+        if count != len(cells):
             raise self._unknown(image, pointer)
         if misfits:
             self._misfits.update(misfits.keys())
@@ -176,7 +178,7 @@ class RowWriter:
 
 
 def write_texts(out: Buffer, texts: dict[str, str]) -> None:
-    """Append a map of strings."""
+    """Append an Avro map of strings."""
     if texts:
         out.write_long(len(texts))
         for name, text in texts.items():
@@ -186,7 +188,7 @@ def write_texts(out: Buffer, texts: dict[str, str]) -> None:
 
 
 def text_of(value: Any) -> str:
-    """Return the text of a value that a type cannot carry: a string itself, anything else its JSON text."""
+    """Return the text of a value that a type cannot carry: a string as it is, anything else as JSON."""
     if type(value) is str:
         return value
     return plain_text(value) if type(value) not in (dict, list, bool) else render(value).decode()

@@ -1,21 +1,21 @@
 """The schemas of a table: its row, its key, and the envelope of its changes, in one version.
 
-A row is a record with a nullable field for each column. Two fields stand behind the columns:
+A row is a record with a nullable field for each column. Two more fields follow the columns:
 `unparsed`, the texts of values that their column's type cannot carry, and `absent`, the columns that
 a message did not have, which is not the same as null. The envelope has Debezium's layout. What Avro
-cannot say is said by the attribute `cdc`, which Avro readers ignore:
+cannot express is in the attribute `cdc`, which Avro readers ignore:
 
 | on | key | meaning |
 | --- | --- | --- |
-| row, key, envelope | `table` | the true names: `database`, `schema`, `table`, without those that there are not |
+| row, key, envelope | `table` | the true names: `database`, `schema`, `table`, those of them that there are |
 | | `version` | from 1 |
 | row | `key` | names of the key columns |
-| | `gone` | field names of columns that were dropped; they are not given again |
+| | `gone` | field names of columns that were dropped; they are not used again |
 | field | `column` | the true name of the column |
 | | `type`, `code` | its declared type as spelled, its java.sql.Types code |
 | | `given` | the type that the user gives for it |
-| | `since`, `until` | the first version that has it, and the last that writes it, where a new field took over |
-| | `note` | what its type does not say |
+| | `since`, `until` | the first version that has it; the last that writes it, if a new field took over |
+| | `note` | a remark on how its values are stored |
 | | `default` | what new rows get, as declared; Avro's own default is what rows older than the column have |
 
 Source: Debezium reference, MySQL connector, "Data change events"; Avro 1.8.2, "Aliases".
@@ -84,10 +84,11 @@ SOURCE_FIELDS: Final[tuple[tuple[str, Any, str], ...]] = (
 class TableColumn:
     """A column of a table's schema.
 
-    Attributes: `name` (str), the true name; `field` (str), that of the Avro field; `avro`, the Avro
-    type as a JSON value, without null; `type` (str or None) and `code` (int or None), as declared;
-    `since` (int), the version it began in; `until` (int or None), the last version that writes it;
-    `note` (str or None); `given` (str or None), the type that the user gives for it.
+    Attributes: `name` (str), the true name; `field` (str), the name of the Avro field; `avro`, the Avro
+    type as a JSON value, without null; `type` (str or None) and `code` (int or None, of java.sql.Types),
+    as declared; `since` (int), the first version that has it; `until` (int or None), the last version
+    that writes it; `note` (str or None), a remark on how its values are stored; `given` (str or None),
+    the type that the user gives for it.
     """
 
     name: str
@@ -105,7 +106,7 @@ class TableColumn:
 class TableSchema:
     """The schemas of a table in one version.
 
-    Attributes: `row` (`Schema`), the record of a row.
+    Attributes: `row` (`Schema`), the schema of a row; everything else is derived from it.
     """
 
     row: Schema
@@ -117,40 +118,40 @@ class TableSchema:
 
     @cached_property
     def table(self) -> TableName:
-        """The true name of the table; where no attribute says it, the record's."""
-        said = said_of(self.record).get("table")
-        if isinstance(said, dict):
-            return TableName(said.get("database"), said.get("schema"), str(said.get("table")))
+        """The true name of the table; without the attribute, the name that the record's own name implies."""
+        names = said_of(self.record).get("table")
+        if isinstance(names, dict):
+            return TableName(names.get("database"), names.get("schema"), str(names.get("table")))
         _, container, name, _ = taken_apart(self.row.root.name if isinstance(self.row.root, Record) else "")
         return TableName(container, None, name)
 
     @cached_property
     def version(self) -> int:
-        """The number of the version, from 1."""
+        """The version number, from 1."""
         return int(said_of(self.record).get("version", 1))
 
     @cached_property
     def columns(self) -> tuple[TableColumn, ...]:
-        """The columns that this version writes, in their order."""
-        return tuple(one for one in self.all_columns if one.until is None)
+        """The columns that this version writes, in order."""
+        return tuple(column for column in self.all_columns if column.until is None)
 
     @cached_property
     def all_columns(self) -> tuple[TableColumn, ...]:
-        """Those, and the ones that earlier versions wrote and newer columns of the same name took over from."""
-        return tuple(_column(one) for one in column_fields(self.record))
+        """The columns, and also those of earlier versions that newer fields of the same name took over from."""
+        return tuple(_column(field) for field in column_fields(self.record))
 
     @cached_property
     def key_names(self) -> tuple[str, ...]:
-        """The true names of the key columns, empty where there is none or it is not known."""
+        """The true names of the key columns; empty if there is no key or it is unknown."""
         return tuple(said_of(self.record).get("key") or ())
 
     @cached_property
     def key(self) -> Schema | None:
-        """The schema of the key: the key columns in their order; None without one."""
-        fields = {one.name: one.field for one in self.columns}
+        """The schema of the key, with the key columns in order; None without a key."""
+        fields = {column.name: column.field for column in self.columns}
         if not self.key_names or not all(name in fields for name in self.key_names):
             return None
-        by_field = {one["name"]: one for one in self.record["fields"]}
+        by_field = {field["name"]: field for field in self.record["fields"]}
         listed = [by_field[fields[name]] for name in self.key_names]
         return self._schema(KEY, [*listed, UNPARSED_FIELD], "The key of a row.")
 
@@ -178,30 +179,30 @@ class TableSchema:
 
     @property
     def full_name(self) -> str:
-        """The names of the table in Avro's form, joined by points: unlike any other table's."""
+        """The names of the table in Avro's form, joined by dots; unique to the table."""
         return str(self.record.get("namespace") or self.record["name"])
 
     def _schema(self, name: str, fields: list[Any], doc: str) -> Schema:
-        said = said_of(self.record)
+        attributes = said_of(self.record)
         record = {
             "type": "record",
             "name": name,
             "namespace": self.record.get("namespace", ""),
             "doc": doc,
             "aliases": [f"{space}.{name}" for space in self._spaces()],
-            ATTRIBUTE: {key: said[key] for key in ("table", "version") if key in said},
+            ATTRIBUTE: {key: attributes[key] for key in ("table", "version") if key in attributes},
             "fields": fields,
         }
         return as_schema({key: value for key, value in record.items() if value not in ([], "", {})})
 
     def _spaces(self) -> list[str]:
-        """Return the namespaces that the table's records had before."""
+        """Return the earlier namespaces of the table's records."""
         spaces = [alias.rpartition(".")[0] for alias in self.record.get("aliases", [])]
-        return [one for one in dict.fromkeys(spaces) if one not in ("", self.record.get("namespace", ""))]
+        return [space for space in dict.fromkeys(spaces) if space not in ("", self.record.get("namespace", ""))]
 
 
 def table_schema(table: TableName, fields: Sequence[dict[str, Any]], key: Sequence[str]) -> TableSchema:
-    """Make the first version of a table's schema from the fields of its columns. Raises `SchemaError`."""
+    """Return the first version of a table's schema, made from its columns' fields. Raises `SchemaError`."""
     record = {
         "type": "record",
         "name": ROW,
@@ -214,7 +215,7 @@ def table_schema(table: TableName, fields: Sequence[dict[str, Any]], key: Sequen
 
 
 def from_schema(schema: Schema) -> TableSchema:
-    """Return the table whose row, or whose envelope, a schema is. Raises `SchemaError`."""
+    """Return the table schema that a row's or an envelope's schema belongs to. Raises `SchemaError`."""
     declared = json.loads(schema.json)
     if not isinstance(schema.root, Record):
         raise SchemaError("$", "expected a record, or an envelope whose before is one")
@@ -231,15 +232,15 @@ def from_schema(schema: Schema) -> TableSchema:
 
 def is_envelope(declared: dict[str, Any]) -> bool:
     """Return whether a record is an envelope around rows."""
-    names = {one["name"] for one in declared["fields"]}
+    names = {field["name"] for field in declared["fields"]}
     return declared["name"].rpartition(".")[2] == ENVELOPE and _IMAGE in names
 
 
 def row_of(envelope: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the record of the row, with its namespace, where an envelope defines it."""
-    declared = next(one["type"] for one in envelope["fields"] if one["name"] == _IMAGE)
+    """Return the row's record that an envelope defines, with its namespace; None if it defines no single one."""
+    declared = next(field["type"] for field in envelope["fields"] if field["name"] == _IMAGE)
     branches = declared if isinstance(declared, list) else [declared]
-    rows = [one for one in branches if isinstance(one, dict) and one.get("type") == "record"]
+    rows = [branch for branch in branches if isinstance(branch, dict) and branch.get("type") == "record"]
     if len(rows) != 1:
         return None
     space = (defined_name(envelope, "") or "").rpartition(".")[0]
@@ -247,12 +248,12 @@ def row_of(envelope: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def as_schema(declared: dict[str, Any]) -> Schema:
-    """Return the schema of a JSON value. Raises `SchemaError`."""
+    """Return the schema that a JSON value declares. Raises `SchemaError`."""
     return parse_schema(schema_text(declared))
 
 
 def schema_text(declared: Any, *, indent: int | None = None) -> str:
-    r"""Print a schema's JSON without apostrophes, so that it may stand in SQL between two.
+    r"""Return a schema's JSON without apostrophes, so that it can be quoted in SQL.
 
     >>> print(schema_text({"type": "long", "doc": "a user's"}))
     {"type": "long", "doc": "a user\u0027s"}
@@ -261,17 +262,17 @@ def schema_text(declared: Any, *, indent: int | None = None) -> str:
 
 
 def _column(field: dict[str, Any]) -> TableColumn:
-    said = said_of(field)
+    attributes = said_of(field)
     return TableColumn(
         name=column_name(field),
         field=field["name"],
         avro=avro_of(field),
-        type=said.get("type"),
-        code=said.get("code"),
-        since=said.get("since", 1),
-        until=said.get("until"),
-        note=said.get("note"),
-        given=said.get("given"),
+        type=attributes.get("type"),
+        code=attributes.get("code"),
+        since=attributes.get("since", 1),
+        until=attributes.get("until"),
+        note=attributes.get("note"),
+        given=attributes.get("given"),
     )
 
 
@@ -284,5 +285,5 @@ _SOURCE: Final = {
     "name": "Source",
     "namespace": "cdcavro.table",
     "doc": "Where a change was made, and where it came from.",
-    "fields": [_nullable(*one) for one in SOURCE_FIELDS],
+    "fields": [_nullable(*field) for field in SOURCE_FIELDS],
 }

@@ -1,4 +1,4 @@
-"""Statements followed: which tables they create, drop, rename and alter."""
+"""Statements of a stream applied to its tables: which they create, drop, rename and alter."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _REMEMBERED: Final = 10_000
 
 
 class _Statement(NamedTuple):
-    """What tells a statement from any other: its place in the order, who made it, a digest of its text."""
+    """What identifies a statement: its place in the order, its source, and a digest of its text."""
 
     key: Key | None
     source: Source
@@ -49,34 +49,34 @@ class _Statement(NamedTuple):
         return cls(key, change.source, hashlib.sha256(text).digest())
 
     def is_as(self, other: _Statement | None) -> bool:
-        """Return whether another has the same numbers and text, wherever it arrived."""
+        """Return whether another statement has the same order numbers, source and text, wherever it arrived."""
         if other is None or self.key is None or other.key is None:
             return False
         return (self.key[1], self.source, self.text) == (other.key[1], other.source, other.text)
 
 
 class StatementFollower:
-    """Follows the statements of a stream: made from the tables that it keeps, and the types that the user gives."""
+    """Applies the statements of a stream to a catalog of tables, with the column types that the user gives."""
 
     def __init__(self, tables: TableCatalog, given: TypeOverrides) -> None:
         self._tables, self._given = tables, given
-        self._taken: dict[_Statement, None] = {}
+        self._applied: dict[_Statement, None] = {}
         self._last: _Statement | None = None
 
     def follow(self, change: Change, key: Key | None) -> None:
-        """Take a statement, as a whole or not at all, unless it was delivered before. Raises `DdlError`, `SchemaError`."""
-        own = _Statement.of(change, key)
-        if own in self._taken or (change.position is not None and own.is_as(self._last)):
+        """Apply a statement wholly or not at all, skipping repeated deliveries. Raises `DdlError`, `SchemaError`."""
+        statement = _Statement.of(change, key)
+        if statement in self._applied or (change.position is not None and statement.is_as(self._last)):
             return
         source = replace(change.source, format=None)
         with self._tables.whole():
             for step in steps_of(change):
                 _STEPS[type(step)](self, step, change, source, key)
-        self._last = own
+        self._last = statement
         if change.place is not None and key is not None:
-            if len(self._taken) >= _REMEMBERED:
-                del self._taken[next(iter(self._taken))]
-            self._taken[own] = None
+            if len(self._applied) >= _REMEMBERED:
+                del self._applied[next(iter(self._applied))]
+            self._applied[statement] = None
 
     def _on_create(self, step: CreateTable, change: Change, source: Source, start: Key | None) -> None:
         name = statement_table(step.table, change.source)
@@ -94,7 +94,7 @@ class StatementFollower:
     def _created(
         self, step: CreateTable, change: Change, source: Source
     ) -> tuple[Sequence[Column] | None, Sequence[str], Source]:
-        """Return the columns of a table that is created, None if they are not told, its key, and whose words its types are."""
+        """Return a new table's columns (None if unknown), its key, and the source whose type names they use."""
         like = None if step.like is None else self._tables.live(statement_table(step.like, change.source))
         key = step.key or (like.schema.key_names if like is not None else ())
         if change.columns is not None and table_name_of(change.source) == statement_table(step.table, change.source):
@@ -107,12 +107,12 @@ class StatementFollower:
     def _is_that(
         self, live: Table, columns: Sequence[Column], key: Sequence[str], source: Source, start: Key | None
     ) -> bool:
-        """Return whether a statement creates the table that is there already, and take what else it says of it.
+        """Return whether a statement creates a table that already exists, and adopt what else it declares.
 
-        It has the same columns then: of a snapshot's statements, which come behind its rows, or of one
-        that is delivered again. Of a table whose columns nobody stated it has those that were seen.
+        Such a statement declares the same columns: it belongs to a snapshot, whose statements come after its
+        rows, or is delivered again. If the table's columns were never declared, it includes those seen so far.
         """
-        names, new = {one.name for one in live.schema.columns}, {one.name for one in columns}
+        names, new = {column.name for column in live.schema.columns}, {column.name for column in columns}
         if names != new and (live.is_stated or not names < new):
             return False
         self._tables.touch(live)
@@ -130,8 +130,8 @@ class StatementFollower:
         return True
 
     def _on_drop(self, step: DropTable, change: Change, _source: Source, start: Key | None) -> None:
-        for one in step.tables:
-            self._tables.drop(statement_table(one, change.source), start)
+        for table in step.tables:
+            self._tables.drop(statement_table(table, change.source), start)
 
     def _on_rename(self, step: RenameTable, change: Change, source: Source, start: Key | None) -> None:
         old, new = statement_table(step.old, change.source), statement_table(step.new, change.source)
@@ -165,31 +165,33 @@ class StatementFollower:
             table.append(schema, steps, start)
 
     def _on_nothing(self, step: NoChange | Truncate, change: Change, source: Source, start: Key | None) -> None:
-        """Change nothing: rows that go are no matter of schemas."""
+        """Do nothing: removing rows does not affect schemas."""
 
 
 def steps_of(change: Change) -> tuple[Step, ...]:
-    """Return the steps of a change's statement. Raises `DdlError`."""
+    """Return the steps that a change's statement consists of. Raises `DdlError`."""
     return parse_ddl(change.ddl or "", change.source.db_type, database=change.source.database)
 
 
 def truncated(change: Change) -> list[TableName]:
-    """Return the names of the tables whose rows all go. Raises `DdlError`."""
+    """Return the names of the tables that a change empties. Raises `DdlError`."""
     if change.ddl is None:
         name = table_name_of(change.source)
         return [] if name is None else [name]
-    steps = [one for one in steps_of(change) if isinstance(one, Truncate)]
-    return [statement_table(one, change.source) for step in steps for one in step.tables]
+    steps = [step for step in steps_of(change) if isinstance(step, Truncate)]
+    return [statement_table(table, change.source) for step in steps for table in step.tables]
 
 
 def sentence(name: TableName, columns: Sequence[Column]) -> str:
-    """Say that a table was made."""
+    """Return the sentence that says a table was made."""
     return f"table {shown(name.table)} with {len(columns)} columns"
 
 
 def _full(actions: Sequence[Action], source: Source) -> tuple[Action, ...]:
-    """Return actions with a table's new name as changes of rows have it."""
-    return tuple(RenameTo(statement_table(one.new, source)) if isinstance(one, RenameTo) else one for one in actions)
+    """Return actions in which a table's new name is written as row changes have it."""
+    return tuple(
+        RenameTo(statement_table(action.new, source)) if isinstance(action, RenameTo) else action for action in actions
+    )
 
 
 _STEPS: Final[dict[type, Callable[..., None]]] = {

@@ -10,7 +10,7 @@ cdef class _Learned:
     cdef object _source
     cdef object _columns
     cdef Py_ssize_t _edits
-    cdef readonly tuple found
+    cdef readonly tuple table_version
 
     cdef bint is_for(self, object change, Py_ssize_t edits) except -1
 
@@ -33,13 +33,13 @@ cdef class Tables:
     cpdef list add(self, object change)
     @cython.locals(learned=_Learned)
     cpdef learn(self, object change)
-    @cython.locals(writer=TableWriter, made=list)
+    @cython.locals(writer=TableWriter, typed=list)
     cpdef list write(self, object change, object found)
     cdef _forget(self)
     cdef tuple _row(self, object change, object name)
     cdef list _emptied(self, object change)
     cdef _name(self, object source)
-    cdef _turned(self, object change, object schema)
+    cdef _completed(self, object change, object schema)
     @cython.locals(recent=TableWriter, writer=TableWriter)
     cdef TableWriter _writer(self, object table, object schema, object change)
 

@@ -1,9 +1,9 @@
 """Changes as typed payloads of their tables, whose schemas evolve as the changes pass.
 
-A table's first version comes from CREATE TABLE, or from the columns of its first change; the next
-ones from statements, and from lists of columns that changed without one. A change goes to the
-version that has the columns which it states, also when it comes late; one that states none goes to
-the version of its time.
+A table's first version comes from CREATE TABLE or from the columns of its first change; later
+versions come from statements, and from column lists that changed without one. A change belongs to
+the version with the columns that it states, even if it arrives late; a change that states no
+columns belongs to the version of its time.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _WRITERS: Final = 1_000
 
 
 class TypedChange(Struct, frozen=True):
-    """A change of a table's rows in Avro.
+    """A change of a table's rows as Avro payloads.
 
-    Attributes: `table` (`Table`); `schema` (`TableSchema`), the version that wrote it; `key` (bytes or
-    None), a payload of the key's schema, None without a primary key; `payload` (bytes), one of the
-    envelope's; `change`, the change itself.
+    Attributes: `table` (`Table`); `schema` (`TableSchema`), the version it was written with; `key` (bytes
+    or None), a payload of the key's schema, None without a primary key; `payload` (bytes), a payload of
+    the envelope's schema; `change` (`Change`), the change itself.
     """
 
     table: Table
@@ -54,22 +54,22 @@ class TypedChange(Struct, frozen=True):
     change: Change
 
 
-Found = tuple[Table, TableSchema]
+TableVersion = tuple[Table, TableSchema]
 
 
 class _Learned:
-    """The table and the version of a change, which are those of the next one as long as no table is changed."""
+    """The table and version of a change, which hold for the next similar change as long as no table is edited."""
 
-    __slots__ = ("_columns", "_edits", "_source", "found")
+    __slots__ = ("_columns", "_edits", "_source", "table_version")
 
-    def __init__(self, change: Change, edits: int, found: Found) -> None:
+    def __init__(self, change: Change, edits: int, table_version: TableVersion) -> None:
         self._source = change.source
         self._columns = change.columns
         self._edits = edits
-        self.found = found
+        self.table_version = table_version
 
     def is_for(self, change: Change, edits: int) -> bool:
-        """Return whether a change has the same source, and states the very same columns."""
+        """Return whether a change has an equal source and the identical column list, with no edit in between."""
         if self._edits != edits or self._columns is not change.columns:
             return False
         source = change.source
@@ -77,13 +77,16 @@ class _Learned:
 
 
 class Tables:
-    """Follows the tables of a stream of changes.
+    """Follows the tables of a stream of changes and writes the changes as typed Avro.
 
-    `given` are types for columns that state none, or another; `zone` is that of the source;
-    `on_misfit` says what becomes of a change with a value that its column's type cannot carry:
-    "keep" puts its text into `unparsed`, "error" and "reject" raise `MisfitError` for the caller to stop or
-    to set it aside; `decimals` is as in `SchemaHistory`. Attributes: `tables` (list of `Table`), all that there were;
-    `misfits`, by the number of a table, how many values of each column are text in `unparsed`.
+    `given` (`TypeOverrides`) sets the types of columns that state none, or replaces those stated; `zone`
+    (tzinfo or None) is the source's time zone; `on_misfit` (str) decides about a change with a value that
+    its column's type cannot carry: "keep" puts the value's text into `unparsed`, "error" and "reject" raise
+    `MisfitError`, for the caller to stop or to set the change aside; `decimals` (str) is as in
+    `SchemaHistory`. Raises `ValueError` for any other `on_misfit`.
+
+    Attributes: `tables` (list of `Table`), all that ever existed; `misfits` (dict from a table's number
+    to a Counter), how many values of each column went into `unparsed` as text.
     """
 
     __slots__ = (
@@ -121,13 +124,13 @@ class Tables:
         self._forget()
 
     def __getstate__(self) -> tuple[Any, ...]:
-        """Return what another process needs: writers are made again there. A subclass may have more attributes."""
+        """Return the state for another process, which makes its own writers; a subclass may add attributes."""
         facts = (self._given, self._zone, self._decimals, self._is_strict)
         more = getattr(self, "__dict__", {})
         return (*facts, self._directory, self._follower, self._names, self.misfits, more)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        """Take what another process gave."""
+        """Restore the state that another process returned from `__getstate__`."""
         self._given, self._zone, self._decimals, self._is_strict, *rest = state
         self._directory, self._follower, self._names, self.misfits, more = rest
         for name, value in more.items():
@@ -136,37 +139,38 @@ class Tables:
 
     @property
     def tables(self) -> list[Table]:
-        """All tables that there were."""
+        """All tables that ever existed."""
         return self._directory.tables
 
     def add(self, change: Change) -> list[TypedChange]:
-        """Take the next change of the stream; give it in Avro if it is one of rows: of one, or TRUNCATE of all.
+        """Process the next change of the stream and return it as typed changes.
 
-        A change of a key is a delete and an insert. A statement that is delivered again changes
-        nothing. Raises `DdlError` for a statement that does not parse, `SchemaError` for one that its
-        table contradicts: both change nothing. Raises `StructureError` for a row that its table
-        contradicts, with the column.
+        The list (of `TypedChange`) is empty unless rows of a table change. A change of a row's key becomes a
+        delete and an insert; a TRUNCATE yields one change per table that it empties. A statement that is
+        delivered again has no effect. Raises `DdlError` for a statement that cannot be parsed and `SchemaError`
+        for one that contradicts its table, both without any effect; raises `StructureError`, which names the
+        column, for a row that contradicts its table.
         """
         emptied = self._emptied(change) if change.op == "TRUNCATE" else []
-        found = self.learn(change)
-        return self.write(change, emptied if found is None else [found])
+        table_version = self.learn(change)
+        return self.write(change, emptied if table_version is None else [table_version])
 
-    def learn(self, change: Change) -> Found | None:
-        """Take what a change says of tables; give the table and version of a row's change. Raises as `add`."""
+    def learn(self, change: Change) -> TableVersion | None:
+        """Apply what a change says about tables; return a row change's table and version. Raises as `add` does."""
         if change.op in DML:
             learned = self._learned
             if learned is not None and learned.is_for(change, self._room.edits):
-                return learned.found
+                return learned.table_version
             name = self._name(change.source)
             return None if name is None else self._row(change, name)
         if change.ddl is not None and change.op in DDL:
             self._follower.follow(change, time_of(change))
         return None
 
-    def find(self, change: Change) -> list[Found]:
-        """Return the tables and versions of a change that was learned, by its place in the order.
+    def find(self, change: Change) -> list[TableVersion]:
+        """Return the tables and versions of a change that `learn` has seen, by the change's place in the order.
 
-        Raises `SchemaError` for one that was not learned, `OrderError` for one that cannot be ordered.
+        Raises `SchemaError` for a change that was not learned, `OrderError` for one that cannot be ordered.
         """
         key, name = time_of(change), table_name_of(change.source)
         if key is None:
@@ -182,15 +186,18 @@ class Tables:
             return [(table, table.having(_names(change), key))]
         return [(table, table.at(change.columns, change.source, self._given, key))]
 
-    def write(self, change: Change, found: Sequence[Found]) -> list[TypedChange]:
-        """Return a change in Avro, for each table and version that it belongs to. Raises `StructureError`, `SchemaError`."""
-        made = []
+    def write(self, change: Change, found: Sequence[TableVersion]) -> list[TypedChange]:
+        """Return a change as Avro, once for each of its tables and versions. Raises `StructureError`, `SchemaError`."""
+        typed = []
         for table, schema in found:
             table.is_written = True
-            turned = self._turned(change, schema)
-            writer = self._writer(table, schema, turned)
-            made += [TypedChange(table, schema, writer.key(one), writer.envelope(one), one) for one in _rows(turned)]
-        return made
+            completed = self._completed(change, schema)
+            writer = self._writer(table, schema, completed)
+            typed += [
+                TypedChange(table, schema, writer.key(row_change), writer.envelope(row_change), row_change)
+                for row_change in _rows(completed)
+            ]
+        return typed
 
     def _forget(self) -> None:
         self._room = self._directory.room
@@ -198,7 +205,7 @@ class Tables:
         self._recent: TableWriter | None = None
         self._learned: _Learned | None = None
 
-    def _row(self, change: Change, name: TableName) -> Found:
+    def _row(self, change: Change, name: TableName) -> TableVersion:
         columns = change.columns
         table = self._directory.only(name)
         ready = None if table is None or columns is None else table.ready(columns, change.source)
@@ -207,7 +214,7 @@ class Tables:
             return table, ready
         table, key = self._directory.when(name, change)
         if table is None:
-            listed = [Column(name=one) for one in _names(change)] if columns is None else columns
+            listed = [Column(name=column_name) for column_name in _names(change)] if columns is None else columns
             schema = create_table(name, listed, change.key or (), change.source, self._given)
             with self._directory.whole():
                 table = self._directory.create(name, schema, sentence(name, listed), key)
@@ -218,10 +225,10 @@ class Tables:
         table.use(schema)
         return table, schema
 
-    def _emptied(self, change: Change) -> list[Found]:
-        """Return the tables whose rows all go, with the version of that time."""
+    def _emptied(self, change: Change) -> list[TableVersion]:
+        """Return the tables that a TRUNCATE empties, each with its version at that time."""
         tables = [self._directory.when(name, change) for name in truncated(change)]
-        return [(one, one.having((), key)) for one, key in tables if one is not None]
+        return [(table, table.having((), key)) for table, key in tables if table is not None]
 
     def _name(self, source: Source) -> TableName | None:
         name = self._names.get(source)
@@ -231,8 +238,8 @@ class Tables:
                 self._names[source] = name
         return name
 
-    def _turned(self, change: Change, schema: TableSchema) -> Change:
-        """Return a change with the key of its table, and its values read where Debezium does not say how."""
+    def _completed(self, change: Change, schema: TableSchema) -> Change:
+        """Return a change with its table's key, and with its values read where Debezium does not say how to."""
         if change.op == "TRUNCATE":
             return replace(change, source=source_of(change.source, schema.table), columns=None, before=None, after=None)
         if change.key is None and _has(change, schema.key_names):
@@ -240,7 +247,7 @@ class Tables:
         if not lacks_columns(change):
             return change
         columns = columns_of_version(schema)
-        if all(one.type is None for one in columns):
+        if all(column.type is None for column in columns):
             return change
         return with_columns(change, columns, decimals=self._decimals)
 
@@ -270,11 +277,11 @@ def _rows(change: Change) -> list[Change]:
 
 
 def _has(change: Change, key: Sequence[str]) -> bool:
-    """Return whether both rows of an update have all columns of a key."""
+    """Return whether the rows before and after a change both have all columns of a key."""
     return all(image is not None and name in image for name in key for image in (change.before, change.after))
 
 
 def _names(change: Change) -> list[str]:
-    """Return the names of the columns that a change has values of."""
+    """Return the names of the columns that a change has values for."""
     images = [image for image in (change.before, change.after) if image is not None]
     return list(dict.fromkeys(column for image in images for column in image))

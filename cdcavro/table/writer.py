@@ -1,7 +1,7 @@
 """Changes of a table's rows as payloads of its schemas: the key, and the envelope with both rows.
 
-What is to be done is worked out once for each version of a schema and list of columns. Each column
-is then a reader of JSON values and a writer of Avro data.
+The work is planned once for each version of a schema and list of columns. Each column then is a
+reader of JSON values and a writer of Avro data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OPERATIONS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
 _MILLISECOND: Final = 1_000
-# A place that is not known.
+# The five null fields of an unknown place of arrival.
 _NOWHERE: Final = bytes(5)
 
 
@@ -35,9 +35,9 @@ class TableWriter:
     """Writes the changes of one version of a table, as one source sends them.
 
     Made from the version, the source, and the columns that its changes state (None if they state
-    none). With `is_strict` a value that its type cannot carry is an error; else it goes as text into
-    `unparsed`, and is counted in `misfits` by its column. Raises `SchemaError` where a column is not
-    held as the version holds it.
+    none); `zone` is the source's time zone. With `is_strict`, a value that its type cannot carry is an
+    error; otherwise it goes into `unparsed` as text, and `misfits` counts it by column. Raises
+    `SchemaError` if a stated column's Avro type is not the version's.
     """
 
     def __init__(
@@ -51,20 +51,21 @@ class TableWriter:
         misfits: Counter[str] | None = None,
     ) -> None:
         self.schema = schema
-        # Nearly all changes that a writer gets are of one source.
+        # Nearly all changes that a writer gets come from one source.
         self._starts = tuple(_source_start(source, is_snapshot=is_snapshot) for is_snapshot in (False, True))
         self._source, self._columns = source, columns
         self._format = source.format
         self._is_strict = is_strict
-        stated = {one.name: one for one in columns or ()}
-        by_field = {one.field: one for one in schema.all_columns}
+        stated = {column.name: column for column in columns or ()}
+        by_field = {column.field: column for column in schema.all_columns}
         fields = [field for field in schema.record["fields"] if field["name"] in by_field]
         cells = [
-            _cell(one, by_field[one["name"]], stated.get(by_field[one["name"]].name), source, zone) for one in fields
+            _cell(field, by_field[field["name"]], stated.get(by_field[field["name"]].name), source, zone)
+            for field in fields
         ]
         self._rows = RowWriter(
             cells,
-            frozenset(one.name for one in schema.columns),
+            frozenset(column.name for column in schema.columns),
             f"{schema.table.table} in version {schema.version}",
             source.format,
             Counter() if misfits is None else misfits,
@@ -74,11 +75,11 @@ class TableWriter:
         self._key = [named[name] for name in schema.key_names] if schema.key is not None else None
 
     def is_for(self, schema: TableSchema, source: Source, columns: Sequence[Column] | None) -> bool:
-        """Return whether the writer was made from these very objects, or an equal source."""
+        """Return whether the writer was made from this very schema, these very columns and an equal source."""
         return self.schema is schema and self._columns is columns and (self._source is source or self._source == source)
 
     def envelope(self, change: Change) -> bytes:
-        """Return a change as a payload of the envelope. Raises `StructureError` with the column."""
+        """Return a change as a payload of the envelope. Raises `StructureError`, which names the column."""
         out = Buffer()
         last = None
         if change.before is None:
@@ -102,15 +103,16 @@ class TableWriter:
         return out.taken()
 
     def row(self, image: Row) -> bytes:
-        """Return a row as a payload of the row's schema. Raises `StructureError` with the column."""
+        """Return a row as a payload of the row's schema. Raises `StructureError`, which names the column."""
         out = Buffer()
         self._rows.write(out, image, "")
         return out.taken()
 
     def key(self, change: Change) -> bytes | None:
-        """Return the key of a change as a payload of the key's schema: that of the row before; None without one.
+        """Return a change's key as a payload of the key's schema; None without a key.
 
-        Raises `StructureError` with the column.
+        The key is that of the row before the change, if there is such a row. Raises `StructureError`,
+        which names the column.
         """
         image = change.before if change.before is not None else change.after
         if self._key is None or image is None:
@@ -140,17 +142,17 @@ def _cell(
     place, primitive = 1 - branches.index("null"), avro if isinstance(avro, str) else avro["type"]
     if column.until is not None:
         return Cell(column.name, None, primitive, place)
-    # What the change does not state is known from a statement: in the database's words, none of the format's.
-    own = stated or Column(name=column.name, code=None if column.type else column.code)
+    # What the change does not state is known from a statement, in the database's terms, not the format's.
+    declared = stated or Column(name=column.name, code=None if column.type else column.code)
     given = column.given or (column.type if stated is None else None)
-    held = column_type(own, source, given=given, zone=zone)
-    if without_attributes(held.avro) != without_attributes(avro):
-        raise SchemaError(field["name"], f"holds {avro_label(avro)}, and the column is {avro_label(held.avro)}")
-    return Cell(column.name, held.read, primitive, place, str(column.type or primitive))
+    resolved = column_type(declared, source, given=given, zone=zone)
+    if without_attributes(resolved.avro) != without_attributes(avro):
+        raise SchemaError(field["name"], f"holds {avro_label(avro)}, and the column is {avro_label(resolved.avro)}")
+    return Cell(column.name, resolved.read, primitive, place, str(column.type or primitive))
 
 
 def _source_start(source: Source, *, is_snapshot: bool) -> bytes:
-    """Return the first fields of the source, which are the same in all changes of one."""
+    """Return the encoded first fields of `source`, which are the same in all changes from one source."""
     out = Buffer()
     for text in (source.format, source.db_type, source.db_version, "true" if is_snapshot else "false"):
         _write_text(out, text)
@@ -160,7 +162,7 @@ def _source_start(source: Source, *, is_snapshot: bool) -> bytes:
 
 
 def _write_place(out: Buffer, change: Change) -> None:
-    """Write the other fields of the source: when and where its change was made, and where it arrived."""
+    """Write the other fields of `source`: when and where the change was made, and where it arrived."""
     place = change.place
     _write_times(out, change.event_time)
     _write_position(out, change.position)
@@ -177,7 +179,7 @@ def _write_place(out: Buffer, change: Change) -> None:
 
 
 def _write_times(out: Buffer, instant: int | None) -> None:
-    """Write an instant in milliseconds, and in microseconds."""
+    """Write an instant in milliseconds and in microseconds."""
     _write_long(out, None if instant is None else instant // _MILLISECOND)
     _write_long(out, instant)
 
