@@ -1,1 +1,1 @@
-"""Column types: what Avro type holds a declared SQL type, and how each value becomes one."""
+"""Column types: which Avro type holds a declared SQL type, and how each value is converted to it."""

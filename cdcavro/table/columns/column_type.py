@@ -1,17 +1,18 @@
-"""How the values of a column are held in Avro, by its declared type.
+"""How the values of a column are stored in Avro, by its declared type.
 
-A column has one Avro type, whatever its values are; a value that the type does not carry exactly is
-a misfit. What a word declares is in dict literals, which are looked up in this order: the format's
-own words, the database's, everyone's. A type that none of them knows is a string, and says so.
+A column has one Avro type, whatever its values are; a value that the type cannot carry exactly is
+a misfit. Dict literals say what a type name means; they are searched in this order: the format's own
+names, the database's, the common ones. A type that none of them knows is a string, with a note.
 
-* OMS's BIGINT may pass 64 bits, so it is a decimal; its INT64 is a long.
-* DataHub sends a DECIMAL as DOUBLE, in strings, and a DOUBLE as numbers: either is a string of the
-  digits sent. Given types tell them apart.
-* A DATETIME is a local time. An instant sent for one (Dataworks' numbers, a text with a zone behind
-  it) is one only with the source's zone; given as TIMESTAMP, the column holds instants.
-* Strings are strings only, JSON columns take anything; types that are not known take anything, and
-  do not tell 1 from "1".
-* A zone that belongs to the value (ZONED_DATETIME, Oracle's TIMESTAMP WITH TIME ZONE) would be lost
+* OMS's BIGINT may exceed 64 bits, so it is a decimal; its INT64 is a long.
+* DataHub sends both DECIMAL and DOUBLE as DOUBLE, the former in strings, the latter as numbers:
+  either is a string of the digits sent, unless the user gives a type.
+* A DATETIME is a local time. An instant sent for it (Dataworks' numbers, a text with a zone after
+  it) becomes a local time only if the source's zone is known; if the user gives TIMESTAMP, the
+  column holds instants.
+* A string column takes strings only; a JSON column takes anything; so does a column of an unknown
+  type, which does not distinguish 1 from "1".
+* A zone that is part of the value (ZONED_DATETIME, Oracle's TIMESTAMP WITH TIME ZONE) would be lost
   in an instant: such a column is a string.
 
 Source: MySQL reference manual, "Data Types"; OMS data formats, the table of data types and the
@@ -44,12 +45,12 @@ _SHORT: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """How the values of a column are held.
+    """How the values of a column are stored.
 
     Attributes: `avro`, the Avro type as a JSON value, neither a union nor null; `declared` (str or
-    None), the declared type as spelled; `note` (str or None), what a user should be told; `read`,
+    None), the declared type as spelled; `note` (str or None), a remark for the user; `read`, a function
     from a JSON value, never None, to the datum of the Avro primitive (int, float, bool, str, bytes;
-    a decimal's bytes), or `column_values.MISFIT`.
+    a decimal's bytes), or to `columns.strings.MISFIT`.
     """
 
     avro: Any
@@ -59,7 +60,7 @@ class ColumnType:
 
 
 class _Facts(NamedTuple):
-    """All that the type of a column depends on."""
+    """Everything that the type of a column depends on."""
 
     type: str | None
     code: int | None
@@ -71,14 +72,14 @@ class _Facts(NamedTuple):
 
 
 def column_type(column: Column, source: Source, *, given: str | None = None, zone: tzinfo | None = None) -> ColumnType:
-    """Return how a column's values are held, as the changes of a format have them.
+    """Return how a column's values are stored, as they come in the changes of a format.
 
-    `given` is a type that stands in for the declared one; `zone` is that of the source. The same
-    facts give the same object.
+    `given` is a type that replaces the declared one; `zone` is the source's time zone. Equal arguments
+    usually return the same object, since results are cached.
 
     >>> from cdcavro.change.model import Column, Source
-    >>> made = column_type(Column(name="n", type="int unsigned"), Source(format="canal"))
-    >>> made.avro, made.read(4294967295), made.read(-1)
+    >>> column = column_type(Column(name="n", type="int unsigned"), Source(format="canal"))
+    >>> column.avro, column.read(4294967295), column.read(-1)
     ('long', 4294967295, MISFIT)
     """
     rules = RULES.get(source.format or "", USUAL)
@@ -89,16 +90,16 @@ def column_type(column: Column, source: Source, *, given: str | None = None, zon
 
 
 def is_known(text: str) -> bool:
-    """Return whether a type means something in any database.
+    """Return whether a type is known in any database.
 
     >>> is_known("decimal(10,2)"), is_known("decmal(10,2)")
     (True, False)
     """
-    taken = stated(text)
-    return any(storage_of(replace(taken, database=database)) is not None for database in DATABASES)
+    declaration = stated(text)
+    return any(storage_of(replace(declaration, database=database)) is not None for database in DATABASES)
 
 
-def _made(facts: _Facts) -> ColumnType:
+def _column_type(facts: _Facts) -> ColumnType:
     rules = RULES.get(facts.format or "", USUAL)
     if facts.given is not None:
         storage = _stored(facts, rules, facts.given)
@@ -110,7 +111,7 @@ def _made(facts: _Facts) -> ColumnType:
 
 def _stored(facts: _Facts, rules: FormatRules, text: str) -> Storage:
     is_given = facts.given is not None
-    # Connect's words name its own types; a database's stand beside a code, or are given by the user.
+    # Kafka Connect's names mean its own types; a database's names come with a code, or are given by the user.
     is_embedded = rules.is_connect and facts.code is None and not is_given
     is_of_a_database = is_given or (rules.is_connect and not is_embedded)
     declaration = replace(
@@ -126,7 +127,7 @@ def _stored(facts: _Facts, rules: FormatRules, text: str) -> Storage:
 
 
 def _by_code(facts: _Facts, rules: FormatRules) -> Storage:
-    """Return how values are held where only the code of java.sql.Types is stated, or nothing."""
+    """Return how values are stored if only a code of java.sql.Types is stated, or nothing at all."""
     if facts.code is None:
         return Storage("string", read_anything(), "no type is stated: a string")
     if facts.code == _TIMESTAMP:
@@ -141,5 +142,5 @@ def _by_code(facts: _Facts, rules: FormatRules) -> Storage:
     return storage
 
 
-_remembered: Final = lru_cache(maxsize=4096)(_made)
-_remembered_few: Final = lru_cache(maxsize=64)(_made)
+_remembered: Final = lru_cache(maxsize=4096)(_column_type)
+_remembered_few: Final = lru_cache(maxsize=64)(_column_type)

@@ -1,4 +1,4 @@
-"""Constant defaults of statements as Avro data, as the server stores them in the old rows; exactly, or `MISFIT`."""
+"""Constant defaults of statements as Avro data, as the server fills them into old rows; exactly, or `MISFIT`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _MAX_DIGITS: Final = 1_000
 
 
 def constant(value: str | float | ExactNumber, type: ColumnType) -> Any:
-    r"""Return the datum of a constant, its quotes taken off: `'0.00'`, 5, `new`, TRUE, `b'101'`, `x'4142'`.
+    r"""Return the Avro datum of a constant without its quotes: `'0.00'`, 5, `new`, TRUE, `b'101'`, `x'4142'`.
 
-    `MISFIT` for what the server would round, cut or refuse, and for an expression.
+    Return `MISFIT` for a value that the server would round, cut or refuse, and for an expression.
 
     >>> from cdcavro.change.model import Column, Source
     >>> from cdcavro.table.columns.column_type import column_type
-    >>> def held(type): return column_type(Column(name="n", type=type), Source(format="canal"))
-    >>> constant("5", held("int")), constant(1.5, held("decimal(10,2)")), constant(1.5, held("int"))
+    >>> def type_of(type): return column_type(Column(name="n", type=type), Source(format="canal"))
+    >>> constant("5", type_of("int")), constant(1.5, type_of("decimal(10,2)")), constant(1.5, type_of("int"))
     (5, b'\x00\x96', MISFIT)
     """
     avro = type.avro if isinstance(type.avro, str) else type.avro.get("logicalType", type.avro["type"])
@@ -65,7 +65,7 @@ def _time(value: Any, type: ColumnType) -> Any:
 
 
 def _string(value: Any, type: ColumnType) -> Any:
-    """Return a string: a number's digits in a column of characters, padded to the scale in one of long decimals."""
+    """Return a string: in a character column a number's digits, in a column of long decimals padded to the scale."""
     text = number_text(value)
     if text is None or type.read("x") is not MISFIT:
         return type.read(plain_text(value))
@@ -73,16 +73,16 @@ def _string(value: Any, type: ColumnType) -> Any:
     if len(arguments) != 2 or max(arguments) > _MAX_DIGITS:  # noqa: PLR2004  precision and scale
         return type.read(number(text))
     precision, scale = arguments
-    found = unscaled(text, scale, precision)
-    if found is None:
+    whole = unscaled(text, scale, precision)
+    if whole is None:
         return MISFIT
-    digits = str(abs(found)).rjust(scale + 1, "0")
+    digits = str(abs(whole)).rjust(scale + 1, "0")
     point = len(digits) - scale
-    return f"{'-' if found < 0 else ''}{digits[:point]}{'.' if scale else ''}{digits[point:]}"
+    return f"{'-' if whole < 0 else ''}{digits[:point]}{'.' if scale else ''}{digits[point:]}"
 
 
 def _bytes(value: Any, type: ColumnType) -> Any:
-    """Return the bytes of a text or of hexadecimal digits, or those of BIT; zeros fill BINARY up."""
+    """Return the bytes of a text, of hexadecimal digits or of a BIT value; zeros pad BINARY to its width."""
     declared = parse_sql_type(type.declared or "")
     bits, pairs = (form.fullmatch(value) if isinstance(value, str) else None for form in (_BITS, _HEX))
     if declared.name == "BIT":

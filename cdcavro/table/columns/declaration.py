@@ -1,8 +1,8 @@
-"""A column's type as it is stated: its names, its parts, and what else decides how its values come.
+"""A column's type as stated: its possible names, its parts, and what else decides the form of its values.
 
-The same word means different things: INT8 has 64 bits in SQL and 8 in Kafka Connect, DATE is a day
-in MySQL, a local time in Oracle and an instant in DataHub. So a word is looked up first among those
-of the format, then of the database, then of all.
+The same name means different things: INT8 has 64 bits in SQL and 8 in Kafka Connect; DATE is a day
+in MySQL, a local time in Oracle and an instant in DataHub. So a name is looked up first among the
+format's, then among the database's, then among the common ones.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _SEMANTIC: Final = re.compile(r"(?P<name>\w+(?:\.\w+)+)(?:\((?P<given>[^()]*+)\)
 _PARAMETER: Final = re.compile(r"(\w+)=([0-9]{1,9})", re.ASCII)
 _LABELLED: Final = re.compile(r"\s*(ENUM|SET)\s*\(", re.ASCII | re.IGNORECASE)
 _MOST_WORDS: Final = 5
-# What may stand behind the words of a type; anything else there makes it another type.
+# What may follow the words of a type; anything else there makes it another type.
 _MODIFIERS: Final = frozenset(
     {"UNSIGNED", "SIGNED", "ZEROFILL", "CHARACTER", "CHARSET", "COLLATE", "NOT", "NULL", "DEFAULT", "COMMENT"}
 )
 _INTERVAL: Final = "INTERVAL"
 _DATABASES: Final = {"postgres": "postgresql", "oracle": "oracle", "sqlserver": "sqlserver"}
-# java.sql.Types; 93 is DATETIME as well as TIMESTAMP, and not among them.
+# Codes of java.sql.Types, without 93, which is DATETIME as well as TIMESTAMP.
 CODES: Final = {
     -7: "BIT",
     -6: "TINYINT",
     5: "SMALLINT",
     4: "INT",
     -5: "BIGINT",
-    # Both have 64 bits there, whatever the column has: a double holds a float's digits.
+    # Both have 64 bits there, whatever the column has, and a double also holds a float's digits.
     6: "DOUBLE",
     8: "DOUBLE",
     7: "FLOAT",
@@ -54,15 +54,16 @@ CODES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatRules:
-    """How a format declares columns, and in what form their values come.
+    """How a format declares columns, and in which form their values come.
 
-    Attributes: `words`, what it calls types, before anybody else's words; `datetime` and `instant`,
-    what a number, or the text of one, is in a column of local times and of instants; `date_is_days`
-    (bool), a number in a DATE column is days; `binary_is_text` (bool), binary of MySQL's types comes
-    as ISO-8859-1 text without the zeros that fill BINARY up, and other binary in no known form;
-    `bit_width` (int or None), the width of a BIT that states none; `is_connect` (bool), types are
-    Kafka Connect's where they are not a database's; `reader_of_given`, the reader of a type that the
-    user gave, where values come in a form that depends on their declared type.
+    Attributes: `words` (mapping), the format's own type names, which take precedence; `datetime` and
+    `instant` (functions), what instant a number, or the text of a number, means in a column of local
+    times and in one of instants; `date_is_days` (bool), whether a number in a DATE column counts days;
+    `binary_is_text` (bool), whether binary values of MySQL's types come as ISO-8859-1 text without the
+    zeros that pad BINARY, and other binary values in no known form; `bit_width` (int or None), the
+    width of a BIT that states none; `is_connect` (bool), whether types are Kafka Connect's unless they
+    are a database's; `reader_of_given` (function), which makes the reader of a type that the user gives,
+    for formats whose values come in a form that depends on their declared type.
     """
 
     words: Mapping[str, Callable[[Declaration], Any]] = field(default_factory=dict)
@@ -76,7 +77,7 @@ class FormatRules:
 
 
 class Given(NamedTuple):
-    """A type that the user gave for a column: the type, the declared one, the connector, the zone, and the reader."""
+    """A type that the user gives for a column, with the declared type, the connector, the zone and the reader."""
 
     type: str
     declared: str | None
@@ -90,14 +91,15 @@ USUAL: Final = FormatRules()
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A type as it is stated.
+    """A type as stated.
 
-    Attributes: `names` (tuple of str), the words that may name it, in upper case, the longest first,
-    or a semantic type's name; `parts` (`SqlType`); `parameters` (mapping), those of a semantic type;
-    `words`, those of the format, and `database` (str or None), the database whose words they may be;
-    `rules`, those of the format in which the values come; `zone`, the source's; `is_sent`
-    (bool), whether values are still as the sender spelled them, for want of a way to read them;
-    `is_digits` (bool), whether a number may come as a string: not where that can be base64.
+    Attributes: `names` (tuple of str), its possible names, in upper case and longest first, or a
+    semantic type's name; `parts` (`SqlType`); `parameters` (mapping from str to int), those of a
+    semantic type; `words` (mapping), the format's own type names; `rules` (`FormatRules`), those of the
+    format that the values come in; `database` (str or None), the database whose names apply; `zone`
+    (tzinfo or None), the source's time zone; `is_sent` (bool), whether values are still as the sender
+    wrote them, since their encoding is unknown; `is_digits` (bool), whether a number may come as
+    a string, which it may not where that could be base64.
     """
 
     names: tuple[str, ...]
@@ -111,12 +113,14 @@ class Declaration:
     is_digits: bool = True
 
     def argument(self, place: int) -> int | None:
-        """Return an argument of the type, from 0."""
+        """Return the type's argument at a place, counted from 0; None if it has fewer."""
         return self.parts.arguments[place] if place < len(self.parts.arguments) else None
 
 
 def database_of(db_type: str | None) -> str | None:
-    """Return the family of databases whose words differ from MySQL's, from a format's `dbType` or a connector's name.
+    """Return the family of databases whose type names differ from MySQL's; None for MySQL's own family and others.
+
+    `db_type` is a format's `dbType` or the name of a connector.
 
     >>> database_of("OB_ORACLE"), database_of("OCEANBASE")
     ('oracle', None)
@@ -126,14 +130,14 @@ def database_of(db_type: str | None) -> str | None:
 
 
 def column_type_names(text: str) -> tuple[str, ...]:
-    """Return the words that may name a declared type, the longest first.
+    """Return the possible names of a declared type, longest first.
 
     >>> column_type_names("timestamp(6) without time zone"), column_type_names("int(11) unsigned")
     (('TIMESTAMP WITHOUT TIME ZONE',), ('INT UNSIGNED', 'INT'))
     """
-    found = _SEMANTIC.fullmatch(text)
-    if found is not None:
-        return (found["name"],)
+    semantic = _SEMANTIC.fullmatch(text)
+    if semantic is not None:
+        return (semantic["name"],)
     labelled = _LABELLED.match(text)
     if labelled is not None:
         return (labelled[1].upper(),)
@@ -147,16 +151,16 @@ def column_type_names(text: str) -> tuple[str, ...]:
 
 
 def parameters_of(text: str) -> dict[str, int]:
-    """Return the parameters behind a semantic type's name.
+    """Return the parameters that follow a semantic type's name.
 
     >>> parameters_of("org.apache.kafka.connect.data.Decimal(precision=20,scale=0)")
     {'precision': 20, 'scale': 0}
     """
-    found = _SEMANTIC.fullmatch(text)
-    given = "" if found is None else found["given"] or ""
-    return {name: int(value) for name, value in _PARAMETER.findall(given)}
+    semantic = _SEMANTIC.fullmatch(text)
+    arguments = "" if semantic is None else semantic["given"] or ""
+    return {name: int(value) for name, value in _PARAMETER.findall(arguments)}
 
 
 def stated(text: str) -> Declaration:
-    """Take a type apart as it is stated, without what decides how its values come."""
+    """Return the declaration of a type's text, without what decides the form of its values."""
     return Declaration(names=column_type_names(text), parts=parse_sql_type(text), parameters=parameters_of(text))

@@ -1,4 +1,4 @@
-"""What the formats say of columns in their own way, one row for each: `RULES`. A format that is not here says the usual.
+"""How each format departs from the usual rules for columns: `RULES`. A format that is not listed follows them.
 
 Source: OMS data formats, the table of data types and the changes with V3.3.0; DataHub message
 formats, "Field types"; Canal, class `FlatMessage`; Debezium reference, "Data type mappings".
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def _given_to_canal(given: Given) -> Callable[[Any], Any]:
-    """Undo what was made of a value by its declared type, and make of it what the given one says."""
+    """Return a reader that undoes a value's conversion to its declared type and converts it to the given one."""
     own = None if given.declared is None else parse_sql_type(given.declared)
     new = parse_sql_type(given.type)
     return lambda value: given.read(read_canal_value(write_canal_value(value, own, given.zone), new, given.zone))
 
 
 def _given_to_debezium(given: Given) -> Callable[[Any], Any]:
-    """Read values that are still as they were sent, for want of a declared type."""
+    """Return a reader of values that are still as they were sent because no type was declared."""
     codec = codec_of(given.type, given.connector) if given.declared is None else None
     return given.read if codec is None else lambda value: given.read(read_connect_value(value, codec))
 

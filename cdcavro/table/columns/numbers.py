@@ -1,10 +1,10 @@
 """JSON numbers of columns as Avro data: exactly, or `MISFIT`.
 
-Each function here makes the reader of one type: a closure that takes a JSON value, never None, and
-gives the datum of an Avro primitive. A number may come as the JSON text of a number in a string,
-as Canal's messages have it, wherever no other text can come in the column. Equal numbers are one
-value, however many zeros end them; but a negative zero has no place except in a float, and a
-number that is neither the shortest nor the exact text of a float is not rounded to one.
+Each function here returns the reader of one type: a closure that takes a JSON value, never None, and
+returns the datum of an Avro primitive. A number may come as its JSON text in a string, as in Canal's
+messages, in every column where no other text can occur. Trailing zeros make no difference; but only a
+float can hold a negative zero, and a number that is neither the shortest nor the exact text of a
+float is not rounded to one.
 
 Source: MySQL reference manual, "Numeric Data Types"; Avro 1.8.2, "Logical Types".
 """
@@ -31,20 +31,20 @@ _ONE_TO_NINE: Final = (".1g", ".2g", ".3g", ".4g", ".5g", *_SIX_TO_NINE)
 
 
 def read_boolean() -> Callable[[Any], Any]:
-    """Make the reader of booleans: true and false, and 1 and 0."""
+    """Return a reader of booleans: true and false, 1 and 0."""
 
     def read(value: Any) -> Any:
         if type(value) is bool:
             return value
         text = number_text(value)
-        found = None if text is None else unscaled(text, 0, 1)
-        return bool(found) if found in (0, 1) else MISFIT
+        whole = None if text is None else unscaled(text, 0, 1)
+        return bool(whole) if whole in (0, 1) else MISFIT
 
     return read
 
 
 def read_whole(least: int, most: int) -> Callable[[Any], Any]:
-    """Make the reader of integers within bounds: 1.0 and 1E0 are 1, true is not."""
+    """Return a reader of integers within bounds: 1.0 and 1E0 are 1, true is not."""
     precision = len(str(max(-least, most)))
 
     def read(value: Any) -> Any:
@@ -57,42 +57,42 @@ def read_whole(least: int, most: int) -> Callable[[Any], Any]:
 
 
 def read_double() -> Callable[[Any], Any]:
-    """Make the reader of doubles: a number that is the shortest or the exact text of one."""
+    """Return a reader of doubles: numbers whose text is the shortest or the exact one of a double."""
 
     def read(value: Any) -> Any:
         if type(value) is float:
             return value
         text = number_text(value)
-        found = _nearest(text)
-        return found if found is not None and _is_text_of(text, repr(found), found) else MISFIT
+        nearest = _nearest(text)
+        return nearest if nearest is not None and _is_text_of(text, repr(nearest), nearest) else MISFIT
 
     return read
 
 
 def read_single() -> Callable[[Any], Any]:
-    """Make the reader of floats: a number that is the shortest or the exact text of one.
+    """Return a reader of floats: numbers whose text is the shortest or the exact one of a float.
 
-    The shortest text is that of the float, or that of the double which it equals.
+    The shortest text is the float's own or that of the equal double.
     """
 
     def read(value: Any) -> Any:
         text = None if type(value) is float else number_text(value)
         near = value if type(value) is float else _nearest(text)
-        found = None if near is None else _rounded(near)
-        if found is None:
+        single = None if near is None else _rounded(near)
+        if single is None:
             return MISFIT
-        shortest = _shortest_single(found)
+        shortest = _shortest_single(single)
         if text is None:
-            return found if found == near or float(shortest) == near else MISFIT
-        is_own = _is_text_of(text, shortest, found) or (near == found and _is_text_of(text, repr(near), near))
-        return found if is_own else MISFIT
+            return single if single == near or float(shortest) == near else MISFIT
+        is_own = _is_text_of(text, shortest, single) or (near == single and _is_text_of(text, repr(near), near))
+        return single if is_own else MISFIT
 
     return read
 
 
 def _nearest(text: str | None) -> float | None:
-    found = None if text is None or len(text) > _MOST_DIGITS else float(text)
-    return found if found is not None and isfinite(found) else None
+    nearest = None if text is None or len(text) > _MOST_DIGITS else float(text)
+    return nearest if nearest is not None and isfinite(nearest) else None
 
 
 def _rounded(value: float) -> float | None:
@@ -103,7 +103,7 @@ def _rounded(value: float) -> float | None:
 
 
 def _shortest_single(value: float) -> str:
-    """Return the shortest digits that no other float is nearer to, of a number that is a float already."""
+    """Return the shortest text of a float (of 32 bits) from which no other float is nearer."""
     for style in _SIX_TO_NINE if abs(value) >= _SMALLEST_NORMAL else _ONE_TO_NINE:
         text = format(value, style)
         if _rounded(float(text)) == value:
@@ -120,22 +120,22 @@ def _is_text_of(text: str | None, shortest: str, value: float) -> bool:
 
 
 def read_decimal(precision: int, scale: int, *, is_text: bool = True) -> Callable[[Any], Any]:
-    """Make the reader of decimals: zeros at the end come and go, no other digit does."""
+    """Return a reader of decimals: zeros at the end may be added or removed, but no other digit."""
     power, bound = 10**scale, 10**precision
 
     def read(value: Any) -> Any:
         if type(value) is int:
-            found: int | None = value * power
-            return minimal_bytes(found) if found is not None and -bound < found < bound else MISFIT
+            whole: int | None = value * power
+            return minimal_bytes(whole) if whole is not None and -bound < whole < bound else MISFIT
         text = number_text(value, is_text)
-        found = None if text is None else unscaled(text, scale, precision)
-        return MISFIT if found is None else minimal_bytes(found)
+        whole = None if text is None else unscaled(text, scale, precision)
+        return MISFIT if whole is None else minimal_bytes(whole)
 
     return read
 
 
 def read_bounded_decimal(least: int, most: int, *, is_text: bool = True) -> Callable[[Any], Any]:
-    """Make the reader of whole decimals of 20 digits, within bounds."""
+    """Return a reader of whole decimals of up to 20 digits, within bounds."""
     precision = len(str(most))
 
     def read(value: Any) -> Any:
@@ -148,7 +148,7 @@ def read_bounded_decimal(least: int, most: int, *, is_text: bool = True) -> Call
 
 
 def read_digits(*, is_text: bool = True) -> Callable[[Any], Any]:
-    """Make the reader of numbers as strings: the digits as they were sent."""
+    """Return a reader of numbers as strings: the digits as they were sent."""
 
     def read(value: Any) -> Any:
         text = number_text(value, is_text)

@@ -2,8 +2,8 @@
 
     {"shop.orders": {"amount": "decimal(10,2)"}, "orders": {"id": "int"}, "*": {"created_at": "timestamp"}}
 
-A table is `database.table`, or `table` in any database, or `*` for all. For each column the most
-specific of them counts. A column's name matches as it is, and else without case.
+A table is given as `database.table`, as `table` for any database, or as `*` for all tables. For each
+column the most specific entry counts. A column's name matches exactly, or else regardless of case.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ ALL: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class TypeOverrides:
-    """The types given for columns.
+    """The types that the user gives for columns.
 
-    Attributes: `tables`, a mapping from `database.table`, `table` or `*` to a mapping from column
-    name to type. Make one by `from_mapping`, which checks it.
+    Attributes: `tables`, a mapping from `database.table`, `table` or `*` (str) to a mapping from column
+    name (str) to type (str). Use `from_mapping` to make one, since it checks the types.
 
     >>> from cdcavro.change.model import Source
     >>> given = TypeOverrides.from_mapping({"shop.orders": {"amount": "decimal(10,2)"}, "*": {"AMOUNT": "double"}})
@@ -43,7 +43,7 @@ class TypeOverrides:
 
     @classmethod
     def from_mapping(cls, tables: Mapping[str, Mapping[str, str]], *, file: str = "types") -> TypeOverrides:
-        """Check a mapping and keep a copy. Raises `FileError`, which names `file`."""
+        """Return the types of a mapping, checked and copied. Raises `FileError`, which names `file`."""
         if not isinstance(tables, Mapping):
             raise FileError(file, "an object from table to columns", shown(repr(tables)))
         for table, columns in tables.items():
@@ -54,18 +54,18 @@ class TypeOverrides:
         )
 
     def of(self, source: Source, column: str | None) -> str | None:
-        """Return the type that is given for a column of a source; None if none is."""
+        """Return the type given for a column of a source's table, or None."""
         if column is None or not self.tables:
             return None
         for table in _names(source):
-            found = self.tables.get(table, {}).get(column) or self._folded.get(table, {}).get(column.casefold())
-            if found is not None:
-                return found
+            type = self.tables.get(table, {}).get(column) or self._folded.get(table, {}).get(column.casefold())
+            if type is not None:
+                return type
         return None
 
 
 def read_types(file: str | Path) -> TypeOverrides:
-    """Read the types that a JSON file gives. Raises `FileError`, and `OSError` for a file that cannot be read."""
+    """Return the types in a JSON file. Raises `FileError`, and `OSError` for a file that cannot be read."""
     raw = Path(file).read_bytes()
     try:
         tables = parse(raw)
@@ -87,14 +87,14 @@ def _check_columns(file: str, table: Any, columns: Any) -> None:
 
 
 def _names(source: Source) -> list[str]:
-    """Return the names that a table may be given by, the most specific first."""
+    """Return the names under which a table may be listed, most specific first."""
     if source.table is None:
         return [ALL]
     return [*([] if source.database is None else [f"{source.database}.{source.table}"]), source.table, ALL]
 
 
 def _folded(columns: Mapping[str, str]) -> dict[str, str]:
-    """Return the types by names without case; not for two names that differ in case only."""
+    """Return the types by case-folded name, without names that differ in case only."""
     times = Counter(name.casefold() for name in columns)
     return {name.casefold(): type for name, type in columns.items() if times[name.casefold()] == 1}
 

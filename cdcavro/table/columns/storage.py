@@ -1,4 +1,7 @@
-"""How declared types hold their values in Avro: each function here is one way, asked with what is stated.
+"""How the values of declared types are stored in Avro.
+
+Most functions here are rules, which return the storage for a `Declaration`, or None if the type is
+not known in that form; the others return such rules.
 
 Source: as in `column_type`.
 """
@@ -25,7 +28,7 @@ _LONG: Final = 64
 
 
 class Storage(NamedTuple):
-    """How values are held: the Avro type, the reader, and what a user should be told."""
+    """How values are stored: the Avro type as a JSON value, the reader, and a remark for the user."""
 
     avro: Any
     read: Callable[[Any], Any]
@@ -33,37 +36,39 @@ class Storage(NamedTuple):
 
 
 def always(avro: Any, read: Callable[[Any], Any]) -> Callable[[Declaration], Storage]:
-    """Make a way that asks nothing of what is stated."""
-    made = Storage(avro, read)
-    return lambda _: made
+    """Return a rule whose storage does not depend on the declaration."""
+    storage = Storage(avro, read)
+    return lambda _: storage
 
 
 def integer_of_bits(bits: int) -> Callable[[Declaration], Storage]:
-    """Make the way of integers of so many bits, signed or unsigned: an int, a long, or a decimal beyond 63 bits."""
+    """Return the rule for integers of so many bits, signed or unsigned: int, long, or decimal beyond 63 bits."""
 
-    def make(stated: Declaration) -> Storage:
-        least, most = (0, 2**bits - 1) if stated.parts.unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    def make(declaration: Declaration) -> Storage:
+        least, most = (0, 2**bits - 1) if declaration.parts.unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         if most >= 2 ** (_LONG - 1):
-            return Storage(decimal_type(20, 0), numbers.read_bounded_decimal(least, most, is_text=stated.is_digits))
+            return Storage(
+                decimal_type(20, 0), numbers.read_bounded_decimal(least, most, is_text=declaration.is_digits)
+            )
         return Storage("int" if most < 2 ** (_INT - 1) else "long", numbers.read_whole(least, most))
 
     return make
 
 
-def tinyint(stated: Declaration) -> Storage:
-    """Hold TINYINT; TINYINT(1) is MySQL's boolean, but any number of eight bits may be in it."""
-    made = integer_of_bits(8)(stated)
-    return made._replace(note="TINYINT(1) is an int, not a boolean") if stated.argument(0) == 1 else made
+def tinyint(declaration: Declaration) -> Storage:
+    """Return the storage of TINYINT, an int; TINYINT(1) is MySQL's boolean, but may hold any number of eight bits."""
+    storage = integer_of_bits(8)(declaration)
+    return storage._replace(note="TINYINT(1) is an int, not a boolean") if declaration.argument(0) == 1 else storage
 
 
 def signed(bits: int) -> Callable[[Declaration], Storage]:
-    """Make the way of integers that are never unsigned."""
+    """Return the rule for integers that are never unsigned."""
     return always("int" if bits <= _INT else "long", numbers.read_whole(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1))
 
 
-def oms_bigint(stated: Declaration) -> Storage:
-    """Hold OMS's BIGINT, which is the unsigned one too: its signed 64 bits are INT64."""
-    read = numbers.read_bounded_decimal(0 if stated.parts.unsigned else -(2**63), 2**64 - 1)
+def oms_bigint(declaration: Declaration) -> Storage:
+    """Return the storage of OMS's BIGINT, a decimal since it may be unsigned; OMS's type of 64 signed bits is INT64."""
+    read = numbers.read_bounded_decimal(0 if declaration.parts.unsigned else -(2**63), 2**64 - 1)
     return Storage(decimal_type(20, 0), read, "OMS's BIGINT may pass 64 bits: decimal(20,0)")
 
 
@@ -73,7 +78,7 @@ def decimal_type(precision: int, scale: int) -> dict[str, Any]:
 
 
 def decimal(precision: int | None, scale: int, *, is_digits: bool) -> Storage:
-    """Hold decimals: as such up to 38 digits, otherwise as strings of the digits sent."""
+    """Return the storage of decimals: decimals up to 38 digits, otherwise strings of the digits sent."""
     if not precision:
         note = "no precision is stated: a string of the digits sent"
     elif precision > numbers.MAX_PRECISION:
@@ -85,102 +90,106 @@ def decimal(precision: int | None, scale: int, *, is_digits: bool) -> Storage:
     return Storage("string", numbers.read_digits(is_text=is_digits), note)
 
 
-def declared_decimal(stated: Declaration) -> Storage:
-    """Hold DECIMAL(p,s), its scale 0 if only p is stated."""
-    return decimal(stated.argument(0), stated.argument(1) or 0, is_digits=stated.is_digits)
+def declared_decimal(declaration: Declaration) -> Storage:
+    """Return the storage of DECIMAL(p,s), whose scale is 0 if only p is stated."""
+    return decimal(declaration.argument(0), declaration.argument(1) or 0, is_digits=declaration.is_digits)
 
 
-def connect_decimal(stated: Declaration) -> Storage:
-    """Hold Kafka Connect's Decimal, whose precision and scale are parameters."""
-    given = stated.parameters
-    return decimal(given.get("precision"), given.get("scale", 0), is_digits=stated.is_digits)
+def connect_decimal(declaration: Declaration) -> Storage:
+    """Return the storage of Kafka Connect's Decimal, whose precision and scale are parameters."""
+    parameters = declaration.parameters
+    return decimal(parameters.get("precision"), parameters.get("scale", 0), is_digits=declaration.is_digits)
 
 
 def money(precision: int) -> Callable[[Declaration], Storage]:
-    """Make the way of SQL Server's amounts of money, with four decimal places."""
-    return lambda stated: decimal(precision, 4, is_digits=stated.is_digits)
+    """Return the rule for SQL Server's amounts of money, which have four decimal places."""
+    return lambda declaration: decimal(precision, 4, is_digits=declaration.is_digits)
 
 
-def float_of_bits(stated: Declaration) -> Storage:
-    """Make FLOAT(p) what MySQL makes of it: a double beyond 24 bits; FLOAT(m,d) is a float."""
-    bits = stated.argument(0) if len(stated.parts.arguments) == 1 else None
-    return DOUBLE(stated) if bits is not None and bits > _MAX_SINGLE else SINGLE(stated)
+def float_of_bits(declaration: Declaration) -> Storage:
+    """Return the storage of FLOAT(p) as in MySQL: a double beyond 24 bits, else a float; FLOAT(m,d) is a float."""
+    bits = declaration.argument(0) if len(declaration.parts.arguments) == 1 else None
+    return DOUBLE(declaration) if bits is not None and bits > _MAX_SINGLE else SINGLE(declaration)
 
 
-def float_or_double(stated: Declaration) -> Storage:
-    """Hold FLOAT where the word alone is a double."""
-    return float_of_bits(stated) if stated.parts.arguments else DOUBLE(stated)
+def float_or_double(declaration: Declaration) -> Storage:
+    """Return the storage of FLOAT in databases where FLOAT without arguments is a double."""
+    return float_of_bits(declaration) if declaration.parts.arguments else DOUBLE(declaration)
 
 
 def datahub_double(_: Declaration) -> Storage:
-    """Hold DataHub's DOUBLE, which is a DECIMAL where it comes as strings."""
+    """Return the storage of DataHub's DOUBLE: a string of digits, since it may come from a DECIMAL."""
     return Storage("string", numbers.read_digits(), "DataHub's DOUBLE may be a DECIMAL: a string of the digits sent")
 
 
-def binary(stated: Declaration) -> Storage:
-    """Make BINARY, whose bytes Canal sends without the zeros that fill them up."""
-    return Storage("bytes", strings.read_binary((stated.argument(0) or 1) if stated.rules.binary_is_text else None))
+def binary(declaration: Declaration) -> Storage:
+    """Return the storage of BINARY, whose bytes Canal sends without the zeros that pad them."""
+    return Storage(
+        "bytes", strings.read_binary((declaration.argument(0) or 1) if declaration.rules.binary_is_text else None)
+    )
 
 
-def other_binary(stated: Declaration) -> Storage | None:
-    """Make bytes of other databases than Canal's, who has no base64 but for MySQL's types."""
-    return None if stated.rules.binary_is_text else BYTES(stated)
+def other_binary(declaration: Declaration) -> Storage | None:
+    """Return the storage of bytes in databases other than MySQL; None for Canal, which has base64 for MySQL only."""
+    return None if declaration.rules.binary_is_text else BYTES(declaration)
 
 
-def bits(stated: Declaration) -> Storage | None:
-    """Hold BIT(n); None where its bytes come in an order that nobody told."""
-    width = stated.argument(0)
-    if stated.is_sent or (width is not None and not 1 <= width <= _LONG):
+def bits(declaration: Declaration) -> Storage | None:
+    """Return the storage of BIT(n); None for an impossible width, and if the byte order of the values is unknown."""
+    width = declaration.argument(0)
+    if declaration.is_sent or (width is not None and not 1 <= width <= _LONG):
         return None
     if width is None:
-        width = stated.rules.bit_width
+        width = declaration.rules.bit_width
     note = None if width else "no width is stated: as many bytes as are sent, or as an integer needs"
     return Storage("bytes", strings.read_bits(width), note)
 
 
-def connect_bits(stated: Declaration) -> Storage | None:
-    """Hold Debezium's Bits."""
-    width = stated.parameters.get("length")
+def connect_bits(declaration: Declaration) -> Storage | None:
+    """Return the storage of Debezium's Bits."""
+    width = declaration.parameters.get("length")
     return Storage("bytes", strings.read_bits(width) if width and width <= _LONG else strings.read_binary())
 
 
-def labels(stated: Declaration) -> Storage:
-    """Hold ENUM."""
-    return Storage("string", strings.read_label(stated.parts.members))
+def labels(declaration: Declaration) -> Storage:
+    """Return the storage of ENUM."""
+    return Storage("string", strings.read_label(declaration.parts.members))
 
 
-def label_set(stated: Declaration) -> Storage:
-    """Hold SET."""
-    return Storage("string", strings.read_labels(stated.parts.members))
+def label_set(declaration: Declaration) -> Storage:
+    """Return the storage of SET."""
+    return Storage("string", strings.read_labels(declaration.parts.members))
 
 
-def date(stated: Declaration) -> Storage:
-    """Hold DATE; Debezium's numbers are days."""
-    return Storage(DATE, times.read_date(stated.zone, stated.rules.datetime, is_days=stated.rules.date_is_days))
+def date(declaration: Declaration) -> Storage:
+    """Return the storage of DATE; Debezium's numbers are days."""
+    return Storage(
+        DATE, times.read_date(declaration.zone, declaration.rules.datetime, is_days=declaration.rules.date_is_days)
+    )
 
 
-def local(stated: Declaration) -> Storage:
-    """Hold DATETIME."""
-    return Storage(LOCAL, times.read_local(stated.zone, stated.rules.datetime))
+def local(declaration: Declaration) -> Storage:
+    """Return the storage of DATETIME."""
+    return Storage(LOCAL, times.read_local(declaration.zone, declaration.rules.datetime))
 
 
-def oracle_date(stated: Declaration) -> Storage:
-    """Hold Oracle's DATE, which has a time of day."""
-    return Storage(LOCAL, times.read_local(stated.zone, stated.rules.datetime, is_date=True))
+def oracle_date(declaration: Declaration) -> Storage:
+    """Return the storage of Oracle's DATE, which has a time of day."""
+    return Storage(LOCAL, times.read_local(declaration.zone, declaration.rules.datetime, is_date=True))
 
 
-def instant(stated: Declaration) -> Storage:
-    """Hold TIMESTAMP."""
-    return Storage(MICROS, times.read_instant(stated.zone, stated.rules.instant))
+def instant(declaration: Declaration) -> Storage:
+    """Return the storage of TIMESTAMP."""
+    return Storage(MICROS, times.read_instant(declaration.zone, declaration.rules.instant))
 
 
 def connect_local(digits: int) -> Callable[[Declaration], Storage]:
-    """Make the way of Debezium's local times, which may still be counts of units of 10 to the power of -`digits` seconds."""
+    """Return the rule for Debezium's local times, which may still be counts of units of 10^-`digits` seconds."""
     return always(LOCAL, times.read_local(None, local=times.counted(digits)))
 
 
 def connect_time(digits: int) -> Callable[[Declaration], Storage]:
-    """Make the way of Debezium's times of day, which may still be counts."""
+    """Return the rule for Debezium's times of day, which may still be counts of units of 10^-`digits` seconds."""
     return always(TIME, times.read_time(times.counted(digits)))
 
 

@@ -1,7 +1,7 @@
-"""JSON values of columns of characters and bytes as Avro data: exactly, or `MISFIT`.
+"""JSON values of character and binary columns as Avro data: exactly, or `MISFIT`.
 
-Each function here makes the reader of one type: a closure that takes a JSON value, never None, and
-gives the datum of an Avro primitive. What was sent is never cut, guessed or put in another form.
+Each function here returns the reader of one type: a closure that takes a JSON value, never None, and
+returns the datum of an Avro primitive. Values are never cut, guessed or put in another form.
 
 Source: MySQL reference manual, "Data Types"; OMS data formats, the table of data types.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Misfit:
-    """Says that a type cannot carry a value."""
+    """The class of `MISFIT`, which stands for a value that a type cannot carry."""
 
     __slots__ = ()
 
@@ -35,7 +35,7 @@ _WKB_HEADER: Final = 5
 
 
 def read_string() -> Callable[[Any], Any]:
-    """Make the reader of strings: nothing else, for 1 is not "1"."""
+    """Return a reader of strings, and of nothing else, since 1 is not "1"."""
 
     def read(value: Any) -> Any:
         return value if type(value) is str else MISFIT
@@ -44,17 +44,17 @@ def read_string() -> Callable[[Any], Any]:
 
 
 def read_label(members: Collection[str]) -> Callable[[Any], Any]:
-    """Make the reader of an ENUM's labels, and of the empty string that stands for an invalid one."""
-    read_labels = frozenset(members) | {""}
+    """Return a reader of an ENUM's labels, and of the empty string, which stands for an invalid label."""
+    labels = frozenset(members) | {""}
 
     def read(value: Any) -> Any:
-        return value if type(value) is str and (len(read_labels) == 1 or value in read_labels) else MISFIT
+        return value if type(value) is str and (len(labels) == 1 or value in labels) else MISFIT
 
     return read
 
 
 def read_labels(members: Collection[str]) -> Callable[[Any], Any]:
-    """Make the reader of a SET's labels, with commas between them."""
+    """Return a reader of a SET's labels, separated by commas."""
     known = frozenset(members)
 
     def read(value: Any) -> Any:
@@ -66,7 +66,7 @@ def read_labels(members: Collection[str]) -> Callable[[Any], Any]:
 
 
 def read_json() -> Callable[[Any], Any]:
-    """Make the reader of JSON: a string is the text itself, all else is rendered compactly, digit for digit."""
+    """Return a reader of JSON: a string is taken as the text itself, anything else is rendered compactly, exactly."""
 
     def read(value: Any) -> Any:
         return value if type(value) is str else render(value).decode()
@@ -75,9 +75,9 @@ def read_json() -> Callable[[Any], Any]:
 
 
 def read_anything() -> Callable[[Any], Any]:
-    """Make the reader of a type that is not known: a scalar's own text, the compact JSON text of the rest.
+    """Return a reader for an unknown type: a scalar as its own text, anything else as compact JSON text.
 
-    So 1 and "1" become the same text.
+    As a consequence, 1 and "1" become the same text.
     """
 
     def read(value: Any) -> Any:
@@ -87,7 +87,7 @@ def read_anything() -> Callable[[Any], Any]:
 
 
 def read_binary(width: int | None = None) -> Callable[[Any], Any]:
-    """Make the reader of bytes as base64; with a width, zero bytes fill them up to it."""
+    """Return a reader of bytes in base64; with a width, zero bytes pad them to it."""
 
     def read(value: Any) -> Any:
         raw = bytes_of(value)
@@ -99,7 +99,7 @@ def read_binary(width: int | None = None) -> Callable[[Any], Any]:
 
 
 def read_bits(width: int | None) -> Callable[[Any], Any]:
-    """Make the reader of BIT: base64 of big-endian bytes, or an integer; without a width, as many bytes as come."""
+    """Return a reader of BIT: big-endian bytes in base64, or an integer; without a width, as many bytes as come."""
     size = None if width is None else -(-width // 8)
 
     def read(value: Any) -> Any:
@@ -114,14 +114,14 @@ def read_bits(width: int | None) -> Callable[[Any], Any]:
     def _count(value: Any) -> int | None:
         if type(value) is bool:
             return int(value) if width == 1 else None
-        found = int(value.text) if type(value) is ExactNumber and _INTEGER.fullmatch(value.text) else value
-        return found if type(found) is int and found >= 0 and not found >> (width or _LONG) else None
+        count = int(value.text) if type(value) is ExactNumber and _INTEGER.fullmatch(value.text) else value
+        return count if type(count) is int and count >= 0 and not count >> (width or _LONG) else None
 
     return read
 
 
 def read_geometry() -> Callable[[Any], Any]:
-    """Make the reader of geometries: base64 of EWKB."""
+    """Return a reader of geometries: EWKB in base64."""
 
     def read(value: Any) -> Any:
         raw = bytes_of(value)

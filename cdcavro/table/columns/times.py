@@ -1,8 +1,9 @@
-"""JSON values of columns of dates and times as Avro data: days, or micro- or milliseconds; exactly, or `MISFIT`.
+"""JSON values of date and time columns as Avro data: days, microseconds or milliseconds; exactly, or `MISFIT`.
 
-Each `read_…` makes the reader of one type. A time without a zone is one, with a zone is an instant:
-one becomes the other only by the source's zone, and not where summer time makes it two or none.
-What a number means depends on the format: a `Count` gives its instant in microseconds.
+Each `read_…` returns the reader of one type. A time without a zone is a local time, a time with one is
+an instant: one becomes the other only through the source's zone, and not where summer time makes a
+local time ambiguous or skips it. What a number means depends on the format: a `Count` is a function
+from a value to its instant in microseconds, or to None.
 
 Source: OMS data formats, "Data formats used when data is transmitted" and its changes with V3.3.0;
 DataHub message formats, "Field types"; Debezium reference, "Temporal types".
@@ -37,7 +38,7 @@ _ZONED: Final = re.compile(
     r"|\[(?P<id>[A-Za-z0-9_+/-]{1,64})\]|(?<= )(?P<name>[A-Za-z0-9_+/-]{1,64}))",
     re.ASCII,
 )
-# A zone of the database, not a file of the machine, nor one that counts leap seconds.
+# A zone of the time zone database, neither another file on the machine nor a zone that counts leap seconds.
 _REGION: Final = re.compile(r"(?!posix/|right/)[A-Za-z_]+(?:/[A-Za-z0-9_+-]+){1,2}|UTC|GMT", re.ASCII)
 _SECONDS: Final = re.compile(r"(0|[1-9][0-9]{0,11})(?:\.([0-9]{1,6})0{0,3})?|-[1-9][0-9]{0,11}", re.ASCII)
 _MILLISECONDS: Final = re.compile(r"([0-9]{10})([0-9]{3})(?:\.([0-9]{6})([0-9]{3}))?", re.ASCII)
@@ -55,11 +56,11 @@ LAST: Final = (date.max.toordinal() + 1 - _EPOCH) * _DAY - 1
 
 
 def no_count(_: Any) -> None:
-    """Return no instant for any value."""
+    """Return None for any value: the format sends no numbers here."""
 
 
 def from_seconds_text(value: Any) -> int | None:
-    """Return the instant of a text `seconds[.fraction]`, as OMS sends TIMESTAMP.
+    """Return the instant of a text `seconds[.fraction]`, as OMS sends TIMESTAMP; None for anything else.
 
     >>> from_seconds_text("1606233662.012345"), from_seconds_text("1606233662.0123456"), from_seconds_text(1606233662)
     (1606233662012345, None, None)
@@ -68,32 +69,33 @@ def from_seconds_text(value: Any) -> int | None:
         return None
     if len(value) <= _FEW and value.isascii() and value.isdigit() and value[0] != "0":
         return int(value) * SECOND
-    found = _SECONDS.fullmatch(value)
-    if found is None:
+    match = _SECONDS.fullmatch(value)
+    if match is None:
         return None
-    return int(found[1] or found[0]) * SECOND + int((found[2] or "").ljust(_FRACTION, "0"))
+    return int(match[1] or match[0]) * SECOND + int((match[2] or "").ljust(_FRACTION, "0"))
 
 
 def seconds(value: Any) -> int | None:
-    """Return the instant of seconds as text or number: OMS before V3.3.0 sends the integer."""
+    """Return the instant of seconds as text or number; OMS before V3.3.0 sends an integer."""
     text = number_text(value)
     return None if text is None else from_seconds_text(text)
 
 
 def milliseconds(value: Any) -> int | None:
-    """Return the instant of a whole number of milliseconds: DataHub's DATE."""
+    """Return the instant of a whole number of milliseconds, as in DataHub's DATE."""
     return value * MILLISECOND if type(value) is int else None
 
 
 def microseconds(value: Any) -> int | None:
-    """Return the instant of a whole number of microseconds: DataHub's TIMESTAMP in a Tuple."""
+    """Return the instant of a whole number of microseconds, as in DataHub's TIMESTAMP in a Tuple."""
     return value if type(value) is int else None
 
 
 def padded_milliseconds(value: Any) -> int | None:
-    """Return the instant of Dataworks' DATETIME: milliseconds, with or without nine digits of nanoseconds of the second.
+    """Return the instant of Dataworks' DATETIME: milliseconds, optionally with nine digits of nanoseconds.
 
-    None where the two disagree: the milliseconds of the second are either zero or those of the nanoseconds.
+    The nanoseconds count from the full second. Return None if the two disagree: the milliseconds within
+    the second must be zero or those of the nanoseconds.
 
     >>> padded_milliseconds("1590315269000.123456000"), padded_milliseconds("1590315269001.123456000")
     (1590315269123456, None)
@@ -101,27 +103,27 @@ def padded_milliseconds(value: Any) -> int | None:
     if type(value) is int:
         return value * MILLISECOND
     text = number_text(value)
-    found = None if text is None else _MILLISECONDS.fullmatch(text)
-    if found is None:
+    match = None if text is None else _MILLISECONDS.fullmatch(text)
+    if match is None:
         return None
-    if found[3] is None:
-        return int(found[0]) * MILLISECOND
-    if found[4] != "000" or found[2] not in ("000", found[3][:3]):
+    if match[3] is None:
+        return int(match[0]) * MILLISECOND
+    if match[4] != "000" or match[2] not in ("000", match[3][:3]):
         return None
-    return int(found[1]) * SECOND + int(found[3])
+    return int(match[1]) * SECOND + int(match[3])
 
 
 def dataworks_instant(value: Any) -> int | None:
-    """Return the instant of Dataworks' TIMESTAMP: 13 digits are milliseconds, at most ten are seconds, others neither."""
+    """Return the instant of Dataworks' TIMESTAMP: 13 digits are milliseconds, up to ten are seconds, others neither."""
     text = number_text(value)
     if text is not None and _MILLISECONDS.fullmatch(text):
         return padded_milliseconds(text)
-    found = None if text is None else from_seconds_text(text)
-    return found if found is not None and abs(found) < _MOST_SECONDS * SECOND else None
+    instant = None if text is None else from_seconds_text(text)
+    return instant if instant is not None and abs(instant) < _MOST_SECONDS * SECOND else None
 
 
 def counted(digits: int) -> Count:
-    """Make the count of whole numbers of units of which a second has 10 to the power of `digits`: Debezium's."""
+    """Return the `Count` of whole numbers of units of 10^-`digits` seconds, as Debezium sends them."""
     up, down = 10 ** max(0, _FRACTION - digits), 10 ** max(0, digits - _FRACTION)
 
     def count(value: Any) -> int | None:
@@ -131,7 +133,10 @@ def counted(digits: int) -> Count:
 
 
 def read_date(zone: tzinfo | None, count: Count = no_count, *, is_days: bool = False) -> Callable[[Any], Any]:
-    """Make the reader of dates: days since the epoch. A local time is one at midnight; `is_days` lets numbers be days."""
+    """Return a reader of dates: days since the epoch.
+
+    A local time at midnight is a date too, and with `is_days` a number counts days.
+    """
 
     def read(value: Any) -> Any:
         days = _days(value) if type(value) is str and len(value) == _DATE_SHOWN else None
@@ -139,20 +144,20 @@ def read_date(zone: tzinfo | None, count: Count = no_count, *, is_days: bool = F
             return days
         if is_days and type(value) is int:
             return value if FIRST <= value * _DAY <= LAST else MISFIT
-        found = _to_local_count(value, zone, count)
-        return MISFIT if found is None or found % _DAY else found // _DAY
+        local = _to_local_count(value, zone, count)
+        return MISFIT if local is None or local % _DAY else local // _DAY
 
     return read
 
 
 def read_time(count: Count = no_count) -> Callable[[Any], Any]:
-    """Make the reader of times of day: microseconds since midnight. Spans of time, which MySQL has too, do not fit."""
+    """Return a reader of times of day: microseconds since midnight; MySQL's other time spans are misfits."""
 
     def read(value: Any) -> Any:
         if type(value) is str and _TIME.fullmatch(value):
             return _local_micros(f"1970-01-01 {value[:_CLOCK_SHOWN]}")
-        found = count(value)
-        return found if found is not None and 0 <= found < _DAY else MISFIT
+        micros = count(value)
+        return micros if micros is not None and 0 <= micros < _DAY else MISFIT
 
     return read
 
@@ -160,39 +165,42 @@ def read_time(count: Count = no_count) -> Callable[[Any], Any]:
 def read_local(
     zone: tzinfo | None, count: Count = no_count, *, local: Count = no_count, is_date: bool = False
 ) -> Callable[[Any], Any]:
-    """Make the reader of local times: microseconds since 1970-01-01 00:00, as if that were UTC.
+    """Return a reader of local times: microseconds since 1970-01-01 00:00, as if that were UTC.
 
-    An instant is one only in the source's zone. `local` gives the count of numbers that are local
-    times themselves, and `is_date` lets a date be its midnight.
+    An instant becomes a local time only in the source's zone. `local` is the count for numbers that are
+    local times themselves; with `is_date`, a date means its midnight.
     """
 
     def read(value: Any) -> Any:
-        # A local time is the instant that it would be at longitude zero.
-        found = from_local(value, UTC)
-        if found is None and type(value) is str and (_LOCAL.fullmatch(value) or (is_date and _DATE.fullmatch(value))):
-            found = _local_micros(value)
-        elif found is None:
-            found = local(value)
-            found = _to_local_count(value, zone, count) if found is None else found
-        return found if found is not None and FIRST <= found <= LAST else MISFIT
+        # A local time is stored as the instant that it would be in UTC.
+        micros = from_local(value, UTC)
+        if micros is None and type(value) is str and (_LOCAL.fullmatch(value) or (is_date and _DATE.fullmatch(value))):
+            micros = _local_micros(value)
+        elif micros is None:
+            micros = local(value)
+            micros = _to_local_count(value, zone, count) if micros is None else micros
+        return micros if micros is not None and FIRST <= micros <= LAST else MISFIT
 
     return read
 
 
 def read_instant(zone: tzinfo | None, count: Count = no_count) -> Callable[[Any], Any]:
-    """Make the reader of instants: microseconds since the epoch, UTC. A local time is one only in the source's zone."""
+    """Return a reader of instants: microseconds since the epoch, UTC.
+
+    A local time becomes an instant only in the source's zone.
+    """
 
     def read(value: Any) -> Any:
-        found = count(value)
-        if found is None and type(value) is str:
-            found = _zoned_micros(value, zone)
-        return found if found is not None and FIRST <= found <= LAST else MISFIT
+        instant = count(value)
+        if instant is None and type(value) is str:
+            instant = _zoned_micros(value, zone)
+        return instant if instant is not None and FIRST <= instant <= LAST else MISFIT
 
     return read
 
 
 def read_milliseconds() -> Callable[[Any], Any]:
-    """Make the reader of instants that come as a whole number of milliseconds and stay one: DataHub's DATE."""
+    """Return a reader of instants that are sent and stored as whole milliseconds, as in DataHub's DATE."""
 
     def read(value: Any) -> Any:
         return value if type(value) is int and FIRST <= value * MILLISECOND <= LAST else MISFIT
@@ -212,19 +220,19 @@ def _days(text: str) -> Any:
 
 def _local_micros(text: str) -> int | None:
     try:
-        found = datetime.fromisoformat(text[:_MICROS_SHOWN])
+        local = datetime.fromisoformat(text[:_MICROS_SHOWN])
     except ValueError:
         return None
-    clock = (found.hour * 60 + found.minute) * 60 + found.second
-    return (found.toordinal() - _EPOCH) * _DAY + clock * SECOND + found.microsecond
+    clock = (local.hour * 60 + local.minute) * 60 + local.second
+    return (local.toordinal() - _EPOCH) * _DAY + clock * SECOND + local.microsecond
 
 
 def _zoned_micros(text: str, zone: tzinfo | None) -> int | None:
-    """Return the instant of a local time, in the zone behind it or else in the source's."""
-    found = _ZONED.fullmatch(text)
-    if found is not None:
-        zone = _offset(found["offset"]) if found["offset"] else _region(found["id"] or found["name"])
-        text = found["local"]
+    """Return the instant of a local time, in the zone that follows it or else in the source's."""
+    match = _ZONED.fullmatch(text)
+    if match is not None:
+        zone = _offset(match["offset"]) if match["offset"] else _region(match["id"] or match["name"])
+        text = match["local"]
     elif not _LOCAL.fullmatch(text):
         return None
     try:
@@ -235,7 +243,7 @@ def _zoned_micros(text: str, zone: tzinfo | None) -> int | None:
 
 
 def _to_local_count(value: Any, zone: tzinfo | None, count: Count) -> int | None:
-    """Return a local time, or an instant in the source's zone, as the count of a local time."""
+    """Return the microseconds of a local time, or of an instant's local time in the source's zone; None if neither."""
     if type(value) is str and _LOCAL.fullmatch(value):
         return _local_micros(value)
     instant = count(value)

@@ -1,7 +1,7 @@
-"""The words that declare a type, with the way in which each holds its values.
+"""The names of types, each with the rule that says how its values are stored.
 
-A word is looked up with what else is stated (`Declaration`): a longer one first, and each one first
-among those of its format, then of its database, then of all.
+The names that a `Declaration` allows are tried longest first, and each of them among the format's
+names, then among the database's, then among the common ones.
 
 Source: as in `column_type`.
 """
@@ -18,14 +18,19 @@ if TYPE_CHECKING:
     from cdcavro.table.columns.storage import Storage
 
 
-def storage_of(stated: Declaration) -> Storage | None:
-    """Return how the values of a type are held; None for a type that is not known."""
-    tables: tuple[Mapping[str, Way], ...] = (stated.words, _DATABASES.get(stated.database or "", {}), _WORDS, _SEMANTIC)
-    for name in stated.names:
+def storage_of(declaration: Declaration) -> Storage | None:
+    """Return how the values of a type are stored; None for an unknown type."""
+    tables: tuple[Mapping[str, Rule], ...] = (
+        declaration.words,
+        _DATABASES.get(declaration.database or "", {}),
+        _WORDS,
+        _SEMANTIC,
+    )
+    for name in declaration.names:
         for table in tables:
-            way = table.get(name)
-            if way is not None:
-                return way(stated)
+            rule = table.get(name)
+            if rule is not None:
+                return rule(declaration)
     return None
 
 
@@ -45,8 +50,8 @@ _SHAPES: Final = (
     *("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON"),
     *("GEOMETRYCOLLECTION", "GEOMCOLLECTION"),
 )
-Way = Callable[["Declaration"], "Storage | None"]
-_Words = dict[str, Way]
+Rule = Callable[["Declaration"], "Storage | None"]
+_Words = dict[str, Rule]
 _WORDS: Final[_Words] = {
     **dict.fromkeys(("BOOLEAN", "BOOL"), storage.BOOLEAN),
     **dict.fromkeys(("TINYINT", "INT1"), storage.tinyint),
@@ -81,12 +86,12 @@ _DATABASES: Final[dict[str, _Words]] = {
         **dict.fromkeys(("SERIAL", "SERIAL4"), storage.signed(32)),
         **dict.fromkeys(("SMALLSERIAL", "SERIAL2"), storage.signed(16)),
         **dict.fromkeys(("BIGSERIAL", "SERIAL8"), storage.signed(64)),
-        "BIT": lambda stated: None if stated.is_sent else storage.STRING(stated),
+        "BIT": lambda declaration: None if declaration.is_sent else storage.STRING(declaration),
         "TIMESTAMP": storage.local,
     },
     "oracle": {
         **dict.fromkeys(
-            ("INTEGER", "INT", "SMALLINT"), lambda stated: storage.decimal(38, 0, is_digits=stated.is_digits)
+            ("INTEGER", "INT", "SMALLINT"), lambda declaration: storage.decimal(38, 0, is_digits=declaration.is_digits)
         ),
         **dict.fromkeys(("FLOAT", "REAL", "DOUBLE PRECISION"), storage.DIGITS),
         "LONG": storage.STRING,
