@@ -15,11 +15,11 @@ MISSING: Final = "absent"
 
 
 def column_field(
-    name: str, taken: NameAllocator, avro: Any, *, since: int, fill: Any = ABSENT, said: dict[str, Any]
+    name: str, names: NameAllocator, avro: Any, *, since: int, fill: Any = ABSENT, attributes: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the field of a new column; `fill` is the value in rows older than the column, null by default."""
-    attribute = {"column": name} | said | ({"since": since} if since > 1 else {})
-    return filled({"name": taken.give(name), ATTRIBUTE: attribute}, avro, None if fill is ABSENT else fill)
+    """Return the field of a new column, named by an allocator; `fill` is its value in older rows, by default null."""
+    content = {"column": name} | attributes | ({"since": since} if since > 1 else {})
+    return filled({"name": names.give(name), ATTRIBUTE: content}, avro, None if fill is ABSENT else fill)
 
 
 def filled(field: dict[str, Any], avro: Any, fill: Any) -> dict[str, Any]:

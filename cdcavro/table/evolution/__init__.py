@@ -1,1 +1,1 @@
-"""How one version of a table becomes the next."""
+"""How one version of a table's schema becomes the next."""

@@ -45,19 +45,20 @@ if TYPE_CHECKING:
     from cdcavro.table.schema import TableSchema
 
 
-def apply_actions(maker: AlterContext, actions: Sequence[Action]) -> None:
-    """Take the actions of one statement. Raises `SchemaError`.
+def apply_actions(context: AlterContext, actions: Sequence[Action]) -> None:
+    """Apply the actions of one statement. Raises `SchemaError`.
 
-    Databases look columns up as they were before it: it may drop and add one name, or swap two.
+    Databases look up columns as they were before the statement: it may drop and add the same name, or
+    swap two names.
     """
-    _drop_all(maker, [one for one in actions if isinstance(one, DropColumn)])
-    _rename_all(maker, [one for one in actions if isinstance(one, (RenameColumn, ChangeColumn))])
+    _drop_all(context, [action for action in actions if isinstance(action, DropColumn)])
+    _rename_all(context, [action for action in actions if isinstance(action, (RenameColumn, ChangeColumn))])
     for action in actions:
-        _ACTIONS[type(action)](maker, action)
+        _ACTIONS[type(action)](context, action)
 
 
 class AlterContext:
-    """What actions need beside the edit: how types are read."""
+    """What actions work with: the edit of the row's record, and how types are read."""
 
     def __init__(self, table: TableSchema, source: Source, given: TypeOverrides, edit: RowEdit | None = None) -> None:
         self.table = table.table
@@ -68,115 +69,124 @@ class AlterContext:
 
     @property
     def dialect(self) -> Dialect:
-        """That of the statement. Raises `DdlError`."""
+        """The dialect of the statement. Raises `DdlError`."""
         return dialect_of(self._db_type)
 
     def add(self, column: Column, default: Any = None, *, first: bool = False, after: str | None = None) -> None:
-        """Add a column."""
+        """Add a column of its type, with its default."""
         given = self._given.of(self._source, column.name)
-        held = column_type(column, self._source, given=given)
-        said, fill = said_by(column, held, given), filling(default, held)
+        resolved = column_type(column, self._source, given=given)
+        attributes, fill = said_by(column, resolved, given), filling(default, resolved)
         if default is not None:
-            said["default"] = default_text(default)
-        self.edit.add(column.name or "", held.avro, said, fill=fill, first=first, after=after)
+            attributes["default"] = default_text(default)
+        self.edit.add(column.name or "", resolved.avro, attributes, fill=fill, first=first, after=after)
         if fill is ABSENT and default not in (None, Constant(None)):
             self.edit.steps.append(f"what {shown(column.name)} is in older rows is not known: {default_text(default)}")
 
     def retype(self, name: str, column: Column) -> None:
-        """Return a column another type, if it is another."""
+        """Change the type of a column, if it differs."""
         field = self.edit.need(name)
-        said = said_of(field)
-        given = self._given.of(self._source, name) or said.get("given")
-        held = column_type(column, self._source, given=given)
-        is_alike = without_attributes(avro_of(field)) == without_attributes(held.avro)
-        if is_alike and is_same_type(said.get("type"), column.type) and column.code in (None, said.get("code")):
+        attributes = said_of(field)
+        given = self._given.of(self._source, name) or attributes.get("given")
+        resolved = column_type(column, self._source, given=given)
+        is_alike = without_attributes(avro_of(field)) == without_attributes(resolved.avro)
+        if (
+            is_alike
+            and is_same_type(attributes.get("type"), column.type)
+            and column.code in (None, attributes.get("code"))
+        ):
             return
-        default = said.get("default")
-        fill = ABSENT if default is None else filling(constant_of(default), held)
-        self.edit.retype(name, held.avro, said_by(column, held, given), fill=fill)
+        default = attributes.get("default")
+        fill = ABSENT if default is None else filling(constant_of(default), resolved)
+        self.edit.retype(name, resolved.avro, said_by(column, resolved, given), fill=fill)
 
 
-def _drop_all(maker: AlterContext, actions: Sequence[DropColumn]) -> None:
-    maker.edit.drop_all([one.name for one in actions if not one.if_exists or maker.edit.find(one.name) is not None])
+def _drop_all(context: AlterContext, actions: Sequence[DropColumn]) -> None:
+    context.edit.drop_all(
+        [action.name for action in actions if not action.if_exists or context.edit.find(action.name) is not None]
+    )
 
 
-def _rename_all(maker: AlterContext, actions: Sequence[RenameColumn | ChangeColumn]) -> None:
-    pairs = [(one.old, one.new if isinstance(one, RenameColumn) else one.column.name, one.if_exists) for one in actions]
-    maker.edit.rename_all([(old, new) for old, new, may in pairs if not may or maker.edit.find(old) is not None])
+def _rename_all(context: AlterContext, actions: Sequence[RenameColumn | ChangeColumn]) -> None:
+    pairs = [
+        (action.old, action.new if isinstance(action, RenameColumn) else action.column.name, action.if_exists)
+        for action in actions
+    ]
+    context.edit.rename_all([(old, new) for old, new, may in pairs if not may or context.edit.find(old) is not None])
 
 
-def _add(maker: AlterContext, action: AddColumn) -> None:
+def _add(context: AlterContext, action: AddColumn) -> None:
     column = action.column
-    if action.if_not_exists and maker.edit.find(column.name) is not None:
+    if action.if_not_exists and context.edit.find(column.name) is not None:
         return
-    maker.add(column_of(column, maker.dialect), column.default, first=action.first, after=action.after)
+    context.add(column_of(column, context.dialect), column.default, first=action.first, after=action.after)
     if column.key:
-        maker.edit.set_key([column.name])
+        context.edit.set_key([column.name])
 
 
-def _modify(maker: AlterContext, action: ModifyColumn) -> None:
+def _modify(context: AlterContext, action: ModifyColumn) -> None:
     column = action.column
-    if action.if_exists and maker.edit.find(column.name) is None:
+    if action.if_exists and context.edit.find(column.name) is None:
         return
-    name = column_name(maker.edit.need(column.name))
+    name = column_name(context.edit.need(column.name))
     if column.type is not None:
-        maker.retype(name, structs.replace(column_of(column, maker.dialect), name=name))
+        context.retype(name, structs.replace(column_of(column, context.dialect), name=name))
     if column.default is not None or action.whole:
-        _default(maker, name, column.default)
+        _default(context, name, column.default)
     if column.key:
-        maker.edit.set_key([name])
-    maker.edit.move(name, first=action.first, after=action.after)
+        context.edit.set_key([name])
+    context.edit.move(name, first=action.first, after=action.after)
 
 
-def _change(maker: AlterContext, action: ChangeColumn) -> None:
-    _modify(maker, ModifyColumn(action.column, action.first, action.after, whole=True, if_exists=action.if_exists))
+def _change(context: AlterContext, action: ChangeColumn) -> None:
+    _modify(context, ModifyColumn(action.column, action.first, action.after, whole=True, if_exists=action.if_exists))
 
 
-def _set_default(maker: AlterContext, action: SetDefault) -> None:
-    _default(maker, action.name, action.default)
+def _set_default(context: AlterContext, action: SetDefault) -> None:
+    _default(context, action.name, action.default)
 
 
-def _drop_default(maker: AlterContext, action: DropDefault) -> None:
-    _default(maker, action.name, None)
+def _drop_default(context: AlterContext, action: DropDefault) -> None:
+    _default(context, action.name, None)
 
 
-def _default(maker: AlterContext, name: str, default: Any) -> None:
-    made = None if default is None else default_text(default)
-    if said_of(maker.edit.need(name)).get("default") != made:
-        maker.edit.set_default(name, made)
+def _default(context: AlterContext, name: str, default: Any) -> None:
+    text = None if default is None else default_text(default)
+    if said_of(context.edit.need(name)).get("default") != text:
+        context.edit.set_default(name, text)
 
 
-def _set_nullable(maker: AlterContext, action: SetNullable) -> None:
-    # Every column may be null in Avro: a value that its type cannot carry is.
-    maker.edit.need(action.name)
+def _set_nullable(context: AlterContext, action: SetNullable) -> None:
+    # Every column is nullable in Avro, since a value that its type cannot carry becomes null.
+    context.edit.need(action.name)
 
 
-def _add_key(maker: AlterContext, action: AddKey) -> None:
-    maker.edit.set_key(action.names)
+def _add_key(context: AlterContext, action: AddKey) -> None:
+    context.edit.set_key(action.names)
 
 
-def _drop_key(maker: AlterContext, _: DropKey) -> None:
-    maker.edit.set_key([])
+def _drop_key(context: AlterContext, _: DropKey) -> None:
+    context.edit.set_key([])
 
 
-def _nothing(_maker: AlterContext, _action: Any) -> None:
-    """Change nothing: it is done already, or a constraint's name alone does not say whether it was the key."""
+def _nothing(_context: AlterContext, _action: Any) -> None:
+    """Do nothing: the action was applied before, or a constraint's name does not tell whether it was the key."""
 
 
-def _rename_to(maker: AlterContext, action: RenameTo) -> None:
-    maker.edit.rename_table(completed(action.new, maker.table))
+def _rename_to(context: AlterContext, action: RenameTo) -> None:
+    context.edit.rename_table(completed(action.new, context.table))
 
 
 def column_of(declared: ColumnDef, dialect: Dialect) -> Column:
-    """Return a column as changes state it: MySQL makes TINYINT(1) of BOOL."""
+    """Return a column as changes state it: MySQL turns BOOL into TINYINT(1)."""
     is_bool = dialect.is_mysql and declared.type is not None and declared.type.upper() in ("BOOL", "BOOLEAN")
     return Column(name=declared.name, type="tinyint(1)" if is_bool else declared.type)
 
 
-def said_by(column: Column, held: ColumnType, given: str | None) -> dict[str, Any]:
-    """Return what the attribute says of a column."""
-    said = {"type": column.type, "code": column.code, "note": held.note, "given": given}
-    return {key: value for key, value in said.items() if value is not None}
+def said_by(column: Column, resolved: ColumnType, given: str | None) -> dict[str, Any]:
+    """Return the content of the attribute `cdc` of a column."""
+    attributes = {"type": column.type, "code": column.code, "note": resolved.note, "given": given}
+    return {key: value for key, value in attributes.items() if value is not None}
 
 
 _ACTIONS: Final[dict[type, Callable[[AlterContext, Any], None]]] = {

@@ -1,4 +1,4 @@
-"""What statements and messages declare of a column, in whichever spelling: its type, and its default."""
+"""Lists of columns in a form that compares equal however statements and messages spell their types."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ ColumnMarks = frozenset[tuple[Any, ...]]
 
 
 class ColumnList(NamedTuple):
-    """What a list of columns says.
+    """What a list of columns states.
 
-    Attributes: `declared`, names, types as they are declared, in one spelling, and as they are held;
-    `held`, names and types as they are held: a version that has these is one that the list fits.
+    Attributes: `declared` (set of marks), each column's name, its Avro type, and its declared type in
+    canonical spelling; `held` (set of marks), each column's name and Avro type: a list fits every
+    version with an equal `held`.
     """
 
     declared: ColumnMarks
@@ -27,10 +28,10 @@ class ColumnList(NamedTuple):
 
 
 def mark_of(name: str | None, declared: str | None, avro: Any) -> tuple[Any, ...]:
-    """Return what statements of one column have in common, however they spell its type."""
+    """Return the mark of a column, which is the same however a statement spells the column's type."""
     return name, json.dumps(without_attributes(avro), sort_keys=True), canonical(declared)
 
 
 def listed_of(marks: Sequence[tuple[Any, ...]]) -> ColumnList:
-    """Return what a list of columns says by those of its columns."""
-    return ColumnList(frozenset(marks), frozenset(one[:2] for one in marks))
+    """Return the `ColumnList` of columns with these marks."""
+    return ColumnList(frozenset(marks), frozenset(mark[:2] for mark in marks))

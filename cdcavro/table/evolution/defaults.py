@@ -1,4 +1,4 @@
-"""TODO."""
+"""Defaults of columns: constants as defaults of Avro fields, and as SQL text and back."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ _LONG: Final = 8
 _WORDS: Final[dict[str, bool | None]] = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
-def filling(default: Constant | Expression | None, held: ColumnType) -> Any:
-    """Return a constant as the default of an Avro field; `ABSENT` where there is none, or its type cannot carry it."""
+def filling(default: Constant | Expression | None, type: ColumnType) -> Any:
+    """Return a constant as the default of an Avro field; `ABSENT` if there is none or the type cannot carry it."""
     if not isinstance(default, Constant) or default.value is None:
         return ABSENT
     value = default.value
-    datum = _of_bytes(value, held) if isinstance(value, bytes) else constant(value, held)
+    datum = _of_bytes(value, type) if isinstance(value, bytes) else constant(value, type)
     if datum is MISFIT:
         return ABSENT
     return datum.decode("iso-8859-1") if isinstance(datum, bytes) else datum
 
 
-def _of_bytes(raw: bytes, held: ColumnType) -> Any:
-    """Return the datum of `x'…'` or `b'…'`: bytes in a column of bytes, text in one of text, else the number that they are."""
-    if held.avro == "string":
+def _of_bytes(raw: bytes, type: ColumnType) -> Any:
+    """Return the datum of `x'…'` or `b'…'`: bytes in a binary column, text in a text column, else a number."""
+    if type.avro == "string":
         try:
-            return constant(raw.decode(), held)
+            return constant(raw.decode(), type)
         except UnicodeDecodeError:
             return MISFIT
-    is_bits = parse_sql_type(held.declared or "").name == "BIT"
-    if held.avro == "bytes" and not is_bits:
-        return constant(f"x'{raw.hex()}'", held)
-    return constant(int.from_bytes(raw, "big"), held) if len(raw) <= _LONG else MISFIT
+    is_bits = parse_sql_type(type.declared or "").name == "BIT"
+    if type.avro == "bytes" and not is_bits:
+        return constant(f"x'{raw.hex()}'", type)
+    return constant(int.from_bytes(raw, "big"), type) if len(raw) <= _LONG else MISFIT
 
 
 def default_text(default: Constant | Expression) -> str:
-    """Return a default as SQL.
+    """Return a default as SQL text.
 
     >>> default_text(Constant("it's"))
     "'it''s'"
@@ -64,7 +64,7 @@ def default_text(default: Constant | Expression) -> str:
 
 
 def constant_of(text: str) -> Constant | None:
-    """Undo `default_text`, of a constant; None for an expression.
+    """Return the constant behind a text made by `default_text`; None for an expression.
 
     >>> constant_of("'it''s'"), constant_of("now()")
     (Constant(value="it's"), None)

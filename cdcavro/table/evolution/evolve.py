@@ -1,9 +1,9 @@
-"""The next version of a table's schema, by a statement or by a list of columns.
+"""The next version of a table's schema, made by a statement or from a list of columns.
 
-A renamed column keeps its values through an alias. One whose type became another that its values do
-not read as ends, and a new field begins, so that nothing is lost and nothing read as what it is not.
-A column that is added has, in older rows, the constant that it was added with; a default that is set
-later is for newer rows only.
+A renamed column keeps its values through an alias. If a column's type changes so that old values do
+not read as the new type, its field ends and a new field begins: nothing is lost, and nothing is
+misread. An added column has, in older rows, the constant default it was added with; a default that
+is set later applies to newer rows only.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ NONE_GIVEN: Final = TypeOverrides.from_mapping({})
 class Evolution:
     """The next version of a schema.
 
-    Attributes: `schema`, as what was given: a `TableSchema`, or a `Schema` of a row or an envelope;
-    `steps` (tuple of str), what was done, in sentences, empty if nothing changed; `verdict`, whether
-    the new schema reads what the old one wrote, and the other way round.
+    Attributes: `schema`, of the same kind as the schema that evolved: a `TableSchema`, or a `Schema` of a
+    row or an envelope; `steps` (tuple of str), what was done, in sentences, empty if nothing changed;
+    `verdict` (`Verdict`), whether the new schema reads what the old one wrote, and the other way round.
     """
 
     schema: Any
@@ -59,38 +59,39 @@ def evolve(
     source: Source | None = None,
     given: TypeOverrides = NONE_GIVEN,
 ) -> Evolution:
-    """Return the next version of a table's schema, by a DDL statement or by a list of the table's columns.
+    """Return the next version of a table's schema, given a DDL statement or a list of the table's columns.
 
-    `source` says the database type, which tells the dialect, and the format, which tells how types
-    are to be read. What a statement says of other tables changes nothing. A list of columns does not
-    tell a rename: the old name is dropped and the new one added. Raises `DdlError`, `SchemaError`.
+    `source` (`Source`) names the database type, which selects the dialect, and the format, which decides
+    how types are read; `given` (`TypeOverrides`) holds types that replace the stated ones. What a
+    statement says about other tables has no effect. A list of columns cannot express a rename: the old
+    name is dropped and the new one added. Raises `DdlError`, `SchemaError`.
 
     >>> from cdcavro.avro.schema import parse_schema
     >>> row = '{"type":"record","name":"t","fields":[{"name":"a","type":["null","int"],"default":null}]}'
-    >>> made = evolve(parse_schema(row), "ALTER TABLE t RENAME COLUMN a TO b, ADD c INT NOT NULL DEFAULT 5")
-    >>> made.steps
+    >>> evolution = evolve(parse_schema(row), "ALTER TABLE t RENAME COLUMN a TO b, ADD c INT NOT NULL DEFAULT 5")
+    >>> evolution.steps
     ("column 'a' renamed to 'b'", "column 'c' added: 5 in older rows")
-    >>> made.verdict.name
+    >>> evolution.verdict.name
     'full'
     """
     table = schema if isinstance(schema, TableSchema) else from_schema(schema)
     source = source or Source()
     if isinstance(by, str):
-        made, steps = by_statement(table, by, source, given)
+        evolved_table, steps = by_statement(table, by, source, given)
     else:
-        made, steps = by_columns(table, by, source, given)
-    if made is table:
+        evolved_table, steps = by_columns(table, by, source, given)
+    if evolved_table is table:
         return Evolution(schema, (), verdict(table.row, table.row))
     if isinstance(schema, TableSchema):
-        return Evolution(made, tuple(steps), _judged(made.row, table.row, made, table))
-    evolved = with_row(schema, made)
-    return Evolution(evolved, tuple(steps), _judged(evolved, schema, made, table))
+        return Evolution(evolved_table, tuple(steps), _judged(evolved_table.row, table.row, evolved_table, table))
+    evolved = with_row(schema, evolved_table)
+    return Evolution(evolved, tuple(steps), _judged(evolved, schema, evolved_table, table))
 
 
 def by_statement(
     table: TableSchema, ddl: str, source: Source, given: TypeOverrides = NONE_GIVEN
 ) -> tuple[TableSchema, list[str]]:
-    """Return the version after a statement, and what was done. Raises `DdlError`, `SchemaError`."""
+    """Return the version after a statement, and sentences on what was done. Raises `DdlError`, `SchemaError`."""
     done: list[str] = []
     for step in parse_ddl(ddl, source.db_type, database=table.table.database):
         table, steps = by_step(table, step, source, given)
@@ -101,15 +102,18 @@ def by_statement(
 def by_step(
     table: TableSchema, step: Step, source: Source, given: TypeOverrides = NONE_GIVEN
 ) -> tuple[TableSchema, list[str]]:
-    """Return the version after a step, and what was done; the same version if the step is not about it. Raises `SchemaError`."""
+    """Return the version after a step, and sentences on what was done.
+
+    If the step is about another table, return the same version. Raises `SchemaError`.
+    """
     if isinstance(step, RenameTable) and is_about(step.old, table.table):
         edit = RowEdit(table.record)
         edit.rename_table(completed(step.new, table.table))
         return _finished(table, edit)
     if isinstance(step, AlterTable) and is_about(step.table, table.table):
-        maker = AlterContext(table, source, given)
-        apply_actions(maker, step.actions)
-        return _finished(table, maker.edit)
+        context = AlterContext(table, source, given)
+        apply_actions(context, step.actions)
+        return _finished(table, context.edit)
     return table, []
 
 
@@ -122,25 +126,25 @@ def by_columns(
     key: Sequence[str] | None = None,
     is_new: bool = True,
 ) -> tuple[TableSchema, list[str]]:
-    """Return the version with exactly these columns in this order, and what was done.
+    """Return the version with exactly these columns in this order, and sentences on what was done.
 
-    `key` is the names of its key, None if they are not known. Unless it `is_new`, it is the same
-    version, which nothing was written in yet. Raises `SchemaError`.
+    `key` are the names of the key columns, None if unknown. Unless `is_new`, the result replaces the same
+    version, with which nothing has been written yet. Raises `SchemaError`.
     """
     check_columns(columns)
-    maker = AlterContext(table, source, given, RowEdit(table.record, is_new=is_new, is_folded=False))
-    wanted = {one.name: one for one in columns if one.name is not None}
-    known = {one.name for one in table.columns}
-    maker.edit.drop_all([one.name for one in table.columns if one.name not in wanted])
+    context = AlterContext(table, source, given, RowEdit(table.record, is_new=is_new, is_folded=False))
+    wanted = {column.name: column for column in columns if column.name is not None}
+    known = {column.name for column in table.columns}
+    context.edit.drop_all([column.name for column in table.columns if column.name not in wanted])
     for name, column in wanted.items():
         if name in known:
-            maker.retype(name, column)
+            context.retype(name, column)
         else:
-            maker.add(column)
-    maker.edit.arrange(list(wanted))
+            context.add(column)
+    context.edit.arrange(list(wanted))
     if key is not None and wanted.keys() >= set(key):
-        maker.edit.set_key(key)
-    return _finished(table, maker.edit)
+        context.edit.set_key(key)
+    return _finished(table, context.edit)
 
 
 def create_table(
@@ -150,25 +154,30 @@ def create_table(
     source: Source | None = None,
     given: TypeOverrides = NONE_GIVEN,
 ) -> TableSchema:
-    """Make the first version of a table's schema of its columns and the names of its key, if it has all of those.
+    """Return the first version of a table's schema, made from its name and columns.
 
-    Raises `SchemaError`.
+    `key` are the names of the key columns, ignored unless all of them are among the columns; `source`
+    (`Source`) decides how types are read; `given` (`TypeOverrides`) holds types that replace the stated
+    ones. Raises `SchemaError`.
     """
     check_columns(columns)
     source = source_of(source or Source(), table)
-    taken = NameAllocator((UNPARSED, MISSING))
+    names = NameAllocator((UNPARSED, MISSING))
     fields: list[dict[str, Any]] = []
     for column in columns:
-        own = given.of(source, column.name)
-        held = column_type(column, source, given=own)
-        fields.append(column_field(column.name or "", taken, held.avro, since=1, said=said_by(column, held, own)))
-    return table_schema(table, fields, key if {one.name for one in columns}.issuperset(key) else ())
+        given_type = given.of(source, column.name)
+        resolved = column_type(column, source, given=given_type)
+        attributes = said_by(column, resolved, given_type)
+        fields.append(column_field(column.name or "", names, resolved.avro, since=1, attributes=attributes))
+    return table_schema(table, fields, key if {column.name for column in columns}.issuperset(key) else ())
 
 
 def table_schema_of(change: Change, *, given: TypeOverrides = NONE_GIVEN) -> TableSchema:
-    """Make the first version of a table's schema from one change: of its columns, or of those that its rows have.
+    """Return the first version of a table's schema, made from one change.
 
-    Raises `SchemaError`, also for a change of no table.
+    Its columns are those that the change states, or else those that its rows have; `given`
+    (`TypeOverrides`) holds types that replace the stated ones. Raises `SchemaError`, also for a change
+    without a table.
 
     >>> from cdcavro.transcoding.mapping import to_changes
     >>> text = '{"type":"INSERT","table":"t","pkNames":["id"],"mysqlType":{"id":"int"},"data":[{"id":7}]}'
@@ -184,14 +193,14 @@ def table_schema_of(change: Change, *, given: TypeOverrides = NONE_GIVEN) -> Tab
 
 
 def columns_of_statement(step: CreateTable, source: Source) -> tuple[Column, ...]:
-    """Return the columns that a statement creates a table with."""
+    """Return the columns with which a statement creates a table."""
     dialect = dialect_of(source.db_type)
-    return tuple(column_of(one, dialect) for one in step.columns)
+    return tuple(column_of(column, dialect) for column in step.columns)
 
 
 def check_columns(columns: Sequence[Column]) -> None:
     """Check a list of columns: at most 10,000, each with a name of its own. Raises `SchemaError`."""
-    names = [one.name for one in columns]
+    names = [column.name for column in columns]
     if len(names) > MAX_COLUMNS:
         raise SchemaError("columns", f"more than {MAX_COLUMNS}")
     if None in names:
@@ -201,9 +210,9 @@ def check_columns(columns: Sequence[Column]) -> None:
         raise SchemaError("columns", f"{shown(name)} stands there twice")
 
 
-def _judged(new: Schema, old: Schema, made: TableSchema, table: TableSchema) -> Verdict:
-    found = verdict(new, old)
-    return replace(found, notes=(*found.notes, *_ended(made, table)))
+def _judged(new: Schema, old: Schema, new_table: TableSchema, old_table: TableSchema) -> Verdict:
+    judged = verdict(new, old)
+    return replace(judged, notes=(*judged.notes, *_ended(new_table, old_table)))
 
 
 def _finished(table: TableSchema, edit: RowEdit) -> tuple[TableSchema, list[str]]:
@@ -211,33 +220,33 @@ def _finished(table: TableSchema, edit: RowEdit) -> tuple[TableSchema, list[str]
     return (TableSchema(as_schema(record)) if edit.steps else table), edit.steps
 
 
-def _ended(made: TableSchema, table: TableSchema) -> list[Remark]:
-    """Say which columns a new field takes over from: data is read, but under another name."""
-    written = {one.field for one in table.columns}
-    newer = {one.name: one.field for one in made.columns}
+def _ended(new_table: TableSchema, old_table: TableSchema) -> list[Remark]:
+    """Return remarks on columns that a new field took over: their old data is read under another name."""
+    written = {column.field for column in old_table.columns}
+    newer = {column.name: column.field for column in new_table.columns}
     return [
-        Remark("backward", f"$.{one.field}", f"column {shown(one.name)} is in {newer[one.name]} from now on")
-        for one in made.all_columns
-        if one.until is not None and one.field in written and one.name in newer
+        Remark("backward", f"$.{column.field}", f"column {shown(column.name)} is in {newer[column.name]} from now on")
+        for column in new_table.all_columns
+        if column.until is not None and column.field in written and column.name in newer
     ]
 
 
-def with_row(schema: Schema, made: TableSchema) -> Schema:
-    """Return a schema, of which `from_schema` gave the table, with the next version of its row. Raises `SchemaError`."""
+def with_row(schema: Schema, table: TableSchema) -> Schema:
+    """Return a row's or an envelope's schema with the next version of its row. Raises `SchemaError`."""
     declared = json.loads(schema.json)
     if not is_envelope(declared):
-        return made.row
-    if is_own(made.record):
-        return made.envelope
+        return table.row
+    if is_own(table.record):
+        return table.envelope
     pin(declared)
     known = definitions(declared)
-    old, new = _full(row_of(declared) or {}), _full(made.record)
-    for one in declared["fields"]:
-        one["type"] = _with(one["type"], old, new, made.record)
-    known = {name: one for name, one in known.items() if name != old} | definitions(made.record)
+    old, new = _full(row_of(declared) or {}), _full(table.record)
+    for field in declared["fields"]:
+        field["type"] = _with(field["type"], old, new, table.record)
+    known = {name: record for name, record in known.items() if name != old} | definitions(table.record)
     space, _, name = _full(declared).rpartition(".")
     if space == old.rpartition(".")[0] != new.rpartition(".")[0]:
-        aliases = [one if "." in one or not space else f"{space}.{one}" for one in declared.get("aliases", ())]
+        aliases = [alias if "." in alias or not space else f"{space}.{alias}" for alias in declared.get("aliases", ())]
         declared["aliases"] = list(dict.fromkeys([*aliases, f"{space}.{name}".lstrip(".")]))
         declared["namespace"], declared["name"] = new.rpartition(".")[0], name
     return as_schema(settled(declared, known))
@@ -248,9 +257,9 @@ def _full(declared: dict[str, Any]) -> str:
 
 
 def _with(declared: Any, old: str, new: str, row: dict[str, Any]) -> Any:
-    """Put a row's record where the old one is defined, and its name where that is named."""
+    """Return a type with the old record's definition replaced by the new record, and its name by the new name."""
     if isinstance(declared, list):
-        return [_with(one, old, new, row) for one in declared]
+        return [_with(branch, old, new, row) for branch in declared]
     if declared == old:
         return new
     return (

@@ -1,4 +1,4 @@
-"""Avro types of columns compared: which read as which, and what becomes of a default on the way."""
+"""Comparison of columns' Avro types: which can be read as which, and what happens to a default."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ _MEANING: Final = ("type", LOGICAL, "precision", "scale")
 
 
 def without_attributes(avro: Any) -> Any:
-    """Return a type without the attributes that change no value.
+    """Return a type, as a JSON value, without the attributes that do not affect its values.
 
     >>> without_attributes({"type": "string", "avro.java.string": "String"})
     'string'
     """
     if not isinstance(avro, dict) or not _is_primitive(avro):
         return avro
-    made = {key: avro[key] for key in _MEANING if key in avro}
-    if made.get(LOGICAL) == "decimal" and made.get("scale") == 0:
-        del made["scale"]
-    return made if LOGICAL in made else made["type"]
+    meaning = {key: avro[key] for key in _MEANING if key in avro}
+    if meaning.get(LOGICAL) == "decimal" and meaning.get("scale") == 0:
+        del meaning["scale"]
+    return meaning if LOGICAL in meaning else meaning["type"]
 
 
 def is_promotion(old: Any, new: Any) -> bool:
-    """Return whether values of one Avro type read as another, as they are.
+    """Return whether values of one Avro type can be read as another with the same meaning.
 
-    Avro's promotions, but not of what a logical type means something else in: the bytes of a decimal
-    are no text. A decimal reads as one of more digits and the same scale.
+    These are Avro's promotions, except where a logical type changes the meaning: the bytes of a decimal
+    are not text. A decimal can be read as one with more digits and the same scale.
 
     >>> is_promotion("int", "long"), is_promotion({"type": "int", "logicalType": "date"}, "long")
     (True, False)
     """
     if not (_is_primitive(old) and _is_primitive(new)):
         return False
-    logical = [one.get(LOGICAL) if isinstance(one, dict) else None for one in (old, new)]
+    logical = [avro.get(LOGICAL) if isinstance(avro, dict) else None for avro in (old, new)]
     if logical[0] != logical[1]:
         return False
     try:
@@ -61,9 +61,9 @@ def _is_primitive(avro: Any) -> bool:
 
 
 def promoted(default: Any, old: Any, new: Any) -> Any:
-    """Return a default, as a schema's JSON states it, as the type it is promoted to; `ABSENT` where it is none.
+    """Return a default in a schema's JSON after promotion to a new type; `ABSENT` if the type cannot have it.
 
-    Bytes stand there as characters of ISO-8859-1, a string as itself.
+    In JSON, bytes are written as ISO-8859-1 characters, a string as itself.
 
     >>> promoted("\u00e9", "string", "bytes") == "\u00c3\u00a9"
     True
@@ -80,12 +80,12 @@ def promoted(default: Any, old: Any, new: Any) -> Any:
 
 
 def promotion_loss(old: Any, new: Any) -> str:
-    """Say what a promotion loses, behind a sentence; nothing for most."""
+    """Return what a promotion loses, as the end of a sentence; empty for most promotions."""
     return _LOSSES.get((avro_label(old), avro_label(new)), "")
 
 
 def avro_label(avro: Any) -> str:
-    """Name an Avro type in a sentence.
+    """Return the name of an Avro type for use in a sentence.
 
     >>> avro_label({"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2})
     'decimal(10,2)'

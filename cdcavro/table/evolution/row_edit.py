@@ -1,4 +1,4 @@
-"""What a statement does to a row's record: fields added, dropped, renamed, retyped, moved.
+"""Edits of a row's record, as statements ask for them: fields added, dropped, renamed, retyped, moved.
 
 An edit works on the JSON value of the record and touches nothing else in it, so attributes,
 `order`, `fixed` types and documentation that others put there survive.
@@ -39,10 +39,10 @@ MAX_NAMES: Final = 20_000
 class RowEdit:
     """The next version of a row's record, in the making.
 
-    Made from the record's JSON value; unless it `is_new`, it is the version that the record is, which
-    nothing was written in yet. Where it `is_folded`, a column is found in capitals or not, as in MySQL.
-    Attributes: `record`, the JSON value so far; `version` (int), that of the new version; `steps`
-    (list of str), what was done, in sentences.
+    Made from the record's JSON value. Unless `is_new`, the edit changes the record's own version, with
+    which nothing has been written yet. If `is_folded`, column names match regardless of case, as in
+    MySQL. Attributes: `record` (dict), the JSON value so far; `version` (int), the new version's number;
+    `steps` (list of str), what was done, in sentences.
     """
 
     def __init__(self, record: dict[str, Any], *, is_new: bool = True, is_folded: bool = True) -> None:
@@ -51,78 +51,78 @@ class RowEdit:
         self.version = int(said_of(self.record).get("version", 1)) + is_new
         self.steps: list[str] = []
         self._is_folded = is_folded
-        self._taken = NameAllocator(
-            name for one in self.record["fields"] for name in (one["name"], *one.get("aliases", ()))
+        self._names = NameAllocator(
+            name for field in self.record["fields"] for name in (field["name"], *field.get("aliases", ()))
         )
-        for name in self._said().get("gone", ()):
-            self._taken.add(name)
+        for name in self._facts().get("gone", ()):
+            self._names.add(name)
         self._added: set[str] = set()
         self._written: dict[str, dict[str, Any]] = {}
         self._ended: dict[str, list[dict[str, Any]]] = {}
         self._spellings: dict[str, dict[str, None]] = {}
-        for one in column_fields(self.record):
-            if "until" in said_of(one):
-                self._ended.setdefault(column_name(one), []).append(one)
+        for field in column_fields(self.record):
+            if "until" in said_of(field):
+                self._ended.setdefault(column_name(field), []).append(field)
             else:
-                self._note(column_name(one), one)
+                self._index(column_name(field), field)
 
     def find(self, name: str) -> dict[str, Any] | None:
-        """Return the field that a column is written to, by its true name; where it is one only, in capitals or not."""
-        found = self._written.get(name)
-        if found is None and self._is_folded:
+        """Return the field of a column by its true name, or by another spelling's case if only one column matches."""
+        field = self._written.get(name)
+        if field is None and self._is_folded:
             spellings = self._spellings.get(name.lower(), ())
-            found = self._written[next(iter(spellings))] if len(spellings) == 1 else None
-        return found
+            field = self._written[next(iter(spellings))] if len(spellings) == 1 else None
+        return field
 
     def need(self, name: str) -> dict[str, Any]:
-        """Return the field of a column. Raises `SchemaError`."""
-        found = self.find(name)
-        if found is None:
+        """Return the field of a column. Raises `SchemaError` if there is none."""
+        field = self.find(name)
+        if field is None:
             raise SchemaError(self.label, f"there is no column {shown(name)}")
-        return found
+        return field
 
     def add(
         self,
         name: str,
         avro: Any,
-        said: dict[str, Any],
+        attributes: dict[str, Any],
         *,
         fill: Any = ABSENT,
         first: bool = False,
         after: str | None = None,
     ) -> None:
-        """Add a column; `fill` is what older rows have. Raises `SchemaError` if there is one of that name."""
+        """Add a column; `fill` is its value in older rows. Raises `SchemaError` if the name exists already."""
         if self.find(name) is not None:
             raise SchemaError(self.label, f"there is a column {shown(name)} already")
-        if len(self._written) >= MAX_COLUMNS or len(self._taken) >= MAX_NAMES:
+        if len(self._written) >= MAX_COLUMNS or len(self._names) >= MAX_NAMES:
             raise SchemaError(self.label, f"more than {MAX_COLUMNS} columns, or {MAX_NAMES} names that there ever were")
         place = self._place(first=first, after=after)
-        field = column_field(name, self._taken, avro, since=self.version, fill=fill, said=said)
+        field = column_field(name, self._names, avro, since=self.version, fill=fill, attributes=attributes)
         self.record["fields"].insert(place, field)
-        self._note(name, field)
+        self._index(name, field)
         self._added.add(name)
-        older = "null" if fill is ABSENT or fill is None else said.get("default") or json.dumps(fill)
-        self._did(f"column {shown(name)} added: {older} in older rows")
+        older = "null" if fill is ABSENT or fill is None else attributes.get("default") or json.dumps(fill)
+        self._log(f"column {shown(name)} added: {older} in older rows")
 
     def drop_all(self, names: Sequence[str]) -> None:
-        """Drop columns, with the fields of their older types; no other field gets their names. Raises `SchemaError`."""
+        """Drop columns with the fields of their older types; the names are not used again. Raises `SchemaError`."""
         gone: dict[str, dict[str, Any]] = {}
         for name in names:
             field = self.need(name)
             true = column_name(field)
             self._forget(true)
-            gone |= {one["name"]: one for one in (field, *self._ended.pop(true, ()))}
+            gone |= {dropped["name"]: dropped for dropped in (field, *self._ended.pop(true, ()))}
             if true in self.key:
-                # MySQL's key is of the columns that are left; elsewhere there is none.
-                self._say("key", [one for one in self.key if one != true and self._is_folded])
-            self._did(f"column {shown(true)} dropped")
+                # In MySQL the key keeps its other columns; elsewhere it is gone.
+                self._set_fact("key", [name for name in self.key if name != true and self._is_folded])
+            self._log(f"column {shown(true)} dropped")
         if gone:
-            self.record["fields"] = [one for one in self.record["fields"] if one["name"] not in gone]
-            old = [alias for one in gone.values() for alias in one.get("aliases", ())]
-            self._say("gone", sorted({*self._said().get("gone", ()), *gone, *old}))
+            self.record["fields"] = [field for field in self.record["fields"] if field["name"] not in gone]
+            old = [alias for dropped in gone.values() for alias in dropped.get("aliases", ())]
+            self._set_fact("gone", sorted({*self._facts().get("gone", ()), *gone, *old}))
 
     def rename_all(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Rename columns at once, so that two may change names: the old names become aliases. Raises `SchemaError`."""
+        """Rename columns all at once, so that two may swap names; old names become aliases. Raises `SchemaError`."""
         fields = [(self.need(old), new) for old, new in pairs]
         fields = [(field, new) for field, new in fields if column_name(field) != new]
         key = self.key
@@ -133,136 +133,136 @@ class RowEdit:
         for field, new in fields:
             if self.find(new) is not None:
                 raise SchemaError(self.label, f"there is a column {shown(new)} already")
-            self._did(f"column {shown(column_name(field))} renamed to {shown(new)}")
+            self._log(f"column {shown(column_name(field))} renamed to {shown(new)}")
             was, own = column_name(field), (*field.get("aliases", ()), field["name"])
-            made = self._taken.give(new, own=own)
-            field.update(name=made, aliases=[one for one in dict.fromkeys(own) if one != made])
-            for one in (field, *ended[was]):
-                one[ATTRIBUTE] = said_of(one) | {"column": new}
-            self._note(new, field)
+            allocated = self._names.give(new, own=own)
+            field.update(name=allocated, aliases=[alias for alias in dict.fromkeys(own) if alias != allocated])
+            for own_field in (field, *ended[was]):
+                own_field[ATTRIBUTE] = said_of(own_field) | {"column": new}
+            self._index(new, field)
             if ended[was]:
                 self._ended[new] = ended[was]
         if not names.keys().isdisjoint(key):
-            self._say("key", [names.get(one, one) for one in key])
+            self._set_fact("key", [names.get(name, name) for name in key])
 
-    def retype(self, name: str, avro: Any, said: dict[str, Any], *, fill: Any = ABSENT) -> bool:
-        """Return a column another type. Tell whether a new field began, since the old values do not read as the new.
+    def retype(self, name: str, avro: Any, attributes: dict[str, Any], *, fill: Any = ABSENT) -> bool:
+        """Change a column's type; return whether a new field began because old values do not read as the new type.
 
-        `fill` is what older rows have of a column that nothing was written in yet and that they have a
-        constant of. Raises `SchemaError`.
+        `fill` is the new constant in older rows, for a column that this version added with a constant.
+        Raises `SchemaError`.
         """
         field = self.need(name)
         name, was, old = column_name(field), said_of(field), avro_of(field)
         kept = {key: value for key, value in was.items() if key not in ("type", "code", "note", "given")}
         if without_attributes(old) == without_attributes(avro):
-            if (was.get("type"), was.get("note")) != (said.get("type"), said.get("note")):
-                self._did(f"column {shown(name)} is {said.get('type')}, and was {was.get('type')}: held alike")
+            if (was.get("type"), was.get("note")) != (attributes.get("type"), attributes.get("note")):
+                self._log(f"column {shown(name)} is {attributes.get('type')}, and was {was.get('type')}: held alike")
         elif was.get("since", 1) == self.version:
             is_filled, fill = field.get("default") is not None, None if fill is ABSENT else fill
             field.update(filled(field, avro, fill if is_filled else None))
             lost = "; what it is in older rows is not known" if is_filled and fill is None else ""
-            self._did(f"column {shown(name)} is {avro_label(avro)}{lost}")
+            self._log(f"column {shown(name)} is {avro_label(avro)}{lost}")
         elif is_promotion(old, avro) and (default := promoted(field.get("default"), old, avro)) is not ABSENT:
-            self._did(f"column {shown(name)} reads {avro_label(old)} as {avro_label(avro)}{promotion_loss(old, avro)}")
+            self._log(f"column {shown(name)} reads {avro_label(old)} as {avro_label(avro)}{promotion_loss(old, avro)}")
             field.update(type=_replaced(field["type"], old, avro))
             if "default" in field:
                 field.update(default=default)
         else:
-            self._begin(field, avro, said)
+            self._begin_field(field, avro, attributes)
             return True
-        field[ATTRIBUTE] = kept | said
+        field[ATTRIBUTE] = kept | attributes
         return False
 
     def move(self, name: str, *, first: bool = False, after: str | None = None) -> None:
-        """Move a column to the front or behind another. Raises `SchemaError`."""
+        """Move a column to the front or after another one. Raises `SchemaError`."""
         field = self.need(name)
         if after is not None and self.need(after) is field:
             raise SchemaError(self.label, f"column {shown(name)} cannot stand behind itself")
         if first or after is not None:
             self.record["fields"].remove(field)
             self.record["fields"].insert(self._place(first=first, after=after), field)
-            self._did(f"column {shown(name)} moved")
+            self._log(f"column {shown(name)} moved")
 
     def arrange(self, names: Sequence[str]) -> None:
-        """Put all columns in this order."""
+        """Put the columns in this order, which names all of them."""
         fields = self.record["fields"]
-        written = {id(one) for one in self._written.values()}
-        places = [i for i, one in enumerate(fields) if id(one) in written]
+        written = {id(field) for field in self._written.values()}
+        places = [i for i, field in enumerate(fields) if id(field) in written]
         old = [column_name(fields[i]) for i in places]
         for i, name in zip(places, names, strict=True):
             fields[i] = self._written[name]
-        if [one for one in old if one not in self._added] != [one for one in names if one not in self._added]:
-            self._did("the columns stand in another order")
+        if [name for name in old if name not in self._added] != [name for name in names if name not in self._added]:
+            self._log("the columns stand in another order")
 
     def set_default(self, name: str, default: str | None) -> None:
-        """Note what new rows get; older rows keep what they had. Raises `SchemaError`."""
+        """Record a column's default for new rows; older rows keep their values. Raises `SchemaError`."""
         field = self.need(name)
-        said = {key: value for key, value in said_of(field).items() if key != "default"}
-        field[ATTRIBUTE] = said if default is None else said | {"default": default}
-        self._did(f"column {shown(name)} has {'no default' if default is None else f'the default {shown(default)}'}")
+        attributes = {key: value for key, value in said_of(field).items() if key != "default"}
+        field[ATTRIBUTE] = attributes if default is None else attributes | {"default": default}
+        self._log(f"column {shown(name)} has {'no default' if default is None else f'the default {shown(default)}'}")
 
     def set_key(self, names: Sequence[str]) -> None:
-        """Set the key columns, if they are others. Raises `SchemaError`."""
+        """Set the key columns, unless they are the same. Raises `SchemaError`."""
         key = [column_name(self.need(name)) for name in names]
         if key != self.key:
-            self._say("key", key)
-            self._did(f"the key is {', '.join(map(shown, key))}" if key else "there is no key")
+            self._set_fact("key", key)
+            self._log(f"the key is {', '.join(map(shown, key))}" if key else "there is no key")
 
     def rename_table(self, table: TableName) -> None:
-        """Rename the table: the full name of its record becomes an alias."""
+        """Rename the table; the old full name of its record becomes an alias."""
         old = f"{self.record.get('namespace', '')}.{self.record['name']}".lstrip(".")
         if is_own(self.record):
             new = f"{namespace_of(table)}.{self.record['name']}"
-            self._say("table", table_name_parts(table))
+            self._set_fact("table", table_name_parts(table))
         else:
             new = renamed(old, table)
         if new != old:
-            aliases = [one for one in dict.fromkeys([*self._aliases(old), old]) if one != new]
+            aliases = [alias for alias in dict.fromkeys([*self._aliases(old), old]) if alias != new]
             pin(self.record)
             self.record["namespace"], _, self.record["name"] = new.rpartition(".")
             self.record["aliases"] = aliases
-        self._did(f"renamed to {shown(table.table)}")
+        self._log(f"renamed to {shown(table.table)}")
 
     def finish(self) -> dict[str, Any]:
-        """Return the record as the next version; the same if nothing was done."""
+        """Return the record as the next version, or unchanged if nothing was done."""
         self.record = settled(self.record, self._definitions)
         if self.steps:
-            self._say("version", self.version)
+            self._set_fact("version", self.version)
         return self.record
 
     @property
     def label(self) -> str:
-        """The table's name for sentences."""
-        table = self._said().get("table")
+        """The table's name, for sentences."""
+        table = self._facts().get("table")
         return str(table.get("table")) if isinstance(table, dict) else str(self.record["name"])
 
     @property
     def key(self) -> list[str]:
         """The true names of the key columns."""
-        return list(self._said().get("key") or ())
+        return list(self._facts().get("key") or ())
 
-    def _begin(self, field: dict[str, Any], avro: Any, said: dict[str, Any]) -> None:
-        """Let a new field take over from one whose values do not read as the new type."""
+    def _begin_field(self, field: dict[str, Any], avro: Any, attributes: dict[str, Any]) -> None:
+        """Let a new field take over from a field whose values do not read as the new type."""
         name, was = column_name(field), avro_label(avro_of(field))
-        if len(self._taken) >= MAX_NAMES:
+        if len(self._names) >= MAX_NAMES:
             raise SchemaError(self.label, f"more than {MAX_NAMES} names that there ever were")
         default = {key: value for key, value in said_of(field).items() if key == "default"}
-        made = column_field(name, self._taken, avro, since=self.version, said=said | default)
-        self.record["fields"].insert(self.record["fields"].index(field), made)
+        heir = column_field(name, self._names, avro, since=self.version, attributes=attributes | default)
+        self.record["fields"].insert(self.record["fields"].index(field), heir)
         field[ATTRIBUTE] = said_of(field) | {"column": name, "until": self.version - 1}
         branches = field["type"] if isinstance(field["type"], list) else [field["type"]]
-        others = [one for one in branches if one != "null"]
+        types = [branch for branch in branches if branch != "null"]
         if field.get("default") is None:
-            field.update(type=["null", *others], default=None)
+            field.update(type=["null", *types], default=None)
         else:
-            field.update(type=branches if "null" in branches else [*others, "null"])
+            field.update(type=branches if "null" in branches else [*types, "null"])
         self._ended.setdefault(name, []).append(field)
-        self._written[name] = made
-        text = f"column {shown(name)} is {avro_label(avro)} from version {self.version} on, in the field {made['name']}"
-        self._did(f"{text}; as {was} it does not read as that, and older rows keep it in {field['name']}")
+        self._written[name] = heir
+        text = f"column {shown(name)} is {avro_label(avro)} from version {self.version} on, in the field {heir['name']}"
+        self._log(f"{text}; as {was} it does not read as that, and older rows keep it in {field['name']}")
 
     def _place(self, *, first: bool, after: str | None) -> int:
-        """Return the place of a field that stands first, or behind another column's, or behind all columns'."""
+        """Return the index for a field that comes first, or after a column's field, or after all columns."""
         fields = self.record["fields"]
         if first:
             return 0
@@ -273,7 +273,7 @@ class RowEdit:
             place -= 1
         return place
 
-    def _note(self, name: str, field: dict[str, Any]) -> None:
+    def _index(self, name: str, field: dict[str, Any]) -> None:
         self._written[name] = field
         self._spellings.setdefault(name.lower(), {})[name] = None
 
@@ -284,17 +284,17 @@ class RowEdit:
     def _aliases(self, full: str) -> list[str]:
         """Return the record's aliases as full names."""
         space = full.rpartition(".")[0]
-        return [one if "." in one or not space else f"{space}.{one}" for one in self.record.get("aliases", ())]
+        return [alias if "." in alias or not space else f"{space}.{alias}" for alias in self.record.get("aliases", ())]
 
-    def _said(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, Any]:
         return said_of(self.record)
 
-    def _say(self, key: str, value: Any) -> None:
-        self.record[ATTRIBUTE] = self._said() | {key: value}
+    def _set_fact(self, key: str, value: Any) -> None:
+        self.record[ATTRIBUTE] = self._facts() | {key: value}
 
-    def _did(self, sentence: str) -> None:
+    def _log(self, sentence: str) -> None:
         self.steps.append(sentence)
 
 
 def _replaced(declared: Any, old: Any, new: Any) -> Any:
-    return [new if one == old else one for one in declared] if isinstance(declared, list) else new
+    return [new if branch == old else branch for branch in declared] if isinstance(declared, list) else new
