@@ -1,7 +1,8 @@
-"""The command line. `main` is the group of all commands; each noun has its module.
+"""The command line. `main` is the group of all commands; each command has its own module.
 
-Exit codes: 0 done, 1 messages or a schema rejected or a file stale, 2 wrong usage or a file that cannot be used, 130 after
-Ctrl-C and 141 after the reader of a pipe went away, as shells give them for these signals.
+Exit codes: 0 for success; 1 if messages or a schema were rejected, or a file is stale; 2 for wrong usage, or a
+file that cannot be used; 130 after Ctrl-C, 143 after SIGTERM and 141 if the reader of a pipe went away, as shells
+report these signals.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from cdcavro.cli.group import Commands, LazyCommands, example
 
 __all__ = ["main"]
 
-# Where each command is defined, under its own name; it is imported when it is run or asked for.
+# The module that defines each command, under the command's name; it is imported when the command is first needed.
 COMMANDS: Final = {
     "run": "cdcavro.cli.commands.run",
     "formats": "cdcavro.cli.commands.formats",

@@ -1,4 +1,4 @@
-"""What a command says on standard error, and where its rejects go."""
+"""What a command prints on standard error, and where its rejects go."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ T = TypeVar("T")
 
 
 class Faults:
-    """Takes the faults of a file: each goes to a stream as a reject, if there is one, and to standard error.
+    """Reports the faulty messages of a file on standard error, and writes each as a reject to a stream, if there is one.
 
-    Made from the file's name, the stream, and how many sentences are shown; None shows all.
+    `file` is the file's name; `shown` is how many faults are printed, None for all.
     """
 
     def __init__(self, file: str, stream: BinaryIO | None = None, *, shown: int | None = None) -> None:
@@ -34,7 +34,7 @@ class Faults:
         self._is_spread = False
 
     def add(self, error: MessageError, line: Line) -> None:
-        """Take the fault of a line."""
+        """Report the error of a line."""
         reject = Reject.of(error, line, self._file)
         self._count += 1
         self._is_spread |= line.is_opening
@@ -45,11 +45,11 @@ class Faults:
 
     @property
     def count(self) -> int:
-        """How many were taken."""
+        """The number of faults."""
         return self._count
 
     def finish(self) -> None:
-        """Say how many sentences were not shown, and what is wrong with a file of messages on several lines."""
+        """Print how many faults were not printed, and a hint if messages of the file are spread over several lines."""
         if self._shown is not None and self._count > self._shown:
             say(f"... and {self._count - self._shown:,} more")
         if self._is_spread:
@@ -57,10 +57,10 @@ class Faults:
 
 
 class Run:
-    """One run over the lines of a file: it reads, counts and rejects.
+    """A run over the lines of a file: it converts them, counts them and reports the rejects to `faults`.
 
-    Made from where rejects go, and the name of the format that a reject is of unless its error says so.
-    Attributes: `read` and `rejected` (int), messages.
+    `format` is the name of the rejects' format, for errors that do not name one. Attributes: `read` and
+    `rejected` (int), the numbers of messages.
     """
 
     def __init__(self, faults: Faults, format: str | None = None) -> None:
@@ -70,7 +70,7 @@ class Run:
         self.rejected = 0
 
     def results(self, lines: Iterable[Line], convert: Callable[[Line], T]) -> Iterator[T]:
-        """Convert each line; one that raises a `MessageError` is rejected."""
+        """Yield what each line is converted to; a line for which `convert` raises `MessageError` is rejected."""
         for line in lines:
             self.read += 1
             try:
@@ -81,7 +81,7 @@ class Run:
                 yield result
 
     def reject(self, error: MessageError, line: Line) -> None:
-        """Reject a line, which may have been read before."""
+        """Reject a line, which may be an earlier one."""
         if error.format is None:
             error.format = self._format
         self.rejected += 1
@@ -89,6 +89,6 @@ class Run:
 
 
 def say(sentence: str) -> None:
-    """Say a sentence on standard error; while progress is shown, above it."""
+    """Print a sentence on standard error, above the progress bar if there is one."""
     if sys.stderr is not None:
         sys.stderr.write(sentence + "\n")

@@ -1,4 +1,4 @@
-"""The group of commands: every end that a user can bring about has its exit code and at most one sentence."""
+"""The group of commands: whatever makes a command end, the user gets an exit code and at most one sentence."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ PIPE_CLOSED: Final = 141
 
 
 def example(command: str) -> str:
-    """Return the last words of a command's help: an example, on a line of its own."""
+    """Return the epilog of a command's help: an example on a line of its own."""
     return f"\b\nExample:\n  {command}"
 
 
 class Fault(click.ClickException):
-    """A file or set-up that cannot be used."""
+    """A file or an installation cannot be used."""
 
     exit_code = UNUSABLE
 
 
 class LazyCommands(UserDict[str, Any]):
-    """Commands by their names, each imported from its module when it is first asked for."""
+    """Commands by name; each is imported from its module when it is first needed."""
 
     def __getitem__(self, name: str) -> click.Command:
         home = self.data[name]
@@ -48,14 +48,14 @@ class LazyCommands(UserDict[str, Any]):
 
 
 class Terminated(KeyboardInterrupt):
-    """The command was told to end, by SIGTERM: it cleans up as after Ctrl-C."""
+    """SIGTERM was received: the command cleans up as after Ctrl-C."""
 
 
 class Commands(click.Group):
-    """A group whose commands end without a traceback for what is no fault of the program."""
+    """A group whose commands show no traceback for errors that are not the program's fault."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
+        """Run a command; turn its errors and signals into a sentence and an exit code."""
         try:
             try:
                 with _terminable():
@@ -69,29 +69,29 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             raise click.exceptions.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            _let_go()
+            _discard()
             raise click.exceptions.Exit(PIPE_CLOSED) from None
         except OSError as error:
-            _let_go()
+            _discard()
             raise Fault(f"the output failed: {error.strerror or error}") from error
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM end a command as Ctrl-C does, unless somebody else has an eye on it."""
+    """Let SIGTERM end a command as Ctrl-C does, unless there is another handler for it."""
 
     def end(*_: object) -> None:
         raise Terminated
 
-    is_ours = (
+    is_free = (
         threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     )
-    if is_ours:
+    if is_free:
         signal.signal(signal.SIGTERM, end)
     try:
         yield
     finally:
-        if is_ours:
+        if is_free:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
@@ -100,11 +100,11 @@ def _flush() -> None:
         sys.stdout.flush()
 
 
-def _let_go() -> None:
-    """Send what is left in the buffers of a stream that failed nowhere, or the interpreter would complain at its end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+def _discard() -> None:
+    """Discard what is left in the buffers of a broken stream, which the interpreter would complain about at exit."""
+    null = os.open(os.devnull, os.O_WRONLY)
     for stream in filter(None, (sys.stdout, sys.stderr)):
         try:
             stream.flush()
         except OSError:
-            os.dup2(nowhere, stream.fileno())
+            os.dup2(null, stream.fileno())

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and how their texts are read."""
+"""Arguments and options that several commands share, and how their values are parsed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ALL: Final = 100
 
 
 def format_name(*words: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Make the callback that checks the name of a format, or one of the words that stand for a way to tell it."""
+    """Return the callback that checks the name of a format; `words` are also allowed, such as "auto"."""
     known = (*words, *REGISTRY)
 
     def check(_ctx: click.Context, _param: click.Parameter, value: Any) -> Any:
@@ -43,7 +43,7 @@ def format_name(*words: str) -> Callable[[click.Context, click.Parameter, Any], 
 
 
 def parse_zone(_ctx: click.Context, _param: click.Parameter, value: str | None) -> ZoneInfo | None:
-    """Read the name of a time zone. Raises `click.BadParameter`."""
+    """Return the time zone with a name. Raises `click.BadParameter`."""
     if value is None:
         return None
     try:
@@ -53,12 +53,12 @@ def parse_zone(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 
 
 def _jobs(_ctx: click.Context, _param: click.Parameter, value: int) -> int:
-    """Return how many processes are wanted; 0 is as many as there are cores that this one may use."""
+    """Return the number of processes to use; 0 stands for one per core that this process may use."""
     return value or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 def parse_max_rejects(value: str) -> MaxRejects:
-    """Parse how many rejects are allowed: a number, or a share in percent. Raises `click.BadParameter`.
+    """Return how many rejects are allowed: a number, or a percentage of the messages. Raises `click.BadParameter`.
 
     >>> parse_max_rejects("5").allows(6, 1000), parse_max_rejects("2%").allows(20, 1000)
     (False, True)
@@ -73,16 +73,16 @@ def parse_max_rejects(value: str) -> MaxRejects:
 
 def check_files(source: str, *outputs: str | None) -> None:
     """Check that no output is the input or another output. Raises `click.UsageError`."""
-    given = [file for file in outputs if file is not None]
-    named = [STANDARD if file == STANDARD else os.path.realpath(file) for file in given]
+    files = [file for file in outputs if file is not None]
+    paths = [STANDARD if file == STANDARD else os.path.realpath(file) for file in files]
     if source != STANDARD:
-        named.append(os.path.realpath(source))
-    if len(set(named)) != len(named):
+        paths.append(os.path.realpath(source))
+    if len(set(paths)) != len(paths):
         raise click.UsageError("two of the input and the outputs are the same file")
 
 
 def parse_types(_ctx: click.Context, _param: click.Parameter, value: str | None) -> TypeOverrides:
-    """Read a file of types. Raises `click.BadParameter`."""
+    """Return the column types in a file. Raises `click.BadParameter`."""
     try:
         return NONE_GIVEN if value is None else read_types(value)
     except (FileError, OSError) as error:
@@ -94,16 +94,16 @@ max_rejects_option: Final = click.option(
     default="0",
     metavar="N|P%",
     callback=lambda _ctx, _param, value: parse_max_rejects(value),
-    help="End with 0 if not more than so many messages, or such a share of them, are rejected. Default: 0.",
+    help="Accept up to N rejected messages, or P percent of them; beyond that the exit code is 1. Default: 0.",
 )
-force_option: Final = click.option("--force", is_flag=True, help="Replace files that exist.")
+force_option: Final = click.option("--force", is_flag=True, help="Replace existing files.")
 jobs_option: Final = click.option(
     "--jobs",
     type=click.IntRange(0, 256),
     default=1,
     metavar="N",
     callback=_jobs,
-    help="Use N processes for a large input, 0 for one per core. The output is the same. Default: 1.",
+    help="Use N processes for a large input, or one per core if N is 0; the output is the same. Default: 1.",
 )
 from_option: Final = click.option(
     "--from",
@@ -111,22 +111,23 @@ from_option: Final = click.option(
     metavar="auto|NAME",
     callback=format_name(AUTO),
     default=AUTO,
-    help=f"The format there is; auto (the default) tells it by the first {HEAD_LINES} messages.",
+    help=f"The format of the input. Default: auto, which detects it from the first {HEAD_LINES} messages.",
 )
 zone_option: Final = click.option(
-    "--zone", metavar="ZONE", callback=parse_zone, help="The zone of times that come without one, e.g. Asia/Shanghai."
+    "--zone", metavar="ZONE", callback=parse_zone, help="The time zone of times without one, e.g. Asia/Shanghai."
 )
 decimals_option: Final = click.option(
     "--decimals",
     type=click.Choice((PRECISE, STRING)),
     default=PRECISE,
-    help="How Debezium's connector sends decimals, its decimal.handling.mode. Default: precise.",
+    help="How Debezium represents decimals: its connector's decimal.handling.mode. Default: precise.",
 )
 types_option: Final = click.option(
     "--types",
     "given",
     metavar="FILE",
     callback=parse_types,
-    help='Types for columns that state none, or another: JSON, {"database.table": {"column": "decimal(10,2)"}}.',
+    help="Column types to use where messages state none, or instead of those they state: a JSON file such as"
+    ' {"database.table": {"column": "decimal(10,2)"}}.',
 )
 files_argument: Final = click.argument("files", nargs=-1, type=INPUT, metavar="[FILE]...")

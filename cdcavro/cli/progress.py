@@ -1,4 +1,4 @@
-"""Progress of long work: on a terminal only, on standard error, and only after a second."""
+"""A progress bar for long work: on standard error, only on a terminal, and only after a second."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ DELAY: Final = 1.0
 
 
 class Progress:
-    """Shows how many bytes of the input are read.
+    """Shows how many bytes of the input have been read.
 
-    Made from a label, the number of bytes there are (None where it is not known), and whether the
-    command's own output goes to the terminal, where progress would only be in its way.
+    `total` is the size of the input in bytes, None if it is unknown; `is_in_the_way` is true if the command
+    prints its output to standard output, where the bar would disturb it on a terminal.
     """
 
     def __init__(self, label: str, total: int | None, *, is_in_the_way: bool = False) -> None:
@@ -39,7 +39,7 @@ class Progress:
             self._bar.stop()
 
     def advance(self, size: int) -> None:
-        """Return that so many bytes more were read."""
+        """Record that `size` more bytes were read."""
         self._read += size
         if self._bar is None and time.monotonic() >= self._from:
             self._bar = _started(self._label, self._total)
@@ -48,12 +48,12 @@ class Progress:
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
-    """Return whether a standard stream, closed ones included, is a terminal."""
+    """Return whether a standard stream, which may be closed, is a terminal."""
     return stream is not None and stream.isatty()
 
 
 def _started(label: str, total: int | None) -> Bar:
-    # Imported here, since rich would cost every command more time than most of them take.
+    # Imported here, because importing rich takes longer than most commands do.
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Options that the commands on registries share."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ registry_option: Final = click.option(
 compatibility_option: Final = click.option(
     "--compatibility",
     type=click.Choice(LEVELS, case_sensitive=False),
-    help="The level by which to judge. Default: the subject's.",
+    help="The compatibility level. Default: that of the subject.",
 )
 
 
 def subject_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say which subject a schema goes to."""
+    """Return a command with the options that name the subject of a schema."""
     options = (
-        click.option("--subject", metavar="NAME", help="The subject, for all schemas given."),
+        click.option("--subject", metavar="NAME", help="The subject of all the schemas."),
         click.option(
             "--strategy",
             type=click.Choice(STRATEGIES),
-            help="How subjects are named: by the topic (TOPIC-value, TOPIC-key), by the record's full name, or by"
-            " both. Default: topic if there is --topic, else record.",
+            help="How subjects are named: after the topic (TOPIC-value, TOPIC-key), after the record (its full name),"
+            " or after both. Default: topic with --topic, else record.",
         ),
-        click.option("--topic", metavar="TOPIC", help="The topic, for names of subjects."),
+        click.option("--topic", metavar="TOPIC", help="The topic that subjects are named after."),
     )
     for option in reversed(options):
         command = option(command)

@@ -1,4 +1,4 @@
-"""Tables of text, and the table of counts that ends a run."""
+"""Text tables, and the table of counts at the end of a run."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _WIDTH: Final = 40
 
 
 class Counts:
-    """How many messages were read: those that went well by format and operation, and rejects by format.
+    """Counts of messages: successful ones by format and operation, rejects by format.
 
-    Attributes: `done` and `rejected` (int). Operations are whatever messages say; beyond 200 rows
-    they are counted together.
+    Attributes: `done` and `rejected` (int). Operations are named by the messages, so there may be any
+    number of them; beyond 200 rows they are counted together.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Counts:
         return self.done + self.rejected
 
     def add(self, format: str, operation: str, count: int = 1) -> None:
-        """Count messages that went well."""
+        """Count successful messages."""
         self.done += count
         row = (format, _plain(operation))
         self._add(row if row in self._rows or len(self._rows) < MAX_ROWS else (format, OTHERS), count)
@@ -45,12 +45,12 @@ class Counts:
         self._add((format or UNKNOWN, REJECTED), count)
 
     def table(self) -> str:
-        """Return the table, rows in the order of format and operation, rejects behind both."""
-        found = sorted(self._rows.items(), key=lambda row: (row[0][1] == REJECTED, row[0]))
-        return table(("format", "operation", "messages"), [(*row, f"{count:,}") for row, count in found])
+        """Return the table, sorted by format and operation, with the rejects last."""
+        rows = sorted(self._rows.items(), key=lambda item: (item[0][1] == REJECTED, item[0]))
+        return table(("format", "operation", "messages"), [(*row, f"{count:,}") for row, count in rows])
 
     def balance(self, done: str) -> str:
-        """State that nothing was lost; `done` is what happened to the messages that went well.
+        """Return a line that accounts for every message; `done` names what happened to the successful ones.
 
         >>> Counts().balance("written")
         'read 0 = written 0 + rejected 0'
@@ -62,7 +62,7 @@ class Counts:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay out rows under headings; cells that are numbers stand to the right.
+    """Return rows laid out under their headings; numbers are aligned to the right.
 
     >>> print(table(["format", "messages"], [["oms_canal", "188"]]))
     format     messages
@@ -73,11 +73,11 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    laid = (
+    padded = (
         cell.rjust(width) if cell[:1].isdigit() and cell.replace(",", "").isdigit() else cell.ljust(width)
         for cell, width in zip(cells, widths, strict=True)
     )
-    return "  ".join(laid).rstrip()
+    return "  ".join(padded).rstrip()
 
 
 def _plain(operation: str) -> str:

@@ -1,4 +1,4 @@
-"""Which schemas a command is to publish or check, and under which subjects."""
+"""The schemas that a command publishes or checks, and their subjects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MAGIC: Final = b"Obj"
 
 @dataclass(frozen=True, slots=True)
 class NamedSource:
-    """One schema. Attributes: `name` (str), the format's or the file's; `schema`; `is_key` (bool)."""
+    """A schema and its name. Attributes: `name` (str), of the format or file; `schema`; `is_key` (bool)."""
 
     name: str
     schema: Schema
@@ -44,7 +44,7 @@ class NamedSource:
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """How subjects are named. Attributes: `given` (str or None), the one subject; else `strategy` and `topic`."""
+    """How subjects are named: `given` (str or None) is the only subject; if it is None, by `strategy` and `topic`."""
 
     given: str | None
     strategy: Strategy
@@ -56,7 +56,7 @@ class Subjects:
 
 
 def named_subjects(given: str | None, strategy: Strategy | None, topic: str | None) -> Subjects:
-    """Check what was said about subjects: without a word a topic's, or else the record's. Raises UsageError."""
+    """Return how subjects are named, by default after the topic, or else the record. Raises `click.UsageError`."""
     if given is not None and (strategy or topic):
         raise click.UsageError("--subject and --strategy or --topic exclude each other")
     chosen: Strategy = strategy or ("topic" if topic else "record")
@@ -68,13 +68,13 @@ def named_subjects(given: str | None, strategy: Strategy | None, topic: str | No
 
 
 def sources(names: Sequence[str], subjects: Subjects) -> list[NamedSource]:
-    """Read schemas: of formats, files, and all files of folders. Raises `FileError` and UsageError."""
-    found = [one for name in names for one in _named(name)]
-    if subjects.given is not None and any(one.is_key for one in found):
+    """Return the schemas of formats, of files and of all files in folders. Raises `FileError`, `click.UsageError`."""
+    named = [source for name in names for source in _named(name)]
+    if subjects.given is not None and any(source.is_key for source in named):
         raise click.UsageError("--subject names one subject, and there are schemas of keys too: say --topic")
     if subjects.given is None and subjects.strategy == "topic":
         _check_one_table(names)
-    return found
+    return named
 
 
 def _named(name: str) -> Iterator[NamedSource]:
@@ -85,7 +85,7 @@ def _named(name: str) -> Iterator[NamedSource]:
         files = list(_files(path))
         if not files:
             raise FileError(click.format_filename(name), "a folder with .avsc files", "one without")
-        yield from (_file(one) for one in files)
+        yield from (_file(file) for file in files)
     else:
         yield _file(path, name)
 
@@ -95,14 +95,14 @@ def _file(path: Path, name: str | None = None) -> NamedSource:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """List the schemas of a folder in the order of their versions; of typed tables, table by table."""
+    """Yield the schema files of a folder in the order of their versions; for typed tables, table by table."""
     folders = [folder / name for name in _tables(folder)] if (folder / INDEX).is_file() else [folder]
-    for one in folders:
-        yield from sorted(one.glob("*.avsc"), key=_order)
+    for place in folders:
+        yield from sorted(place.glob("*.avsc"), key=_order)
 
 
 def _order(path: Path) -> tuple[Any, ...]:
-    """Sort v10 behind v2, and a key behind its row."""
+    """Return the sort key of a file: v10 follows v2, and the schema of a key follows that of its row."""
     parts = _NUMBER.split(path.name.removesuffix(_KEY).removesuffix(".avsc"))
     numbers = tuple((int(part), "") if i % 2 else (-1, part) for i, part in enumerate(parts))
     return numbers, path.name.endswith(_KEY)
@@ -115,7 +115,7 @@ def _tables(folder: Path) -> list[str]:
     except (OSError, ValueError, RecursionError):
         listed = None
     rows = listed if isinstance(listed, list) else [None]
-    names = [str(one.get("folder", "")) if isinstance(one, dict) else "" for one in rows]
+    names = [str(row.get("folder", "")) if isinstance(row, dict) else "" for row in rows]
     if not all(name and Path(name).name == name for name in names):
         raise FileError(click.format_filename(str(file)), "the list that `cdcavro tables` wrote", "another file")
     return names
@@ -131,7 +131,7 @@ def _check_one_table(names: Sequence[str]) -> None:
 
 
 def read_schema(source: str) -> Schema:
-    """Read the schema of a format's name, an .avsc file or an Avro container file. Raises `FileError`."""
+    """Return the schema of a format (by its name), an .avsc file or an Avro container file. Raises `FileError`."""
     if source in (*FORMATS, CHANGE) and not Path(source).exists():
         return load_schema(source)
     file = click.format_filename(source)

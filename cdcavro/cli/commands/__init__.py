@@ -1,1 +1,1 @@
-"""One module for each command, under the command's name."""
+"""The commands: a module for each, with the command's name."""

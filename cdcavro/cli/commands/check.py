@@ -1,4 +1,4 @@
-"""TODO."""
+"""`check`: whether schemas may be published."""
 
 from __future__ import annotations
 
@@ -33,25 +33,26 @@ def check(
     topic: str | None,
     compatibility: str | None,
 ) -> None:
-    """Return whether schemas may become the next versions of their subjects, before a change is merged.
+    """Check whether schemas may be published to a registry.
 
-    Each is judged by the versions that its subject's level looks at, and several schemas of one subject
-    each by those before it too. Nothing is written. The exit code is 1 if a level refuses a schema.
+    Each schema is compared with the versions of its subject that the compatibility level covers; if several
+    schemas belong to one subject, each is also compared with those before it. Nothing is written, so a change
+    can be checked before it is merged. The exit code is 1 if a schema would be refused.
     """
     subjects = named_subjects(subject, strategy, topic)
-    found = sources(names, subjects)
     is_refused = False
-    with connect(url) as place:
-        target = place.rehearsal()
-        for one in found:
-            own = subjects.of(one)
+    named = sources(names, subjects)
+    with connect(url) as registry:
+        target = registry.rehearsal()
+        for source in named:
+            own = subjects.of(source)
             is_first = not target.versions(own)
-            judged = target.judge(one.schema, own, compatibility=compatibility)
-            is_refused |= bool(judged.breaks)
-            met = "refused" if judged.breaks else "allowed"
+            judgement = target.judge(source.schema, own, compatibility=compatibility)
+            is_refused |= bool(judgement.breaks)
+            outcome = "refused" if judgement.breaks else "allowed"
             new = "; the subject is new, and there is nothing to compare with" if is_first else ""
-            click.echo(f"{one.name}: subject {own}: {judged.level}: {met}{new}")
+            click.echo(f"{source.name}: subject {own}: {judgement.level}: {outcome}{new}")
             if not is_first:
-                click.echo(f"  {judged.verdict}")
-            target.publish(one.schema, own, force=True)
+                click.echo(f"  {judgement.verdict}")
+            target.publish(source.schema, own, force=True)
     ctx.exit(BREAKS if is_refused else 0)

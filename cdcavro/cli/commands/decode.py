@@ -1,4 +1,4 @@
-"""TODO."""
+"""`decode`: an Avro container file back to JSON lines."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     "--format",
     metavar="NAME",
     callback=format_name(),
-    help="Default: told by the name of the schema in the file's header.",
+    help="The format of the messages. Default: the one whose schema is named in the file's header.",
 )
 @jobs_option
 @force_option
 def decode(*, source: str, out: str, format: str | None, jobs: int, force: bool) -> None:
-    """Write the messages of an Avro container file as JSON lines.
+    """Convert an Avro container file back to messages.
 
-    The file may have been written with another version of the wire schema: aliases and defaults of
-    the present one then apply.
+    The messages are JSON lines. The file may have been written with another version of the wire schema: the
+    aliases and defaults of the current one then apply.
     """
     if source != STANDARD and os.path.realpath(out) == os.path.realpath(source):
         raise click.UsageError("--out names the input")
@@ -61,15 +61,15 @@ def decode(*, source: str, out: str, format: str | None, jobs: int, force: bool)
 
 
 def _named(container: ContainerReader, source: str) -> Format:
-    found = format_of(container.schema)
-    if found is None:
+    format = format_of(container.schema)
+    if format is None:
         expected = f"a wire schema in the header ({', '.join(REGISTRY)}), or --format NAME"
         raise FileError(click.format_filename(source), expected, "another schema")
-    return found
+    return format
 
 
 def _frames(container: ContainerReader, place: FileIdentity | None, advance: Advance) -> Iterator[PackedBlock]:
-    """Return the blocks; of a file that others can read as well, only where they lie."""
+    """Yield the blocks of a file; if other processes can open the file too, only the blocks' positions."""
     if place is None:
         yield from container.frames()
         return
@@ -82,11 +82,11 @@ def _frames(container: ContainerReader, place: FileIdentity | None, advance: Adv
 
 
 def _check_payloads(counts: Iterable[int], source: str) -> None:
-    """Go on to the end; tell of a payload that cannot be read which one it is."""
+    """Decode to the end; raise `Fault` with the message's number for a payload that cannot be read."""
     count = 0
     try:
-        for found in counts:
-            count += found
+        for messages in counts:
+            count += messages
     except PayloadError as error:
         raise Fault(f"{click.format_filename(source)}: message {count + 1}: {error}") from error
     except ResolutionError as error:

@@ -39,33 +39,36 @@ _NOTES: Final[dict[Direction, str]] = {"backward": "NEW reads OLD", "forward": "
     "--require",
     type=click.Choice(("backward", "forward", "full")),
     default="backward",
-    help="What the exit code 0 stands for: NEW reads OLD's data (backward, the default), OLD reads NEW's, or both.",
+    help="What must hold for the exit code 0: backward (NEW reads OLD's data, the default), forward (OLD reads NEW's)"
+    " or full (both).",
 )
 @click.pass_context
 def diff(ctx: click.Context, *, old: str, new: str, require: str) -> None:
-    """Show what changed from one schema to another, and whether each reads the other's data.
+    """Print the differences between two schemas.
 
-    OLD and NEW are .avsc files, Avro container files (the schema in the header counts), or names of
-    formats; one may be - for standard input. The exit code is 1 if the change breaks what --require
-    asks for: if there is data that one schema wrote and the other cannot read.
+    Also states whether each schema reads the other's data. OLD and NEW are .avsc files, Avro container files (for
+    the schema in their header) or names of formats; one of them may be - for standard input. The exit code is 1 if
+    the compatibility that --require demands is broken: if data written with one schema cannot be read with the other.
     """
     if old == new == STANDARD:
         raise click.UsageError("only one of OLD and NEW can be standard input")
-    was, now = read_schema(old), read_schema(new)
-    found = schema_diff(was, now)
-    rows = [(one.path, one.what, *map(_plain, (one.old, one.new))) for one in found]
+    old_schema, new_schema = read_schema(old), read_schema(new)
+    differences = schema_diff(old_schema, new_schema)
+    rows = [(change.path, change.what, *map(_plain, (change.old, change.new))) for change in differences]
     click.echo(table(("path", "what", "old", "new"), rows) if rows else "the schemas are identical")
-    said = verdict(reader=now, writer=was)
-    click.echo(f"\nverdict: {said.name}. {_MEANINGS[said.name]}.")
-    if reasons := _reasons(said):
+    result = verdict(reader=new_schema, writer=old_schema)
+    click.echo(f"\nverdict: {result.name}. {_MEANINGS[result.name]}.")
+    if reasons := _reasons(result):
         click.echo("\n" + table(("what", "path", "why"), reasons))
-    met = {"backward": said.backward, "forward": said.forward, "full": said.backward and said.forward}
+    met = {"backward": result.backward, "forward": result.forward, "full": result.backward and result.forward}
     ctx.exit(0 if met[require] else NOT_MET)
 
 
-def _reasons(said: Verdict) -> list[tuple[str, str, str]]:
-    problems = [(_DIRECTIONS[one.direction, one.partial], one.path, one.reason) for one in said.problems]
-    return problems + [("note, " + _NOTES[one.direction], one.path, one.reason) for one in said.notes]
+def _reasons(result: Verdict) -> list[tuple[str, str, str]]:
+    problems = [
+        (_DIRECTIONS[problem.direction, problem.partial], problem.path, problem.reason) for problem in result.problems
+    ]
+    return problems + [("note, " + _NOTES[note.direction], note.path, note.reason) for note in result.notes]
 
 
 def _plain(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`encode` and `decode`: JSON lines to an Avro container file, and back."""
+"""`encode`: JSON lines to an Avro container file."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     metavar="auto|NAME",
     callback=format_name(AUTO),
     default=AUTO,
-    help=f"auto (the default) tells the format by the first {HEAD_LINES} messages.",
+    help=f"The format of the messages. Default: auto, which detects it from the first {HEAD_LINES} messages.",
 )
 @click.option("--codec", type=click.Choice(CODECS), default="deflate", help="Compression. Default: deflate.")
-@click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages here, as JSON lines.")
+@click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages to this file, as JSON lines.")
 @max_rejects_option
 @jobs_option
 @force_option
@@ -65,23 +65,23 @@ def encode(
     jobs: int,
     force: bool,
 ) -> None:
-    """Write the messages of one format into an Avro container file.
+    """Convert messages of one format to an Avro container file.
 
-    What cannot be converted is rejected: told on standard error, and kept in the file of --rejects
-    with its raw bytes in base64. The exit code is then 1, unless --max-rejects allows it.
-    The same input gives the same file, whatever --jobs says.
+    Messages that cannot be converted are rejected: they are reported on standard error, and written to the
+    --rejects file with their raw bytes in base64. The exit code is then 1, unless --max-rejects allows them.
+    The same input always gives the same file, whatever --jobs is.
     """
     _check_outputs(source, out, rejects)
     with (
         Progress("encoding", input_size(source)) as progress,
         open_output(out, force=force) as stream,
-        open_output(rejects, force=force) if rejects else nullcontext() as dead,
+        open_output(rejects, force=force) if rejects else nullcontext() as reject_file,
     ):
-        told, chunks = _told(source, format, read_chunks(source, progress.advance))
-        framing, chunks = _framed(told, codec, chunks)
-        stream.write(header(told.schema, framing))
-        with closing(in_order(ChunkEncoder(told.name, framing), chunks, jobs, stream)) as tallies:
-            counts = _counted(tallies, Faults(source, dead, shown=SHOWN))
+        own, chunks = _with_format(source, format, read_chunks(source, progress.advance))
+        framing, chunks = _with_framing(own, codec, chunks)
+        stream.write(header(own.schema, framing))
+        with closing(in_order(ChunkEncoder(own.name, framing), chunks, jobs, stream)) as tallies:
+            counts = _counted(tallies, Faults(source, reject_file, shown=SHOWN))
     say(counts.balance("written"))
     ctx.exit(0 if max_rejects.allows(counts.rejected, counts.read) else REJECTED)
 
@@ -96,24 +96,24 @@ def _check_outputs(source: str, out: str, rejects: str | None) -> None:
         raise click.UsageError("--out and --rejects name the same file")
 
 
-def _told(source: str, format: str, chunks: Iterator[Task]) -> tuple[Format, Iterator[Task]]:
-    """Return the format of a file by its first chunks, and give all chunks again."""
-    held: list[Task] = []
+def _with_format(source: str, format: str, chunks: Iterator[Task]) -> tuple[Format, Iterator[Task]]:
+    """Return the format of a file, detected from its first chunks if it is not stated, and all chunks."""
+    consumed: list[Task] = []
 
     def lines() -> Iterator[Line]:
         for chunk in chunks:
-            held.append(chunk)
+            consumed.append(chunk)
             yield from chunk.read().lines()
 
     file = click.format_filename(source)
     name, _ = told_lines(lines(), format, file=file, option="--format")
     if not name:
         raise untold(None, file=file, option="--format")
-    return get_format(name), chain(held, chunks)
+    return get_format(name), chain(consumed, chunks)
 
 
-def _framed(format: Format, codec: str, chunks: Iterator[Task]) -> tuple[Framing, Iterator[Task]]:
-    """Make what the blocks have in common of what the file starts with, and give all chunks again."""
+def _with_framing(format: Format, codec: str, chunks: Iterator[Task]) -> tuple[Framing, Iterator[Task]]:
+    """Return the framing of the blocks, whose sync marker depends on the first chunk, and all chunks."""
     first = list(islice(chunks, 1))
     head = first[0].read().raw if first else b""
     return Framing(codec, marker(format.schema, codec, head)), chain(first, chunks)

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 
 @click.command(epilog=example('cdcavro evolve v1.avsc --ddl "ALTER TABLE orders ADD note VARCHAR(20)" > v2.avsc'))
 @click.argument("schema", type=INPUT)
-@click.option("--ddl", "statements", required=True, multiple=True, metavar="SQL", help="A statement; may be repeated.")
 @click.option(
-    "--db-type", metavar="NAME", help="The database, e.g. mysql, OB_ORACLE or postgresql, which tells the dialect."
+    "--ddl", "statements", required=True, multiple=True, metavar="SQL", help="A DDL statement; may be repeated."
+)
+@click.option(
+    "--db-type", metavar="NAME", help="The database, which decides the dialect, e.g. mysql, OB_ORACLE or postgresql."
 )
 @types_option
 @click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
@@ -38,47 +40,47 @@ if TYPE_CHECKING:
 def evolve(
     *, schema: str, statements: Sequence[str], db_type: str | None, given: TypeOverrides, out: str, force: bool
 ) -> None:
-    """Print the next version of a table's schema after statements (DDL).
+    """Print the next version of a table's schema.
 
-    SCHEMA is the schema of a row or of an envelope. What was done, and whether the new schema reads
-    what the old one wrote, is said on standard error.
+    SCHEMA is the schema of a row or of an envelope; the next version is the one after the DDL statements. What
+    changed, and whether the new schema reads data written with the old one, is reported on standard error.
     """
-    found = read_schema(schema)
+    current = read_schema(schema)
     for statement in statements:
-        made = evolved(found, statement, source=Source(db_type=db_type), given=given)
-        for step in made.steps:
+        evolution = evolved(current, statement, source=Source(db_type=db_type), given=given)
+        for step in evolution.steps:
             say(step)
-        if made.steps:
-            say(str(made.verdict))
+        if evolution.steps:
+            say(str(evolution.verdict))
         else:
-            _check_about(found, statement, db_type)
+            _check_about(current, statement, db_type)
             say("nothing changed: the statement is not about a column, a key or the name of this table")
-        for sentence in _unknown_types(found, made.schema):
+        for sentence in _unknown_types(current, evolution.schema):
             say(sentence)
-        found = made.schema
+        current = evolution.schema
     with open_output(out, force=force) as stream:
-        stream.write(schema_text(json.loads(found.json), indent=2).encode() + b"\n")
+        stream.write(schema_text(json.loads(current.json), indent=2).encode() + b"\n")
 
 
 def _check_about(schema: Schema, statement: str, db_type: str | None) -> None:
-    """Check that a statement that changed nothing names no other table. Raises `Fault`."""
+    """Check that a statement that changed nothing is not about another table. Raises `Fault`."""
     own = from_schema(schema).table
-    named_ones = [
+    tables = [
         getattr(step, attribute)
         for step in parse_ddl(statement, db_type, database=own.database)
         for attribute in ("table", "old")
         if hasattr(step, attribute)
     ]
-    others = [one for one in named_ones if one.table != own.table]
-    if others and len(others) == len(named_ones):
+    others = [name for name in tables if name.table != own.table]
+    if others and len(others) == len(tables):
         raise Fault(f"the statement is about {shown(others[0].table)}, and the schema is that of {shown(own.table)}")
 
 
 def _unknown_types(old: Schema, new: Schema) -> list[str]:
-    """Return a sentence for each column that a statement gave a type which no database has."""
-    before = {(one.name, one.type) for one in from_schema(old).columns}
+    """Return a sentence for each column whose new type no database has."""
+    before = {(column.name, column.type) for column in from_schema(old).columns}
     return [
-        f"column {shown(str(one.name))}: unknown type {shown(one.type)}: a string"
-        for one in from_schema(new).columns
-        if one.type is not None and (one.name, one.type) not in before and not is_known(one.type)
+        f"column {shown(str(column.name))}: unknown type {shown(column.type)}: a string"
+        for column in from_schema(new).columns
+        if column.type is not None and (column.name, column.type) not in before and not is_known(column.type)
     ]

@@ -1,4 +1,4 @@
-"""TODO."""
+"""`fetch`: a schema from a registry."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _FINGERPRINT_DIGITS: Final = 16
 @click.command(epilog=example("cdcavro fetch --registry file:schemas --subject orders-value --version 1"))
 @registry_option
 @click.option("--id", type=click.IntRange(1), metavar="N", help="The schema with this id.")
-@click.option("--subject", metavar="NAME", help="The schema of this subject.")
-@click.option("--version", metavar="N|latest", help="Its version. Default: latest.")
-@click.option("--fingerprint", metavar="HEX", help="The schema with this CRC-64-AVRO, 16 hex digits.")
+@click.option("--subject", metavar="NAME", help="A schema of this subject.")
+@click.option("--version", metavar="N|latest", help="The version of the subject. Default: latest.")
+@click.option("--fingerprint", metavar="HEX", help="The schema with this CRC-64-AVRO, in 16 hex digits.")
 @click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
 @force_option
 def fetch(
@@ -34,26 +34,27 @@ def fetch(
     out: str,
     force: bool,
 ) -> None:
-    """Print a schema of a registry, whole, with the types that it refers to.
+    """Print a schema from a registry.
 
-    Give one of --id, --subject and --fingerprint.
+    The schema is complete: it includes the types that it refers to. Name it by one of --id, --subject and
+    --fingerprint.
     """
-    if sum(one is not None for one in (id, subject, fingerprint)) != 1 or (version and subject is None):
+    if sum(key is not None for key in (id, subject, fingerprint)) != 1 or (version and subject is None):
         raise click.UsageError("give one of --id, --subject (perhaps with --version) and --fingerprint")
     if fingerprint is not None and not _is_fingerprint(fingerprint):
         raise click.BadParameter("a fingerprint has 16 hex digits", param_hint="--fingerprint")
-    with connect(url) as place:
-        found = place.fetch(
+    with connect(url) as registry:
+        registered = registry.fetch(
             id=id, subject=subject, version=_version(version), fingerprint=fingerprint and fingerprint.lower()
         )
     with open_output(out, force=force) as stream:
-        stream.write(found.schema.json.rstrip("\n").encode() + b"\n")
-    if found.subject is not None:
-        say(f"id {found.id}, version {found.version} of subject {found.subject}")
+        stream.write(registered.schema.json.rstrip("\n").encode() + b"\n")
+    if registered.subject is not None:
+        say(f"id {registered.id}, version {registered.version} of subject {registered.subject}")
 
 
 def _is_fingerprint(text: str) -> bool:
-    return len(text) == _FINGERPRINT_DIGITS and all(one in "0123456789abcdefABCDEF" for one in text)
+    return len(text) == _FINGERPRINT_DIGITS and all(digit in "0123456789abcdefABCDEF" for digit in text)
 
 
 def _version(text: str | None) -> Any:

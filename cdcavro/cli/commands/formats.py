@@ -1,4 +1,4 @@
-"""`formats` and `schema`: what cdcavro knows."""
+"""`formats`: the formats that cdcavro knows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cdcavro.wire.formats import REGISTRY
 
 @click.command(epilog=example("cdcavro formats"))
 def formats() -> None:
-    """List the formats: name, record, fingerprint, and what each is.
+    """List the formats that cdcavro knows.
 
-    The fingerprint is the CRC-64-AVRO of the schema's canonical form, in the order of a
-    single-object encoding.
+    Each is listed with its name, record, fingerprint and description. The fingerprint is the CRC-64-AVRO of the
+    schema's canonical form, in the byte order of the single-object encoding.
     """
     rows = [
         (name, format.envelope.name, format.schema.fingerprint, _first_sentence(format.envelope.doc))

@@ -1,4 +1,4 @@
-"""`generate`: a typed Python module for schemas."""
+"""`generate`: typed records for schemas, as a Python module."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ STALE: Final = 1
     "--kind",
     type=click.Choice(KINDS),
     required=True,
-    help="What the records are: dataclasses, msgspec Structs or pydantic models; or spark, for the type and the DDL of"
-    " what from_avro gives.",
+    help="The kind of records: dataclasses, msgspec Structs or pydantic models; spark stands for the type that Spark's"
+    " from_avro returns, also as DDL.",
 )
 @click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
-@click.option("--check", is_flag=True, help="Write nothing; the exit code is 1 if FILE is stale or missing.")
+@click.option("--check", is_flag=True, help="Write nothing, and end with the exit code 1 if FILE is stale or missing.")
 @force_option
 @click.pass_context
 def generate(ctx: click.Context, *, schemas: Sequence[str], kind: str, out: str, check: bool, force: bool) -> None:
-    """Write a Python module of typed records for schemas.
+    """Generate a Python module of typed records.
 
-    NAME is a format, or change; FILE is an .avsc file, such as `cdcavro tables` writes, an Avro container
-    file, or - for standard input. Each record of a schema is a class with from_avro, to_avro, from_json and
-    to_json. The same schemas always give the same bytes.
+    NAME is a format, or change; FILE is an .avsc file (such as those that `cdcavro tables` writes), an Avro
+    container file, or - for standard input. Each record of a schema becomes a class with from_avro, to_avro,
+    from_json and to_json. The same schemas always give the same bytes.
     """
     if check and out == STANDARD:
         raise click.UsageError("--check needs --out FILE")
@@ -53,11 +53,11 @@ def generate(ctx: click.Context, *, schemas: Sequence[str], kind: str, out: str,
         raise click.UsageError("only one of the schemas can be standard input")
     if out != STANDARD and os.path.realpath(out) in map(os.path.realpath, schemas):
         raise click.UsageError("--out names one of the schemas")
-    made = generated([NamedSchema(one, _schema(one)) for one in schemas], kind).encode()
+    module = generated([NamedSchema(source, _schema(source)) for source in schemas], kind).encode()
     if check:
-        ctx.exit(0 if _is_fresh(out, made) else STALE)
+        ctx.exit(0 if _is_fresh(out, module) else STALE)
     with open_output(out, force=force) as stream:
-        stream.write(made)
+        stream.write(module)
 
 
 def _schema(source: str) -> Schema:
@@ -67,12 +67,12 @@ def _schema(source: str) -> Schema:
     return read_schema(source)
 
 
-def _is_fresh(file: str, made: bytes) -> bool:
+def _is_fresh(file: str, module: bytes) -> bool:
     shown = click.format_filename(file)
     if not Path(file).exists():
         say(f"{shown} is missing")
         return False
     with open_input(file) as stream:
-        is_fresh = stream.read(len(made) + 1) == made
+        is_fresh = stream.read(len(module) + 1) == module
     say(f"{shown} is {'fresh' if is_fresh else 'stale: its schemas give another module'}")
     return is_fresh

@@ -1,4 +1,4 @@
-"""`publish`, `subjects`, `fetch` and `check`: schemas in a registry."""
+"""`publish`: schemas into a registry."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 @registry_option
 @subject_options
 @compatibility_option
-@click.option("--dry-run", is_flag=True, help="Say what would become of the schemas, and write nothing.")
-@click.option("--force", is_flag=True, help="Publish also what the level refuses.")
+@click.option("--dry-run", is_flag=True, help="Show what would happen, and write nothing.")
+@click.option("--force", is_flag=True, help="Publish even what the compatibility level refuses.")
 @click.pass_context
 def publish(
     ctx: click.Context,
@@ -42,29 +42,30 @@ def publish(
     dry_run: bool,
     force: bool,
 ) -> None:
-    """Publish schemas in a registry: of formats, of files, of all .avsc files in a folder.
+    """Publish schemas to a registry.
 
-    Of a folder that `cdcavro tables` wrote, the versions of each table come in their order. A schema
-    that breaks what its subject's level asks for is refused with each reason, and so are those of the
-    same subject behind it; the exit code is then 1. --compatibility becomes the subject's level.
+    The schemas are those of formats, of files, and of all .avsc files in a folder; from a folder that `cdcavro
+    tables` wrote, the versions of each table are published in order. A schema that its subject's compatibility
+    level does not allow is refused, with every reason, and later schemas of that subject are not tried; the
+    exit code is then 1. --compatibility also sets the subject's level.
     """
     subjects = named_subjects(subject, strategy, topic)
-    found = sources(names, subjects)
+    named = sources(names, subjects)
     rows: list[tuple[str, ...]] = []
     refused: set[str] = set()
-    with connect(url) as place:
-        target = place.rehearsal() if dry_run else place
-        for one in found:
-            own = subjects.of(one)
+    with connect(url) as registry:
+        target = registry.rehearsal() if dry_run else registry
+        for source in named:
+            own = subjects.of(source)
             if own in refused:
-                rows.append((one.name, own, "", "", "not tried: an earlier one is refused"))
+                rows.append((source.name, own, "", "", "not tried: an earlier one is refused"))
                 continue
             try:
-                rows.append(_published(target, one, own, compatibility, is_dry=dry_run, force=force))
+                rows.append(_published(target, source, own, compatibility, is_dry=dry_run, force=force))
             except IncompatibleError as error:
                 refused.add(own)
-                rows.append((one.name, own, "", "", "refused"))
-                say(f"{one.name}: {error}")
+                rows.append((source.name, own, "", "", "refused"))
+                say(f"{source.name}: {error}")
     click.echo(table(("schema", "subject", "version", "id", ""), rows))
     ctx.exit(BREAKS if refused else 0)
 
@@ -72,6 +73,7 @@ def publish(
 def _published(
     target: Registry, source: NamedSource, subject: str, compatibility: str | None, *, is_dry: bool, force: bool
 ) -> tuple[str, ...]:
-    made = target.publish(source.schema, subject, compatibility=compatibility, force=force)
-    said = "there already" if not made.is_new else f"{'would be ' if is_dry else ''}new: {made.verdict.name}"
-    return source.name, subject, str(made.version), "" if made.id is None else str(made.id), said
+    published = target.publish(source.schema, subject, compatibility=compatibility, force=force)
+    new = f"{'would be ' if is_dry else ''}new: {published.verdict.name}"
+    outcome = new if published.is_new else "there already"
+    return source.name, subject, str(published.version), "" if published.id is None else str(published.id), outcome

@@ -1,4 +1,4 @@
-"""`run`: the main job, on Spark."""
+"""`run`: the main job on Spark."""
 
 from __future__ import annotations
 
@@ -42,13 +42,15 @@ _GLOB: Final = re.compile(r"[*?\[{]")
     metavar="auto|mixed|NAME",
     callback=format_name(AUTO, MIXED),
     default=AUTO,
-    help="auto (the default) tells the format of each file by its first messages, mixed that of each message.",
+    help="The format. auto (the default) detects that of each file from its first messages, mixed that of every"
+    " message.",
 )
 @click.option(
     "--max-rejects",
     metavar="N|P%",
     callback=lambda _ctx, _param, value: None if value is None else parse_max_rejects(value),
-    help="End with 1 if more messages, or a larger share of them, are rejected. Default: end with 0 all the same.",
+    help="Accept up to N rejected messages, or P percent of them; beyond that the exit code is 1. Default: accept any"
+    " number.",
 )
 @click.option("--force", is_flag=True, help="Replace what an earlier run wrote to DIR.")
 @click.option("--master", metavar="URL", help="The Spark master. Default: local[*], or that of spark-submit.")
@@ -63,15 +65,16 @@ def run(
     force: bool,
     master: str | None,
 ) -> None:
-    """Convert files or folders of JSON lines on Spark.
+    """Convert messages to Avro container files on Spark.
 
-    Writes Avro container files to DIR/payloads/FORMAT/ and what cannot be converted to DIR/rejects/,
-    with raw bytes, file, line and reason. Without INPUT, the messages that ship with cdcavro.
+    INPUT is a file or folder of JSON lines; without it, the sample messages that come with cdcavro are converted.
+    The Avro files are written to DIR/payloads/FORMAT/, and what cannot be converted to DIR/rejects/, with raw
+    bytes, file, line and reason.
     """
     _check_files(inputs, out, force=force)
-    given = inputs or (str(resources.files("cdcavro") / "samples"),)
+    paths = inputs or (str(resources.files("cdcavro") / "samples"),)
     with _session(master) as (spark, convert):
-        report = convert(spark, given, out, format=format, force=force, say=say)
+        report = convert(spark, paths, out, format=format, force=force, say=say)
     counts = Counts()
     for (name, operation), count in report.written.items():
         counts.add(name, operation, count)
@@ -87,12 +90,12 @@ def run(
 
 
 def _check_files(inputs: tuple[str, ...], out: str, *, force: bool) -> None:
-    """Check what can be checked before Spark starts, which takes its time."""
-    for one in inputs:
-        if one == STANDARD:
+    """Check what can be checked before Spark starts, which takes a while."""
+    for path in inputs:
+        if path == STANDARD:
             raise click.UsageError("Spark reads files and folders, not standard input")
-        if "://" not in one and not _GLOB.search(one) and not Path(one).exists():
-            raise FileError(one, "a file or folder", "none")
+        if "://" not in path and not _GLOB.search(path) and not Path(path).exists():
+            raise FileError(path, "a file or folder", "none")
     for folder in ("payloads", "rejects"):
         if not force and "://" not in out and (Path(out) / folder).exists():
             raise FileError(f"{out}/{folder}", "a new folder, or leave to replace it (--force)", "one that exists")
@@ -100,7 +103,7 @@ def _check_files(inputs: tuple[str, ...], out: str, *, force: bool) -> None:
 
 @contextmanager
 def _session(master: str | None) -> Iterator[tuple[Any, Callable[..., Report]]]:
-    # pyspark takes a second to import and may not be installed: the other commands go without it.
+    # pyspark takes a second to import and may not be installed; the other commands do not need it.
     from cdcavro.spark.job import run as convert  # noqa: PLC0415
     from cdcavro.spark.session import session, stop  # noqa: PLC0415
 
@@ -109,12 +112,12 @@ def _session(master: str | None) -> Iterator[tuple[Any, Callable[..., Report]]]:
     spark = None
     is_over: AbstractContextManager[Any] = nullcontext()
     try:
-        # A line may have 64 MiB, and is held several times on its way.
-        spark = _apart(partial(session, master=master, config={"spark.driver.memory": "4g", **config}))
+        # A line may have 64 MiB, and several copies of it are in memory at once.
+        spark = _in_thread(partial(session, master=master, config={"spark.driver.memory": "4g", **config}))
         spark.sparkContext.setLogLevel("ERROR")
-        yield spark, lambda *given, **options: _apart(partial(convert, *given, **options))
+        yield spark, lambda *arguments, **options: _in_thread(partial(convert, *arguments, **options))
     except KeyboardInterrupt:
-        # What was under way ends in errors, of which nobody wants to hear.
+        # Running tasks end in errors that are of no interest.
         is_over = suppress(Exception)
         logging.disable()
         if spark is not None:
@@ -128,17 +131,17 @@ def _session(master: str | None) -> Iterator[tuple[Any, Callable[..., Report]]]:
                 stop(spark)
 
 
-def _apart(function: Callable[[], T]) -> T:
-    """Call a function in a thread of its own: so Ctrl-C reaches this one, and not Spark amid an answer.
+def _in_thread(function: Callable[[], T]) -> T:
+    """Call a function in a thread of its own, so that Ctrl-C interrupts this thread instead of a call to Spark.
 
-    Spark listens to it too, but only where its context is made in the main thread.
+    Spark handles Ctrl-C too, but only if its context is created in the main thread.
     """
     done: Future[T] = Future()
 
     def call() -> None:
         try:
             done.set_result(function())
-        except BaseException as error:  # noqa: BLE001  it is raised where it is waited for
+        except BaseException as error:  # noqa: BLE001  raised again in the waiting thread
             done.set_exception(error)
 
     threading.Thread(target=call, daemon=True).start()

@@ -1,4 +1,4 @@
-"""TODO."""
+"""`schema`: the wire schema of a format."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def schema(name: str, *, canonical: bool, fingerprint: bool) -> None:
     """Print the wire schema of a format."""
     if canonical and fingerprint:
         raise click.UsageError("--canonical and --fingerprint exclude each other")
-    found = get_format(name).schema
+    wire_schema = get_format(name).schema
     if canonical:
-        click.echo(found.canonical)
+        click.echo(wire_schema.canonical)
     elif fingerprint:
-        click.echo(found.fingerprint)
+        click.echo(wire_schema.fingerprint)
     else:
-        click.echo(found.json.rstrip("\n"))
+        click.echo(wire_schema.json.rstrip("\n"))

@@ -1,4 +1,4 @@
-"""`sniff` and `validate`: what messages are, and whether they convert exactly."""
+"""`sniff`: the formats of messages."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 @files_argument
 @click.pass_context
 def sniff(ctx: click.Context, files: tuple[str, ...]) -> None:
-    """Return the format of each message, one line each.
+    """Print the format of each message, one per line.
 
-    With several files each line says where the message stands. A message of no known format is told
-    on standard error, and the exit code is 1.
+    With several files, each line starts with the message's file and line number. Messages of no known
+    format are reported on standard error; the exit code is then 1.
     """
     rejected = 0
     with Progress("sniffing", total_size(files or (STANDARD,)), is_in_the_way=True) as progress:

@@ -1,4 +1,4 @@
-"""TODO."""
+"""`subjects`: the subjects of a registry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from cdcavro.registry import connect
 @click.command(epilog=example("cdcavro subjects --registry file:schemas"))
 @registry_option
 def subjects(*, url: str) -> None:
-    """List the subjects of a registry, with the level and the number of versions of each."""
-    with connect(url) as place:
-        rows = [(one, place.compatibility(one), f"{len(place.versions(one)):,}") for one in place.subjects()]
+    """List the subjects of a registry.
+
+    Each is listed with its compatibility level and the number of its versions.
+    """
+    with connect(url) as registry:
+        rows = [
+            (subject, registry.compatibility(subject), f"{len(registry.versions(subject)):,}")
+            for subject in registry.subjects()
+        ]
     click.echo(table(("subject", "compatibility", "versions"), rows))

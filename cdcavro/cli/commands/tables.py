@@ -1,4 +1,4 @@
-"""`tables`: typed tables of the changes in a file."""
+"""`tables`: typed tables from the row changes in a file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SHOWN_NOTES: Final = 20
 
 @click.command(epilog=example("cdcavro tables changes.jsonl --out tables/ --zone Asia/Shanghai"))
 @click.argument("source", default=STANDARD, type=INPUT, metavar="[INPUT]")
-@click.option("--out", required=True, type=click.Path(file_okay=False), metavar="DIR", help="A folder that is made.")
+@click.option("--out", required=True, type=click.Path(file_okay=False), metavar="DIR", help="The folder to create.")
 @from_option
 @types_option
 @zone_option
@@ -54,13 +54,13 @@ _SHOWN_NOTES: Final = 20
     "--on-misfit",
     type=click.Choice(ON_MISFIT),
     default=KEEP,
-    help="What becomes of a value that its column's type cannot carry: its text is kept in `unparsed` (the default),"
-    " the command ends with its error, or its message is rejected.",
+    help="What to do with a value that its column's type cannot hold: keep its text in `unparsed` (the default),"
+    " end with an error, or reject its message.",
 )
 @decimals_option
-@click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages here, as JSON lines.")
+@click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages to this file, as JSON lines.")
 @max_rejects_option
-@click.option("--force", is_flag=True, help="Replace what an earlier `tables` wrote to DIR.")
+@click.option("--force", is_flag=True, help="Replace what an earlier run wrote to DIR.")
 def tables(
     *,
     source: str,
@@ -74,23 +74,23 @@ def tables(
     max_rejects: MaxRejects,
     force: bool,
 ) -> None:
-    """Write the changes of rows as Avro, typed, a folder for each table.
+    """Convert row changes to typed Avro files, one folder per table.
 
-    DIR/TABLE/ holds, for each version of the table's schema, v1.avsc (the envelope of its changes,
-    in Debezium's layout), v1.key.avsc and v1.avro; DIR/tables.json says what led to each version.
-    Statements (DDL) make the next version; one that does not parse is a reject and changes nothing.
+    For each version of a table's schema, DIR/TABLE/ contains v1.avsc (the envelope of its changes, in Debezium's
+    layout), v1.key.avsc and v1.avro; DIR/tables.json states what led to each version. DDL statements create the
+    next version; a statement that cannot be parsed is rejected and changes nothing.
     """
     check_files(source, rejects)
     _check_apart(out, source, rejects)
     with (
         Progress("reading", input_size(source), is_in_the_way=False) as progress,
         TablesFolder(out, force=force) as folder,
-        open_output(rejects, force=force) if rejects else nullcontext() as dead,
+        open_output(rejects, force=force) if rejects else nullcontext() as reject_file,
     ):
         lines = read_lines(source, progress.advance)
         own, lines = told_lines(lines, own, file=click.format_filename(source), option="--from")
         typed = Tables(given=given, zone=zone, on_misfit=on_misfit, decimals=decimals)
-        faults = Faults(source, dead, shown=SHOWN)
+        faults = Faults(source, reject_file, shown=SHOWN)
         run = Run(faults, own)
         job = _Job(source, own, typed, folder, run, is_strict=on_misfit == ERROR)
         job.take_all(lines, zone)
@@ -101,7 +101,7 @@ def tables(
 
 
 class _Job:
-    """What a run makes of the lines of a file: rows of tables. Attributes: `typed` (int), messages that gave some."""
+    """Types the row changes of a run and writes them. Attributes: `typed` (int), the number of messages with some."""
 
     def __init__(
         self, file: str, format: str, tables: Tables, folder: TablesFolder, run: Run, *, is_strict: bool
@@ -127,23 +127,23 @@ class _Job:
         self._take(joiner.finish())
 
     def _take(self, joined: Sequence[Joined]) -> None:
-        for one in joined:
+        for part in joined:
             try:
-                if one.error is not None:
-                    raise one.error
-                is_typed = self._write(one.changes)
+                if part.error is not None:
+                    raise part.error
+                is_typed = self._write(part.changes)
             except (MessageError, DdlError, SchemaError) as error:
-                for number, text in one.messages:
+                for number, text in part.messages:
                     self._reject(error, Line.of(number, text))
             else:
-                self.typed += is_typed * len(one.messages)
+                self.typed += is_typed * len(part.messages)
 
     def _write(self, changes: Sequence[Change]) -> bool:
-        # All changes of a message are taken before any is written: it is a reject or it is not.
-        made = [one for change in changes for one in self._tables.add(change)]
-        for one in made:
-            self._folder.write(one)
-        return bool(made)
+        # All changes of a message are typed before any is written, so that a message is rejected whole or not at all.
+        typed = [typed_change for change in changes for typed_change in self._tables.add(change)]
+        for typed_change in typed:
+            self._folder.write(typed_change)
+        return bool(typed)
 
     def _reject(self, error: MessageError | DdlError | SchemaError, line: Line) -> None:
         if not isinstance(error, MessageError):
@@ -154,16 +154,16 @@ class _Job:
         self._run.reject(error, line)
 
     def report(self, tables: Sequence[Table]) -> None:
-        """Say what was made: a table of tables, the notes on types, and that nothing was lost."""
+        """Print the tables, an account of all messages, the notes on types, and the values that did not fit."""
         labels = _labels(tables)
         rows = [
             (
-                labels[one.number],
-                f"{len(one.versions):,}",
-                f"{self._folder.counts[one.number]:,}",
-                "dropped" if one.is_gone else "",
+                labels[table.number],
+                f"{len(table.versions):,}",
+                f"{self._folder.counts[table.number]:,}",
+                "dropped" if table.is_gone else "",
             )
-            for one in tables
+            for table in tables
         ]
         if rows:
             click.echo(table(("table", "versions", "changes", ""), rows))
@@ -172,14 +172,15 @@ class _Job:
         click.echo(f"read {read:,} = typed {self.typed:,} + other {others:,} + rejected {rejected:,}")
         for sentence in _notes(tables):
             say(sentence)
-        found = [(f"{labels[one.number]}.{name}", count) for one in tables for name, count in self._misfits(one)]
-        if found:
-            listed = ", ".join(f"{name} {count:,}" for name, count in found[:_SHOWN_NOTES])
-            more = f" and {len(found) - _SHOWN_NOTES:,} more columns" if len(found) > _SHOWN_NOTES else ""
-            say(
-                f"{sum(count for _, count in found):,} values that their type cannot carry are text in unparsed: {listed}{more}"
-            )
-        if self._zone is None and any(_is_instant(one, name) for one in tables for name, _ in self._misfits(one)):
+        misfits = [
+            (f"{labels[table.number]}.{name}", count) for table in tables for name, count in self._misfits(table)
+        ]
+        if misfits:
+            listed = ", ".join(f"{name} {count:,}" for name, count in misfits[:_SHOWN_NOTES])
+            more = f" and {len(misfits) - _SHOWN_NOTES:,} more columns" if len(misfits) > _SHOWN_NOTES else ""
+            total = sum(count for _, count in misfits)
+            say(f"{total:,} values that their type cannot carry are text in unparsed: {listed}{more}")
+        if self._zone is None and any(_is_instant(table, name) for table in tables for name, _ in self._misfits(table)):
             say("a TIMESTAMP without a zone is an instant only in the source's zone: say it with --zone")
 
     def _misfits(self, table: Table) -> list[tuple[str, int]]:
@@ -187,7 +188,7 @@ class _Job:
 
 
 def _check_apart(out: str, *files: str | None) -> None:
-    """Check that no file lies in the folder that is replaced as a whole. Raises `click.UsageError`."""
+    """Check that no file is inside the folder, which is replaced as a whole. Raises `click.UsageError`."""
     folder = Path(out).resolve()
     for file in files:
         if file not in (None, STANDARD) and Path(str(file)).resolve().is_relative_to(folder):
@@ -195,13 +196,13 @@ def _check_apart(out: str, *files: str | None) -> None:
 
 
 def _labels(tables: Sequence[Table]) -> dict[int, str]:
-    """Return the names of tables, by their numbers: with the database and the schema where one name stands for several."""
-    names = {one.number: one.schema.table for one in tables}
+    """Return the names of tables by their numbers, with database and schema if several tables have the same name."""
+    names = {table.number: table.schema.table for table in tables}
     places = {(name.database, name.schema, name.table) for name in names.values()}
-    several = Counter(table for _, _, table in places)
+    counts = Counter(table for _, _, table in places)
     return {
         number: name.table
-        if several[name.table] == 1
+        if counts[name.table] == 1
         else ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
         for number, name in names.items()
     }
@@ -209,19 +210,19 @@ def _labels(tables: Sequence[Table]) -> dict[int, str]:
 
 def _is_instant(table: Table, name: str) -> bool:
     """Return whether a column of a table holds instants."""
-    held = [one.avro for one in table.schema.columns if one.name == name]
-    return any(isinstance(one, dict) and one.get("logicalType") == "timestamp-micros" for one in held)
+    types = [column.avro for column in table.schema.columns if column.name == name]
+    return any(isinstance(avro, dict) and avro.get("logicalType") == "timestamp-micros" for avro in types)
 
 
 def _notes(tables: Sequence[Table]) -> list[str]:
-    found = [
-        f"{one.schema.table.table}: {column.name}: {column.note}"
-        for one in tables
-        for column in one.schema.columns
+    notes = [
+        f"{table.schema.table.table}: {column.name}: {column.note}"
+        for table in tables
+        for column in table.schema.columns
         if column.note is not None
     ]
     return (
-        found
-        if len(found) <= _SHOWN_NOTES
-        else [*found[: _SHOWN_NOTES - 1], f"... and {len(found) - _SHOWN_NOTES + 1} more"]
+        notes
+        if len(notes) <= _SHOWN_NOTES
+        else [*notes[: _SHOWN_NOTES - 1], f"... and {len(notes) - _SHOWN_NOTES + 1} more"]
     )

@@ -1,4 +1,4 @@
-"""`transcode`: messages of one format as messages of another, with a report of losses."""
+"""`transcode`: messages of one format converted to another, with a report of losses."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _INDEX: Final = re.compile(r"\[[0-9]+\]")
 
 @click.command(epilog=example("cdcavro transcode blob.jsonl --to oms_canal --out canal.jsonl --losses losses.jsonl"))
 @click.argument("source", default=STANDARD, type=INPUT, metavar="[INPUT]")
-@click.option("--to", "target", required=True, metavar="NAME", callback=format_name(), help="The format wanted.")
+@click.option("--to", "target", required=True, metavar="NAME", callback=format_name(), help="The format to convert to.")
 @from_option
 @click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
-@click.option("--losses", type=OUTPUT, metavar="FILE", help="Write what is lost here, as JSON lines.")
-@click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages here, as JSON lines.")
+@click.option("--losses", type=OUTPUT, metavar="FILE", help="Write what is lost to this file, as JSON lines.")
+@click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages to this file, as JSON lines.")
 @zone_option
 @decimals_option
 @max_rejects_option
@@ -67,23 +67,23 @@ def transcode(
     max_rejects: MaxRejects,
     force: bool,
 ) -> None:
-    """Turn messages of one format into messages of another.
+    """Convert messages of one format to another.
 
-    The halves of an update that come as two messages are joined. What the other format cannot hold
-    is counted on standard error, and listed in the file of --losses: line, path, value and reason.
+    The two messages of an update that is sent in halves are joined. What the other format cannot hold is
+    counted on standard error, and listed in the --losses file with line, path, value and reason.
     """
     check_files(source, out, losses, rejects)
     with (
         Progress("transcoding", input_size(source), is_in_the_way=out == STANDARD) as progress,
         open_output(out, force=force) as stream,
-        open_output(losses, force=force) if losses else nullcontext() as lost,
-        open_output(rejects, force=force) if rejects else nullcontext() as dead,
+        open_output(losses, force=force) if losses else nullcontext() as loss_file,
+        open_output(rejects, force=force) if rejects else nullcontext() as reject_file,
     ):
         lines = read_lines(source, progress.advance)
         own, lines = told_lines(lines, own, file=click.format_filename(source), option="--from")
-        faults = Faults(source, dead, shown=SHOWN)
+        faults = Faults(source, reject_file, shown=SHOWN)
         run = Run(faults)
-        job = _Job(Transcoder(own or target, target, zone=zone, decimals=decimals), run, stream, lost)
+        job = _Job(Transcoder(own or target, target, zone=zone, decimals=decimals), run, stream, loss_file)
         job.take_all(lines)
         faults.finish()
     job.report()
@@ -91,7 +91,7 @@ def transcode(
 
 
 class _Job:
-    """What a run makes of the lines of a file: messages of the other format, and losses."""
+    """Transcodes the lines of a run; writes the messages and the losses."""
 
     def __init__(self, transcoder: Transcoder, run: Run, out: BinaryIO, losses: BinaryIO | None) -> None:
         self._transcoder, self._run, self._out, self._losses = transcoder, run, out, losses
@@ -106,7 +106,7 @@ class _Job:
         self._take(self._transcoder.finish())
 
     def report(self) -> None:
-        """Say on standard error what was read, written, rejected and lost."""
+        """Print on standard error what was read, written, rejected and lost."""
         read, rejected = self._run.read, self._run.rejected
         say(
             f"read {read:,} = transcoded {read - self._unanswered - rejected:,}"
@@ -134,13 +134,13 @@ class _Job:
             for number, text in outcome.messages:
                 self._run.reject(outcome.error, Line.of(number, text))
 
-    def _write(self, made: Transcoded) -> None:
-        if not made.texts:
-            self._unanswered += len({loss.message for loss in made.losses})
-        for text in made.texts:
+    def _write(self, result: Transcoded) -> None:
+        if not result.texts:
+            self._unanswered += len({loss.message for loss in result.losses})
+        for text in result.texts:
             self._written += 1
             self._out.write(text + b"\n")
-        for loss in made.losses:
+        for loss in result.losses:
             self._lose(loss)
 
     def _lose(self, loss: Loss) -> None:

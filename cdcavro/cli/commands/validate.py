@@ -1,4 +1,4 @@
-"""TODO."""
+"""`validate`: whether messages convert exactly."""
 
 from __future__ import annotations
 
@@ -34,15 +34,17 @@ if TYPE_CHECKING:
     metavar="auto|mixed|NAME",
     callback=format_name(AUTO, MIXED),
     default=AUTO,
-    help="auto (the default) tells the format of each file by its first messages, mixed that of every message.",
+    help="The format. auto (the default) detects that of each file from its first messages, mixed that of every"
+    " message.",
 )
 @max_rejects_option
 @click.pass_context
 def validate(ctx: click.Context, files: tuple[str, ...], format: str, max_rejects: MaxRejects) -> None:
-    """Convert each message to Avro and back, and compare the two JSON values exactly.
+    """Check that each message survives the conversion to Avro and back.
 
-    Faults are told on standard error; a table of counts by format and operation ends the run. The
-    exit code is 1 if messages were rejected, unless --max-rejects allows them.
+    The two JSON values are compared exactly. Faulty messages are reported on standard error; a table of counts
+    by format and operation follows at the end. The exit code is 1 if messages were rejected, unless
+    --max-rejects allows them.
     """
     counts = Counts()
     with Progress("validating", total_size(files or (STANDARD,))) as progress:
@@ -54,17 +56,17 @@ def validate(ctx: click.Context, files: tuple[str, ...], format: str, max_reject
 
 
 def _validate_lines(file: str, lines: Iterator[Line], format: str, counts: Counts) -> None:
-    told = "" if format == MIXED else format
+    name = "" if format == MIXED else format
     if format == AUTO:
-        told, lines = tell_format(lines)
+        name, lines = tell_format(lines)
     faults = Faults(file)
     for line in lines:
         try:
             message = line.message()
-            own = get_format(told or cdcavro.sniff(message))
+            own = get_format(name or cdcavro.sniff(message))
             counts.add(own.name, operation(validated(message, own), own))
         except MessageError as error:
-            error.format = error.format or told or None
+            error.format = error.format or name or None
             faults.add(error, line)
             counts.reject(error.format)
     faults.finish()
