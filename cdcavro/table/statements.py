@@ -62,6 +62,14 @@ class StatementFollower:
         self._tables, self._given = tables, given
         self._applied: dict[_Statement, None] = {}
         self._last: _Statement | None = None
+        self._appliers: dict[type, Callable[..., None]] = {
+            CreateTable: self._on_create,
+            DropTable: self._on_drop,
+            RenameTable: self._on_rename,
+            AlterTable: self._on_alter,
+            Truncate: self._on_nothing,
+            NoChange: self._on_nothing,
+        }
 
     def follow(self, change: Change, key: Key | None) -> None:
         """Apply a statement wholly or not at all, skipping repeated deliveries. Raises `DdlError`, `SchemaError`."""
@@ -71,7 +79,7 @@ class StatementFollower:
         source = replace(change.source, format=None)
         with self._tables.whole():
             for step in steps_of(change):
-                _STEPS[type(step)](self, step, change, source, key)
+                self._appliers[type(step)](step, change, source, key)
         self._last = statement
         if change.place is not None and key is not None:
             if len(self._applied) >= _REMEMBERED:
@@ -192,13 +200,3 @@ def _full(actions: Sequence[Action], source: Source) -> tuple[Action, ...]:
     return tuple(
         RenameTo(statement_table(action.new, source)) if isinstance(action, RenameTo) else action for action in actions
     )
-
-
-_STEPS: Final[dict[type, Callable[..., None]]] = {
-    CreateTable: StatementFollower._on_create,  # noqa: SLF001
-    DropTable: StatementFollower._on_drop,  # noqa: SLF001
-    RenameTable: StatementFollower._on_rename,  # noqa: SLF001
-    AlterTable: StatementFollower._on_alter,  # noqa: SLF001
-    Truncate: StatementFollower._on_nothing,  # noqa: SLF001
-    NoChange: StatementFollower._on_nothing,  # noqa: SLF001
-}
