@@ -1,1 +1,1 @@
-"""Statements: DDL text to the steps that it asks for."""
+"""Statements: DDL text parsed into the steps that it asks for."""

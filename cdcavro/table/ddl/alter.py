@@ -1,4 +1,4 @@
-"""ALTER TABLE: every action is a step, or is known to change no column; any other is refused."""
+"""ALTER TABLE: each action becomes a step or is known to change no column; anything else is refused."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
     from cdcavro.table.ddl.cursor import TokenCursor
     from cdcavro.table.ddl.steps import Action
 
-    Actions = list[Action] | str  # or what it is that changes no column
+    Actions = list[Action] | str  # a str says what the action is about if it changes no column
 
 
 def alter_table(cursor: TokenCursor) -> AlterTable | NoChange:
-    """Take what follows ALTER TABLE."""
+    """Parse what follows ALTER TABLE."""
     if_exists = cursor.accept("IF", "EXISTS")
     table = _altered(cursor)
     actions: list[Action] = []
     unchanged: list[str] = []
     while True:
-        found = _action(cursor, table)
-        if isinstance(found, str):
-            unchanged.append(found)
+        result = _action(cursor, table)
+        if isinstance(result, str):
+            unchanged.append(result)
         else:
-            actions += found
+            actions += result
         if not (cursor.accept(",") or _goes_on(cursor)):
             break
     return AlterTable(table, tuple(actions), if_exists) if actions else NoChange(unchanged[0])
@@ -67,7 +67,7 @@ def _altered(cursor: TokenCursor) -> TableName:
 
 
 def _goes_on(cursor: TokenCursor) -> bool:
-    """Return whether another action follows without a comma: Oracle's do, and MySQL's partitions."""
+    """Return whether another action follows without a comma, as Oracle's actions and MySQL's partitions do."""
     if cursor.ends():
         return False
     if cursor.dialect.is_oracle or cursor.dialect.name == "DB2" or cursor.sees_one_of({"PARTITION", "REMOVE"}):
@@ -103,8 +103,8 @@ def _position(cursor: TokenCursor) -> tuple[bool, str | None]:
 
 def _add(cursor: TokenCursor, _: TableName) -> Actions:
     if sees_constraint(cursor):
-        found = constraint(cursor)
-        return found if isinstance(found, str) else [AddKey(found)]
+        key_or_kind = constraint(cursor)
+        return key_or_kind if isinstance(key_or_kind, str) else [AddKey(key_or_kind)]
     if cursor.accept("SYSTEM", "VERSIONING"):
         return "versioning"
     if not cursor.dialect.is_postgres and cursor.accept_one_of({"PARTITION", "SUBPARTITION"}):
@@ -122,7 +122,7 @@ def _add(cursor: TokenCursor, _: TableName) -> Actions:
 def _add_several(cursor: TokenCursor, *, if_not_exists: bool) -> Actions:
     columns, key = elements(cursor)
     cursor.expect(")")
-    added: list[Action] = [AddColumn(one, if_not_exists=if_not_exists) for one in columns]
+    added: list[Action] = [AddColumn(definition, if_not_exists=if_not_exists) for definition in columns]
     return [*added, AddKey(key)] if key else added or "constraint"
 
 
@@ -185,9 +185,9 @@ def _modify(cursor: TokenCursor, _: TableName) -> Actions:
     if not cursor.dialect.is_mysql and cursor.accept("("):
         columns, _key = elements(cursor, lambda: column(cursor, typed=False))
         cursor.expect(")")
-        return [ModifyColumn(one) for one in columns] or "constraint"
-    found = column(cursor, typed=False)
-    return [ModifyColumn(found, *_position(cursor), cursor.dialect.is_mysql, if_exists)]
+        return [ModifyColumn(definition) for definition in columns] or "constraint"
+    definition = column(cursor, typed=False)
+    return [ModifyColumn(definition, *_position(cursor), cursor.dialect.is_mysql, if_exists)]
 
 
 def _change(cursor: TokenCursor, _: TableName) -> Actions:
@@ -244,7 +244,7 @@ def _renamed(cursor: TokenCursor, old: str, *, if_exists: bool) -> RenameColumn:
 
 
 def new_name(cursor: TokenCursor, old: TableName) -> TableName:
-    """Take a table's new name: outside MySQL it stays in its schema, in MySQL it moves to the current database."""
+    """Parse a table's new name: without a qualifier, it is in the old schema, but in MySQL in the current database."""
     new = cursor.table()
     if cursor.dialect.is_mysql or new.schema is not None:
         return new
@@ -254,7 +254,7 @@ def new_name(cursor: TokenCursor, old: TableName) -> TableName:
 def _set(cursor: TokenCursor, table: TableName) -> Actions:
     if cursor.accept("SCHEMA"):
         return [RenameTo(TableName(table.database, cursor.name("schema's name"), table.table))]
-    if cursor.accept("UNUSED"):  # Oracle: gone for every statement, though not yet from the disk
+    if cursor.accept("UNUSED"):  # Oracle: gone for all statements, though not yet from disk
         return _drop_column(cursor)
     if cursor.sees_one_of(SETTINGS):
         return _unchanged(cursor, "table option")

@@ -1,4 +1,4 @@
-"""A column's definition: its name, its type as spelled, and what is said of it."""
+"""A column's definition: its name, its type as spelled, and its attributes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Stated:
-    """What a definition has said so far."""
+    """What the definition has stated so far."""
 
     type: str | None
     nullable: bool | None = None
@@ -28,7 +28,7 @@ class _Stated:
 
 
 def column(cursor: TokenCursor, *, typed: bool = True) -> ColumnDef:
-    """Take a column's definition. `typed`: it must have a type, unless it is computed."""
+    """Parse a column's definition. With `typed`, it must have a type, unless the column is computed."""
     name = cursor.name("column's name")
     has_type = cursor.token.kind in ("word", "name") and not cursor.sees_one_of(_NO_TYPES)
     stated = _Stated(type_of(cursor) if has_type else None)
@@ -42,7 +42,7 @@ def column(cursor: TokenCursor, *, typed: bool = True) -> ColumnDef:
 
 
 def charset(cursor: TokenCursor) -> None:
-    """Go past what follows CHARACTER or CHARSET; a binary one, which makes bytes of text, is refused."""
+    """Skip the character set that follows CHARACTER or CHARSET; refuse `binary`, which turns text into bytes."""
     if cursor.tokens[cursor.at - 1].key != "CHARSET":
         cursor.expect("SET")
     cursor.accept("=")
@@ -50,7 +50,7 @@ def charset(cursor: TokenCursor) -> None:
 
 
 def not_binary(cursor: TokenCursor, what: str) -> None:
-    """Go past the name of a character set or collation, which must not make bytes of text unsaid."""
+    """Skip the name of a character set or collation; refuse `binary`, which would silently turn text into bytes."""
     if cursor.dialect.is_mysql and cursor.token.text.lower() == "binary":
         raise cursor.fail(f"a {what} other than binary")
     cursor.take()
@@ -162,7 +162,7 @@ def _value(cursor: TokenCursor, _: _Stated) -> None:
 
 
 def _word(_: TokenCursor, __: _Stated) -> None:
-    """Nothing follows this word."""
+    """Do nothing, since nothing follows this word."""
 
 
 def _compressed(cursor: TokenCursor, _: _Stated) -> None:
@@ -224,6 +224,6 @@ _ATTRIBUTES: Final[dict[str, Callable[[TokenCursor, _Stated], None]]] = {
     **dict.fromkeys(VALUED, _value),
     **dict.fromkeys(ALONE, _word),
 }
-# Words that begin types as well as attributes.
+# Words that begin attributes but no types; the subtracted ones begin both.
 _NO_TYPES: Final = frozenset(_ATTRIBUTES) - {"BINARY", "CHAR", "CHARACTER", "SERIAL"}
 DEFAULT_STOPS: Final = frozenset(_ATTRIBUTES) | STOPS | {"FIRST", "AFTER", "PARTITION", "REMOVE"}

@@ -1,4 +1,4 @@
-"""What stands among a table's columns without being one: keys, indexes, constraints."""
+"""What stands among a table's columns without being a column: keys, indexes, constraints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cdcavro.table.ddl.cursor import TokenCursor
     from cdcavro.table.ddl.steps import ColumnDef
 
-# Words that begin an element which is no column. In other dialects than MySQL's most are ordinary names.
+# Words that begin an element other than a column. Outside MySQL's dialect most are ordinary names.
 _ANYWHERE: Final = (
     ("CONSTRAINT",),
     ("PRIMARY", "KEY"),
@@ -34,32 +34,32 @@ _AFTER_NAME: Final = frozenset({"PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "EXCLUD
 
 
 def sees_constraint(cursor: TokenCursor) -> bool:
-    """Return whether what comes next among columns is none."""
+    """Return whether the next element among the columns is not a column."""
     own = _MYSQL if cursor.dialect.is_mysql else _POSTGRES if cursor.dialect.is_postgres else ()
     return any(cursor.sees(*words) for words in (*_ANYWHERE, *own))
 
 
 def constraint(cursor: TokenCursor) -> tuple[str, ...] | str:
-    """Take a key, an index or a constraint; give the columns of a primary key, or what any other is."""
+    """Parse a key, index or constraint; return the columns of a primary key, or the kind of anything else."""
     what = _KINDS.get(cursor.token.key, "constraint")
     if cursor.accept("CONSTRAINT"):
         if not cursor.sees_one_of(_AFTER_NAME - {"EXCLUDE"}):
             cursor.name("constraint's name")
         if not cursor.sees_one_of(_AFTER_NAME):
             raise cursor.fail("PRIMARY KEY, UNIQUE, FOREIGN KEY or CHECK")
-    found: tuple[str, ...] | str = what
+    key_or_kind: tuple[str, ...] | str = what
     if cursor.accept("PRIMARY", "KEY"):
         if cursor.dialect.is_mysql and cursor.accept("USING"):
             cursor.take()
-        found = key_names(cursor)
+        key_or_kind = key_names(cursor)
     else:
         cursor.take()
     cursor.skip(STOPS)
-    return found
+    return key_or_kind
 
 
 def key_names(cursor: TokenCursor) -> tuple[str, ...]:
-    """Take the columns of a key, in parentheses, each with its length and direction."""
+    """Parse a key's columns in parentheses, each with an optional length and direction; return their names."""
     cursor.expect("(")
     names = cursor.listed(lambda: _part(cursor))
     cursor.expect(")")
@@ -78,9 +78,9 @@ def _part(cursor: TokenCursor) -> str:
 def elements(
     cursor: TokenCursor, define: Callable[[], ColumnDef] | None = None
 ) -> tuple[list[ColumnDef], tuple[str, ...]]:
-    """Take columns, keys and constraints, up to a `)`; give the columns and the primary key's names.
+    """Parse columns, keys and constraints up to a `)`; return the columns and the names of the primary key.
 
-    `define` takes a column, if another way than usual.
+    `define` parses a column, instead of `column`.
     """
     columns: list[ColumnDef] = []
     key: tuple[str, ...] = ()
@@ -90,11 +90,11 @@ def elements(
         if not sees_constraint(cursor):
             columns.append(column(cursor) if define is None else define())
             return
-        found = constraint(cursor)
-        if isinstance(found, tuple):
+        key_or_kind = constraint(cursor)
+        if isinstance(key_or_kind, tuple):
             if key:
                 raise cursor.fail("one primary key", "two")
-            key = found
+            key = key_or_kind
 
     cursor.listed(element)
     return columns, key

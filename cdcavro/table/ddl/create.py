@@ -1,7 +1,7 @@
-"""CREATE TABLE: columns and key, the table that lends them, or a query that does not tell them.
+"""CREATE TABLE: columns and key, a table to copy them from, or a query that does not state them.
 
-Of what follows the columns, only that which bears on them is looked at: a query, INHERITS, and a
-binary character set (which would make bytes of every text, and is refused). The rest is skipped.
+Of what follows the columns, only what affects them is parsed: a query, INHERITS, and a binary
+character set (which would turn all text into bytes, and is refused). The rest is skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CHARSETS: Final = frozenset({"CHARACTER", "CHARSET"})
 
 
 def parse_create_table(cursor: TokenCursor) -> CreateTable:
-    """Take what follows CREATE TABLE."""
+    """Parse what follows CREATE TABLE."""
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     table = cursor.table()
     if cursor.accept("LIKE") or cursor.accept("PARTITION", "OF"):
@@ -37,7 +37,7 @@ def parse_create_table(cursor: TokenCursor) -> CreateTable:
         raise cursor.fail("columns, LIKE or AS SELECT")
     if like is not None and parent is not None:
         raise cursor.fail("one table to take columns from")
-    if not as_select and any(one.type is None and not one.generated for one in columns):
+    if not as_select and any(definition.type is None and not definition.generated for definition in columns):
         raise cursor.fail("AS SELECT, since columns have no type")
     cursor.at = end
     return CreateTable(table, columns, key, like or parent, if_not_exists, as_select)
@@ -59,18 +59,18 @@ def _body(cursor: TokenCursor) -> tuple[TableName | None, tuple[ColumnDef, ...],
     if cursor.accept(")"):
         return like, (), ()  # all its columns are inherited
     columns, key = elements(cursor, lambda: column(cursor, typed=False))
-    names = [one.name for one in columns]
+    names = [definition.name for definition in columns]
     if len(set(names)) != len(names):
-        raise cursor.fail("each column once", f"{shown(next(one for one in names if names.count(one) > 1))} twice")
+        raise cursor.fail("each column once", f"{shown(next(name for name in names if names.count(name) > 1))} twice")
     cursor.expect(")")
-    if cursor.dialect.is_mysql:  # where a key may spell a column in another case than its definition
+    if cursor.dialect.is_mysql:  # a key may spell a column in another case than the column's definition
         spelled = {name.lower(): name for name in names}
         key = tuple(name if name in names else spelled.get(name.lower(), name) for name in key)
-    return like, tuple(columns), key or tuple(one.name for one in columns if one.key)
+    return like, tuple(columns), key or tuple(definition.name for definition in columns if definition.key)
 
 
 def _tail(cursor: TokenCursor) -> tuple[TableName | None, bool]:
-    """Go past all that follows the columns; give the table whose columns are inherited, and whether a query adds some."""
+    """Skip what follows the columns; return the table whose columns are inherited, and whether a query adds some."""
     parent = None
     while True:
         cursor.skip({"AS", "SELECT", "(", "VALUES", "TABLE", "INHERITS", "COLLATE", *_CHARSETS})

@@ -1,4 +1,4 @@
-"""A place in the tokens of a DDL text, and what all its grammar is made of: words, names, lists."""
+"""A position in the tokens of a DDL text, with the building blocks of its grammar: words, names, lists."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _CLOSING: Final = {")": 1, "]": 1, "}": 1}
 
 
 class TokenCursor:
-    """A place in a text's tokens.
+    """A position in a text's tokens.
 
-    Attributes: `dialect`; `database` (str or None), which names without one are in; `at` (int), the
-    place. Words are compared in upper case. Every refusal is a `DdlError`.
+    Attributes: `text` (str); `tokens` (list of `Token`), with one of the kind `end` at the end; `dialect`
+    (`Dialect`); `database` (str or None), which applies to names without a database; `at` (int), the
+    position. Words are compared in upper case. Every refusal is a `DdlError`.
     """
 
     def __init__(self, text: str, tokens: list[Token], dialect: Dialect, database: str | None) -> None:
@@ -36,22 +37,22 @@ class TokenCursor:
 
     @property
     def token(self) -> Token:
-        """The token here; at the end, one of the kind `end`."""
+        """The current token; at the end of the text, a token of the kind `end`."""
         return self.tokens[self.at]
 
     def ahead(self, count: int = 1) -> Token:
-        """Return the token so many further on."""
+        """Return the token `count` tokens ahead, or the last one."""
         return self.tokens[min(self.at + count, len(self.tokens) - 1)]
 
     def fail(self, expected: str, got: str | None = None) -> DdlError:
-        """Make the error that something else was expected here."""
+        """Return the error that something else was expected here."""
         token = self.token
         if got is None:
             got = "the end" if token.kind == "end" else shown(token.raw)
         return DdlError(self.dialect.name, expected, got, *place(self.text, token.start))
 
     def take(self) -> Token:
-        """Go on by one token, and give that."""
+        """Return the current token and move past it."""
         token = self.token
         if token.kind == "end":
             raise self.fail("more")
@@ -63,7 +64,7 @@ class TokenCursor:
         return all(self.ahead(i).key == key for i, key in enumerate(keys))
 
     def sees_one_of(self, keys: Collection[str]) -> bool:
-        """Return whether one of these comes next."""
+        """Return whether one of these words or symbols comes next."""
         return self.token.key != "" and self.token.key in keys
 
     def ends(self) -> bool:
@@ -71,42 +72,42 @@ class TokenCursor:
         return self.token.kind == "end" or self.token.key == ";"
 
     def accept(self, *keys: str) -> bool:
-        """Go past these words or symbols, if all of them come next."""
+        """Skip these words or symbols if all of them come next; return whether they did."""
         if not self.sees(*keys):
             return False
         self.at += len(keys)
         return True
 
     def accept_one_of(self, keys: Collection[str]) -> bool:
-        """Go past one of these, if it comes next."""
+        """Skip one of these words or symbols if it comes next; return whether it did."""
         if not self.sees_one_of(keys):
             return False
         self.at += 1
         return True
 
     def expect(self, *keys: str) -> None:
-        """Go past these, which must come next."""
+        """Skip these words or symbols, which must come next."""
         for key in keys:
             if not self.accept(key):
                 raise self.fail(shown(key) if not key.isalpha() else key)
 
     def name(self, what: str = "name") -> str:
-        """Take a name: folded as the dialect folds one without quotes, as it is within quotes."""
+        """Parse a name: without quotes, in the case that the dialect folds it to; in quotes, exactly as written."""
         token = self.token
         if token.kind == "name":
-            found = token.text
+            name = token.text
         elif token.kind == "word" and token.key not in RESERVED:
-            found = self.dialect.fold(token.text)
+            name = self.dialect.fold(token.text)
         elif self.dialect.is_mysql and token.kind == "string" and token.raw[0] == '"':
-            # Where a name belongs there is no string: the source runs with ANSI_QUOTES.
-            found = token.raw[1:-1].replace('""', '"')
+            # A string cannot stand where a name belongs, so the source runs with ANSI_QUOTES.
+            name = token.raw[1:-1].replace('""', '"')
         else:
             raise self.fail(f"a {what}")
         self.at += 1
-        return found
+        return name
 
     def _qualified(self) -> str:
-        """Take what stands behind a dot, where words are not reserved and a number is a name."""
+        """Parse a name after a dot, where no word is reserved and, in MySQL, a number is a name."""
         token = self.token
         if token.kind == "word" or (token.kind == "number" and self.dialect.is_mysql and token.raw.isalnum()):
             self.at += 1
@@ -114,7 +115,7 @@ class TokenCursor:
         return self.name()
 
     def table(self) -> TableName:
-        """Take a table's name, with what qualifies it."""
+        """Parse a table's name with its qualifiers."""
         parts = [self.name("table's name")]
         while self.accept("."):
             parts.append(self._qualified())
@@ -126,20 +127,20 @@ class TokenCursor:
         return TableName(self.database if database is None else database, schema, parts[-1])
 
     def listed(self, item: Callable[[], Item]) -> tuple[Item, ...]:
-        """Take items with commas between them."""
+        """Parse items separated by commas, each by calling `item`; return the results."""
         items = [item()]
         while self.accept(","):
             items.append(item())
         return tuple(items)
 
     def group(self) -> None:
-        """Go past a pair of parentheses and all that is within."""
+        """Skip a pair of parentheses and everything in it."""
         self.expect("(")
         self.skip()
         self.expect(")")
 
     def skip(self, stops: Collection[str] = ()) -> None:
-        """Go on to the first of these words or symbols that no bracket holds, or to the end of what holds this place."""
+        """Skip to the first of these words or symbols outside brackets, or to the end of the enclosing brackets."""
         depth = 0
         while not self.ends() and not (depth == 0 and (self.sees_one_of(stops) or self.token.key in _CLOSING)):
             depth += _OPENING.get(self.token.key, 0) - _CLOSING.get(self.token.key, 0)
@@ -148,7 +149,7 @@ class TokenCursor:
             raise self.fail("')'")
 
     def spelled(self, start: int) -> str:
-        """Return what was written from a token on up to here, with single spaces, without comments."""
+        """Return the text from a token up to the position, with single spaces and without comments."""
         return "".join(
             (" " if i > start and self.tokens[i - 1].end != self.tokens[i].start else "") + self.tokens[i].raw
             for i in range(start, self.at)

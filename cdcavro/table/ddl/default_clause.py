@@ -1,4 +1,4 @@
-"""What stands behind DEFAULT: a constant, exactly, or an expression, as written."""
+"""What follows DEFAULT: a constant, exactly, or an expression, as written."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _NUMBER: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([eE][+-]?[0-9]+)?", re.ASC
 _WORDS: Final = {"NULL": None, "TRUE": True, "FALSE": False}
 _DATED: Final = frozenset({"DATE", "TIME", "TIMESTAMP"})
 _UNICODE: Final = frozenset({"_UTF8", "_UTF8MB3", "_UTF8MB4"})
-# Character sets whose strings begin as ASCII does.
+# Character sets that encode ASCII text as ASCII does.
 _LIKE_ASCII: Final = _UNICODE | {"_ASCII", "_LATIN1", "_GBK", "_GB2312", "_GB18030", "_BIG5", "_CP1252"}
 _TEXTS: Final = frozenset({"text", "varchar", "character varying", "bpchar"})
 
 
 def default(cursor: TokenCursor, stops: Collection[str], type: str | None = None) -> Constant | Expression:
-    """Take a default, which reaches to the first of `stops` outside brackets. `type` is the column's.
+    """Parse a default, which extends to the first of `stops` outside brackets. `type` is the column's type.
 
-    A constant in parentheses is a constant. A cast is one if it changes nothing: to the column's
-    own type, or from a string to an unbounded text type.
+    A constant in parentheses is a constant. So is a constant with a cast that changes nothing: to the
+    column's own type, or from a string to an unbounded text type.
     """
     start = cursor.at
     if cursor.ends() or cursor.sees_one_of({",", ")"}):
@@ -40,9 +40,9 @@ def default(cursor: TokenCursor, stops: Collection[str], type: str | None = None
     while cursor.accept("::"):
         type_of(cursor)
         cursor.skip({*stops, "::"})
-    found = _constant(_unwrapped(cursor.tokens[start : cursor.at]), type)
-    if found is not None:
-        return found
+    constant = _constant(_unwrapped(cursor.tokens[start : cursor.at]), type)
+    if constant is not None:
+        return constant
     if cursor.dialect.is_mysql and not _is_computed(cursor, start):
         cursor.at = start
         raise cursor.fail("a constant, a call or an expression in parentheses")
@@ -50,7 +50,7 @@ def default(cursor: TokenCursor, stops: Collection[str], type: str | None = None
 
 
 def _is_computed(cursor: TokenCursor, start: int) -> bool:
-    """Return whether what was taken is an expression as MySQL has them here: a call, or one in parentheses."""
+    """Return whether the tokens since `start` are an expression that MySQL allows: a call, or one in parentheses."""
     end, cursor.at = cursor.at, start
     if cursor.accept("NEXT", "VALUE", "FOR"):
         cursor.table()
@@ -64,7 +64,7 @@ def _is_computed(cursor: TokenCursor, start: int) -> bool:
 
 
 def _unwrapped(tokens: list[Token]) -> list[Token]:
-    """Take off the parentheses around a whole; what begins or ends with those of a part is left as it is."""
+    """Return tokens without parentheses around all of them; those around only a part are kept."""
     levels = 0
     while levels < len(tokens) // 2 and tokens[levels].key == "(" and tokens[-1 - levels].key == ")":
         levels += 1
@@ -106,24 +106,24 @@ def _bytes(digits: str) -> bytes:
 
 
 def _marked(mark: str, text: str) -> Constant | None:
-    """Return a string that a word stands before: a date, or MySQL's name of its character set."""
+    """Return the constant of a string after a word: DATE and the like, or MySQL's name of its character set."""
     if mark in _DATED or mark in _UNICODE or (mark in _LIKE_ASCII and text.isascii()):
         return Constant(text)
     return Constant(text.encode()) if mark == "_BINARY" else None
 
 
 def _number(tokens: list[Token]) -> Constant | None:
-    """Return a number as JSON writes it: `+.50` is 0.50, `007.` is 7."""
+    """Return a number as JSON writes it: `+.50` becomes 0.50, `007.` becomes 7; None for anything else."""
     written = "".join(token.raw for token in tokens)
     sign = "-" if written.startswith("-") else ""
-    found = _NUMBER.fullmatch(written[1:] if written[:1] in {"+", "-"} else written)
-    if found is None or not (found[1] or found[2]) or _has_gap(tokens):
+    match = _NUMBER.fullmatch(written[1:] if written[:1] in {"+", "-"} else written)
+    if match is None or not (match[1] or match[2]) or _has_gap(tokens):
         return None
-    whole, fraction, exponent = found[1].lstrip("0") or "0", found[2], found[3] or ""
+    whole, fraction, exponent = match[1].lstrip("0") or "0", match[2], match[3] or ""
     return Constant(ExactNumber(f"{sign}{whole}{'.' + fraction if fraction else ''}{exponent}"))
 
 
 def _has_gap(tokens: list[Token]) -> bool:
     signed = tokens[0].key in {"+", "-"}
     digits = tokens[1:] if signed else tokens
-    return any(one.end != other.start for one, other in pairwise(digits))
+    return any(before.end != after.start for before, after in pairwise(digits))

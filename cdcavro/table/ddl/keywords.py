@@ -1,4 +1,4 @@
-"""The words of DDL that are listed rather than parsed."""
+"""The words of DDL that are listed rather than parsed, by their role."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# What no dialect takes for a name without quotes.
+# Words that no dialect accepts as a name without quotes.
 RESERVED: Final = _words("""
     AND AS CHECK CREATE DEFAULT FROM GROUP HAVING IN INTO NOT NULL ON OR ORDER SELECT TABLE THEN TO UNION UNIQUE WHERE
     WITH
 """)
 
-# What goes on with a type.
+# Words that continue a type.
 TYPE_WORDS: Final = _words("""
     ARRAY BYTE CHAR CHARACTER INTEGER LARGE OBJECT PRECISION RAW SIGNED UNSIGNED VARBINARY VARCHAR VARCHARACTER
     VARGRAPHIC VARYING ZEROFILL
@@ -30,7 +30,7 @@ TYPE_ENDS: Final = (
     ("FOR", "MIXED", "DATA"),
 )
 
-# What is said of a column and bears neither on its values nor on its key: with a value, and alone.
+# Attributes of a column that affect neither its values nor its key: those with a value, and those without.
 VALUED: Final = _words("""
     COLUMN_FORMAT COMMENT COMPRESSION ENGINE_ATTRIBUTE INITIALLY MATCH SECONDARY_ENGINE_ATTRIBUTE SRID STORAGE
 """)
@@ -39,11 +39,11 @@ ALONE: Final = _words("""
     PERSISTENT RELY STORED UNICODE VALIDATE VIRTUAL VISIBLE
 """)
 
-# ALTER TABLE: what begins an action that may change columns.
+# ALTER TABLE: words that begin an action that may change columns.
 ACTIONS: Final = _words("ADD ALTER CHANGE DROP MODIFY RENAME")
 STOPS: Final = ACTIONS | {","}
 
-# ALTER TABLE: what begins an action that changes no column, by what it is about.
+# ALTER TABLE: words that begin an action that changes no column, by what the action is about.
 UNCHANGED: Final = {
     "partition": _words("""
         ANALYZE ATTACH CHECK COALESCE DETACH EXCHANGE MERGE OPTIMIZE PARTITION REBUILD REMOVE REORGANIZE REPAIR SPLIT
@@ -67,7 +67,7 @@ UNCHANGED: Final = {
 }
 SETTINGS: Final = _words("( ACCESS INTERVAL LOGGED STATISTICS STORE TABLEGROUP TABLESPACE UNLOGGED WITH WITHOUT")
 
-# ALTER TABLE … DROP, MODIFY, ALTER COLUMN: the same.
+# ALTER TABLE … DROP, MODIFY, ALTER COLUMN: likewise.
 DROPPED: Final = {
     ("FOREIGN", "KEY"): "constraint",
     ("UNIQUE",): "constraint",
@@ -100,7 +100,7 @@ COLUMN_UNCHANGED: Final = (
     ("DROP", "EXPRESSION"),
 )
 
-# CREATE, ALTER and DROP: what they are about.
+# CREATE, ALTER and DROP: the kinds of objects that they are about.
 ROUTINES: Final = _words("EVENT FUNCTION PACKAGE PROCEDURE TRIGGER")
 NOUNS: Final = ROUTINES | _words("""
     ACCESS AGGREGATE ALIAS BUFFERPOOL CAST CLUSTER COLLATION CONTEXT CONVERSION DATABASE DIMENSION DIRECTORY DISKGROUP
@@ -110,14 +110,14 @@ NOUNS: Final = ROUTINES | _words("""
     TYPE USER VARIABLE VIEW
 """)
 
-# What may stand behind the tables' names.
+# Words that may follow the tables' names.
 AFTER_DROPPED: Final = _words("CASCADE CONSTRAINTS NOWAIT PURGE RESTRICT WAIT")
 AFTER_TRUNCATED: Final = _words("""
     ALL CASCADE CONTINUE DELETE DROP IDENTITY IGNORE IMMEDIATE LOG MATERIALIZED NOWAIT PRESERVE PURGE RESTART RESTRICT
     REUSE STORAGE TRIGGERS VIEW WAIT
 """)
 
-# Statements that are no DDL of tables, by their first word.
+# Statements other than DDL of tables: their first words, by what the statements are about.
 STATEMENTS: Final = {
     "data": _words("""
         ( CALL COPY DELETE DO EXECUTE EXPLAIN HANDLER INSERT LOAD MERGE REPLACE SELECT TABLE UPDATE VALUES WITH

@@ -1,8 +1,9 @@
-"""The text of DDL as steps: what its statements do to tables and their columns.
+"""DDL text parsed into steps: what its statements do to tables and their columns.
 
-One grammar reads the statements of MySQL and its kin (MariaDB, OceanBase, TiDB), Oracle (OceanBase's
-Oracle mode too), PostgreSQL and DB2. It takes them to be what a database has run: it does not check
-that tables and columns exist, but what it does not understand is an error, never nothing.
+One grammar covers the statements of MySQL and its kin (MariaDB, OceanBase, TiDB), Oracle (OceanBase's
+Oracle mode too), PostgreSQL and DB2. It assumes that a database has executed them, so it does not
+check that tables and columns exist; but whatever it does not understand is an error and is never
+ignored.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _LOOKED_AT: Final = 32
 def parse_ddl(ddl: str, dialect: str | None = None, *, database: str | None = None) -> tuple[Step, ...]:
     """Parse the text of one or more DDL statements into steps, in their order.
 
-    `dialect` is a database type as formats spell it (`OB_ORACLE`, `mysql`), None for MySQL;
-    `database` is the one that names without a database are in. Data statements, settings, and
-    definitions of anything but tables are a `NoChange`; so are temporary and foreign tables.
+    `dialect` is a database type as formats spell it (`OB_ORACLE`, `mysql`), None for MySQL; `database`
+    applies to names without a database. Data statements, settings, and definitions of anything but
+    tables become a `NoChange`; so do temporary and foreign tables.
 
-    Raises `DdlError` for text that is not understood, a dialect that is not known, and text beyond
-    1 MiB, 200,000 tokens or 128 open brackets.
+    Raises `DdlError` for text that it does not understand, an unknown dialect, and text beyond 1 MiB,
+    200,000 tokens or 128 open brackets.
 
     >>> parse_ddl("RENAME TABLE a TO b", database="shop")[0].new
     TableName(database='shop', schema=None, table='b')
@@ -63,7 +64,7 @@ def _statement(cursor: TokenCursor) -> Steps:
     if what is None:
         raise cursor.fail("a statement")
     if word == "SELECT" and cursor.dialect.is_postgres:
-        cursor.skip({"INTO"})  # it would make a table
+        cursor.skip({"INTO"})  # which would make a table, and is refused
     else:
         cursor.skip()
     return [NoChange(what)]
@@ -85,7 +86,7 @@ def _create(cursor: TokenCursor) -> Steps:
 
 
 def _kind(cursor: TokenCursor) -> str | None:
-    """Take the words before TABLE; tell what is no table whose rows are sent."""
+    """Skip the words before TABLE; return the kind of a table whose rows are not sent, None for ordinary tables."""
     if cursor.accept_one_of({"GLOBAL", "LOCAL", "PRIVATE"}) and not cursor.sees_one_of({"TEMPORARY", "TEMP"}):
         raise cursor.fail("TEMPORARY")
     if cursor.accept_one_of({"TEMPORARY", "TEMP"}):
@@ -174,7 +175,7 @@ def _other(cursor: TokenCursor, noun: str) -> Steps:
 
 
 def _noun(cursor: TokenCursor) -> str:
-    """Return what CREATE, ALTER or DROP is about: the first noun among the words that follow."""
+    """Return the kind of object that CREATE, ALTER or DROP is about: the first noun among the words that follow."""
     for i in range(_LOOKED_AT):
         if cursor.ahead(i).key in NOUNS:
             return cursor.ahead(i).key
@@ -184,7 +185,7 @@ def _noun(cursor: TokenCursor) -> str:
 
 
 def _block(cursor: TokenCursor) -> Steps:
-    """Go past a routine, whose statements are its own: to its END, or in Oracle to the end of the text."""
+    """Skip a routine with the statements in it: to its END, or in Oracle to the end of the text."""
     depth = 0
     while cursor.token.kind != "end" and (depth > 0 or cursor.dialect.is_oracle or not cursor.sees(";")):
         before, key = cursor.tokens[cursor.at - 1].key, cursor.token.key

@@ -1,4 +1,4 @@
-"""The steps that a DDL statement means for tables: plain values, whichever dialect they were written in."""
+"""The steps that a DDL statement consists of, as plain values that are the same for all dialects."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A table's name as a statement gives it, None for what it leaves out.
+    """A table's name as a statement writes it, with None for the parts that it leaves out.
 
-    A name before the dot is the `database` in MySQL and its kin, the `schema` everywhere else.
+    Attributes: `database` (str or None), `schema` (str or None), `table` (str). A single qualifier is the
+    `database` in MySQL and its kin, and the `schema` everywhere else.
     """
 
     database: str | None
@@ -23,7 +24,7 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant of a DEFAULT.
+    """The constant value of a DEFAULT.
 
     `value` is a str for a string, a date or a time; an `ExactNumber` for a number, with the digits
     of the statement; bytes for `b'…'`, `x'…'` and `0x…`; a bool for TRUE and FALSE; None for NULL.
@@ -41,12 +42,12 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDef:
-    """What a statement says of a column.
+    """What a statement says about a column.
 
-    Attributes: `type` (str or None), as spelled, with single spaces, none around brackets and
-    commas, and labels in apostrophes, `''` for one of these; `nullable` (bool or None), None if not stated; `default`, None if not stated; `key`
-    (bool), for PRIMARY KEY in the definition itself; `generated` (bool), for a column that is
-    computed from others.
+    Attributes: `name` (str); `type` (str or None), as spelled, with single spaces, no spaces around
+    brackets and commas, and labels in apostrophes, `''` for an apostrophe; `nullable` (bool or None), None
+    if not stated; `default` (`Constant`, `Expression` or None), None if not stated; `key` (bool), whether
+    the definition itself says PRIMARY KEY; `generated` (bool), whether the column is computed from others.
     """
 
     name: str
@@ -59,7 +60,7 @@ class ColumnDef:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """A new column: the first, or after another, or the last."""
+    """A new column: at the front, after another column, or at the end."""
 
     column: ColumnDef
     first: bool = False
@@ -69,7 +70,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
-    """A column that goes."""
+    """A column that is dropped."""
 
     name: str
     if_exists: bool = False
@@ -88,8 +89,8 @@ class RenameColumn:
 class ModifyColumn:
     """A column's new definition.
 
-    `whole` (bool): it replaces all of the old one (MySQL), so what it does not state is back at
-    what a new column has; otherwise (Oracle, PostgreSQL, DB2) only what it states changes.
+    `whole` (bool) says whether it replaces the old definition entirely (MySQL), so that what it does not
+    state is reset as in a new column; otherwise (Oracle, PostgreSQL, DB2) only what it states changes.
     """
 
     column: ColumnDef
@@ -101,7 +102,7 @@ class ModifyColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChangeColumn:
-    """A column's new name and definition, which replaces all of the old one (MySQL)."""
+    """A column's new name and definition, which replaces the old definition entirely (MySQL)."""
 
     old: str
     column: ColumnDef
@@ -112,7 +113,7 @@ class ChangeColumn:
 
 @dataclass(frozen=True, slots=True)
 class SetDefault:
-    """A column's new default. Rows that are there keep their values."""
+    """A column's new default; existing rows keep their values."""
 
     name: str
     default: Constant | Expression
@@ -120,14 +121,14 @@ class SetDefault:
 
 @dataclass(frozen=True, slots=True)
 class DropDefault:
-    """A column without a default from now on."""
+    """A column that loses its default."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetNullable:
-    """A column that may, or may not, hold NULL from now on."""
+    """A column that, from now on, may or may not hold NULL."""
 
     name: str
     nullable: bool
@@ -135,19 +136,19 @@ class SetNullable:
 
 @dataclass(frozen=True, slots=True)
 class AddKey:
-    """The columns of a new primary key, in its order."""
+    """The columns of a new primary key, in the key's order."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DropKey:
-    """A primary key that goes."""
+    """The primary key is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class DropConstraint:
-    """A constraint that goes, by its name alone: it may be the primary key (never in MySQL) or a NOT NULL."""
+    """A constraint dropped by name alone, which may be the primary key (never in MySQL) or a NOT NULL."""
 
     name: str
 
@@ -179,9 +180,10 @@ Action = (
 class CreateTable:
     """A new table.
 
-    Attributes: `columns`, in order; `key` (tuple of str), the primary key's columns, empty without
-    one; `like`, the table whose columns it takes, before its own; `as_select` (bool), it also has
-    the columns of a query, which the statement does not tell.
+    Attributes: `table` (`TableName`); `columns` (tuple of `ColumnDef`), in order; `key` (tuple of str), the
+    columns of the primary key, empty without a key; `like` (`TableName` or None), a table whose columns
+    precede its own; `if_not_exists` (bool); `as_select` (bool), whether it also has the columns of a
+    query, which the statement does not state.
     """
 
     table: TableName
@@ -194,7 +196,7 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
-    """Tables that go."""
+    """Tables that are dropped."""
 
     tables: tuple[TableName, ...]
     if_exists: bool = False
@@ -209,7 +211,7 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class RenameTable:
-    """A table's new name. A statement that renames several is several steps, in its order."""
+    """A table's new name. A statement that renames several tables becomes several steps, in order."""
 
     old: TableName
     new: TableName
@@ -218,7 +220,7 @@ class RenameTable:
 
 @dataclass(frozen=True, slots=True)
 class AlterTable:
-    """Changes of one table, in order, without those that change no column and no key."""
+    """Changes of one table, in order, without those that affect neither columns nor key."""
 
     table: TableName
     actions: tuple[Action, ...]
@@ -227,7 +229,7 @@ class AlterTable:
 
 @dataclass(frozen=True, slots=True)
 class NoChange:
-    """A statement that changes no table's columns. `what` (str) says what it is about: index, comment, data, …."""
+    """A statement that changes no table's columns; `what` (str) says what it is about: an index, a comment, data etc."""
 
     what: str
 

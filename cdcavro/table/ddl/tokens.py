@@ -1,11 +1,11 @@
-"""DDL text as tokens: sqlglot's tokenizer for the dialect, behind bounds.
+"""DDL text as tokens: sqlglot's tokenizer for the dialect, within bounds.
 
-Only the tokenizer of sqlglot is used. Its parser reads many of these statements too, but gives up
-on others (RENAME TABLE; Oracle's MODIFY), takes PostgreSQL's `RENAME a TO b` for a table's new
-name, and spells types anew. sqlglot is imported when the first statement is parsed, not before.
+Only the tokenizer of sqlglot is used. Its parser can read many of these statements too, but it gives
+up on others (RENAME TABLE; Oracle's MODIFY), takes PostgreSQL's `RENAME a TO b` for a table's new
+name, and respells types. sqlglot is imported only when the first statement is parsed.
 
-MySQL's executable comments (`/*!50100 … */`) are opened first, in place, so that positions stay
-those of the text. Those for a version that no server has (`/*!99999 … */`) stay comments, and
+MySQL's executable comments (`/*!50100 … */`) are opened first, in place, so that positions in the
+text stay the same. Those for a version that no server has (`/*!99999 … */`) remain comments, and
 `/*M! … */` is opened for MariaDB only.
 """
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-class Found(Protocol):
-    """A token as sqlglot gives it; `end` is its last character's place."""
+class Lexeme(Protocol):
+    """A token as sqlglot returns it; `end` is the index of its last character."""
 
     token_type: Any
     text: str
@@ -46,15 +46,15 @@ _PIECE: Final = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 
-# MariaDB leaves comments for MySQL's versions from 5.7 on.
+# MariaDB ignores executable comments for MySQL's versions from 5.7 on.
 _IGNORED: Final = {"MySQL": "9{5,6}", "MariaDB": "9{6}|50[7-9][0-9]{2}|5[1-9][0-9]{3}|[6-9][0-9]{4}"}
 
 
 class Token(NamedTuple):
-    """A token: its kind, what it says, how it is written, where it starts.
+    """A token: its kind, its content, its spelling, and where it starts.
 
-    `text` is the name, the string or the digits (`0x…` before those of bytes in base 16); `key` is
-    a word in upper case or a symbol, empty for names in quotes and for literals.
+    `text` is the name, the string or the digits (after `0x` for bytes in base 16); `key` is a word in
+    upper case or a symbol, empty for quoted names and for literals; `raw` is the text as written.
     """
 
     kind: Kind
@@ -65,7 +65,7 @@ class Token(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The place right behind it."""
+        """The index just after the token."""
         return self.start + len(self.raw)
 
 
@@ -73,8 +73,9 @@ class Token(NamedTuple):
 class Dialect:
     """How the databases of one family write DDL.
 
-    Attributes: `name`, for sentences; `tokenizer`, sqlglot's name; `fold`, what becomes of a name
-    without quotes; `is_mysql`, `is_oracle`, `is_postgres` (bool).
+    Attributes: `name` (str), for error messages; `tokenizer` (str), sqlglot's name of the dialect; `fold`
+    (function), what turns an unquoted name into its stored case; `is_mysql`, `is_oracle`, `is_postgres`
+    (bool).
     """
 
     name: str
@@ -86,11 +87,11 @@ class Dialect:
 
 
 def _upper(name: str) -> str:
-    return "".join(one.upper() if len(one.upper()) == 1 else one for one in name)
+    return "".join(char.upper() if len(char.upper()) == 1 else char for char in name)
 
 
 def _lower(name: str) -> str:
-    return "".join(one.lower() if one.isascii() else one for one in name)
+    return "".join(char.lower() if char.isascii() else char for char in name)
 
 
 _MYSQL: Final = Dialect("MySQL", "mysql", str, is_mysql=True)
@@ -116,38 +117,38 @@ _DIALECTS: Final = {
 
 
 def dialect_of(db_type: str | None) -> Dialect:
-    """Return the dialect of a database type as formats spell it, whatever its case; None is MySQL.
+    """Return the dialect of a database type as formats spell it, in any case; MySQL's for None.
 
-    Raises `DdlError` for a type whose DDL is not known.
+    Raises `DdlError` for a type whose DDL is unknown.
 
     >>> dialect_of("ob_mysql").name
     'MySQL'
     """
-    found = _DIALECTS.get("MYSQL" if db_type is None else db_type.upper().replace("-", "_"))
-    if found is None:
+    dialect = _DIALECTS.get("MYSQL" if db_type is None else db_type.upper().replace("-", "_"))
+    if dialect is None:
         raise DdlError("SQL", f"a database type of {', '.join(_DIALECTS)}", shown(db_type), 1, 1)
-    return found
+    return dialect
 
 
 def place(text: str, at: int) -> tuple[int, int]:
-    """Return line and column, both from 1, of a place in a text."""
+    """Return the line and column, both from 1, of an index in a text."""
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 
 def tokenize(text: str, dialect: Dialect) -> list[Token]:
-    """Cut a text into tokens. Raises `DdlError`, for a bound too: 1 MiB, 200,000 tokens, 128 brackets deep."""
+    """Split a text into tokens. Raises `DdlError`, also beyond 1 MiB, 200,000 tokens or 128 nested brackets."""
     if len(text) > MAX_TEXT:
         raise DdlError(dialect.name, f"at most {MAX_TEXT} characters", str(len(text)), 1, 1)
     if len(text) > MAX_WORD:
         _refuse_bombs(text, dialect)
     opened = _opened(text, dialect) if dialect.is_mysql else text
-    tokens = [token for found in _found(opened, dialect) for token in _tokens(found, opened)]
+    tokens = [token for lexeme in _lexemes(opened, dialect) for token in _tokens(lexeme, opened)]
     _check(tokens, opened, dialect)
     return tokens
 
 
 def _refuse_bombs(text: str, dialect: Dialect) -> None:
-    """Refuse what would take sqlglot seconds: too many tokens, and endless words that begin like numbers."""
+    """Refuse what would take sqlglot seconds: too many tokens, and very long words that begin like numbers."""
     pattern = _mysql_piece(dialect.name) if dialect.is_mysql else _PIECE
     for i, piece in enumerate(pattern.finditer(text)):
         if i == MAX_TOKENS:
@@ -163,38 +164,38 @@ def _mysql_piece(name: str) -> re.Pattern[str]:
 
 
 def _opened(text: str, dialect: Dialect) -> str:
-    """Blank out the marks around executable comments."""
+    """Return the text with the marks around executable comments replaced by spaces."""
     if "/*!" not in text and "/*M!" not in text:
         return text
     parts, done, depth = [], 0, 0
-    for found in _mysql_piece(dialect.name).finditer(text):
-        if found["open"] or (found["close"] and depth):
-            depth += 1 if found["open"] else -1
-            parts += [text[done : found.start()], " " * len(found[0])]
-            done = found.end()
+    for piece in _mysql_piece(dialect.name).finditer(text):
+        if piece["open"] or (piece["close"] and depth):
+            depth += 1 if piece["open"] else -1
+            parts += [text[done : piece.start()], " " * len(piece[0])]
+            done = piece.end()
     return "".join([*parts, text[done:]]) if depth == 0 else text
 
 
 @cache
 def _tokenizer(name: str) -> Any:
-    """Return sqlglot's class of tokenizers, without the commands whose rest it would not cut up."""
-    from sqlglot.dialects.dialect import Dialect as Known  # noqa: PLC0415  start-up is fast without it
+    """Return sqlglot's tokenizer class, without the commands after which it would not split the text."""
+    from sqlglot.dialects.dialect import Dialect as Known  # noqa: PLC0415  start-up is faster without it
 
     return type("Tokenizer", (Known.get_or_raise(name).tokenizer_class,), {"COMMANDS": set()})
 
 
-def _found(text: str, dialect: Dialect) -> list[Found]:
+def _lexemes(text: str, dialect: Dialect) -> list[Lexeme]:
     from sqlglot.errors import TokenError  # noqa: PLC0415  see _tokenizer
 
     tokenizer = _tokenizer(dialect.tokenizer)(dialect=dialect.tokenizer)
     try:
-        found: list[Found] = tokenizer.tokenize(text)
+        lexemes: list[Lexeme] = tokenizer.tokenize(text)
     except TokenError as error:
         done = tokenizer.tokens[-1].end + 1 if tokenizer.tokens else 0
         rest = text[done:].lstrip()
         line, column = place(text, len(text) - len(rest))
         raise DdlError(dialect.name, "whole literals, names and comments", shown(rest), line, column) from error
-    return found
+    return lexemes
 
 
 _LITERALS: Final[dict[str, Kind]] = {
@@ -210,24 +211,24 @@ _LITERALS: Final[dict[str, Kind]] = {
 }
 
 
-def _tokens(found: Found, text: str) -> Iterator[Token]:
-    raw = text[found.start : found.end + 1]
-    name = found.token_type.name
+def _tokens(lexeme: Lexeme, text: str) -> Iterator[Token]:
+    raw = text[lexeme.start : lexeme.end + 1]
+    name = lexeme.token_type.name
     kind = _LITERALS.get(name)
     if kind == "bytes":
-        yield Token(kind, ("0x" if name == "HEX_STRING" else "") + found.text, "", raw, found.start)
+        yield Token(kind, ("0x" if name == "HEX_STRING" else "") + lexeme.text, "", raw, lexeme.start)
     elif name == "UNICODE_STRING" and "\\" in raw:
-        yield Token("other", raw, "", raw, found.start)
+        yield Token("other", raw, "", raw, lexeme.start)
     elif kind is not None:
-        yield Token(kind, found.text, "", raw, found.start)
+        yield Token(kind, lexeme.text, "", raw, lexeme.start)
     elif name == "IDENTIFIER":
-        yield Token("name", found.text, "", raw, found.start)
+        yield Token("name", lexeme.text, "", raw, lexeme.start)
     elif raw.isidentifier() or len(raw) == 1:
-        yield _word(raw, found.start)
+        yield _word(raw, lexeme.start)
     else:
         # sqlglot makes one token of some pairs of words, such as PRIMARY KEY.
         for word in re.finditer(r"\S+", raw):
-            yield _word(word[0], found.start + word.start())
+            yield _word(word[0], lexeme.start + word.start())
 
 
 def _word(raw: str, start: int) -> Token:
@@ -239,7 +240,7 @@ _OPENING: Final = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
 def _check(tokens: list[Token], text: str, dialect: Dialect) -> None:
-    """Refuse too many tokens, too many levels, and white space beyond ASCII, of which databases make names."""
+    """Refuse too many tokens, too deep nesting, and non-ASCII white space, which databases take as part of names."""
     if len(tokens) > MAX_TOKENS:
         raise DdlError(dialect.name, f"at most {MAX_TOKENS} tokens", "more", *place(text, tokens[MAX_TOKENS].start))
     depth = 0

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def type_of(cursor: TokenCursor) -> str:
-    """Take a type, as spelled, with single spaces, and none around brackets and commas.
+    """Parse a type; return it as spelled, with single spaces and no spaces around brackets and commas.
 
-    Labels are in apostrophes, `''` for one of these, as MySQL shows them. Of a character set only
-    `binary` belongs to a type.
+    Labels are in apostrophes, with `''` for an apostrophe, as MySQL shows them. A character set is part
+    of the type only if it is `binary`.
     """
     start = cursor.at
     if cursor.token.kind not in ("word", "name"):
@@ -60,7 +60,7 @@ def _sees_charset(cursor: TokenCursor) -> bool:
 
 
 def _charset(cursor: TokenCursor) -> bool:
-    """Take a character set only if it is binary: it makes of a text type one of bytes, so it belongs to the type."""
+    """Skip a character set if it is binary, and return whether it is: it is part of the type, which it makes binary."""
     start = cursor.at
     cursor.take()
     cursor.accept("SET")
