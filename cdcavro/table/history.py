@@ -116,7 +116,7 @@ class Table:
             self._settle(columns, source, given, key, names)
             self.is_stated = True
             listed = self.listed(columns, source, given)
-            ready = self._indexes.get(listed.held, [self._last])
+            ready = self._indexes.get(listed.resolved, [self._last])
             # A late row may match an earlier version although its types are declared differently; others may not.
             if listed.declared in self._declared and len(self._ready) < _REMEMBERED:
                 self._ready[facts] = ready
@@ -149,9 +149,9 @@ class Table:
     def at(self, columns: Sequence[Column], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
         """Return the version that fits the columns a change states and its place in the order. Raises `SchemaError`."""
         listed = self.listed(columns, source, given)
-        if listed.held not in self._indexes:
+        if listed.resolved not in self._indexes:
             raise self._late(listed, key)
-        return self._at(self._indexes[listed.held], key)
+        return self._at(self._indexes[listed.resolved], key)
 
     def is_as(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> bool:
         """Return whether the newest version has exactly these columns."""
@@ -218,7 +218,7 @@ class Table:
         """Make sure that a version with the stated columns exists."""
         listed = self.listed(columns, source, given)
         is_late = self._is_late(key)
-        is_known = listed.held in self._indexes and (is_late or listed.declared in self._declared)
+        is_known = listed.resolved in self._indexes and (is_late or listed.declared in self._declared)
         is_refined = not self._is_used and self._names[-1] == {column.name for column in columns}
         if not is_known or (is_refined and not is_late and listed != self._own()):
             if is_late:
@@ -245,7 +245,7 @@ class Table:
             self.append(schema, steps, key)
             return
         self.room.take(schema)
-        marks = self._own().held
+        marks = self._own().resolved
         self._indexes[marks].remove(self._last)
         if not self._indexes[marks]:
             del self._indexes[marks]
@@ -259,7 +259,7 @@ class Table:
         self.room.edits += 1
         self._ready.clear()
         self._names[-1] = frozenset(column.name for column in self.schema.columns)
-        self._indexes.setdefault(own.held, []).append(self._last)
+        self._indexes.setdefault(own.resolved, []).append(self._last)
         self._declared[own.declared] = None
 
     def _own(self) -> ColumnList:
@@ -281,7 +281,7 @@ class Table:
     def _late(self, listed: ColumnList, key: Key | None) -> SchemaError:
         schema = self._at(range(len(self.versions)), key)
         own = listed_of([mark_of(column.name, column.type, column.avro) for column in schema.columns])
-        name = min(str(mark[0]) for mark in listed.held ^ own.held) if listed.held != own.held else ""
+        name = min(str(mark[0]) for mark in listed.resolved ^ own.resolved) if listed.resolved != own.resolved else ""
         return SchemaError(
             schema.table.table, f"column {shown(name)} is not as in version {schema.version}, nor any other"
         )

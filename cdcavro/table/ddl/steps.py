@@ -229,7 +229,7 @@ class AlterTable:
 
 @dataclass(frozen=True, slots=True)
 class NoChange:
-    """A statement that changes no table's columns; `what` (str) says what it is about: an index, a comment, data etc."""
+    """A statement that changes no table's columns; `what` (str) says what it is about (index, comment, data …)."""
 
     what: str
 

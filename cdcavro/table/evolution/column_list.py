@@ -19,12 +19,12 @@ class ColumnList(NamedTuple):
     """What a list of columns states.
 
     Attributes: `declared` (set of marks), each column's name, its Avro type, and its declared type in
-    canonical spelling; `held` (set of marks), each column's name and Avro type: a list fits every
-    version with an equal `held`.
+    canonical spelling; `resolved` (set of marks), each column's name and Avro type: a list fits every
+    version with an equal `resolved`.
     """
 
     declared: ColumnMarks
-    held: ColumnMarks
+    resolved: ColumnMarks
 
 
 def mark_of(name: str | None, declared: str | None, avro: Any) -> tuple[Any, ...]:
