@@ -22,6 +22,7 @@ cdef class Buffer:
 
 cdef class ByteReader:
     cdef bytes _raw
+    cdef long long _items
     cdef const unsigned char *_start
     cdef readonly Py_ssize_t position
     cdef readonly Py_ssize_t end
