@@ -8,13 +8,13 @@ from uuid import UUID
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 import cdcavro
 from cdcavro import registry
-from cdcavro.registry.client import Registry
 from cdcavro.registry.framing import KEY_HEADER, VALUE_HEADER
-from cdcavro.registry.server_backend import ServerRegistry
+from support.faulty_server import Answer, serving
 from support.wire import field, record
 
 SCHEMA = json.dumps(record(field("x", "string"), name="a.R"))
@@ -28,19 +28,16 @@ def client() -> SchemaRegistryClient:
     return SchemaRegistryClient.new_client({"url": "mock://guids"})
 
 
-@pytest.fixture
-def schemas(client) -> Registry:
-    """Ours, by the same client."""
-    return Registry(ServerRegistry("mock://guids", client))
-
-
 @pytest.mark.parametrize(("kind", "header"), [(MessageField.VALUE, VALUE_HEADER), (MessageField.KEY, KEY_HEADER)])
-def test_we_read_what_confluent_writes_with_a_header(client, schemas, kind, header):
+def test_we_read_what_confluent_writes_with_a_header(client, kind, header):
     """The payload has no prefix; the header tells its schema."""
     context = SerializationContext("t", kind, headers={})
     write = AvroSerializer(client, SCHEMA, conf={"schema.id.serializer": header_schema_id_serializer})
     value = write(RECORD, context)
-    found, payload = schemas.open(value, header=context.headers[header])
+    guid = str(registry.unframe(b"", header=context.headers[header])[0].uuid)
+    with serving([Answer(200, client.get_schema_by_guid(guid).to_dict())]) as server:
+        found, payload = registry.connect(server.url).open(value, header=context.headers[header])
+        assert [path for _, path, _ in server.asked] == [f"/schemas/guids/{guid}"]
     assert (json.loads(found.schema.json), payload) == (json.loads(SCHEMA), PAYLOAD)
 
 
@@ -54,9 +51,13 @@ def test_confluent_reads_what_we_write_with_a_header(client):
     assert read(header + PAYLOAD, SerializationContext("t", MessageField.VALUE)) == RECORD
 
 
-def test_a_guid_that_nobody_has_is_a_bad_payload(schemas):
+def test_a_guid_that_nobody_has_is_a_bad_payload(client):
     """As an id that nobody has."""
     guid = UUID(int=1)
-    with pytest.raises(cdcavro.PayloadError) as caught:
-        schemas.open(PAYLOAD, header=registry.frame(b"", registry.Guid(guid)))
-    assert str(caught.value) == f"message: $: expected a schema that mock://guids has, got GUID {guid}"
+    with pytest.raises(SchemaRegistryError) as refused:
+        client.get_schema_by_guid(str(guid))
+    error = refused.value
+    answer = Answer(error.http_status_code, {"error_code": error.error_code, "message": error.error_message})
+    with serving([answer]) as server, pytest.raises(cdcavro.PayloadError) as caught:
+        registry.connect(server.url).open(PAYLOAD, header=registry.frame(b"", registry.Guid(guid)))
+    assert str(caught.value) == f"message: $: expected a schema that {server.url} has, got GUID {guid}"

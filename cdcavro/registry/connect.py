@@ -88,11 +88,12 @@ def _from_environment() -> tuple[str, str] | None:
 
 def _server(url: str, auth: tuple[str, str] | None, files: dict[str, str | None], timeout: float) -> Registry:
     try:
-        from cdcavro.registry.server_backend import ServerRegistry, bounded, made_client  # noqa: PLC0415  an extra brings it
+        from cdcavro.registry.http_session import Session, tls_context  # noqa: PLC0415  an extra brings what it needs
+        from cdcavro.registry.server_backend import ServerRegistry  # noqa: PLC0415
     except ImportError as error:
-        raise SetupError("confluent-kafka is not installed: pip install 'cdcavro[registry]'") from error
-    client = made_client(url, ca=files["ca"], certificate=files["certificate"], key=files["key"])
-    return Registry(ServerRegistry(url, bounded(client, auth, timeout), _secrets(auth)))
+        raise SetupError("httpx2 is not installed: pip install 'cdcavro[registry]'") from error
+    context = tls_context(ca=files["ca"], certificate=files["certificate"], key=files["key"])
+    return Registry(ServerRegistry(url, Session(context, auth, timeout), _secrets(auth)))
 
 
 def _secrets(auth: tuple[str, str] | None) -> tuple[str, ...]:

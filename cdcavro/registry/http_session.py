@@ -1,20 +1,28 @@
 """HTTP within bounds: answers are limited in size and time, attempts are few, redirects are not followed.
 
-confluent-kafka's client uses this session instead of an httpx client of its own.
+A session trusts the authorities in a given file or folder, or in that of SSL_CERT_FILE or SSL_CERT_DIR, or else
+those of certifi.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import ssl
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import certifi
 import httpx2
 
+from cdcavro.errors import SetupError
+
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable
 
+_MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 MAX_ANSWER: Final = 32 << 20
 MAX_WAIT: Final = 30.0
 ATTEMPTS: Final = 4
@@ -33,7 +41,7 @@ class Fault(Exception):  # noqa: N818  it never leaves the package
 
 
 class Session:
-    """The part of httpx that confluent-kafka's client needs: `request` and `close`.
+    """Connections to one server.
 
     `verify` is a TLS context, `auth` user and password or None, `timeout` the seconds that one
     attempt may take, and `wait` the function that sleeps between attempts.
@@ -47,18 +55,22 @@ class Session:
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         self._timeout, self._wait = timeout, wait
-        headers = {"Accept-Encoding": "identity"}
+        headers = {"Accept": f"{_MEDIA_TYPE}, application/json", "Accept-Encoding": "identity"}
         self._client = httpx2.Client(verify=verify, auth=auth, timeout=timeout, headers=headers, follow_redirects=False)
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
-    def request(self, method: str, url: str, *, headers: Any, content: Any, params: Any) -> httpx2.Response:
-        """Send a request, with further attempts where they may help, and return the whole answer. Raises `Fault`."""
+    def request(self, method: str, url: str, body: Any = None) -> httpx2.Response:
+        """Send a request, the body as JSON, with further attempts where they may help, and return the whole answer.
+
+        Raises `Fault`.
+        """
+        content, headers = (None, None) if body is None else (json.dumps(body), {"Content-Type": _MEDIA_TYPE})
         for attempt in range(1, ATTEMPTS + 1):
             # A new request each time: a connection that broke may have consumed part of the last one.
-            request = self._client.build_request(method, url, headers=headers, content=content, params=params)
+            request = self._client.build_request(method, url, headers=headers, content=content)
             fault, answer = self._attempt(request)
             is_last = attempt == ATTEMPTS
             if answer is not None and (answer.status_code not in _RETRIED or is_last):
@@ -107,6 +119,24 @@ class Session:
                 raise Fault(f"no whole answer within {self._timeout:g} seconds")
             parts.append(part)
         return b"".join(parts)
+
+
+def tls_context(*, ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
+    """Make the context of a session from files of certificates. Raises `SetupError` for those that cannot be used."""
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    if ca:
+        file, folder = (None, ca) if Path(ca).is_dir() else (ca, None)
+    elif file or not folder:
+        file, folder = file or certifi.where(), None
+    try:
+        context = ssl.create_default_context(cafile=file, capath=folder)
+        if certificate:
+            context.load_cert_chain(certificate, key)
+        elif key:
+            raise SetupError("the TLS files cannot be used: a key is of no use without its certificate")
+    except (OSError, ValueError) as error:
+        raise SetupError(f"the TLS files cannot be used: {getattr(error, 'strerror', None) or error}") from error
+    return context
 
 
 def _pause(attempt: int, answer: httpx2.Response | None) -> float:

@@ -1,4 +1,4 @@
-"""A registry on a server with Confluent's REST API, by way of confluent-kafka's client.
+"""A registry on a server with Confluent's REST API.
 
 How servers differ, and what this module does about it:
 
@@ -15,24 +15,24 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import quote
 
-from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
-from confluent_kafka.schema_registry.error import SchemaRegistryError
-
-from cdcavro.errors import RegistryError, SetupError, UnknownSchemaError, shown
+from cdcavro.errors import RegistryError, UnknownSchemaError, shown
 from cdcavro.registry.backend import (
     LATEST,
     ContentError,
     StoredSchema,
     UnusableError,
+    as_json,
     checked,
     checked_number,
     checked_subject,
     is_equal,
 )
-from cdcavro.registry.http_session import Fault, Session
+from cdcavro.registry.http_session import Fault
 from cdcavro.registry.levels import checked_level
 
 if TYPE_CHECKING:
@@ -40,7 +40,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from uuid import UUID
 
+    import httpx2
+
+    from cdcavro.registry.http_session import Session
     from cdcavro.registry.levels import Level
+
+    Refusal = RegistryError | UnknownSchemaError
 
 T = TypeVar("T")
 
@@ -59,18 +64,18 @@ _HIDDEN: Final = "(not shown: it holds a secret)"
 _FAILED: Final = 500
 _CONFLICT: Final = 409
 _CONFLICT_WAITS: Final = (0.05, 0.2)
+_quoted: Final = partial(quote, safe="")
 
 
 class ServerRegistry:
     """A backend on a server.
 
-    `url` is its address without credentials, `client` is confluent-kafka's, and `secrets` are the texts
-    that no error may show.
+    `url` is its address without credentials, and `secrets` are the texts that no error may show.
     """
 
-    def __init__(self, url: str, client: SchemaRegistryClient, secrets: tuple[str, ...] = ()) -> None:
+    def __init__(self, url: str, session: Session, secrets: tuple[str, ...] = ()) -> None:
         self.url = url
-        self._client: Any = client
+        self._session = session
         self._secrets = tuple(secret for secret in secrets if secret)
         self._lock = Lock()
         self._fingerprints: dict[tuple[str, int], tuple[str, int | None]] = {}
@@ -85,9 +90,7 @@ class ServerRegistry:
 
     def subjects(self) -> list[str]:
         """Return the names of all subjects."""
-        return sorted(
-            self._ask(None, self._client.get_subjects, lambda raw: [checked_subject(name) for name in _listed(raw)])
-        )
+        return self._ask("subjects", lambda raw: sorted(checked_subject(name) for name in _listed(raw)))
 
     def versions(self, subject: str) -> list[int]:
         """Return the versions of a subject; an empty list if there is no such subject."""
@@ -96,38 +99,31 @@ class ServerRegistry:
             return sorted(checked_number(version, "version") for version in _listed(raw))
 
         try:
-            return self._ask(subject, lambda: self._client.get_versions(subject), read)
+            return self._ask(f"subjects/{_quoted(subject)}/versions", read, subject=subject)
         except UnknownSchemaError:
             return []
 
     def version(self, subject: str, version: int | None) -> StoredSchema:
         """Return a version of a subject; None stands for the latest."""
-        wanted: Any = LATEST if version is None else version
+        path = f"subjects/{_quoted(subject)}/versions/{LATEST if version is None else version}"
         what = f"subject {shown(subject)}" if version is None else f"version {version} of subject {shown(subject)}"
 
         def read(raw: Any) -> StoredSchema:
-            entry = checked(raw.to_dict())
+            entry = _stored(raw, "id", "guid", "subject", "version")
             is_it = entry.subject == subject and entry.version is not None and version in (None, entry.version)
             if not is_it or entry.id is None:
                 raise ContentError("it is another version")
             return entry
 
-        return self._ask(subject, lambda: self._client.get_version(subject, wanted), read, what)
+        return self._ask(path, read, subject=subject, what=what)
 
     def by_id(self, id: int) -> StoredSchema:
         """Return the schema with this id."""
-        return self._ask(
-            None, lambda: self._client.get_schema(id), lambda raw: checked(raw.to_dict(), id=id), f"id {id}"
-        )
+        return self._ask(f"schemas/ids/{id}", lambda raw: _stored(raw, id=id), what=f"id {id}")
 
     def by_guid(self, guid: UUID) -> StoredSchema:
         """Return the schema with this GUID, without its id, which Confluent's servers do not return with it."""
-
-        def read(raw: Any) -> StoredSchema:
-            entry = checked(raw.to_dict(), guid=str(guid))
-            return StoredSchema(None, entry.text, entry.references, guid)
-
-        return self._ask(None, lambda: self._client.get_schema_by_guid(str(guid)), read, f"GUID {guid}")
+        return self._ask(f"schemas/guids/{guid}", lambda raw: _stored(raw, guid=str(guid)), what=f"GUID {guid}")
 
     def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:
         """Return all schemas with this fingerprint; every version is read once to find them."""
@@ -144,11 +140,11 @@ class ServerRegistry:
         """Return the versions of a subject that have the schema with this id; without a subject, the first two of any."""
 
         def read(raw: Any) -> list[tuple[str, int]]:
-            return sorted(
-                (checked_subject(use.subject), checked_number(use.version, "version")) for use in _listed(raw)
-            )
+            uses = _listed([(use.get("subject"), use.get("version")) for use in raw])
+            return sorted((checked_subject(own), checked_number(version, "version")) for own, version in uses)
 
-        uses = self._ask(None, lambda: self._client.get_schema_versions(id, subject), read, f"id {id}")
+        query = f"?subject={_quoted(subject)}" if subject else ""
+        uses = self._ask(f"schemas/ids/{id}/versions{query}", read, what=f"id {id}")
         return [use for use in uses if use[0] == subject] if subject else uses[:2]
 
     def find(self, subject: str, wanted: StoredSchema) -> StoredSchema | None:
@@ -186,18 +182,22 @@ class ServerRegistry:
 
     def level(self, subject: str) -> Level:
         """Return the compatibility level of a subject: its own, or else that of the server."""
+
+        def read(raw: Any) -> Level:
+            return checked_level(raw["compatibilityLevel"])
+
         try:
-            return self._ask(subject, lambda: self._client.get_compatibility(subject), checked_level)
+            return self._ask(f"config/{_quoted(subject)}", read, subject=subject)
         except UnknownSchemaError:
-            return self._ask(None, self._client.get_compatibility, checked_level)
+            return self._ask("config", read)
 
     def set_level(self, subject: str, level: Level) -> None:
         """Set the compatibility level of a subject."""
-        self._insist(subject, lambda: self._client.set_compatibility(subject, level))
+        self._insist("PUT", f"config/{_quoted(subject)}", subject, {"compatibility": level})
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        self._session.close()
 
     def _fingerprint(
         self, subject: str, version: int, fingerprint_of: Callable[[StoredSchema], str]
@@ -214,12 +214,12 @@ class ServerRegistry:
             raise RegistryError(self.url, reason)
 
     def _register(self, subject: str, new: StoredSchema) -> None:
-        self._insist(subject, lambda: self._client.register_schema(subject, _as_confluent(new)))
+        self._insist("POST", f"subjects/{_quoted(subject)}/versions", subject, _as_body(new))
 
-    def _insist(self, subject: str, call: Callable[[], Any]) -> None:
+    def _insist(self, method: str, path: str, subject: str, body: dict[str, Any]) -> None:
         for wait in (*_CONFLICT_WAITS, None):
             try:
-                return self._ask(subject, call, lambda _: None)
+                return self._ask(path, lambda _: None, subject=subject, method=method, body=body)
             except RegistryError as error:
                 if error.status != _CONFLICT or wait is None:
                     raise
@@ -230,68 +230,67 @@ class ServerRegistry:
         """Return the version that the server takes for this schema, as it is stored there."""
         try:
             version = self._ask(
-                subject,
-                lambda: self._client.lookup_schema(subject, _as_confluent(wanted), normalize_schemas=normalize),
-                lambda raw: checked_number(raw.version, "version"),
+                f"subjects/{_quoted(subject)}{'?normalize=true' if normalize else ''}",
+                lambda raw: checked_number(raw.get("version"), "version"),
+                subject=subject,
+                method="POST",
+                body=_as_body(wanted),
             )
         except UnknownSchemaError:
             return None
         return self.version(subject, version)
 
     def _ask(
-        self, subject: str | None, call: Callable[[], Any], read: Callable[[Any], T], what: str | None = None
+        self,
+        path: str,
+        read: Callable[[Any], T],
+        *,
+        subject: str | None = None,
+        what: str | None = None,
+        method: str = "GET",
+        body: Any = None,
     ) -> T:
-        """Call the client and read its answer. Errors are raised without their causes, which contain the request."""
-        error: RegistryError | UnknownSchemaError
-        # The client caches without bound, and also what must be asked again.
-        self._client.clear_caches()
+        """Ask the server and read its answer. Errors are raised without their causes, which contain the request."""
+        error: Refusal
         try:
-            return read(call())
+            answer = self._session.request(method, f"{self.url}/{path}", body)
+            if answer.is_success:
+                return read(answer.json() if answer.content else None)
+            error = self._refused(answer, subject, what)
         except Fault as fault:
             error = RegistryError(self.url, fault.reason, status=fault.status, subject=subject)
-        except SchemaRegistryError as refusal:
-            error = self._refused(refusal, subject, what)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, AssertionError) as fault:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as fault:
             why = str(fault) if isinstance(fault, ContentError) else "it is not what was asked for"
             error = UnusableError(self.url, f"the answer cannot be used: {why}", subject=subject)
         raise error
 
-    def _refused(
-        self, refusal: SchemaRegistryError, subject: str | None, what: str | None
-    ) -> RegistryError | UnknownSchemaError:
-        status, code = refusal.http_status_code, refusal.error_code
+    def _refused(self, answer: httpx2.Response, subject: str | None, what: str | None) -> Refusal:
+        status = answer.status_code
+        try:
+            refusal = answer.json()
+        except ValueError:
+            refusal = None
+        code, message = map(refusal.get, ("error_code", "message")) if isinstance(refusal, dict) else (None, None)
         if code in _UNKNOWN:
             is_subject = what is None or (code == _NO_SUBJECT and subject is not None)
             return UnknownSchemaError(self.url, f"subject {shown(subject)}" if is_subject else str(what))
         reason = _REFUSALS.get(status)
         if reason is None:
             reason = "the server failed" if status >= _FAILED else "the server does not do that; is this its address?"
-        message = refusal.error_message if code != SchemaRegistryError.UNKNOWN else None
         if message and reason:
             reason += f": {shown(message) if self.safe(str(message)) == str(message) else _HIDDEN}"
         return RegistryError(self.url, reason, status=status, subject=subject)
 
 
-def made_client(url: str, *, ca: str | None, certificate: str | None, key: str | None) -> SchemaRegistryClient:
-    """Return confluent-kafka's client for a server. Raises `SetupError` for TLS files that cannot be used."""
-    settings = {"url": url, "max.retries": 0, "ssl.ca.location": ca, "ssl.certificate.location": certificate}
-    try:
-        return SchemaRegistryClient({**settings, "ssl.key.location": key})
-    except (OSError, ValueError) as error:
-        raise SetupError(f"the TLS files cannot be used: {getattr(error, 'strerror', None) or error}") from error
+def _stored(raw: Any, *facts: str, **known: Any) -> StoredSchema:
+    """Read a schema and some facts from an answer; `known` are those that it need not state."""
+    references = [{**reference} for reference in raw.get("references") or []]
+    said = {fact: raw.get(fact) for fact in ("schema", "schemaType", *facts)}
+    return checked({**said, "references": references}, **known)
 
 
-def bounded(client: SchemaRegistryClient, auth: tuple[str, str] | None, timeout: float) -> SchemaRegistryClient:
-    """Return the client, which now sends its requests through a `Session`."""
-    rest: Any = client._rest_client  # noqa: SLF001  it accepts no session from outside
-    rest.session.close()
-    rest.session = Session(rest.verify, auth, timeout)
-    return client
-
-
-def _as_confluent(entry: StoredSchema) -> Schema:
-    references = [SchemaReference(ref.name, ref.subject, ref.version) for ref in entry.references]
-    return Schema(entry.text, "AVRO", references)
+def _as_body(entry: StoredSchema) -> dict[str, Any]:
+    return {"schema": entry.text, "schemaType": "AVRO", "references": as_json(entry.references)}
 
 
 def _listed(raw: Any) -> list[Any]:
