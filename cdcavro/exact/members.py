@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from cdcavro.exact.numbers import MAX_LONG, plain_text
 
-# What stands for a member that is not there, where None is a value.
+# The mark of an absent member where None is a value.
 ABSENT: Final = object()
 _LONG_DIGITS: Final = 19
 

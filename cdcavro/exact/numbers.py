@@ -21,7 +21,7 @@ _DOUBLE_CHARACTERS: Final = 25
 _SURE_CHARACTERS: Final = 16
 _FIRST_WITHOUT_EXPONENT: Final = 0.0001
 _MAX_DOUBLE: Final = sys.float_info.max
-# The exponent of a number that is whole: no message has more than 64 Mi digits.
+# The most digits in the exponent of an integer, since no message has more than 64 Mi digits.
 _EXPONENT: Final = 8
 _SHORT: Final = 60
 _POWERS: Final = tuple([10**count for count in range(80)])

@@ -1,7 +1,7 @@
 """The attribute `json` of wire schemas: what a converter needs to know and Avro's types cannot express.
 
 The specification allows attributes that it does not define as metadata; they leave payloads and
-fingerprints unchanged. All its keys are listed here and nowhere else. On a field:
+fingerprints unchanged. All keys of `json` are listed here and nowhere else. On a field:
 
 | key | value | meaning |
 | --- | --- | --- |
