@@ -28,7 +28,7 @@ _NEVER_IN_TEXT: Final = bytes((0xC0, 0xC1, *range(0xF5, 0x100)))
 # For each codec, the bytes of a file that make about two mebibytes of text.
 _RUN_BYTES: Final = {"null": 1 << 20, "deflate": 256 << 10}
 _TEXT_BYTES: Final = 512 << 10
-# Up to so many pieces are written one by one; more are joined first.
+# The largest number of pieces that are written one by one; more are joined first.
 _FEW: Final = 16
 
 
@@ -117,11 +117,11 @@ class BlockRange:
 class BlocksInMemory:
     """Consecutive blocks, as they were read."""
 
-    held: tuple[PackedBlock, ...]
+    blocks: tuple[PackedBlock, ...]
 
     def frames(self) -> Iterator[PackedBlock]:
         """Return an iterator over the blocks."""
-        return iter(self.held)
+        return iter(self.blocks)
 
 
 def runs(

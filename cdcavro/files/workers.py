@@ -106,7 +106,7 @@ class _Worker:
         orders.close()
         answers.close()
 
-    def give(self, order: bytes) -> None:
+    def send(self, order: bytes) -> None:
         """Send the process a pickled order, receiving answers until there is room, since it may be waiting for that."""
         while sys.platform == "linux" and not self._takes_orders():
             self.receive()
@@ -221,12 +221,12 @@ def _shared(work: Work, tasks: Iterator[Any], jobs: int, target: OutputFile) -> 
             order = pickle.dumps(_Order(task, is_task=True))
             while turns.count(worker) >= (_AHEAD if len(order) <= _SMALL else 1):
                 yield from _answers(turns.popleft(), workers, target)
-            worker.give(order)
+            worker.send(order)
             turns.append(worker)
         while turns:
             yield from _answers(turns.popleft(), workers, target)
         for worker in workers:
-            worker.give(pickle.dumps(_Order()))
+            worker.send(pickle.dumps(_Order()))
             yield from _answers(worker, workers, target)
     finally:
         for worker in workers:
@@ -251,7 +251,7 @@ def _answers(worker: _Worker, workers: list[_Worker], target: OutputFile) -> Ite
         answer = worker.answers.popleft()
         if answer.has_part:
             if answer.size:
-                worker.give(pickle.dumps(_Order(place=target.place(answer.size))))
+                worker.send(pickle.dumps(_Order(place=target.place(answer.size))))
             else:
                 target.append(answer.pieces)
             yield answer.note

@@ -49,7 +49,7 @@ _STATEMENT: Final = ("ddl", "databaseName", "tableChanges")
 
 
 class _Line(NamedTuple):
-    """The parts of a line: the envelope, the pointer to it and its schema, the key and its schema, notes on the shape."""
+    """The parts of a line: the envelope, its pointer and schema, the key and its schema, and notes on the shape."""
 
     envelope: dict[str, Any] | None
     pointer: str
@@ -164,7 +164,7 @@ def _statement(line: _Line) -> Change:
 
 
 def _in_snapshot(line: _Line) -> bool | None:
-    """Return True for a statement read in a snapshot, whose `source.snapshot` is "true", "first", "last" or the like."""
+    """Return True for a statement read in a snapshot (`source.snapshot` is "true", "first", "last" ...), else None."""
     snapshot = string_at(line.envelope, "source", "snapshot")
     return None if snapshot in _NO_SNAPSHOT else True
 

@@ -42,7 +42,7 @@ class _Half(NamedTuple):
 class StreamJoiner:
     """Joins the halves of updates across the messages of a stream, in the order of the stream.
 
-    A whole change is returned at once, an update where its second half came.
+    A whole change is returned at once, and an update when its second half comes.
 
     * The half of a stated update (`UPDATE_BEFOR`, operation `U`) waits for the other half, whatever
       comes between them; if it is alone at the end of the stream, it is refused. With `passes_stated`

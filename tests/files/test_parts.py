@@ -158,10 +158,10 @@ def test_runs_hold_every_block_once_and_end_before_an_error():
 
     found = []
     with pytest.raises(FileError):
-        found.extend(run.held for run in runs(frames(), PLAIN, None))
+        found.extend(run.blocks for run in runs(frames(), PLAIN, None))
     assert [[frame.place for frame in held] for held in found] == [[0, 1], [2, 3, 4, 5], [6]]
     small = runs((PackedBlock(1, 0, 0, 200 << 10, b"") for _ in range(4)), Framing("deflate", b""), None)
-    assert [len(run.held) for run in small] == [2, 2]
+    assert [len(run.blocks) for run in small] == [2, 2]
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate"])

@@ -37,7 +37,7 @@ def changed_table(change: Any) -> Table | None:
 
 
 def table_columns(change: Any) -> tuple[Column, ...] | None:
-    """Return the columns of the table in a table change, their types spelled as in a declaration; None if dropped.
+    """Return the columns of the table in a table change, their types as in a declaration; None if it was dropped.
 
     >>> table_columns({"table": {"columns": [{"name": "n", "typeExpression": "INT UNSIGNED", "length": 8}]}})
     (Column(name='n', type='INT(8) UNSIGNED', code=None),)
