@@ -1,7 +1,7 @@
-"""What generated records run on: a codec made from their schema, and the classes that they are derived from.
+"""The runtime of generated records: their base classes, and a codec built from their schema.
 
-A module that `cdcavro generate` wrote holds classes and its schema as text; nothing else of a schema
-becomes code. `Codec` reads the schema once, when a record is first read or written.
+A module written by `cdcavro generate` contains classes and the schema as text; nothing else in the schema
+becomes code. `Codec` parses the schema once, when a record is first read or written.
 """
 
 from cdcavro.records.codec import AvroRecord, Codec

@@ -1,9 +1,9 @@
-"""Instances as JSON and back, one to one.
+"""Instances to JSON and back; each value has exactly one JSON form.
 
-A record is an object with all its fields under their Avro names; when it is read, a field that has a
-default may be missing, and a member that is no field is refused. A union of null and one type is
-the value or null; any other union is `{"branch": value}`, or null, as in Avro's own JSON encoding.
-What scalars are is said in `scalars`.
+A record is an object with all its fields under their Avro names; on reading, a field that has a default
+may be missing, and a member that is not a field is refused. A union of null and one type is the value or
+null; any other union is `{"branch": value}`, or null, as in Avro's own JSON encoding. The JSON of scalars is
+described in `scalars`.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ NULL: Final = Primitive("null")
 
 
 class ToJson:
-    """Makes the functions that give values, which a writer takes, as JSON. Made from the classes by key."""
+    """Builds functions that convert values, which a writer has accepted, to JSON. `classes` are by key."""
 
     def __init__(self, classes: Mapping[Key, type]) -> None:
         self._classes = classes
         self._made: dict[str, Turn] = {}
 
     def turn(self, declared: Type) -> Turn:
-        """Make the function for a type."""
+        """Return the function for a type."""
         match declared:
             case Array(items):
-                item = self.turn(items)
-                return lambda value: [item(one) for one in value]
+                inner = self.turn(items)
+                return lambda value: [inner(item) for item in value]
             case Map(values):
                 inner = self.turn(values)
-                return lambda value: {name: inner(one) for name, one in value.items()}
+                return lambda value: {name: inner(item) for name, item in value.items()}
             case Union():
                 return self._union(declared)
             case Record():
@@ -60,8 +60,8 @@ class ToJson:
 
     def _record(self, declared: Record) -> Turn:
         get = getter(field_names(self._classes[declared.name]))
-        parts = [(one.name, self.turn(one.type)) for one in declared.fields]
-        return lambda value: {name: turn(one) for (name, turn), one in zip(parts, get(value), strict=True)}
+        parts = [(field.name, self.turn(field.type)) for field in declared.fields]
+        return lambda value: {name: turn(item) for (name, turn), item in zip(parts, get(value), strict=True)}
 
     def _union(self, declared: Union) -> Turn:
         turns: dict[type, tuple[str, Turn]] = {}
@@ -81,14 +81,14 @@ class ToJson:
 
 
 class FromJson:
-    """Makes the functions that give JSON as values. Made from the classes by key."""
+    """Builds functions that convert JSON to values. `classes` are by key."""
 
     def __init__(self, classes: Mapping[Key, type]) -> None:
         self._classes = classes
         self._made: dict[str, Turn] = {}
 
     def turn(self, declared: Type) -> Turn:
-        """Make the function for a type; it raises `StructureError`."""
+        """Return the function for a type; that function raises `StructureError`."""
         match declared:
             case Array(items):
                 return _array(self.turn(items))
@@ -106,16 +106,16 @@ class FromJson:
                 cls: Any = self._classes[declared.name]
                 return _checked(lambda value: cls(parse_base64(value)), fixed_check(declared, cls))
             case Primitive() | Fixed():
-                own = scalar(declared)
-                return _checked(own.parse or _same, own.lower)
+                conversions = scalar(declared)
+                return _checked(conversions.parse or _same, conversions.lower)
         raise SchemaError("$", f"{type(declared).__name__} is no type")
 
     def _record(self, declared: Record) -> Turn:
-        turns = {one.name: self.turn(one.type) for one in declared.fields}
+        turns = {field.name: self.turn(field.type) for field in declared.fields}
         defaults = {
-            one.name: default_maker(one.type, one.default, self._classes)
-            for one in declared.fields
-            if one.default is not ABSENT
+            field.name: default_maker(field.type, field.default, self._classes)
+            for field in declared.fields
+            if field.default is not ABSENT
         }
         cls = self._classes[declared.name]
         make = maker(cls, field_names(cls))
@@ -161,8 +161,8 @@ class FromJson:
 
 
 def is_plain(declared: Union) -> bool:
-    """Return whether a union has at most one branch beside null."""
-    return sum(one != NULL for one in declared.branches) <= 1
+    """Return whether a union has at most one branch besides null."""
+    return sum(branch != NULL for branch in declared.branches) <= 1
 
 
 def _same(value: Any) -> Any:
@@ -179,9 +179,9 @@ def _below(turn: Turn, value: Any, name: str) -> Any:
 
 def _checked(parse: Turn, check: Turn) -> Turn:
     def turn(value: Any) -> Any:
-        made = parse(value)
-        check(made)
-        return made
+        parsed = parse(value)
+        check(parsed)
+        return parsed
 
     return turn
 

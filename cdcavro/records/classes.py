@@ -1,4 +1,4 @@
-"""Classes of records, whichever library they are derived from: their fields, and how they are made."""
+"""Classes of records, whichever library they come from: their fields, and how instances are created."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ if TYPE_CHECKING:
 
 
 def field_names(cls: type) -> tuple[str, ...]:
-    """Return the names of a class's fields in order: a dataclass, a msgspec Struct or a pydantic model.
+    """Return the names of the fields of a dataclass, msgspec Struct or pydantic model, in order.
 
-    Raises `SchemaError` for any other.
+    Raises `SchemaError` for any other class.
     """
     for attribute in ("__struct_fields__", "__pydantic_fields__"):
         names = getattr(cls, attribute, None)
         if names is not None:
             return tuple(names)
     if dataclasses.is_dataclass(cls):
-        return tuple(one.name for one in dataclasses.fields(cls))
+        return tuple(field.name for field in dataclasses.fields(cls))
     raise SchemaError(cls.__name__, "no dataclass, Struct or model")
 
 
 def getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """Make the function that gives the values of attributes."""
+    """Return a function that returns the values of an object's attributes with these names."""
     if len(names) > 1:
         return operator.attrgetter(*names)
     return lambda value: tuple(getattr(value, name) for name in names)
 
 
 def maker(cls: type, names: Sequence[str]) -> Callable[[list[Any]], Any]:
-    """Make the function that gives an instance of a class with these values, which are right."""
-    # A model would check again what was just read.
+    """Return a function that creates an instance from the values of its fields, without checking them."""
+    # A pydantic model's constructor would check again what was just read.
     make: Callable[..., Any] = getattr(cls, "model_construct", cls)
     return lambda values: make(**dict(zip(names, values, strict=True)))

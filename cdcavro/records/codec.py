@@ -1,4 +1,4 @@
-"""The codec of a module of generated records, and the methods that it gives to their classes."""
+"""The codec of a module of generated records, and the methods of their classes."""
 
 from __future__ import annotations
 
@@ -27,49 +27,50 @@ _EXTRAS: Final = "extras"
 
 
 class AvroRecord:
-    """What the classes of generated records share: instances from and to Avro data and JSON."""
+    """The base class of generated records: converts instances to and from Avro and JSON."""
 
     __slots__ = ()
     __avro__: ClassVar[Any]
 
     @classmethod
     def from_avro(cls, payload: bytes, *, writer: Schema | None = None) -> Self:
-        """Read a payload; `writer` is the schema that wrote it, if another: aliases and defaults then apply.
+        """Return the instance in a payload (bytes, an Avro datum).
 
+        `writer` is the schema that wrote the payload, if it is not this one: aliases and defaults then apply.
         Raises `PayloadError`, and `ResolutionError` if this schema cannot read the writer's.
         """
-        made: Self = cls.__avro__.read(cls, payload, writer)
-        return made
+        instance: Self = cls.__avro__.read(cls, payload, writer)
+        return instance
 
     def to_avro(self) -> bytes:
-        """Return the instance as a payload. Raises `StructureError` for a value that its type does not hold exactly."""
+        """Return the instance as a payload. Raises `StructureError` for a value that its type cannot hold exactly."""
         payload: bytes = self.__avro__.write(self)
         return payload
 
     @classmethod
     def from_json(cls, text: bytes | str) -> Self:
-        """Read JSON: for the record of a wire schema the message, for any other what `to_json` gives.
+        """Return the instance in a JSON text: a message for a wire schema's record, else what `to_json` returns.
 
-        Raises `TextError`, `StructureError`.
+        Raises `TextError` for a text that is not JSON, and `StructureError` for one of another structure.
         """
-        made: Self = cls.__avro__.parse(cls, text)
-        return made
+        instance: Self = cls.__avro__.parse(cls, text)
+        return instance
 
     def to_json(self) -> bytes:
-        """Return the instance as UTF-8 JSON text: for the record of a wire schema the message, digit for digit.
+        """Return the instance as JSON text in UTF-8; for a wire schema's record, this is the message, digit for digit.
 
-        Raises `StructureError`; `PayloadError` for `extras` that do not fit the message.
+        Raises `StructureError`, and `PayloadError` for `extras` that do not fit the message.
         """
         text: bytes = self.__avro__.render(self)
         return text
 
 
 class Codec:
-    """Turns the records of one schema, which are instances of these classes, into Avro and JSON and back.
+    """Converts the records of one schema, instances of generated classes, to Avro and JSON and back.
 
-    Made from the schema's text and the classes, each behind those that it uses, as
-    `shapes.class_definitions` finds them. `name` is that of the format, or of the schema, for errors. The
-    schema is read when it is first needed; `SchemaError` is raised then if the classes are not its.
+    `schema` is the schema's text; `classes` are in the order of `shapes.class_definitions`, each after those that
+    it uses; `name` is the name of the format or schema, for errors. The schema is parsed when it is first needed;
+    `SchemaError` is raised then if the classes do not belong to it.
     """
 
     def __init__(self, schema: str, classes: Sequence[type], *, name: str) -> None:
@@ -78,31 +79,31 @@ class Codec:
         self.name = name
         self._reader = lru_cache(_KEPT)(self._make_reader)
         self._from_json = lru_cache(_KEPT)(self._make_from_json)
-        for one in self._listed:
-            if issubclass(one, AvroRecord):
-                one.__avro__ = self
+        for cls in self._listed:
+            if issubclass(cls, AvroRecord):
+                cls.__avro__ = self
 
     @cached_property
     def schema(self) -> Schema:
-        """The schema."""
+        """The parsed schema."""
         return parse_schema(self._text)
 
     def read(self, cls: type, payload: bytes, writer: Schema | None) -> Any:
-        """Read a payload as an instance of a class. Raises `PayloadError`, `ResolutionError`."""
+        """Return a payload as an instance of a class. Raises `PayloadError`, `ResolutionError`."""
         if not isinstance(payload, (bytes, bytearray, memoryview)):
             raise TypeError(f"a payload is bytes, not {type(payload).__name__}")
         read = self._reader(cls, writer)
         source = Decoder(bytes(payload))
         try:
-            made = read(source)
+            instance = read(source)
             source.finish()
         except MessageError as error:
             error.format = self.name
             raise
-        return made
+        return instance
 
     def write(self, value: Any) -> bytes:
-        """Write an instance. Raises `StructureError`."""
+        """Return an instance as a payload. Raises `StructureError`."""
         out = bytearray()
         try:
             self._writers.writer(self._record(type(value)))(out, value)
@@ -112,7 +113,7 @@ class Codec:
         return bytes(out)
 
     def parse(self, cls: type, text: bytes | str) -> Any:
-        """Read JSON as an instance of a class. Raises `TextError`, `StructureError`."""
+        """Return a JSON text as an instance of a class. Raises `TextError`, `StructureError`."""
         if self._message is not None and self._record(cls) is self.schema.root:
             return self.read(cls, self._message.encode(text), None)
         try:
@@ -130,12 +131,12 @@ class Codec:
         return render(self._to_json.turn(record)(value))
 
     def default(self, record: int, field: int) -> Any:
-        """Return the default of a field, by the number of its record among the classes and its own."""
+        """Return the default of a field, by the number of its class and its own number, both from 0."""
         declared = self._definitions[record].type
         if not isinstance(declared, Record):
             raise SchemaError(self.name, f"class {record} is no record")
-        one = declared.fields[field]
-        return default_value(one.type, one.default, self._classes)
+        definition = declared.fields[field]
+        return default_value(definition.type, definition.default, self._classes)
 
     @cached_property
     def _definitions(self) -> list[Definition]:
@@ -143,34 +144,33 @@ class Codec:
 
     @cached_property
     def _classes(self) -> Mapping[Key, type]:
-        found = self._definitions
-        if len(found) != len(self._listed):
-            raise SchemaError(self.name, f"needs {len(found)} classes, got {len(self._listed)}")
-        for one, cls in zip(found, self._listed, strict=True):
-            if isinstance(one.type, Record) and len(field_names(cls)) != len(one.type.fields):
-                raise SchemaError(self.name, f"{cls.__name__} has other fields than {one.type.name}")
-        return {one.key: cls for one, cls in zip(found, self._listed, strict=True)}
+        definitions = self._definitions
+        if len(definitions) != len(self._listed):
+            raise SchemaError(self.name, f"needs {len(definitions)} classes, got {len(self._listed)}")
+        for definition, cls in zip(definitions, self._listed, strict=True):
+            if isinstance(definition.type, Record) and len(field_names(cls)) != len(definition.type.fields):
+                raise SchemaError(self.name, f"{cls.__name__} has other fields than {definition.type.name}")
+        return {definition.key: cls for definition, cls in zip(definitions, self._listed, strict=True)}
 
     @cached_property
     def _records(self) -> Mapping[type, Record]:
-        found = self._definitions
-        by_class = {self._classes[one.key]: one.type for one in found}
+        by_class = {self._classes[definition.key]: definition.type for definition in self._definitions}
         return {cls: declared for cls, declared in by_class.items() if isinstance(declared, Record)}
 
     def _record(self, cls: type) -> Record:
-        """Return the record that a class, or one that it is derived from, was generated for."""
-        found = next((self._records[one] for one in cls.__mro__ if one in self._records), None)
-        if found is None:
+        """Return the record type that a class, or one of its base classes, was generated for."""
+        record = next((self._records[base] for base in cls.__mro__ if base in self._records), None)
+        if record is None:
             raise SchemaError(self.name, f"{cls.__name__} is none of its classes")
-        return found
+        return record
 
     @cached_property
     def _message(self) -> Format | None:
-        """The format of the messages, if the schema is a wire schema: if it ends in extras."""
+        """The format of the messages if the schema is a wire schema, that is, if its last field is `extras`."""
         root = self.schema.root
         last = root.fields[-1] if isinstance(root, Record) and root.fields else None
-        said = {} if last is None else last.attributes.get("json")
-        is_wire = isinstance(said, dict) and said.get("members") == _EXTRAS
+        rule = {} if last is None else last.attributes.get("json")
+        is_wire = isinstance(rule, dict) and rule.get("members") == _EXTRAS
         is_wire = is_wire and last is not None and last.type == Map(Primitive("string"))
         return Format(self.name, self.schema) if is_wire else None
 

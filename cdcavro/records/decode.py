@@ -1,7 +1,7 @@
-"""Reading Avro data as instances: the steps of `evolution.resolve` as functions that take from a `Decoder`.
+"""Reading Avro data as instances: the steps of `resolution.resolve` as functions that read from a `Decoder`.
 
-Data of the schema itself and of another writer's schema are read in one way: the writer's fields in
-their order, each into the reader's field, or into nothing; then the defaults.
+Data written with the schema itself or with another one is read in the same way: the writer's fields in
+order, each into the reader's field, or skipped if there is none; then the defaults are filled in.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 
 class Readers:
-    """Makes the readers of types. Made from the classes by key."""
+    """Builds the readers of types. `classes` are by key."""
 
     def __init__(self, classes: Mapping[Key, type]) -> None:
         self._classes = classes
 
     def reader(self, step: Step, writer: Type, reader: Type) -> Read:
-        """Make the function that reads the writer's data as values of the reader's type, or raises `PayloadError`."""
+        """Return the function that reads the writer's data as values of the reader's type, or raises `PayloadError`."""
         if isinstance(writer, Union):
             return self._from_union(step, writer, reader)
         if isinstance(reader, Union):
@@ -74,30 +74,30 @@ class Readers:
         if not isinstance(step, ReadUnion):
             raise SchemaError("$", f"a union is not read by {type(step).__name__}")
         readers = [
-            _refusing(one) if isinstance(one, str) else self.reader(one, branch, reader)
-            for one, branch in zip(step.branches, writer.branches, strict=True)
+            _refusing(inner) if isinstance(inner, str) else self.reader(inner, branch, reader)
+            for inner, branch in zip(step.branches, writer.branches, strict=True)
         ]
         count = len(readers)
         return lambda source: readers[source.read_index(count, "a branch")](source)
 
     def _fixed(self, size: int, reader: Fixed) -> Read:
-        made: Any = self._classes[reader.name] if meaning(reader) is None else scalar(reader).lift
-        return lambda source: made(source.take(size))
+        lift: Any = self._classes[reader.name] if meaning(reader) is None else scalar(reader).lift
+        return lambda source: lift(source.take(size))
 
     def _enum(self, symbols: tuple[str | None, ...], reader: Enum) -> Read:
         cls = self._classes[reader.name]
         members = [None if symbol is None else cls(symbol) for symbol in symbols]
 
         def read(source: Decoder) -> Any:
-            found = members[source.read_index(len(members), "a symbol")]
-            if found is None:
+            member = members[source.read_index(len(members), "a symbol")]
+            if member is None:
                 raise PayloadError(f"a symbol of {reader.name}", f"another before byte {source.position}")
-            return found
+            return member
 
         return read
 
     def _record(self, step: ReadRecord, declared: Record) -> Read:
-        places = {one.name: i for i, one in enumerate(declared.fields)}
+        places = {field.name: i for i, field in enumerate(declared.fields)}
         plan = [
             (
                 len(places) if into is None else places[into.name],
@@ -108,12 +108,14 @@ class Readers:
             )
             for inner, was, into in step.fields
         ]
-        fill = [(places[one.name], default_maker(one.type, one.default, self._classes)) for one in step.defaults]
+        fill = [
+            (places[field.name], default_maker(field.type, field.default, self._classes)) for field in step.defaults
+        ]
         cls = self._classes[declared.name]
         make = maker(cls, field_names(cls))
 
         def read(source: Decoder) -> Any:
-            # What the reader has no field for goes behind all others.
+            # Values of skipped fields go to one place after all others.
             values: list[Any] = [None] * (len(places) + 1)
             name = ""
             try:
@@ -131,12 +133,12 @@ class Readers:
 
 
 def _parts(fields: list[tuple[str, Read]]) -> Read:
-    """Read past a record; an error in it is one of the whole record."""
+    """Return a function that skips a record; an error in it has the path of the whole record."""
     return lambda source: [read(source) for _, read in fields]
 
 
 def _branch(step: Step, writer: Type, reader: Union) -> int:
-    """Return the branch that resolution chose: the step says what it reads into, and of a fixed the names do."""
+    """Return the index of the branch that resolution chose: by what the step reads into; for a fixed, by its name."""
     match step:
         case ReadPrimitive(reader=into):
             return _place(reader, into.name)
@@ -147,13 +149,15 @@ def _branch(step: Step, writer: Type, reader: Union) -> int:
         case ReadMap():
             return _place(reader, "map")
         case ReadFixed() if isinstance(writer, Fixed):
-            named = [one.name for one in reader.branches if isinstance(one, Fixed) and is_same_name(writer, one)]
-            return _place(reader, writer.name if writer.name in named else named[0])
+            names = [
+                branch.name for branch in reader.branches if isinstance(branch, Fixed) and is_same_name(writer, branch)
+            ]
+            return _place(reader, writer.name if writer.name in names else names[0])
     raise SchemaError("$", f"no branch for {type(step).__name__}")
 
 
 def _place(reader: Union, name: str) -> int:
-    return next(i for i, one in enumerate(reader.branches) if branch_name(one) == name)
+    return next(i for i, branch in enumerate(reader.branches) if branch_name(branch) == name)
 
 
 def _wrapped(inner: Read, cls: type) -> Read:

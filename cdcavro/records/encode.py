@@ -1,4 +1,4 @@
-"""Writing instances as Avro data: a type walked once, as functions that append to a `bytearray`."""
+"""Writing instances as Avro data: each type is compiled once into a function that appends to a `bytearray`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class Writers:
-    """Makes the writers of types; those of a record once. Made from the classes by key."""
+    """Builds the writers of types; each record's only once. `classes` are by key."""
 
     def __init__(self, classes: Mapping[Key, type]) -> None:
         self._classes = classes
         self._made: dict[str, Write] = {}
 
     def writer(self, declared: Type) -> Write:
-        """Make the function that appends a value of a type, or raises `StructureError`."""
+        """Return the function that appends a value of a type, or raises `StructureError`."""
         match declared:
             case Primitive(name):
                 return _scalar(scalar(declared).lower, _WRITE[name])
@@ -67,11 +67,11 @@ class Writers:
         expected = " or ".join(cls.__name__ for cls in classes[:_NAMED]) + (", ..." if len(classes) > _NAMED else "")
 
         def write_branch(out: bytearray, value: Any) -> None:
-            found = writers.get(type(value))
-            if found is None:
+            branch = writers.get(type(value))
+            if branch is None:
                 raise refused(expected, value)
-            head, inner = found
-            out += head
+            index, inner = branch
+            out += index
             inner(out, value)
 
         return write_branch
@@ -79,7 +79,7 @@ class Writers:
     def _record(self, declared: Record) -> Write:
         cls = self._classes[declared.name]
         get = getter(field_names(cls))
-        writers = [self.writer(one.type) for one in declared.fields]
+        writers = [self.writer(field.type) for field in declared.fields]
 
         def write(out: bytearray, value: Any) -> None:
             if type(value) is not cls and not isinstance(value, cls):
@@ -97,7 +97,7 @@ class Writers:
 
 
 def fixed_check(declared: Fixed, cls: type) -> Callable[[Any], Any]:
-    """Make the function that gives a value of a fixed's class if it has the size. Raises `StructureError`."""
+    """Return a function that returns a value if it has a fixed's class and size, or raises `StructureError`."""
     wanted: Any = cls
 
     def check(value: Any) -> Any:
@@ -186,7 +186,7 @@ def _write_boolean(out: bytearray, value: Any) -> None:
 
 
 def _write_null(_out: bytearray, _value: Any) -> None:
-    """Null takes no bytes."""
+    """Write nothing: null takes no bytes."""
 
 
 _NAMED: Final = 10

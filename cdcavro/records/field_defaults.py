@@ -1,4 +1,4 @@
-"""Defaults of fields, from a schema's JSON to Python values."""
+"""Defaults of fields: Python values for the JSON in a schema."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 def default_maker(declared: Type, value: Any, classes: Mapping[Key, type]) -> Callable[[], Any]:
-    """Make the function that gives a default, a new one each time. Raises `SchemaError`."""
-    made = default_value(declared, value, classes)
-    if isinstance(made, (list, dict)) or type(made) in classes.values():
+    """Return a function that returns a default, a new object each time if it is mutable. Raises `SchemaError`."""
+    default = default_value(declared, value, classes)
+    if isinstance(default, (list, dict)) or type(default) in classes.values():
         return lambda: default_value(declared, value, classes)
-    return lambda: made
+    return lambda: default
 
 
 def default_value(declared: Type, value: Any, classes: Mapping[Key, type]) -> Any:
-    """Return a default, as a schema's JSON states it, as a Python value.
+    """Return the Python value of a default, which is in the form of a schema's JSON.
 
-    Raises `SchemaError` for one that no Python value stands for: a date beyond the year 9999.
+    Raises `SchemaError` for one that Python cannot represent, such as a date beyond the year 9999.
     """
     match declared:
         case Union(branches):
@@ -37,8 +37,10 @@ def default_value(declared: Type, value: Any, classes: Mapping[Key, type]) -> An
             return {name: default_value(values, item, classes) for name, item in value.items()}
         case Record():
             cls = classes[declared.name]
-            made = [default_value(one.type, value.get(one.name, one.default), classes) for one in declared.fields]
-            return maker(cls, field_names(cls))(made)
+            defaults = [
+                default_value(field.type, value.get(field.name, field.default), classes) for field in declared.fields
+            ]
+            return maker(cls, field_names(cls))(defaults)
         case Enum():
             return classes[declared.name](value)
         case Fixed() if meaning(declared) is None:
@@ -49,13 +51,13 @@ def default_value(declared: Type, value: Any, classes: Mapping[Key, type]) -> An
 
 
 def default_scalar(declared: Primitive | Fixed, value: Any) -> Any:
-    """Return the default of a primitive, or of a fixed that is a decimal. Raises `SchemaError`."""
+    """Return the default of a primitive, or of a decimal in a fixed. Raises `SchemaError`."""
     name = declared.name if isinstance(declared, Primitive) else "bytes"
     datum = value.encode("latin-1") if name == "bytes" else float(value) if name in ("float", "double") else value
     lift = scalar(declared).lift
     try:
         if name == "float":
-            # The schema states it in decimal digits, which a float of 32 bits comes nearest to.
+            # The schema states it in decimal digits; the value is the nearest 32-bit float.
             return nearest_float(datum)
         return datum if lift is None else lift(datum)
     except OverflowError as error:

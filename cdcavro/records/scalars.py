@@ -1,8 +1,8 @@
-"""Values of primitive and fixed types: from Python to Avro and back, and as JSON.
+"""Values of primitive and fixed types: from Python to Avro and back, and to JSON and back.
 
-A value that its type cannot hold exactly is refused. Its JSON is: a number for int, long, float and
-double, except the texts NaN, Infinity and -Infinity; base64 for bytes; the digits of a decimal as
-text, with its scale; ISO 8601 text for dates and times, `Z` behind an instant.
+A value that its type cannot hold exactly is refused. The JSON of a value is: a number for int, long, float
+and double, except the strings NaN, Infinity and -Infinity; base64 for bytes; a string with the digits of a
+decimal, to its scale; an ISO 8601 string for dates and times, with a final `Z` for an instant.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _UNITS: Final = {"millis": 1000, "micros": 1}
 
 
 class Scalar(NamedTuple):
-    """How values of a type are treated.
+    """The conversions of a type's values; None stands for no conversion.
 
-    Attributes: `lower`, from a value to the Avro datum, of a string its UTF-8 (`StructureError`); `lift`, from a datum to
-    the value (`PayloadError`); `show`, from a value that `lower` takes to JSON; `parse`, from JSON to a
-    value (`StructureError`); None where nothing is to be done.
+    Attributes: `lower`, from a value to its Avro datum, UTF-8 for a string (raises `StructureError`); `lift`, from
+    a datum to the value (raises `PayloadError`); `show`, from a value that `lower` accepts to JSON; `parse`, from
+    JSON to a value (raises `StructureError`).
     """
 
     lower: Callable[[Any], Any]
@@ -54,19 +54,19 @@ class Scalar(NamedTuple):
 
 
 def scalar(declared: Primitive | Fixed) -> Scalar:
-    """Return the treatment of a type's values; that of a fixed without a logical type is not here."""
-    found = meaning(declared)
-    if found is None and isinstance(declared, Primitive):
+    """Return the conversions of a type's values. Raises `SchemaError` for a fixed without a logical type."""
+    logical = meaning(declared)
+    if logical is None and isinstance(declared, Primitive):
         return _PLAIN[declared.name]
-    if found is None:
+    if logical is None:
         raise SchemaError(declared.name, "a fixed has a class of its own")
-    if found.name == "decimal":
-        return _decimal(found, declared.size if isinstance(declared, Fixed) else None)
-    return _TIMES[found.name]
+    if logical.name == "decimal":
+        return _decimal(logical, declared.size if isinstance(declared, Fixed) else None)
+    return _TIMES[logical.name]
 
 
 def refused(expected: str, value: Any) -> StructureError:
-    """Make the error of a value of another Python type."""
+    """Return the error for a value of the wrong Python type."""
     return StructureError(expected, "None" if value is None else type(value).__name__)
 
 
@@ -93,7 +93,7 @@ def _integer(bits: int) -> Callable[[Any], Any]:
 
 
 def encoded(value: Any) -> bytes:
-    """Return a string as UTF-8. Raises `StructureError`."""
+    """Return a string as UTF-8 bytes. Raises `StructureError`."""
     if type(value) is not str:
         raise refused("a string", value)
     try:
@@ -124,7 +124,7 @@ def _show_float(value: float) -> Any:
 
 
 def _parse_float(value: Any) -> float:
-    """Read a number that a double holds: its shortest text, or its exact expansion, in any notation."""
+    """Return a JSON number as a double if it states one: by its shortest digits or all of them, in any notation."""
     if type(value) is float:
         return value
     if type(value) is str and value in _SPECIAL:
@@ -132,10 +132,10 @@ def _parse_float(value: Any) -> float:
     digits = value.text if type(value) is ExactNumber else str(value) if type(value) is int else ""
     if not digits:
         raise StructureError("number", kind(value))
-    made = float(digits) if len(digits) <= _LONGEST_DOUBLE else math.inf
-    if not math.isfinite(made) or Decimal(digits) not in (Decimal(repr(made)), Decimal(made)):
+    double = float(digits) if len(digits) <= _LONGEST_DOUBLE else math.inf
+    if not math.isfinite(double) or Decimal(digits) not in (Decimal(repr(double)), Decimal(double)):
         raise StructureError("a number that a double holds", shown(digits))
-    return made
+    return double
 
 
 def _json(wanted: type, name: str) -> Callable[[Any], Any]:
@@ -151,16 +151,16 @@ _parse_text: Final = _json(str, "string")
 
 
 def show_base64(value: bytes) -> str:
-    """Return the JSON of bytes."""
+    """Return bytes in base64, their JSON form."""
     return b64encode(value).decode()
 
 
 def parse_base64(value: Any) -> bytes:
-    """Read the JSON of bytes. Raises `StructureError`."""
-    made = bytes_of(_parse_text(value))
-    if made is None:
+    """Return the bytes in a base64 string. Raises `StructureError`."""
+    raw = bytes_of(_parse_text(value))
+    if raw is None:
         raise StructureError("base64", shown(value))
-    return made
+    return raw
 
 
 def _decimal(declared: Logical, size: int | None) -> Scalar:
@@ -191,7 +191,7 @@ def _decimal(declared: Logical, size: int | None) -> Scalar:
 
 
 def _unscaled(value: Decimal, scale: int) -> int | None:
-    """Return the integer that a decimal is, times ten to the scale; None if it is none, or absurd."""
+    """Return a decimal times ten to the power of the scale; None if that is no integer, or an absurdly long one."""
     if not value.is_finite() or value.adjusted() > MAX_DIGITS:
         return None
     try:
@@ -215,19 +215,19 @@ def _lift_date(days: int) -> dt.date:
         raise PayloadError("a date of the years 1 to 9999", f"day {days} of 1970") from error
 
 
-def _parse_iso(made: Callable[[str], Any], name: str, *, is_instant: bool = False) -> Callable[[Any], Any]:
-    """Read ISO text in the one form in which it is written, so that a text and its value are one to one."""
+def _parse_iso(convert: Callable[[str], Any], name: str, *, is_instant: bool = False) -> Callable[[Any], Any]:
+    """Return a function that parses ISO text, and only the form that is written, so that each value has one text."""
     end = "Z" if is_instant else ""
 
     def parse(value: Any) -> Any:
         text = _parse_text(value)
         try:
-            found = made(text.removesuffix(end) + ("+00:00" if is_instant else ""))
+            moment = convert(text.removesuffix(end) + ("+00:00" if is_instant else ""))
         except ValueError:
-            found = None
-        if found is None or _iso(found) != text:
+            moment = None
+        if moment is None or _iso(moment) != text:
             raise StructureError(name, shown(text))
-        return found
+        return moment
 
     return parse
 
@@ -265,9 +265,9 @@ def _timestamp(unit: int, *, is_instant: bool) -> Scalar:
     def lower(value: Any) -> int:
         if type(value) is not dt.datetime or (value.utcoffset() is not None) is not is_instant:
             raise refused(expected, value) if type(value) is not dt.datetime else StructureError(expected, str(value))
-        # A tzinfo may say that there is no offset.
-        own = value if is_instant else value.replace(tzinfo=None)
-        return _count((own - epoch) // _MICROSECOND, unit, value)
+        # A local time may have a tzinfo, one without an offset.
+        moment = value if is_instant else value.replace(tzinfo=None)
+        return _count((moment - epoch) // _MICROSECOND, unit, value)
 
     def lift(count: int) -> dt.datetime:
         try:

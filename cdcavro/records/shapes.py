@@ -1,8 +1,8 @@
-"""Which Python type the values of an Avro type have, and which classes a schema needs.
+"""The Python types of the values of Avro types, and the classes that a schema needs.
 
-Two branches of a union never have one Python type: where a branch would have that of a branch
-before it (int and long, float and double, decimals as bytes and as fixed), it has a class of its own
-around its values, a `Branch`.
+No two branches of a union have the same Python type: if a branch would have that of an earlier branch
+(int and long, float and double, decimals as bytes and as fixed), its values are wrapped in a class of
+their own, a `Branch`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cdcavro.errors import SchemaError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# The full name of a named type, or the branch's name and the type of the values in a Branch.
+# The full name of a named type, or the name of a branch and the type of the values in its Branch.
 Key = str | tuple[str, type]
 T = TypeVar("T")
 MAX_DIGITS: Final = 1000
@@ -47,7 +47,7 @@ _LOGICAL: Final[dict[str, type]] = {
 
 
 class FixedBytes(bytes):
-    """The bytes of a fixed: each fixed of a schema is a class derived from this one."""
+    """The bytes of a fixed; each fixed type of a schema is a subclass."""
 
     __slots__ = ()
 
@@ -61,23 +61,23 @@ class Branch(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A class that a schema needs: its key, and the type whose values it has."""
+    """A class that a schema needs: its key, and the type whose values are its instances."""
 
     key: Key
     type: Type
 
 
 def meaning(declared: Primitive | Fixed) -> Logical | None:
-    """Return the logical type that Python has a type for; None for a plain one.
+    """Return a type's logical type if Python has a type for it, else None.
 
-    Nanoseconds, uuid, duration and decimals of more than 1,000 digits stay what they are encoded as.
+    Nanoseconds, uuid, duration and decimals of more than 1,000 digits keep the type that they are encoded as.
     """
-    found = logical_type(declared)
-    return found if found is not None and found.name in _LOGICAL and found.precision <= MAX_DIGITS else None
+    logical = logical_type(declared)
+    return logical if logical is not None and logical.name in _LOGICAL and logical.precision <= MAX_DIGITS else None
 
 
 def shape(declared: Type) -> type | str:
-    """Return the Python type of a type's values, or the full name of the named type whose class they have.
+    """Return the Python type of a type's values, or the full name of a named type that has a class of its own.
 
     >>> shape(Primitive("int", {"logicalType": "date"})), shape(Array(Primitive("long")))
     (<class 'datetime.date'>, <class 'list'>)
@@ -88,8 +88,8 @@ def shape(declared: Type) -> type | str:
         case Map():
             return dict
         case Primitive(name):
-            found = meaning(declared)
-            return _PRIMITIVES[name] if found is None else _LOGICAL[found.name]
+            logical = meaning(declared)
+            return _PRIMITIVES[name] if logical is None else _LOGICAL[logical.name]
         case Fixed():
             return declared.name if meaning(declared) is None else Decimal
         case Enum() | Record():
@@ -98,7 +98,7 @@ def shape(declared: Type) -> type | str:
 
 
 def branch_keys(union: Union) -> list[Key | None]:
-    """Return for each branch the key of the `Branch` around its values; None for one that needs none."""
+    """Return, for each branch of a union, the key of the `Branch` around its values; None if it needs none."""
     seen: set[type | str] = set()
     keys: list[Key | None] = []
     for branch in union.branches:
@@ -109,7 +109,7 @@ def branch_keys(union: Union) -> list[Key | None]:
 
 
 def branch_classes(union: Union, classes: Mapping[Key, type]) -> list[type]:
-    """Return the classes of the values of each branch, all different."""
+    """Return the class of the values of each branch of a union; no two are the same."""
     return [
         classes[key] if key is not None else class_of(branch, classes)
         for key, branch in zip(branch_keys(union), union.branches, strict=True)
@@ -117,29 +117,29 @@ def branch_classes(union: Union, classes: Mapping[Key, type]) -> list[type]:
 
 
 def class_of(declared: Type, classes: Mapping[Key, type]) -> type:
-    """Return the class of the values of a type."""
+    """Return the class of a type's values."""
     own = shape(declared)
     return own if isinstance(own, type) else classes[own]
 
 
 def class_definitions(root: Type) -> list[Definition]:
-    """Find the classes that a schema needs, each behind those that it uses."""
-    found: dict[Key, Definition] = {}
-    _collect(root, found)
-    return list(found.values())
+    """Return the classes that a schema needs, each after those that it uses."""
+    definitions: dict[Key, Definition] = {}
+    _collect(root, definitions)
+    return list(definitions.values())
 
 
-def _collect(declared: Type, found: dict[Key, Definition]) -> None:
-    if isinstance(declared, Named) and declared.name in found:
+def _collect(declared: Type, definitions: dict[Key, Definition]) -> None:
+    if isinstance(declared, Named) and declared.name in definitions:
         return
-    for below in _below(declared):
-        _collect(below, found)
+    for inner in _below(declared):
+        _collect(inner, definitions)
     if isinstance(declared, Union):
         for key, branch in zip(branch_keys(declared), declared.branches, strict=True):
             if key is not None:
-                found.setdefault(key, Definition(key, branch))
+                definitions.setdefault(key, Definition(key, branch))
     elif isinstance(shape(declared), str) and isinstance(declared, Named):
-        found[declared.name] = Definition(declared.name, declared)
+        definitions[declared.name] = Definition(declared.name, declared)
 
 
 def _below(declared: Type) -> Iterator[Type]:
@@ -151,7 +151,7 @@ def _below(declared: Type) -> Iterator[Type]:
         case Union(branches):
             yield from branches
         case Record(fields=fields):
-            yield from (one.type for one in fields)
+            yield from (field.type for field in fields)
         case Primitive() | Enum() | Fixed():
             return
         case _:

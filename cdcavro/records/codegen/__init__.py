@@ -1,4 +1,4 @@
-"""Generated code: typed records for a schema, and what Spark makes of it."""
+"""Generated code: typed records for a schema, or the types that Spark reads it as."""
 
 from cdcavro.records.codegen.generate import KINDS, NamedSchema, generate
 

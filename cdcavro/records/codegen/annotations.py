@@ -1,4 +1,4 @@
-"""Avro types as annotations. What is long gets a name of its own, so that every line fits."""
+"""Avro types as annotations; long ones are declared under a name, so that every line fits."""
 
 from __future__ import annotations
 
@@ -31,12 +31,11 @@ _COLUMN_VALUE: Final = "ColumnValue"
 
 
 class Annotations:
-    """Gives the annotations of one module.
+    """Creates the annotations of a module.
 
-    Made from the dialect and the names that are taken; `names` holds the classes of the present schema
-    by key. Attributes: `used` (set of str), the names of the dialect and of the standard library that
-    annotations use, as far as they are imported or declared; `pending` (list of str), declarations that
-    belong before the class that uses them.
+    `taken` are the names already in use. Attributes: `names`, the class names of the current schema by key;
+    `used` (set of str), the names in annotations that must be imported, or declared by the dialect; `pending`
+    (list of str), declarations that belong before the class that uses them.
     """
 
     def __init__(self, dialect: Dialect, taken: set[str]) -> None:
@@ -48,7 +47,7 @@ class Annotations:
         self.pending: list[str] = []
 
     def annotation(self, declared: Type, place: str) -> str:
-        """Return the annotation of a type; `place` is what a name for it would be made of."""
+        """Return the annotation of a type; if it needs a name, that is derived from `place`."""
         match declared:
             case Array(items):
                 return f"list[{self._bounded(items, place + 'Item')}]"
@@ -61,7 +60,7 @@ class Annotations:
         raise SchemaError("$", f"{type(declared).__name__} is no type")
 
     def alias(self, text: str, place: str) -> str:
-        """Return a name that stands for an annotation, declared where it is new."""
+        """Return a name for an annotation; a new one is added to `pending`."""
         if text not in self._aliases:
             (name,) = class_names([("", place)], self._taken)
             self._taken.add(name)
@@ -70,7 +69,7 @@ class Annotations:
         return self._aliases[text]
 
     def wrapped(self, declared: Type) -> str:
-        """Return the annotation of what stands in a `Branch`."""
+        """Return the annotation of the value in a `Branch`."""
         return self._single(declared)
 
     def _bounded(self, declared: Type, place: str) -> str:
@@ -86,8 +85,10 @@ class Annotations:
             texts.append("None")
         text = " | ".join(texts)
         if len(texts) > _SEVERAL or len(text) > 2 * _LONG:
-            holding = any(isinstance(one, Record) and ATTRIBUTE in one.attributes for one in declared.branches)
-            return self.alias(text, _COLUMN_VALUE if holding else place)
+            is_column = any(
+                isinstance(branch, Record) and ATTRIBUTE in branch.attributes for branch in declared.branches
+            )
+            return self.alias(text, _COLUMN_VALUE if is_column else place)
         return text
 
     def _single(self, declared: Type) -> str:
@@ -122,7 +123,7 @@ def _declaration(name: str, text: str) -> str:
 
 
 def place_of(owner: str, field: str) -> str:
-    """Return the place of a field, of which the name of its type is made.
+    """Return the place of a field, from which the name of its type is derived.
 
     >>> place_of("Canal", "data_rows")
     'CanalDataRows'

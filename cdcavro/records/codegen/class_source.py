@@ -1,4 +1,4 @@
-"""The classes of generated modules: records, enums, fixed, and the branches that need one."""
+"""The source of the classes in generated modules: records, enums, fixed types, and branches that need a class."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _STATED: Final = {"column": "Column", "type": "Declared as", "note": "Note"}
 
 
 class ClassWriter:
-    """Writes the classes of one schema.
+    """Writes the classes of a schema.
 
-    Made from the dialect, the annotations, the name of the codec, and the names that no field may have.
-    Attribute: `used` (set of str), the names that classes use of what is imported.
+    `codec` is the name of the module's codec, `reserved` are the names that no field may have. Attributes: `used`
+    (set of str), the imported names that the classes use.
     """
 
     def __init__(self, dialect: Dialect, annotations: Annotations, codec: str, reserved: frozenset[str]) -> None:
@@ -42,7 +42,7 @@ class ClassWriter:
         self.used: set[str] = set()
 
     def definition(self, definition: Definition, name: str, number: int) -> str:
-        """Return the source of a class; `number` is its place among those of the codec."""
+        """Return the source of a class; `number` is its index among the codec's classes."""
         declared = definition.type
         if not isinstance(definition.key, str):
             self.used.add("Branch")
@@ -73,10 +73,10 @@ class ClassWriter:
 
     def _record(self, declared: Record, name: str, number: int) -> str:
         self.used.add("AvroRecord")
-        names = attribute_names([one.name for one in declared.fields], self._reserved)
+        names = attribute_names([field.name for field in declared.fields], self._reserved)
         blocks = [
-            self._field(one, own, place_of(name, own), (number, i))
-            for i, (one, own) in enumerate(zip(declared.fields, names, strict=True))
+            self._field(field, own, place_of(name, own), (number, i))
+            for i, (field, own) in enumerate(zip(declared.fields, names, strict=True))
         ]
         head = f"{self._dialect.decorator}class {name}({self._dialect.bases}):\n{docstring(_record_doc(declared), _INDENT)}"
         return "\n\n".join([head, "\n".join(blocks)]) if blocks else head
@@ -85,7 +85,7 @@ class ClassWriter:
         annotation = self._annotations.annotation(declared.type, place)
         arguments = self._default(declared, numbers)
         if declared.name != name:
-            arguments += [one.replace(NAME, string_literal(declared.name)) for one in self._dialect.renamed]
+            arguments += [argument.replace(NAME, string_literal(declared.name)) for argument in self._dialect.renamed]
         line = self._line(f"{_INDENT}{name}: {annotation}", arguments)
         if len(line.partition("\n")[0]) > WIDTH and not annotation.isidentifier():
             short = self._annotations.alias(annotation, place)
@@ -94,7 +94,7 @@ class ClassWriter:
         return f"{line}\n{docstring(text, _INDENT)}" if text else line
 
     def _line(self, start: str, arguments: list[str]) -> str:
-        """Return a field and what describes it: on one line if that fits, else with an argument on each."""
+        """Return a field with the arguments that describe it: on one line if they fit, else one per line."""
         if not arguments:
             return start
         if len(arguments) == 1 and arguments[0].startswith(_VALUE):
@@ -105,11 +105,11 @@ class ClassWriter:
         if len(flat) <= WIDTH:
             return flat
         self.used.add(self._dialect.field)
-        listed = "".join(_spread(one) for one in arguments)
+        listed = "".join(_spread(argument) for argument in arguments)
         return f"{start} = {self._dialect.field}(\n{listed}{_INDENT})"
 
     def _default(self, declared: Field, numbers: tuple[int, int]) -> list[str]:
-        """Return the argument for the default: a literal where that is short, else what the codec says."""
+        """Return the argument for the default: a literal if that is short, else a call of the codec."""
         if declared.default is ABSENT:
             is_nullable = isinstance(declared.type, Union) and _NULL in declared.type.branches
             return [_VALUE + "None"] if is_nullable or declared.type == _NULL else []
@@ -121,19 +121,19 @@ class ClassWriter:
         return [f"default_factory=lambda: {text}" if text[0] in "[{" else _VALUE + text]
 
     def _literal(self, declared: Type, value: Any) -> str | None:
-        """Return a default as an expression; None for one that is longer or has no literal. Raises `SchemaError`."""
+        """Return a default as an expression; None if it has no literal. Raises `SchemaError`."""
         match declared:
             case Union(branches):
                 return self._literal(branches[0], value)
             case Array(items):
-                return _joined("[", [self._literal(items, one) for one in value], "]")
+                return _joined("[", [self._literal(items, item) for item in value], "]")
             case Map(values):
-                pairs = [(string_literal(name), self._literal(values, one)) for name, one in value.items()]
-                return _joined("{", [None if one is None else f"{name}: {one}" for name, one in pairs], "}")
+                pairs = [(string_literal(name), self._literal(values, item)) for name, item in value.items()]
+                return _joined("{", [None if text is None else f"{name}: {text}" for name, text in pairs], "}")
             case Record(fields=fields):
-                for one in fields:
-                    # Says of each whether a Python value stands for it.
-                    self._literal(one.type, value.get(one.name, one.default))
+                for field in fields:
+                    # Raises an error if Python cannot represent the field's default.
+                    self._literal(field.type, value.get(field.name, field.default))
                 return None
             case Enum():
                 return f"{self._annotations.names[declared.name]}.{self._members[declared.name][value]}"
@@ -161,12 +161,12 @@ def _scalar(value: Any) -> str | None:
 
 
 def _joined(start: str, texts: list[str | None], end: str) -> str | None:
-    found = [text for text in texts if text is not None]
-    return None if len(found) < len(texts) else start + ", ".join(found) + end
+    literals = [text for text in texts if text is not None]
+    return None if len(literals) < len(texts) else start + ", ".join(literals) + end
 
 
 def _spread(argument: str) -> str:
-    """Return an argument on lines of its own; what metadata holds too, where it is long."""
+    """Return an argument on a line of its own, or on several lines if it is long metadata."""
     line = f"{2 * _INDENT}{argument},\n"
     if len(line) - 1 <= WIDTH or not argument.startswith(_METADATA):
         return line
@@ -176,18 +176,18 @@ def _spread(argument: str) -> str:
 
 def _record_doc(declared: Record) -> str:
     text = declared.doc or f"The record {declared.name}."
-    said = declared.attributes.get(ATTRIBUTE)
-    table = said.get("table") if isinstance(said, dict) else None
-    if not isinstance(said, dict) or not isinstance(table, dict):
+    attribute = declared.attributes.get(ATTRIBUTE)
+    table = attribute.get("table") if isinstance(attribute, dict) else None
+    if not isinstance(attribute, dict) or not isinstance(table, dict):
         return text
-    named = ".".join(str(table[part]) for part in ("database", "schema", "table") if isinstance(table.get(part), str))
-    version = said.get("version")
-    return f"{text}\n\nTable: {named}" + (f"\nVersion: {version}" if type(version) is int else "")
+    parts = [table[part] for part in ("database", "schema", "table") if isinstance(table.get(part), str)]
+    version = attribute.get("version")
+    return f"{text}\n\nTable: {'.'.join(parts)}" + (f"\nVersion: {version}" if type(version) is int else "")
 
 
 def _field_doc(declared: Field) -> str:
-    said = declared.attributes.get(ATTRIBUTE)
-    stated = dict(said) if isinstance(said, dict) else {}
+    attribute = declared.attributes.get(ATTRIBUTE)
+    stated = dict(attribute) if isinstance(attribute, dict) else {}
     if stated.get("column") == declared.name:
         del stated["column"]
     lines = [f"{word}: {stated[key]}" for key, word in _STATED.items() if isinstance(stated.get(key), str)]

@@ -1,4 +1,4 @@
-"""Modules of typed records: the source of a module for schemas, the same each time and everywhere."""
+"""The source of Python modules of typed records; the same schemas give the same source everywhere."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ _COMMENT: Final = """\
 
 @dataclass(frozen=True)
 class NamedSchema:
-    """A schema and where it is from.
+    """A schema and its source.
 
-    Attributes: `source` (str), the name of a format or of a file, as given to the command; `schema`.
+    Attributes: `source` (str), the name of a format or of a file, as given to the command; `schema` (`Schema`).
     """
 
     source: str
@@ -63,15 +63,15 @@ class NamedSchema:
 
     @property
     def label(self) -> str:
-        """What names are made of."""
+        """The label that names in the module are derived from."""
         return label_of(self.name.removesuffix(".avsc").removesuffix(".avro"))
 
 
 def generate(schemas: Sequence[NamedSchema], kind: str) -> str:
-    """Return the source of a module with the records of schemas, of one of `KINDS`.
+    """Return the source (str) of a Python module with the records of schemas; `kind` is one of `KINDS`.
 
-    Raises `SchemaError` for a schema that is no record, and for a default that no Python value
-    stands for; `ValueError` for another kind.
+    Raises `SchemaError` for a schema that is not a record (unless the kind is "spark"), and for a default that
+    Python cannot represent; `ValueError` for any other kind.
 
     >>> from cdcavro.avro.schema import parse_schema
     >>> schema = parse_schema('{"type": "record", "name": "Pair", "fields": [{"name": "key", "type": "string"}]}')
@@ -79,47 +79,51 @@ def generate(schemas: Sequence[NamedSchema], kind: str) -> str:
     True
     """
     if kind == SPARK:
-        return _head(schemas, kind) + spark_module([(one.label, one.schema) for one in schemas])
+        return _head(schemas, kind) + spark_module([(source.label, source.schema) for source in schemas])
     if kind not in DIALECTS:
         raise ValueError(f"kinds are {', '.join(KINDS)}, not {shown(kind)}")
-    for one in schemas:
-        if not isinstance(one.schema.root, Record):
-            raise SchemaError(one.name, f"expected a record, got {_root_name(one.schema)}")
+    for source in schemas:
+        if not isinstance(source.schema.root, Record):
+            raise SchemaError(source.name, f"expected a record, got {_root_name(source.schema)}")
     return _Module(schemas, DIALECTS[kind]).source(_head(schemas, kind))
 
 
 class _Module:
-    """One module on its way: the names of its classes are found first, then each is written."""
+    """Builds a module: chooses the names of all classes first, then writes each class."""
 
     def __init__(self, schemas: Sequence[NamedSchema], dialect: Dialect) -> None:
         self._schemas = schemas
         self._dialect = dialect
-        self._found = [class_definitions(one.schema.root) for one in schemas]
-        labels = unique_labels(one.label for one in schemas)
-        is_one = len(schemas) == 1
+        self._definitions = [class_definitions(source.schema.root) for source in schemas]
+        labels = unique_labels(source.label for source in schemas)
+        is_single = len(schemas) == 1
         self._constants = [
-            (("SCHEMA", "CODEC") if is_one else (f"{label.upper()}_SCHEMA", f"{label.upper()}_CODEC"))
+            (("SCHEMA", "CODEC") if is_single else (f"{label.upper()}_SCHEMA", f"{label.upper()}_CODEC"))
             for label in labels
         ]
         self._taken = {name for names in dialect.imports.values() for name in names} | set(dialect.prelude)
         self._taken |= BUILTINS | KEYWORDS | _OWN | {name for pair in self._constants for name in pair}
         named = [
-            (schema.label, _base_name(one)) for schema, found in zip(schemas, self._found, strict=True) for one in found
+            (source.label, _base_name(definition))
+            for source, definitions in zip(schemas, self._definitions, strict=True)
+            for definition in definitions
         ]
         names = iter(class_names(named, self._taken))
-        self._names = [[next(names) for _ in found] for found in self._found]
+        self._names = [[next(names) for _ in definitions] for definitions in self._definitions]
         self._taken |= {name for names in self._names for name in names}
-        # In the body of a class the name of a field would hide that of a type.
-        fields = {plain(one.name) for found in self._found for definition in found for one in _fields(definition)}
-        self._annotations = Annotations(dialect, self._taken | fields)
+        # In the body of a class, the name of a field would hide that of a type.
+        fields = (
+            field for definitions in self._definitions for definition in definitions for field in _fields(definition)
+        )
+        self._annotations = Annotations(dialect, self._taken | {plain(field.name) for field in fields})
 
     def source(self, head: str) -> str:
-        """Return the whole module."""
+        """Return the source of the module; `head` is its docstring and comments."""
         blocks: list[str] = []
         used: set[str] = {"Codec", "Final"}
         for i in range(len(self._schemas)):
-            made, names = self._schema(i)
-            blocks += made
+            declarations, names = self._schema(i)
+            blocks += declarations
             used |= names
         used |= self._annotations.used
         prelude = [text for name, text in self._dialect.prelude.items() if name in used | _words(self._dialect.bases)]
@@ -128,16 +132,16 @@ class _Module:
         return head + _imports(self._dialect, used) + _laid([*prelude, *blocks])
 
     def _schema(self, i: int) -> tuple[list[str], set[str]]:
-        schema, found, names = self._schemas[i], self._found[i], self._names[i]
+        schema, definitions, names = self._schemas[i], self._definitions[i], self._names[i]
         own, codec = self._constants[i]
-        self._annotations.names = {one.key: name for one, name in zip(found, names, strict=True)}
+        self._annotations.names = {definition.key: name for definition, name in zip(definitions, names, strict=True)}
         writer = ClassWriter(self._dialect, self._annotations, codec, frozenset(self._taken) | METHODS)
         blocks: list[str] = []
-        for number, (one, name) in enumerate(zip(found, names, strict=True)):
-            made = writer.definition(one, name, number)
+        for number, (definition, name) in enumerate(zip(definitions, names, strict=True)):
+            block = writer.definition(definition, name, number)
             blocks += self._annotations.pending
             self._annotations.pending.clear()
-            blocks.append(made)
+            blocks.append(block)
         listed = "".join(f"        {name},\n" for name in names)
         blocks.append(schema_literal(own, schema.schema.json))
         blocks.append(
@@ -167,10 +171,10 @@ def _imports(dialect: Dialect, used: set[str]) -> str:
     }
     named[_RUNTIME] = {"AvroRecord", "Branch", "Codec", "FixedBytes"}
     base = _words(dialect.bases) | _words(dialect.decorator)
-    found = {module: sorted(names & (used | base), key=_rank) for module, names in named.items()}
+    imported = {module: sorted(names & (used | base), key=_rank) for module, names in named.items()}
     standard = ["import datetime as dt"] if "dt" in used else []
-    standard += [_import(module, found[module]) for module in _STANDARD if found.get(module)]
-    others = [_import(module, found[module]) for module in sorted(found) if module not in _STANDARD and found[module]]
+    standard += [_import(module, imported[module]) for module in _STANDARD if imported.get(module)]
+    others = [_import(module, names) for module, names in sorted(imported.items()) if module not in _STANDARD and names]
     return "\n".join(standard) + "\n\n" + "\n".join(others) + "\n"
 
 
@@ -179,17 +183,17 @@ def _import(module: str, names: list[str]) -> str:
 
 
 def _rank(name: str) -> tuple[bool, str]:
-    """Classes stand before functions."""
+    """Return the sort key of an imported name: classes come before functions."""
     return name[0].islower(), name
 
 
 def _laid(blocks: list[str]) -> str:
-    """Put blocks below each other: two empty lines around a class, none between other statements."""
-    made = ""
+    """Return blocks one below the other, with two empty lines around a class and none between other statements."""
+    text = ""
     for i, block in enumerate(blocks):
         is_class, was_class = _is_class(block), i > 0 and _is_class(blocks[i - 1])
-        made += ("\n\n" if is_class or was_class else "\n" if i == 0 else "") + block + "\n"
-    return made
+        text += ("\n\n" if is_class or was_class else "\n" if i == 0 else "") + block + "\n"
+    return text
 
 
 def _is_class(block: str) -> bool:
@@ -198,22 +202,23 @@ def _is_class(block: str) -> bool:
 
 def _head(schemas: Sequence[NamedSchema], kind: str) -> str:
     what = "What Spark's from_avro gives" if kind == SPARK else "Typed records"
-    said = "".join(map(_origin, schemas))
-    command = " ".join(["cdcavro generate", *(shlex.quote(_printed(one.name)) for one in schemas), f"--kind {kind}"])
-    text = f"{what}, made by cdcavro from a schema: do not edit, generate again.\n\n{said}\nCommand: {command}"
+    origins = "".join(map(_origin, schemas))
+    names = [shlex.quote(_printed(source.name)) for source in schemas]
+    command = " ".join(["cdcavro generate", *names, f"--kind {kind}"])
+    text = f"{what}, made by cdcavro from a schema: do not edit, generate again.\n\n{origins}\nCommand: {command}"
     return f"{docstring(text, '')}\n\n{_COMMENT}\n\n"
 
 
-def _origin(one: NamedSchema) -> str:
-    digest = hashlib.sha256(one.schema.json.encode("utf-8", "surrogatepass")).hexdigest()
+def _origin(source: NamedSchema) -> str:
+    digest = hashlib.sha256(source.schema.json.encode("utf-8", "surrogatepass")).hexdigest()
     return (
-        f"Schema: {_printed(one.name)}, {_root_name(one.schema)}\n"
-        f"CRC-64-AVRO: {one.schema.fingerprint}\nSHA-256 of the text: {digest}\n"
+        f"Schema: {_printed(source.name)}, {_root_name(source.schema)}\n"
+        f"CRC-64-AVRO: {source.schema.fingerprint}\nSHA-256 of the text: {digest}\n"
     )
 
 
 def _printed(name: str) -> str:
-    """Return a name as it may stand in a line: bounded, and on one line."""
+    """Return a name in a form that fits in a line: not too long, and without line breaks."""
     text = name if len(name) <= 2 * LONGEST_CLASS else name[: 2 * LONGEST_CLASS] + "..."
     return text if text.isprintable() and text.isascii() else ascii(text)[1:-1]
 

@@ -1,4 +1,4 @@
-"""The kinds of generated records, as lists of differences."""
+"""The kinds of generated records, each described by its differences from the others."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one library declares a record.
+    """How a library declares a record.
 
-    Attributes: `decorator`, the line above a class; `bases`, what stands in its parentheses; `field`, the
-    function that describes a field; `renamed`, its arguments that keep an Avro name (`NAME`, a literal);
-    `types`, names of types that are not Python's; `imports`, module to names; `prelude`, blocks before all
-    others that are there if their name is used, or always; `reserved`, names that a field cannot have.
+    Attributes: `decorator`, the line above a class; `bases`, the text in the parentheses behind its name; `field`,
+    the function that describes a field; `renamed`, that function's arguments for a field whose Avro name (the
+    literal in place of `NAME`) is different; `types`, names of types that are not Python's own; `imports`, names by
+    module; `prelude`, blocks before all others, by the name whose use requires them; `reserved`, names that a field
+    cannot have.
     """
 
     decorator: str
@@ -63,7 +64,7 @@ _PYDANTIC: Final = Dialect(
     types={
         "int": "Int32",
         "long": "Int64",
-        # Even where it is strict, pydantic makes a float of an integer and of a Decimal, and rounds them.
+        # Even in strict mode, pydantic converts integers and Decimals to floats, and rounds them.
         "float": "Float32",
         "double": "Float64",
         "aware": "AwareDatetime",

@@ -1,7 +1,8 @@
-r"""Texts of schemas as Python source: ASCII, or letters that look like nothing else, and no way out of the quotes.
+r"""Texts of schemas as Python literals that no text can break out of.
 
-Everything that is not plain stands as `\u` and its code, the backslash and the quote included. So
-no text ends its literal, a formatter has nothing to change, and what Python reads is what came.
+Only ASCII, and in docstrings letters that cannot be mistaken for others, are written as they are; any other
+character is escaped as `\u` and its code, including the backslash and the quote. So no text ends its literal,
+a formatter changes nothing, and Python reads back exactly the same text.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WIDTH: Final = 120
-# A literal in a line of its own, four columns in, with its quotes.
+# The longest literal on a line of its own, indented by four columns, without its quotes.
 _PART: Final = WIDTH - 4 - 2
-# Letters, CJK and its punctuation: fixed ranges, so that no version of Unicode changes the output.
+# Letters, CJK and CJK punctuation: fixed ranges, so that the output does not depend on the Unicode version.
 _READABLE: Final = "\u00a1-\u00ac\u00ae-\u017f\u0391-\u03c9\u0410-\u044f\u3001-\u3011\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff5e"
 _UNFIT: Final = re.compile(r"[^ !#-\[\]-~]")
 _UNFIT_IN_DOC: Final = re.compile(rf'[^ !#-\[\]-~"{_READABLE}]|""|\A"|"\Z')
@@ -27,7 +28,7 @@ _ENDS: Final = ",}]"
 
 
 def string_literal(text: str) -> str:
-    r"""Return a text as a literal.
+    r"""Return a text as a string literal.
 
     >>> print(string_literal('a "b" \\'), string_literal("\u202e"))
     "a \u0022b\u0022 \u005c" "\u202e"
@@ -36,7 +37,7 @@ def string_literal(text: str) -> str:
 
 
 def bytes_literal(raw: bytes) -> str:
-    r"""Return bytes as a literal.
+    r"""Return bytes as a bytes literal.
 
     >>> print(bytes_literal(b'a"'))
     b"\x61\x22"
@@ -45,10 +46,10 @@ def bytes_literal(raw: bytes) -> str:
 
 
 def docstring(text: str, indent: str) -> str:
-    r"""Return a text as a docstring: on lines of its own if its lines are ordinary, else on one.
+    r"""Return a text as a docstring: on several lines if none of them has odd white space, else on one line.
 
-    What Python or `inspect.getdoc` gives for it is the text, but for lone surrogates, which no class
-    can have in its docstring: of these the code stands there.
+    `inspect.getdoc` returns the same text, except for lone surrogates, which a class cannot have in its
+    docstring: they are replaced by their codes.
 
     >>> docstring("first\nsecond", "").splitlines()[1]
     'second'
@@ -62,7 +63,7 @@ def docstring(text: str, indent: str) -> str:
 
 
 def _trimmed(text: str) -> str:
-    """Escape the blanks that a formatter would take off a docstring's ends."""
+    """Return a text with its outer blanks escaped, which a formatter would strip from a docstring."""
     if not text.strip(" "):
         return "\\u0020" * len(text)
     start, end = len(text) - len(text.lstrip(" ")), len(text) - len(text.rstrip(" "))
@@ -70,7 +71,7 @@ def _trimmed(text: str) -> str:
 
 
 def assignment(start: str, literal: str) -> str:
-    """Return an assignment of one literal as a formatter lays it out: in parentheses if it fits only so.
+    """Return an assignment of a literal as a formatter lays it out: in parentheses if it fits only that way.
 
     >>> assignment("a = ", '"b"')
     'a = "b"'
@@ -82,13 +83,13 @@ def assignment(start: str, literal: str) -> str:
 
 
 def schema_literal(name: str, text: str) -> str:
-    """Return the assignment of a schema's JSON, without white space between its tokens, in lines of at most 120 columns."""
+    """Return an assignment of a schema's JSON, without white space between tokens, in lines of at most 120 columns."""
     compact = "".join(match[0] for match in _JSON_TOKEN.finditer(text))
     return text_lines(name, _UNFIT_IN_JSON.sub(_json_escaped, compact).replace("\\", "\\\\"))
 
 
 def text_lines(name: str, text: str) -> str:
-    """Return the assignment of a text of ASCII, without apostrophes and with its backslashes doubled, in lines."""
+    """Return an assignment of an ASCII text in lines; it has no apostrophes, and its backslashes are doubled."""
     parts = [_quoted(part) for part in _parts(text)]
     if len(parts) == 1:
         return assignment(f"{name}: Final = ", parts[0])
@@ -99,9 +100,9 @@ def _parts(text: str) -> Iterator[str]:
     at = 0
     while len(text) - at > _PART:
         end = at + _PART
-        # Not between two backslashes that are one, and rather behind a comma or bracket.
-        found = max(text.rfind(char, at + _PART // 2, end) for char in _ENDS) + 1
-        end = found or end
+        # Break after a comma or bracket if there is one, and never within a doubled backslash.
+        after_token = max(text.rfind(char, at + _PART // 2, end) for char in _ENDS) + 1
+        end = after_token or end
         while text[end - 1] == "\\" and (end - len(text[at:end].rstrip("\\")) - at) % 2:
             end -= 1
         yield text[at:end]
@@ -113,12 +114,12 @@ def _quoted(part: str) -> str:
     return f"'{part}'" if '"' in part else f'"{part}"'
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return "".join(f"\\u{ord(char):04x}" if ord(char) <= _BASIC else f"\\U{ord(char):08x}" for char in found[0])
+def _escaped(match: re.Match[str]) -> str:
+    return "".join(f"\\u{ord(char):04x}" if ord(char) <= _BASIC else f"\\U{ord(char):08x}" for char in match[0])
 
 
-def _json_escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _json_escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code <= _BASIC:
         return f"\\u{code:04x}"
     high, low = divmod(code - _BASIC - 1, 0x400)

@@ -1,8 +1,8 @@
-"""Names of schemas as names of Python: of classes, fields and members of enums.
+"""Python names for the names in a schema: of classes, fields and enum members.
 
-A name stays as it is if Python can hold it there. Leading underscores go (what Python mangles or
-takes for its own begins with them), an underscore goes behind a name that is taken, long names are
-cut and end in a part of their SHA-256. No two names give one.
+A name that Python allows in its place is kept. Otherwise leading underscores are removed (Python mangles or
+reserves names with them), an underscore is appended to a name that is already in use, and a long name is cut
+and ends in part of its SHA-256. No two names become the same.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _CAPITALISED: Final = (
     "SystemExit TabError TimeoutError True TypeError UnboundLocalError UnicodeDecodeError UnicodeEncodeError "
     "UnicodeError UnicodeTranslateError UnicodeWarning UserWarning ValueError Warning ZeroDivisionError"
 )
-# Names of Python's own that look like those of classes, in all its versions so far.
+# Python's built-in names that look like class names, in all versions so far.
 CAPITALISED: Final = frozenset(_CAPITALISED.split())
-# What the classes have themselves.
+# Names that the generated classes use themselves.
 METHODS: Final = frozenset({"from_avro", "to_avro", "from_json", "to_json", "self", "cls"})
 _OF_ENUMS: Final = (
     "capitalize casefold center count encode endswith expandtabs find format format_map index isalnum isalpha isascii"
@@ -43,34 +43,34 @@ _OF_ENUMS: Final = (
     " maketrans partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit rstrip split splitlines"
     " startswith strip swapcase title translate upper zfill mro name value"
 )
-# What a StrEnum has itself: the methods of str and the names that enum keeps.
+# Names that a StrEnum uses itself: the methods of str, and the names that enum reserves.
 ENUM_NAMES: Final = frozenset(_OF_ENUMS.split())
 
 
 def attribute_names(names: Sequence[str], reserved: Collection[str]) -> list[str]:
-    """Return names of fields or members in Python, all different, for names that are all different.
+    """Return the Python names of fields or enum members, all different if the given names are.
 
-    A new name is none of the old ones either, so that both may be used side by side.
+    No new name equals one of the given names, so that both can be used side by side.
 
     >>> attribute_names(["id", "from", "from_", "__init__", "_1"], KEYWORDS)
     ['id', 'from__', 'from_', 'init__', 'f_1']
     """
     own = set(names)
-    taken = {name for name in names if plain(name) == name and name not in reserved}
-    made = []
+    used = {name for name in names if plain(name) == name and name not in reserved}
+    attributes = []
     for name in names:
-        found = name
-        if name not in taken:
-            found = plain(name)
-            while found in reserved or found in taken or found in own:
-                found += "_"
-            taken.add(found)
-        made.append(found)
-    return made
+        attribute = name
+        if name not in used:
+            attribute = plain(name)
+            while attribute in reserved or attribute in used or attribute in own:
+                attribute += "_"
+            used.add(attribute)
+        attributes.append(attribute)
+    return attributes
 
 
 def class_name(name: str) -> str:
-    """Return the last part of a full name as the name of a class.
+    """Return the class name for a full name: its last part, in capitalised words.
 
     >>> class_name("cdcavro.oms.Canal"), class_name("shop.order_item"), class_name("_1")
     ('Canal', 'OrderItem', 'Record1')
@@ -84,68 +84,68 @@ def _words(name: str) -> str:
 
 
 def class_names(named: Sequence[tuple[str, str]], reserved: Iterable[str]) -> list[str]:
-    """Return names of classes for pairs of a schema's label and a full name, all different.
+    """Return class names, all different, for pairs of a schema's label and a full name.
 
-    Where the last parts of names are the same, the label, the namespace or both stand before all of them.
+    Names whose last parts are the same are all prefixed with the label, the namespace, or both.
 
     >>> class_names([("v1", "a.X"), ("v1", "b.X"), ("v1", "a.Y"), ("v2", "a.Y")], ())
     ['AX', 'BX', 'V1Y', 'V2Y']
     """
     reserved = CAPITALISED.union(reserved)
     groups: dict[str, list[tuple[str, str]]] = {}
-    for one in named:
-        groups.setdefault(class_name(one[1]), []).append(one)
-    made: dict[tuple[str, str], str] = {}
+    for pair in named:
+        groups.setdefault(class_name(pair[1]), []).append(pair)
+    distinct: dict[tuple[str, str], str] = {}
     for short, group in groups.items():
-        made |= dict(zip(group, _apart(short, group), strict=True))
-    taken: set[str] = set()
+        distinct |= dict(zip(group, _distinct(short, group), strict=True))
+    used: set[str] = set()
     listed = []
-    for one in named:
-        found, number = made[one], 1
-        if found in reserved:
-            found = f"{found}Record"
-        while (f"{found}{number}" if number > 1 else found) in taken | reserved:
+    for pair in named:
+        name, number = distinct[pair], 1
+        if name in reserved:
+            name = f"{name}Record"
+        while (f"{name}{number}" if number > 1 else name) in used | reserved:
             number += 1
-        listed.append(f"{found}{number}" if number > 1 else found)
-        taken.add(listed[-1])
+        listed.append(f"{name}{number}" if number > 1 else name)
+        used.add(listed[-1])
     return listed
 
 
-def _apart(short: str, group: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the first form of the names of a group in which they differ."""
+def _distinct(short: str, group: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the names of a group in the first form in which they all differ, or else the short form."""
     if len(group) == 1:
         return [short]
     spaces = [_words(full.rpartition(".")[0].replace(".", "_")) if "." in full else "" for _, full in group]
     labels = [_words(label) for label, _ in group]
-    named = [f"{label}{short}" for label in labels]
+    labelled = [f"{label}{short}" for label in labels]
     spaced = [f"{space}{short}" for space in spaces]
     both = [f"{label}{space}{short}" for label, space in zip(labels, spaces, strict=True)]
-    found = next((form for form in (named, spaced, both) if max(Counter(form).values()) == 1), [short] * len(group))
-    return [_bounded(one, LONGEST_CLASS, "") for one in found]
+    forms = (form for form in (labelled, spaced, both) if max(Counter(form).values()) == 1)
+    return [_bounded(name, LONGEST_CLASS, "") for name in next(forms, [short] * len(group))]
 
 
 def label_of(text: str) -> str:
-    """Return a schema's label, such as the name of its file, as a part of names."""
+    """Return a schema's label, such as the name of its file, in a form that can be part of a name."""
     words = "".join(char if char.isascii() and char.isalnum() else "_" for char in text)
     return _bounded(words.strip("_") or "schema", LONGEST_CLASS, "_")
 
 
 def unique_labels(labels: Iterable[str]) -> list[str]:
-    """Return labels that are all different, in capitals or not, by a number behind those that come again."""
-    made: list[str] = []
-    taken: set[str] = set()
+    """Return labels that all differ, also in capitals: repeated ones get a number."""
+    unique: list[str] = []
+    used: set[str] = set()
     for label in labels:
-        number, found = 1, label
-        while found.upper() in taken:
+        number, numbered = 1, label
+        while numbered.upper() in used:
             number += 1
-            found = f"{label}_{number}"
-        taken.add(found.upper())
-        made.append(found)
-    return made
+            numbered = f"{label}_{number}"
+        used.add(numbered.upper())
+        unique.append(numbered)
+    return unique
 
 
 def plain(name: str) -> str:
-    """Return a name without leading underscores, beginning with a letter, and cut if it is long."""
+    """Return a name without leading underscores, starting with a letter, and shortened if it is long."""
     bare = name.lstrip("_")
     return _bounded(bare if bare[:1].isalpha() else f"f_{bare}", LONGEST, "_")
 

@@ -1,8 +1,8 @@
-"""What Spark's `from_avro` makes of a schema, as Python and as DDL, without Spark.
+"""The type that Spark's `from_avro` returns for a schema, as Python and as DDL, without Spark.
 
 Source: spark-avro 4.1.1, `SchemaConverters.toSqlType`, with `enableStableIdentifiersForUnionType` off:
-the branches of a union are the members `member0` to `memberN` of a struct. A test holds the schemas
-of the project against it.
+the branches of a union are the members `member0` to `memberN` of a struct. A test compares the project's
+schemas with Spark itself.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 MAX_PRECISION: Final = 38
 _NULL: Final = Primitive("null")
-# Where Spark's SQL has another word than its JSON.
+# Types whose names in Spark's SQL differ from those in its JSON.
 _SQL: Final = {"integer": "INT", "long": "BIGINT"}
 _LONG: Final = 60
 _CATALYST: Final = "spark.sql.catalyst.type"
 
 
 class SparkType(NamedTuple):
-    """A type of Spark's: the Python expression that makes it, its form in Spark's JSON, and whether it is nullable."""
+    """A Spark type: the Python expression that creates it, its form in Spark's JSON, and whether it is nullable."""
 
     expression: str
     json: Any
@@ -49,7 +49,7 @@ _PRIMITIVES: Final = {
 }
 _TIMESTAMP: Final = SparkType("TimestampType()", "timestamp")
 _LOCAL: Final = SparkType("TimestampNTZType()", "timestamp_ntz")
-# What is not here is what its base is: time-micros is a long.
+# Other logical types have the type that they are encoded as: time-micros is a long.
 _LOGICAL: Final = {
     "date": SparkType("DateType()", "date"),
     "timestamp-millis": _TIMESTAMP,
@@ -62,7 +62,7 @@ _WIDENED: Final = {frozenset({"int", "long"}): "long", frozenset({"float", "doub
 
 
 def spark_type(schema: Schema) -> SparkType:
-    """Return the type that `from_avro` gives a schema. Raises `SchemaError` for what Spark refuses.
+    """Return the type that `from_avro` returns for a schema. Raises `SchemaError` for a schema that Spark refuses.
 
     >>> from cdcavro.avro.schema import parse_schema
     >>> ddl(spark_type(parse_schema('["null", "string", {"type": "long", "logicalType": "timestamp-micros"}]')))
@@ -71,15 +71,16 @@ def spark_type(schema: Schema) -> SparkType:
     return _Converter({}).convert(schema.root)
 
 
-def ddl(made: SparkType) -> str:
-    """Return a type as DDL: the columns of a struct, as `StructType.toDDL` in Spark gives them, or else the type.
+def ddl(converted: SparkType) -> str:
+    """Return a type as DDL: the columns of a struct as Spark's `StructType.toDDL` returns them; any other as a type.
 
     >>> ddl(_PRIMITIVES["long"])
     'BIGINT'
     """
-    if isinstance(made.json, dict) and made.json["type"] == "struct":
-        return ",".join(f"{one['name']} {_sql(one['type'])}{_not_null(one)}" for one in made.json["fields"])
-    return _sql(made.json)
+    if isinstance(converted.json, dict) and converted.json["type"] == "struct":
+        fields = converted.json["fields"]
+        return ",".join(f"{field['name']} {_sql(field['type'])}{_not_null(field)}" for field in fields)
+    return _sql(converted.json)
 
 
 def _sql(declared: Any) -> str:
@@ -89,7 +90,7 @@ def _sql(declared: Any) -> str:
         return f"ARRAY<{_sql(declared['elementType'])}>"
     if declared["type"] == "map":
         return f"MAP<STRING, {_sql(declared['valueType'])}>"
-    listed = ", ".join(f"{one['name']}: {_sql(one['type'])}{_not_null(one)}" for one in declared["fields"])
+    listed = ", ".join(f"{field['name']}: {_sql(field['type'])}{_not_null(field)}" for field in declared["fields"])
     return f"STRUCT<{listed}>"
 
 
@@ -98,28 +99,31 @@ def _not_null(field: Any) -> str:
 
 
 def spark_module(schemas: Sequence[tuple[str, Schema]]) -> str:
-    """Return the source of a module with the type of each schema, given with its label, and its DDL."""
+    """Return the source of a module with the type and the DDL of each schema; `schemas` are pairs of label and schema."""
     labels = unique_labels(label for label, _ in schemas)
     named = [
-        (label, one.name) for label, schema in schemas for _, one in named_types(schema.root) if isinstance(one, Record)
+        (label, declared.name)
+        for label, schema in schemas
+        for _, declared in named_types(schema.root)
+        if isinstance(declared, Record)
     ]
     names = iter(class_names(named, _CLASSES | KEYWORDS | {"Final"}))
     blocks: list[str] = []
     for label, (_, schema) in zip(labels, schemas, strict=True):
-        records = [one.name for _, one in named_types(schema.root) if isinstance(one, Record)]
+        records = [declared.name for _, declared in named_types(schema.root) if isinstance(declared, Record)]
         converter = _Converter(
             {name: next(names) for name in records}, f"{label.upper()}_TYPE" if len(schemas) > 1 else "TYPE"
         )
-        made = converter.root(schema.root)
+        converted = converter.root(schema.root)
         own, columns = ("SCHEMA", "DDL") if len(schemas) == 1 else (f"{label.upper()}_SCHEMA", f"{label.upper()}_DDL")
-        blocks += [*converter.blocks, f"{own}: Final = {made.expression}", text_lines(columns, ddl(made))]
+        blocks += [*converter.blocks, f"{own}: Final = {converted.expression}", text_lines(columns, ddl(converted))]
     body = "\n".join(blocks) + "\n"
     used = sorted(name for name in _CLASSES if f"{name}(" in body)
     return f"from typing import Final\n\n{_imported(used)}\n\n{body}"
 
 
 class _Converter:
-    """Converts the types of one schema. Attribute: `blocks` (list of str), declarations of its structs, inner ones first."""
+    """Converts the types of a schema. Attributes: `blocks` (list of str), the declarations of its structs, inner first."""
 
     def __init__(self, names: Mapping[str, str], other: str = "TYPE") -> None:
         self._names = names
@@ -145,28 +149,30 @@ class _Converter:
                 return self._of_union(branches)
             case Record():
                 if declared.name not in self._made:
-                    fields = [(one.name, self.convert(one.type)) for one in declared.fields]
+                    fields = [(field.name, self.convert(field.type)) for field in declared.fields]
                     self._made[declared.name] = self._struct(self._names.get(declared.name, "Record"), fields)
                 return self._made[declared.name]
         raise SchemaError("$", f"{type(declared).__name__} is no type")
 
     def _of_union(self, branches: tuple[Type, ...]) -> SparkType:
-        others = [one for one in branches if one != _NULL]
+        others = [branch for branch in branches if branch != _NULL]
         is_nullable = len(others) < len(branches)
-        names = [one.name if isinstance(one, Primitive) else "" for one in others]
+        names = [branch.name if isinstance(branch, Primitive) else "" for branch in others]
         if len(others) == 1:
-            made = self.convert(others[0])
-            return made._replace(is_nullable=is_nullable or made.is_nullable)
+            converted = self.convert(others[0])
+            return converted._replace(is_nullable=is_nullable or converted.is_nullable)
         if frozenset(names) in _WIDENED:
             return _PRIMITIVES[_WIDENED[frozenset(names)]]._replace(is_nullable=is_nullable)
-        members = [(f"member{i}", self.convert(one)._replace(is_nullable=True)) for i, one in enumerate(others)]
+        members = [(f"member{i}", self.convert(branch)._replace(is_nullable=True)) for i, branch in enumerate(others)]
         return self._struct("", members)._replace(is_nullable=is_nullable)
 
     def _struct(self, name: str, fields: list[tuple[str, SparkType]]) -> SparkType:
-        lines = "".join(_field(own, self._short(one.expression), one.is_nullable) for own, one in fields)
-        made = f"StructType(\n    [\n{lines}    ],\n)" if fields else "StructType([])"
-        name = self._declared(name, made)
-        declared = [{"name": own, "type": one.json, "nullable": one.is_nullable, "metadata": {}} for own, one in fields]
+        lines = "".join(_field(own, self._short(field.expression), field.is_nullable) for own, field in fields)
+        expression = f"StructType(\n    [\n{lines}    ],\n)" if fields else "StructType([])"
+        name = self._declared(name, expression)
+        declared = [
+            {"name": own, "type": field.json, "nullable": field.is_nullable, "metadata": {}} for own, field in fields
+        ]
         return SparkType(name, {"type": "struct", "fields": declared})
 
     def _array(self, items: SparkType) -> SparkType:
@@ -180,16 +186,16 @@ class _Converter:
         return SparkType(expression, declared | {"valueContainsNull": values.is_nullable})
 
     def _short(self, expression: str) -> str:
-        """Return an expression, or a name for a long one."""
+        """Return an expression, or the name of its declaration if it is long."""
         return expression if len(expression) <= _LONG else self._declared("", expression)
 
     def root(self, declared: Type) -> SparkType:
-        """Convert the outermost type; its expression is short."""
-        made = self.convert(declared)
-        return made._replace(expression=self._short(made.expression))
+        """Return the type for a schema's outermost type, with a short expression."""
+        converted = self.convert(declared)
+        return converted._replace(expression=self._short(converted.expression))
 
     def _declared(self, name: str, expression: str) -> str:
-        """Return the name that stands for an expression: this one, or one of its own, the same for the same."""
+        """Return the name that an expression is declared under: this one, or without it a name per expression."""
         if name or expression not in self._declarations:
             self._count += not name
             name = name or f"{self._other}_{self._count}"
@@ -199,9 +205,9 @@ class _Converter:
 
 
 def _call(name: str, *arguments: str) -> str:
-    """Return a call, on lines of its own where it is long, as it then will be declared under a name."""
+    """Return a call, with an argument per line if it is long: it is then declared under a name."""
     flat = f"{name}({', '.join(arguments)})"
-    return flat if len(flat) <= _LONG else f"{name}(\n" + "".join(f"    {one},\n" for one in arguments) + ")"
+    return flat if len(flat) <= _LONG else f"{name}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
 
 
 def _field(name: str, expression: str, is_nullable: bool) -> str:  # noqa: FBT001  an argument of Spark's
@@ -216,8 +222,8 @@ def _primitive(declared: Primitive) -> SparkType:
     if declared.name in ("int", "long") and _CATALYST in declared.attributes:
         raise SchemaError("$", "an interval that Spark wrote has no type outside Spark")
     logical = logical_type(declared)
-    found = _decimal(declared) or (None if logical is None else _LOGICAL.get(logical.name))
-    return found or _PRIMITIVES[declared.name]
+    spark_logical = _decimal(declared) or (None if logical is None else _LOGICAL.get(logical.name))
+    return spark_logical or _PRIMITIVES[declared.name]
 
 
 def _decimal(declared: Primitive | Fixed) -> SparkType | None:
