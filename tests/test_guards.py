@@ -21,11 +21,11 @@ from cdcavro.cli import main
 from cdcavro.formats import BRIDGES
 from cdcavro.wire.formats import REGISTRY
 from support.messages import SAMPLES
-from support.places import TESTS
+from support.pages import all_pages, blocks, prose
+from support.places import README, TESTS
 
 PACKAGE = Path(cdcavro.__file__).parent
 AVSC = next(folder for folder in (PACKAGE / "avsc", PACKAGE.parent / "avsc") if folder.is_dir())
-README = (TESTS.parent / "README.md").read_text(encoding="utf-8")
 # What each folder may import besides itself, top to bottom; `cdcavro` is what stands in __init__.py.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -119,7 +119,7 @@ def _stems(folder: Path, pattern: str) -> set[str]:
 
 
 def _formats_of_readme() -> list[str]:
-    return re.findall(r"^\| `([a-z0-9_]+)` \|", README.split("## Formats\n")[1].split("\n## ")[0], re.MULTILINE)
+    return re.findall(r"^\| `([a-z0-9_]+)` \|", README.read_text(encoding="utf-8").split("## Formats\n")[1].split("\n## ")[0], re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -258,6 +258,11 @@ def _literal_all(source: str) -> list[str]:
     raise AssertionError(f"{source} has no literal __all__")
 
 
+def _code_of(page: Path) -> list[str]:
+    """Give what a page shows as code: its blocks, and what stands between backticks."""
+    return [*(block.text for block in blocks(page)), *re.findall(r"`[^`\n]+`", prose(page))]
+
+
 def _rank(name: str) -> tuple[int, str]:
     """Constants, then classes, then functions: the order in which ruff keeps `__all__`."""
     return (0 if name.isupper() else 1 if name[0].isupper() else 2), name
@@ -297,22 +302,24 @@ def test_all_of_a_package_is_exactly_what_it_imports(source):
     assert {name for name in imported | defined if not name.startswith("_")} == set(_literal_all(source))
 
 
-# 4. What there is is in README and has help.
+# 4. What there is is in the pages and has help.
+
+FACES = ["__init__.py", *(f"{face}/__init__.py" for face in (
+    "avro", "change", "records", "records/codegen", "registry", "spark", "table", "transcoding", "wire",
+))]  # fmt: skip
+MENTIONED = set(re.findall(r"\w+", " ".join(code for page in all_pages() for code in _code_of(page))))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [*cdcavro.__all__, *_literal_all("registry/__init__.py"), *_literal_all("spark/__init__.py"), *cdcavro.FORMATS],
-)
-def test_name_is_in_readme(name):
-    """Every public name and every format is mentioned, as code."""
-    assert re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", README)
+@pytest.mark.parametrize("name", sorted({name for face in FACES for name in _literal_all(face)} | {*cdcavro.FORMATS}))
+def test_name_is_in_a_page(name):
+    """Every public name and every format is mentioned in README or in `docs`, as code."""
+    assert name in MENTIONED
 
 
 @pytest.mark.parametrize("command", main.commands)
-def test_command_is_in_readme_and_has_help_with_an_example(command):
-    """A command that README does not show, or that does not show itself, fails."""
-    assert f"cdcavro {command}" in README
+def test_command_is_in_a_page_and_has_help_with_an_example(command):
+    """A command that no page shows, or that does not show itself, fails."""
+    assert any(f"cdcavro {command}" in page.read_text(encoding="utf-8") for page in all_pages())
     done = CliRunner().invoke(main, [command, "--help"], prog_name="cdcavro")
     assert done.exit_code == 0
     assert main.commands[command].help

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 from click.testing import CliRunner
@@ -12,8 +11,6 @@ import cdcavro
 from cdcavro.avro.container import ContainerWriter
 from cdcavro.cli import main
 from cdcavro.records.codegen import KINDS, NamedSchema, generate
-from support.places import README
-from support.readme import blocks
 from support.wire import field, record
 
 
@@ -114,13 +111,3 @@ def test_wrong_usage_is_said_in_one_sentence(here, arguments, sentence):
     assert done.exit_code == 2
     assert done.stderr.splitlines()[-1] == f"Error: {sentence}"
     assert len(list(here.iterdir())) == 3
-
-
-def test_the_example_of_the_readme_runs(here, monkeypatch, capsys):
-    """With the command that stands above it, and says what stands beside it."""
-    command = re.search(r"After `cdcavro (generate .*?)`", README.read_text(encoding="utf-8"))[1]
-    assert run(*command.split()[1:]).exit_code == 0
-    monkeypatch.syspath_prepend(str(here))
-    (code,) = blocks("py")
-    exec(compile(code, "README.md", "exec"), {})
-    assert capsys.readouterr().out.splitlines() == re.findall(r"^print\(.*?\) +# (.*)$", code, re.MULTILINE)

@@ -1,72 +1,33 @@
-"""README's Spark examples run, and show what they say."""
+"""The examples that need Spark run, and show what they say; and so does the first command of README."""
 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
-from contextlib import chdir
 from pathlib import Path
 
 import pytest
 
 from support.messages import SAMPLES
+from support.pages import all_pages, blocks, matches, name_of, needs_spark, run_page
+from support.places import README
 from support.processes import running
-from support.readme import blocks, is_spark
 
 
-@pytest.fixture(scope="module")
-def names(spark, tmp_path_factory) -> dict:
-    """The names that README's Python blocks define, run one behind another on the session of the tests."""
-    names: dict = {}
-    with chdir(tmp_path_factory.mktemp("readme")):
-        for block in blocks("python"):
-            exec(compile(block, "README.md", "exec"), names)
-    return names
-
-
-def test_all_examples_run_and_nothing_is_lost(names):
-    """Two messages in, one good and one bad out; the good one comes back through from_avro and to_avro."""
-    assert (names["good"].count(), names["bad"].count()) == (1, 1)
-    assert names["bad"].first().message.startswith("oms_canal: $: expected JSON, got 'not a message'")
-    assert names["again"].count() == 1
-
-
-def test_tables_are_shown_as_the_comments_say(names, capsys):
-    """Each `show()` prints the row in the comment beside it."""
-    code = "".join(block for block in blocks("python") if is_spark(block))
-    said = re.findall(r"show\(.*?\) +# (\|.*\|)$", code, re.MULTILINE)
-    assert len(said) == 6
-    for block in blocks("python"):
-        if ".show(" in block:
-            exec(compile(block, "README.md", "exec"), names)
-    shown = capsys.readouterr().out
-    for row in said:
-        assert row in shown
-
-
-def test_a_payload_decodes_under_its_new_names_as_the_comment_says(names, capsys):
-    """The last example prints what stands beside it."""
-    (block,) = [block for block in blocks("python") if "reader=newer" in block]
-    exec(compile(_schemas_again(), "README.md", "exec"), names)
-    exec(compile(block, "README.md", "exec"), names)
-    assert capsys.readouterr().out.strip() == re.search(r"print\(.*\) +# (.*)$", block, re.MULTILINE)[1]
-
-
-def _schemas_again() -> str:
-    """Return the lines of README that make the two schemas."""
-    (block,) = [block for block in blocks("python") if "older, newer = json.loads" in block]
-    return block[: block.index("options")]
+@pytest.mark.parametrize("page", [page for page in all_pages() if needs_spark(page)], ids=name_of)
+def test_the_examples_of_a_page_run_and_say_what_is_shown(spark, page, tmp_path):
+    """All of them, one behind another, on the session of the tests."""
+    assert run_page(page, tmp_path) > 0
 
 
 def test_the_first_command_prints_what_the_readme_shows(tmp_path):
     """The command line as README has it, on the messages that ship; run twice, it asks for --force."""
     done = cdcavro_run("--out", "out", cwd=tmp_path)
     assert done.returncode == 0
-    shown = [line for line in blocks("text")[0].splitlines() if line != "..."]
-    assert [line for line in done.stdout.splitlines() if line in shown] == shown
+    (shown,) = [block.text for block in blocks(README) if block.language == "text"]
+    assert matches(shown, done.stdout)
     again = cdcavro_run("--out", "out", cwd=tmp_path)
     said = "Error: out/payloads: expected a new folder, or leave to replace it (--force), got one that exists"
     assert (again.returncode, again.stderr.strip()) == (2, said)
