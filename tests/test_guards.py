@@ -22,7 +22,7 @@ from cdcavro.formats import BRIDGES
 from cdcavro.wire.formats import REGISTRY
 from support.messages import SAMPLES
 from support.pages import all_pages, blocks, prose
-from support.places import README, TESTS
+from support.places import README, ROOT, TESTS
 
 PACKAGE = Path(cdcavro.__file__).parent
 AVSC = next(folder for folder in (PACKAGE / "avsc", PACKAGE.parent / "avsc") if folder.is_dir())
@@ -213,6 +213,15 @@ def test_no_imports_go_in_a_circle():
 def test_every_folder_has_its_place():
     """A new folder is put into the table before it is used."""
     assert {_folder(source) for source in SOURCES} == set(MAY_IMPORT)
+
+
+def test_the_page_on_architecture_shows_this_table():
+    """Who wants to know what may be imported where need not read a test."""
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (nothing|`.*`) \|$", page.partition("may import whom")[2], re.MULTILINE)
+    assert {folder: set(re.findall(r"\w+", others)) - {"nothing"} for folder, others in rows} == {
+        folder: others - {folder} for folder, others in MAY_IMPORT.items()
+    }
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -25,7 +25,6 @@ ACROSS = {
     "spark/test_avro_java",
     "spark/test_codegen",
     "spark/test_pages",
-    "spark/test_readme",
     "spark/test_roundtrip",
     "spark/test_verdict",
 }

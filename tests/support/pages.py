@@ -174,7 +174,7 @@ def commands(text: str) -> list[Command]:
     found: list[list[str]] = []
     lines = iter(text.splitlines())
     for line in lines:
-        if not line.startswith("$ "):
+        if re.match(r"\$ \S", line) is None:
             assert found, f"no command says {line!r}"
             found[-1].append(line)
             continue
