@@ -1,8 +1,8 @@
-"""The conversions as SQL functions."""
+"""The conversions as SQL functions: `SQL_FUNCTIONS` holds all that `register` makes available."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +21,71 @@ if TYPE_CHECKING:
 _ANY: Final = FORMATS[0]
 
 
+def cdc_encode(text: pa.Array, format: pa.Array) -> pa.Array:
+    """Encode messages, JSON text as string or binary, as payloads of the format's wire schema.
+
+    A message that cannot be encoded fails the query with its error.
+
+        SELECT cdc_encode(value, 'oms_canal') AS payload FROM messages
+    """
+    return by_format(encode_batch, text, format)
+
+
+def cdc_try_encode(text: pa.Array, format: pa.Array) -> pa.Array:
+    """Encode messages as `cdc_encode` does, but give a message that cannot be encoded its error instead of a payload.
+
+    Exactly one of `payload` and `error` is null. The function is non-deterministic in Spark's sense,
+    so that no filter runs it twice: it may not stand in aggregates and join conditions.
+
+        SELECT made.payload, made.error.message
+        FROM (SELECT cdc_try_encode(value, 'oms_canal') AS made FROM messages)
+    """
+    return by_format(try_encode_batch, text, format)
+
+
+def cdc_decode(payload: pa.Array, format: pa.Array) -> pa.Array:
+    """Decode payloads of the format's wire schema as the JSON text of their messages.
+
+    A payload that cannot be read fails the query with its error.
+
+        SELECT cdc_decode(cdc_encode(value, 'oms_canal'), 'oms_canal') AS text FROM messages
+    """
+    return by_format(decode_batch, payload, format)
+
+
+def cdc_text(image: pa.Array) -> pa.Array:
+    """Turn row images, as `from_avro` gives them, into maps from a column's name to the text of its value.
+
+    Each value has the digits of the message: `1.20` stays `1.20`. A boolean is `true` or `false`, an
+    object or array its compact JSON text, and a JSON null is SQL null under its column's name.
+
+        SELECT cdc_text(message.data[0])['col6'] AS col6
+        FROM (SELECT from_avro(cdc_encode(value, 'oms_canal'), '<schema>') AS message FROM messages)
+    """
+    return text_batch(image)
+
+
+class SqlFunction(NamedTuple):
+    """A function of SQL: its arguments and its docstring are those of `convert`, `returns` is the DDL of its result."""
+
+    convert: Callable[..., pa.Array]
+    returns: str
+    is_deterministic: bool = True
+
+    def over_columns(self, name: str) -> Any:
+        """Return the function as Spark registers it."""
+        made = column_function(self.convert, self.returns, name)
+        return made if self.is_deterministic else made.asNondeterministic()
+
+
+SQL_FUNCTIONS: Final[dict[str, SqlFunction]] = {
+    "cdc_encode": SqlFunction(cdc_encode, "binary"),
+    "cdc_try_encode": SqlFunction(cdc_try_encode, RESULT, is_deterministic=False),
+    "cdc_decode": SqlFunction(cdc_decode, "string"),
+    "cdc_text": SqlFunction(cdc_text, TEXTS),
+}
+
+
 def register(spark: SparkSession) -> None:
     """Register the conversions as SQL functions of a session.
 
@@ -29,27 +94,8 @@ def register(spark: SparkSession) -> None:
     is a string or a column of strings; an unknown format fails the query. `cdc_try_encode` is
     non-deterministic in Spark's sense, so Spark refuses it in aggregates and join conditions.
     """
-
-    def encoded(texts: pa.Array, formats: pa.Array) -> pa.Array:
-        return by_format(encode_batch, texts, formats)
-
-    def tried(texts: pa.Array, formats: pa.Array) -> pa.Array:
-        return by_format(try_encode_batch, texts, formats)
-
-    def decoded(payloads: pa.Array, formats: pa.Array) -> pa.Array:
-        return by_format(decode_batch, payloads, formats)
-
-    def texts(images: pa.Array) -> pa.Array:
-        return text_batch(images)
-
-    functions = {
-        "cdc_encode": column_function(encoded, "binary", "cdc_encode"),
-        "cdc_try_encode": column_function(tried, RESULT, "cdc_try_encode").asNondeterministic(),
-        "cdc_decode": column_function(decoded, "string", "cdc_decode"),
-        "cdc_text": column_function(texts, TEXTS, "cdc_text"),
-    }
-    for name, function in functions.items():
-        spark.udf.register(name, function)
+    for name, function in SQL_FUNCTIONS.items():
+        spark.udf.register(name, function.over_columns(name))
 
 
 def by_format(convert: Callable[[pa.Array, str], pa.Array], values: pa.Array, formats: pa.Array) -> pa.Array:

@@ -16,6 +16,8 @@ from cdcavro.exact.numbers import MAX_LONG, MIN_LONG, ExactNumber, integer, numb
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+__all__ = ["tuple_record", "tuple_text"]
+
 NAME: Final = "datahub_tuple"
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pyarrow as pa
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import functions as sf
+from pyspark.sql.types import DataType
 
 import cdcavro
 from cdcavro import spark as cdc
 from cdcavro.spark.functions import encode_batch
-from cdcavro.spark.sql import by_format
+from cdcavro.spark.sql import SQL_FUNCTIONS, by_format
+from support.messages import SAMPLES
 
 GOOD = b'{"recordType":"DDL"}'
 PAYLOAD = cdcavro.encode(GOOD, "oms_default")
@@ -101,6 +105,25 @@ def test_sql_encodes_decodes_and_tries(lines, spark):
     ).collect()
     missing = "oms_canal: $.type: expected a required member, got none"
     assert sorted(row.m or "" for row in rows) == ["", "", missing]
+
+
+@pytest.mark.parametrize("name", SQL_FUNCTIONS)
+def test_the_example_of_an_sql_function_runs_and_has_the_type_that_is_stated(name, spark):
+    """The indented lines of its docstring, which calls it by its arguments, on a table of messages."""
+    text = (SAMPLES / "oms_canal" / "insert.json").read_text(encoding="utf-8")
+    spark.createDataFrame([(text,)], "value string").createOrReplaceTempView("messages")
+    function = SQL_FUNCTIONS[name]
+    example = "\n".join(line for line in inspect.getdoc(function.convert).splitlines() if line.startswith("    "))
+    assert f"{name}(" in example
+    rows = spark.sql(example.replace("<schema>", cdcavro.load_schema("oms_canal").json)).collect()
+    assert len(rows) == 1
+    image = (
+        "CAST(NULL AS map<string, struct<b:boolean,l:bigint,d:double,s:string,n:struct<t:string>,j:struct<t:string>>>)"
+    )
+    values = {"text": "value", "payload": "unhex('00')", "format": "'oms_canal'", "image": image}
+    arguments = ", ".join(values[argument] for argument in inspect.signature(function.convert).parameters)
+    made = spark.sql(f"SELECT {name}({arguments}) AS made FROM messages").schema["made"].dataType
+    assert made == DataType.fromDDL(function.returns)
 
 
 def test_sql_with_an_unknown_format_fails_the_query_with_the_sentence(lines, spark):

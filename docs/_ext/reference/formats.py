@@ -1,0 +1,205 @@
+"""A page for each format, made from its wire schema, its module's docstring and its samples."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import io
+import json
+import re
+from pprint import pformat
+from typing import TYPE_CHECKING, Any, Final
+
+import fastavro
+
+from cdcavro import FORMATS
+from cdcavro.wire import attributes
+from cdcavro.wire.attributes import field_rule, marked
+from cdcavro.wire.formats import change_format, get_format
+from reference import markdown, schema_text
+from reference.places import SAMPLES
+
+if TYPE_CHECKING:
+    from cdcavro.avro.types import Field, Named
+    from cdcavro.wire.format import Format
+
+# The message that a page shows, where there is no plain insert.
+_SHOWN: Final = ("insert", "insert-en", "update-enum")
+_COLUMN_VALUE: Final = "What a column may hold in a row; in the table above it has this short name. Its Avro type:"
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
+_WIDTH: Final = 88
+
+
+def format_list(_: str = "") -> str:
+    """Return the table of all formats: what each is, in the order in which `sniff` prefers them."""
+    rows = ([f"[`{name}`]({name}.md)", _first(get_format(name).envelope.doc)] for name in FORMATS)
+    return markdown.table(["Format", "What it is"], rows)
+
+
+def format_page(name: str) -> str:
+    """Return the page of a format."""
+    format = get_format(name)
+    return markdown.page(
+        _introduced(format),
+        "## What is particular",
+        _particulars(name),
+        "## How it is told",
+        _told(format),
+        _of_the_whole(format),
+        *_types(format),
+        *_sample(name),
+        *_schema(name),
+    )
+
+
+def change_page(_: str = "") -> str:
+    """Return the page of the schema of changes."""
+    format = change_format()
+    return markdown.page(_introduced(format), *_types(format), *_schema("change"))
+
+
+def attribute_page(_: str = "") -> str:
+    """Return the page of the attribute `json`, which is the docstring of the module that reads it."""
+    return inspect.getdoc(attributes) or ""
+
+
+def _first(doc: str) -> str:
+    return doc.partition(" Source: ")[0].partition(": ")[0].rstrip(".") + "."
+
+
+def _introduced(format: Format) -> str:
+    schema = format.schema
+    facts = f"The record is `{format.envelope.name}`, its CRC-64-AVRO fingerprint `{schema.fingerprint}`."
+    return markdown.page(format.envelope.doc.partition(" Source: ")[0], facts)
+
+
+def _particulars(name: str) -> str:
+    """Return the docstring of a format's module without its title."""
+    doc = inspect.getdoc(importlib.import_module(f"cdcavro.formats.{name}")) or ""
+    return doc.partition("\n\n")[2]
+
+
+def _told(format: Format) -> str:
+    required = [".".join(_members(path)) for path, _ in marked(format.envelope, "required")]
+    telling = list(marked(format.envelope, "tells"))
+    by_value = {".".join(_members(path)): said for path, said in telling if said is not True}
+    others = [".".join(_members(path)) for path, said in telling if said is True]
+    needed = [name for name in required if name not in others and name not in by_value]
+    lines = []
+    if needed:
+        lines.append(f"* Required: {_listed(needed)}.")
+    if others:
+        lines.append(f"* Telling it by being there: {_listed(others)}.")
+    lines += [
+        f"* Telling it by its value: `{name}`, which is {_listed(values, 'or')}." for name, values in by_value.items()
+    ]
+    rule = "A message fits that has all required members and at least one that tells the format; {py:func}`cdcavro.sniff` takes the format with most telling members."
+    return markdown.page(rule, "\n".join(lines))
+
+
+def _members(path: tuple[Field, ...]) -> list[str]:
+    return [field_rule(field).name for field in path]
+
+
+def _listed(names: list[str] | tuple[str, ...], word: str = "and") -> str:
+    coded = [markdown.code(name) for name in names]
+    return coded[0] if len(coded) == 1 else f"{', '.join(coded[:-1])} {word} {coded[-1]}"
+
+
+def _of_the_whole(format: Format) -> str:
+    said = format.envelope.attributes.get("json", {})
+    if not said:
+        return ""
+    return markdown.page("## What the schema says of the format as a whole", schema_text.rules(said))
+
+
+def _types(format: Format) -> list[str]:
+    envelope, *others = schema_text.named_types(format.envelope)
+    parts = ["## Members", schema_text.type_part(_undocumented(envelope))]
+    value = schema_text.column_value(format.envelope)
+    if value is not None:
+        parts += [
+            f"### {schema_text.COLUMN_VALUE.capitalize()}",
+            _COLUMN_VALUE,
+            markdown.block("text", schema_text.branches_text(value)),
+        ]
+    for declared in others:
+        parts += [f"### {schema_text.short(declared)}", schema_text.type_part(declared)]
+    return parts
+
+
+def _undocumented(envelope: Named) -> Named:
+    """Return the envelope without the text and the attribute that the page shows elsewhere."""
+    return dataclasses.replace(envelope, doc="", attributes={})
+
+
+def _sample(name: str) -> list[str]:
+    files = {path.stem: path for path in sorted((SAMPLES / name).glob("*.json"))}
+    shown = next(stem for stem in _SHOWN if stem in files)
+    text = files[shown].read_text(encoding="utf-8").strip()
+    payload = get_format(name).encode(text)
+    record = fastavro.schemaless_reader(io.BytesIO(payload), fastavro.parse_schema(_json(name)), None)
+    said = f"Its payload has {len(payload)} bytes instead of {len(text.encode())}, and reads, for instance with fastavro, as:"
+    others = ", ".join(markdown.code(stem) for stem in files if stem != shown)
+    return [
+        "## A message and what its payload reads as",
+        f"The sample `{shown}.json`, set in lines:",
+        markdown.block("json", indented(text)),
+        said,
+        markdown.block("python", pformat(record, width=_WIDTH, sort_dicts=False)),
+        f"Other samples in `cdcavro/samples/{name}`: {others}.",
+    ]
+
+
+def _json(name: str) -> Any:
+    return json.loads(get_format(name).schema.json)
+
+
+def _schema(name: str) -> list[str]:
+    return [
+        "## The schema",
+        f"As a file: {{download}}`{name}.avsc </../avsc/{name}.avsc>`; from the command line: `cdcavro schema {name}`."
+        if name != "change"
+        else f"As a file: {{download}}`{name}.avsc </../avsc/{name}.avsc>`.",
+        f"<details><summary>{name}.avsc</summary>",
+        f"```{{literalinclude}} /../avsc/{name}.avsc\n:language: json\n```",
+        "</details>",
+    ]
+
+
+def indented(text: str, width: int = _WIDTH) -> str:
+    """Return JSON text in lines, with the digits and spellings that it has; what fits a line stands in one.
+
+    >>> print(indented('{"a":[1.20,{}],"b":"x"}', 12))
+    {
+      "a": [1.20, {}],
+      "b": "x"
+    }
+    """
+    tokens = _TOKEN.findall(text)
+    made, at = _laid_out(tokens, 0, 0, width)
+    if at != len(tokens):
+        raise ValueError("more than one JSON value")
+    return made
+
+
+def _laid_out(tokens: list[str], at: int, depth: int, width: int) -> tuple[str, int]:
+    opening = tokens[at]
+    if opening not in ("{", "["):
+        return opening, at + 1
+    items, at = [], at + 1
+    while tokens[at] not in ("}", "]"):
+        if tokens[at] == ",":
+            at += 1
+            continue
+        key = ""
+        if opening == "{":
+            key, at = f"{tokens[at]}: ", at + 2
+        value, at = _laid_out(tokens, at, depth + 1, width)
+        items.append(key + value)
+    flat = opening + ", ".join(items) + tokens[at]
+    if depth and "\n" not in flat and len(flat) + 2 * depth <= width:
+        return flat, at + 1
+    indent = "  " * (depth + 1)
+    return f"{opening}\n{indent}" + f",\n{indent}".join(items) + f"\n{indent[2:]}{tokens[at]}", at + 1

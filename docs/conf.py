@@ -1,0 +1,37 @@
+"""How Sphinx builds the documents: `tox -e docs`."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "cdcavro"
+author = "the developers of cdcavro"
+version = release = installed_version("cdcavro")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "reference.extension"]
+exclude_patterns = ["_ext", "_static"]
+myst_enable_extensions = ["deflist", "fieldlist"]
+myst_heading_anchors = 4
+
+# Every name that is written as a reference is one that there is: see `_ext/reference/names.py`.
+nitpicky = True
+
+# The signatures are wanted, and Spark is not needed to read them.
+autodoc_mock_imports = ["pandas", "py4j", "pyarrow", "pyspark"]
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 88
+
+html_theme = "furo"
+html_title = "cdcavro"
+html_static_path = ["_static"]
+html_css_files = ["cdcavro.css"]
+html_copy_source = False
+html_show_copyright = False
+html_show_sphinx = False
+pygments_style = "friendly"
+pygments_dark_style = "monokai"

@@ -1,0 +1,175 @@
+"""The reference names all that there is: what it is made from is held against it, whether the site is built or not."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import io
+import json
+import re
+
+import fastavro
+import pytest
+from click.testing import CliRunner
+
+import cdcavro
+from cdcavro.cli import main
+from cdcavro.wire.attributes import EnumRule, FieldRule, FormatRule
+from reference.commands import command_page
+from reference.formats import attribute_page, change_page, format_list, format_page, indented
+from reference.python import described, mentioned, module_page, public_modules
+from reference.tables import table_page
+from support.messages import golden_files
+from support.places import ROOT
+
+PAGES = ROOT / "docs" / "reference"
+AVSC = ROOT / "avsc"
+
+
+def _members(declared) -> set[str]:
+    """Give the JSON members of all records in a schema's JSON."""
+    if isinstance(declared, list):
+        return {name for part in declared for name in _members(part)}
+    if not isinstance(declared, dict):
+        return set()
+    said = declared.get("json", {})
+    own = {said.get("name", field["name"]) for field in declared.get("fields", ()) for said in [field.get("json", {})]}
+    rest = {
+        field["name"] for field in declared.get("fields", ()) if field.get("json", {}).get("members") == "rest"
+    }  # a map of members has no name in JSON
+    within = [*declared.get("fields", ()), declared.get("type"), declared.get("items"), declared.get("values")]
+    return (own - rest) | _members([part for part in within if not isinstance(part, str)]) if said is not None else own
+
+
+def _options(command: str) -> set[str]:
+    said = CliRunner().invoke(main, [command, "--help"], prog_name="cdcavro").output
+    return set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", said, re.MULTILINE))
+
+
+def _page_of(module: str) -> str:
+    if module == "cdcavro.spark":
+        pytest.importorskip("pyspark")
+    return module_page(module)
+
+
+def _generated(title: str, call: str) -> str:
+    return f"# {title}\n\n```{{generated}} {call}\n```\n"
+
+
+@pytest.mark.parametrize("module", public_modules())
+def test_every_module_with_public_names_has_a_page(module):
+    """The page is generated whole, and listed among those of Python."""
+    assert (PAGES / "python" / f"{module}.md").read_text(encoding="utf-8") == _generated(module, f"module {module}")
+    assert f"\n{module}\n" in (PAGES / "python" / "index.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("module", public_modules())
+def test_the_page_of_a_module_names_all_that_is_public_in_it(module):
+    """Each name has its entry, or a link to the page of another module that has it as well."""
+    page = _page_of(module)
+    names = [home for name, home in described().items() if name.rpartition(".")[0] == module]
+    assert names
+    assert [name for name in names if not re.search(rf"(:: |`){re.escape(name)}(\n|`)", page)] == []
+
+
+def test_the_types_of_results_are_described_although_they_are_not_exported():
+    """What `evolve` returns cannot be imported from `cdcavro`, and has an entry all the same."""
+    assert mentioned()["cdcavro.table.evolution.evolve.Evolution"] == "cdcavro"
+    assert "\n.. autoclass:: cdcavro.table.evolution.evolve.Evolution\n" in module_page("cdcavro")
+    assert ":canonical: Literal['topic', 'record', 'topic-record']" in module_page("cdcavro.registry")
+
+
+def test_there_is_a_page_for_each_format_and_for_nothing_else():
+    """A wire schema, a format and a page have one name; the page is generated whole."""
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (PAGES / "formats").glob("*.md")}
+    del pages["index"]
+    assert pages == {name: _generated(name, f"format {name}") for name in cdcavro.FORMATS}
+    assert set(pages) == {path.stem for path in AVSC.glob("*.avsc")} - {"change"}
+
+
+def test_the_list_of_formats_is_in_the_order_of_precedence():
+    """As `sniff` prefers them, each with a link to its page."""
+    assert re.findall(r"^\| \[`(\w+)`\]\((\w+)\.md\) \|", format_list(), re.MULTILINE) == [
+        (name, name) for name in cdcavro.FORMATS
+    ]
+
+
+@pytest.mark.parametrize("format", cdcavro.FORMATS)
+def test_the_page_of_a_format_names_every_member_and_every_sample(format):
+    """Also those of the records within its record."""
+    page = format_page(format)
+    members = _members(json.loads((AVSC / f"{format}.avsc").read_text(encoding="utf-8")))
+    assert len(members) > 5
+    assert [name for name in members if f"| `{name}` |" not in page] == []
+    assert [name for name in golden_files(format) if f"`{name}`" not in page and f"`{name}.json`" not in page] == []
+
+
+@pytest.mark.parametrize("format", cdcavro.FORMATS)
+def test_the_message_on_the_page_of_a_format_has_the_payload_that_stands_below_it(format):
+    """The JSON is that of the sample, digit for digit, and the record what fastavro reads."""
+    page = format_page(format)
+    shown = re.search(r"^The sample `(.+)\.json`", page, re.MULTILINE)[1]
+    message = re.search(r"^```json\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1]
+    sample = golden_files(format)[shown].decode()
+    assert re.sub(r"\s", "", message) == re.sub(r"\s", "", sample)
+    payload = cdcavro.encode(message, format)
+    assert f"Its payload has {len(payload)} bytes" in page
+    schema = fastavro.parse_schema(json.loads(cdcavro.load_schema(format).json))
+    record = re.search(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1]
+    assert eval(record) == fastavro.schemaless_reader(io.BytesIO(payload), schema, None)
+
+
+def test_the_page_of_changes_names_every_member():
+    """Those of `avsc/change.avsc`."""
+    page = change_page()
+    members = _members(json.loads((AVSC / "change.avsc").read_text(encoding="utf-8")))
+    assert [name for name in members if f"| `{name}` |" not in page] == []
+
+
+def test_the_page_of_attributes_has_every_key_and_says_what_it_means():
+    """A key that the code reads and the tables do not list fails."""
+    keys = {name for rule in (FieldRule, FormatRule, EnumRule) for name in rule.__dataclass_fields__} | {"holds"}
+    listed = re.findall(r"^\| `(\w+)` \| .+ \| .+ \|$", attribute_page(), re.MULTILINE)
+    assert set(listed) == keys
+
+
+@pytest.mark.parametrize("command", main.commands)
+def test_the_page_of_commands_has_every_command_with_every_option_and_its_example(command):
+    """The options are those that `--help` prints."""
+    page = command_page()
+    part = page.partition(f"\n## cdcavro {command}\n")[2].partition("\n## ")[0]
+    options = _options(command)
+    assert "--help" in options
+    assert [name for name in options if not re.search(rf"^\.\. option:: (-\w, )?{name}\b", part, re.MULTILINE)] == []
+    assert f"\n$ cdcavro {command} " in f"{part} ".replace(f"$ cdcavro {command}\n", f"$ cdcavro {command} \n")
+    assert f"| [`cdcavro {command}`](#cdcavro-{command}) |" in page
+
+
+def test_the_page_of_typed_tables_shows_a_row_a_key_the_next_version_and_the_envelope():
+    """Each schema on it is one that Avro reads."""
+    page = table_page()
+    blocks = [json.loads(text) for text in re.findall(r"^```json\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
+    message, row, key, fields, envelope = blocks
+    assert cdcavro.sniff(json.dumps(message)) == "oms_canal"
+    assert [declared["name"] for declared in (row, key, envelope)] == ["Value", "Key", "Envelope"]
+    assert [field["name"] for field in fields] == ["remark", "items"]
+    assert fields[0]["aliases"] == ["note"]
+    envelope["fields"][0]["type"][1] = row
+    for declared in (row, key, envelope):
+        cdcavro.parse_schema(json.dumps(declared))
+
+
+def test_json_set_in_lines_keeps_its_digits_and_spellings():
+    """Numbers, escapes and the order of members are as they were; what fits a line stands in one."""
+    text = '{"a":[1.20,-0,1E400,"\\u00e9, {}"],"b":{},"c":[[],[{"d":null}]]}'
+    lines = indented(text, 20)
+    assert lines.startswith('{\n  "a": [\n    1.20,\n    -0,\n    1E400,\n    "\\u00e9, {}"\n  ],\n  "b": {},\n')
+    assert json.loads(lines.replace("1E400", "0")) == json.loads(text.replace("1E400", "0"))
+
+
+@pytest.mark.parametrize("module", ["docstrings", "formats", "schema_text"])
+def test_examples_in_the_generators_docstrings_run(module):
+    """Each `>>>` gives what stands below it."""
+    done = doctest.testmod(importlib.import_module(f"reference.{module}"))
+    assert done.attempted
+    assert done.failed == 0
