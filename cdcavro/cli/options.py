@@ -18,7 +18,7 @@ from cdcavro.table.columns.overrides import TypeOverrides, read_types
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.transcoding.schema_history import PRECISE, STRING
 from cdcavro.wire.formats import REGISTRY
-from cdcavro.wire.sniff import AUTO
+from cdcavro.wire.sniff import AUTO, MIXED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,6 +104,14 @@ jobs_option: Final = click.option(
     metavar="N",
     callback=_jobs,
     help="Use N processes for a large input, or one per core if N is 0; the output is the same. Default: 1.",
+)
+mixed_format_option: Final = click.option(
+    "--format",
+    metavar="auto|mixed|NAME",
+    callback=format_name(AUTO, MIXED),
+    default=AUTO,
+    help="The format. auto (the default) detects that of each file from its first messages, mixed that of every"
+    " message.",
 )
 from_option: Final = click.option(
     "--from",

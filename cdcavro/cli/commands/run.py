@@ -17,11 +17,10 @@ import click
 
 from cdcavro.cli.faults import say
 from cdcavro.cli.group import REJECTED, Fault, example
-from cdcavro.cli.options import format_name, parse_max_rejects
+from cdcavro.cli.options import mixed_format_option, parse_max_rejects
 from cdcavro.cli.report import Counts
 from cdcavro.errors import FileError
 from cdcavro.files.streams import STANDARD
-from cdcavro.wire.sniff import AUTO, MIXED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,14 +36,7 @@ _GLOB: Final = re.compile(r"[*?\[{]")
 @click.command(epilog=example("cdcavro run changes/ --out lake/ --format mixed --max-rejects 1%"))
 @click.argument("inputs", nargs=-1, metavar="[INPUT]...")
 @click.option("--out", required=True, metavar="DIR", help="A folder, or a URI that Spark can write to.")
-@click.option(
-    "--format",
-    metavar="auto|mixed|NAME",
-    callback=format_name(AUTO, MIXED),
-    default=AUTO,
-    help="The format. auto (the default) detects that of each file from its first messages, mixed that of every"
-    " message.",
-)
+@mixed_format_option
 @click.option(
     "--max-rejects",
     metavar="N|P%",

@@ -9,7 +9,7 @@ import click
 import cdcavro
 from cdcavro.cli.faults import Faults
 from cdcavro.cli.group import REJECTED, example
-from cdcavro.cli.options import files_argument, format_name, max_rejects_option
+from cdcavro.cli.options import files_argument, max_rejects_option, mixed_format_option
 from cdcavro.cli.progress import Progress
 from cdcavro.cli.report import Counts
 from cdcavro.errors import MessageError
@@ -29,14 +29,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog=example("cdcavro validate changes.jsonl --format oms_canal"))
 @files_argument
-@click.option(
-    "--format",
-    metavar="auto|mixed|NAME",
-    callback=format_name(AUTO, MIXED),
-    default=AUTO,
-    help="The format. auto (the default) detects that of each file from its first messages, mixed that of every"
-    " message.",
-)
+@mixed_format_option
 @max_rejects_option
 @click.pass_context
 def validate(ctx: click.Context, files: tuple[str, ...], format: str, max_rejects: MaxRejects) -> None:
