@@ -1,7 +1,7 @@
-"""What the build finds rather than lists: the packages, and the compiled modules, which have a `.pxd` beside them.
+"""The parts of the build that are found instead of listed: packages, and compiled modules, which have a `.pxd`.
 
-CDCAVRO_BUILD in the environment says which build is wanted. Without it, the same sources run as they are where they do
-not compile; `compiled` lets the build fail there; `pure` leaves the compiler out.
+The environment variable CDCAVRO_BUILD selects the build. If it is not set, modules that cannot be compiled run as pure
+Python; with `compiled`, the build then fails; with `pure`, nothing is compiled.
 """
 
 import os
@@ -18,28 +18,28 @@ if WANTED not in {"", "compiled", "pure"}:
 
 
 def extensions() -> list[Extension]:
-    """Give the compiled modules: from the .pyx where there is one, else from the .py itself."""
+    """Return the modules to compile: from the .pyx file if there is one, else from the .py file."""
     if WANTED == "pure":
         return []
     from Cython.Build import cythonize  # noqa: PLC0415  not needed for a pure build
 
     os.chdir(FOLDER)
-    found = []
+    modules = []
     for declared in sorted(Path("cdcavro").rglob("*.pxd")):
         source = next(path for path in (declared.with_suffix(".pyx"), declared.with_suffix(".py")) if path.exists())
         flags = [] if sys.platform == "win32" else ["-O3", "-g0"]
-        found.append(Extension(".".join(declared.with_suffix("").parts), [str(source)], extra_compile_args=flags))
+        modules.append(Extension(".".join(declared.with_suffix("").parts), [str(source)], extra_compile_args=flags))
     directives = {"language_level": 3, "annotation_typing": False, "embedsignature": False}
-    # Elsewhere new processes would run this file again.
+    # On other systems, new processes would run this file again.
     processes = (os.cpu_count() or 1) if sys.platform == "linux" else 0
-    return cythonize(found, build_dir="build/c", compiler_directives=directives, nthreads=processes)
+    return cythonize(modules, build_dir="build/c", compiler_directives=directives, nthreads=processes)
 
 
 class AllOrNone(build_ext):
-    """Build all compiled modules, or none: they are made for each other."""
+    """Builds all compiled modules or none, because they depend on each other's declarations."""
 
     def build_extensions(self) -> None:
-        """Compile, or leave the sources to run as they are, unless a compiled build is asked for."""
+        """Compile the modules; if that fails, leave them as pure Python, unless a compiled build is asked for."""
         try:
             super().build_extensions()
         except Exception as error:

@@ -1,4 +1,4 @@
-"""What all tests share: where the samples of others lie, and how many examples hypothesis makes."""
+"""What all tests share: the folder of external samples, and the number of examples that hypothesis generates."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, settings
 from support.places import SHARED
 from support.processes import let_programs_heed_signals
 
-# The tests that several files share fail with as many words as others.
+# So that assertions in shared tests fail with as much detail as others.
 pytest.register_assert_rewrite("support.registry_suite", "support.registry_writers")
 
 _EXAMPLES = os.environ.get("CDCAVRO_EXAMPLES", "")
 
-# The same examples each time, more of them in tox than for plain pytest, unless somebody asks for more: those are new ones.
+# The examples are the same each time, and there are more in tox than in plain pytest; a number that is asked for gives new ones.
 _USUAL = 15 if "CDCAVRO_BUILD" in os.environ else 5
 settings.register_profile(
     "cdcavro",
@@ -33,14 +33,14 @@ let_programs_heed_signals()
 
 
 def pytest_collection_finish() -> None:
-    """Let no collection of garbage go through thousands of collected tests again."""
+    """Exclude the thousands of collected tests from garbage collection."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session")
 def shared_samples() -> Path:
-    """The samples that are read where they lie and never copied; a test that needs them is skipped without."""
+    """Return the folder of external samples, which are never copied; without it, tests that need it are skipped."""
     folder = SHARED / "samples"
     if not folder.is_dir():
         pytest.skip("the samples in ../shared are not here")

@@ -1,1 +1,1 @@
-"""What tests share: a small test language, the messages they read, and plain models to hold the project against."""
+"""What tests share: a small test language, the messages they read, and simple models to compare the project with."""

@@ -1,4 +1,4 @@
-"""How much work something is, told without a clock: it is the same however busy the machine is."""
+"""Measures work without a clock, so that the result does not depend on how busy the machine is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def calls(work: Callable[[], Any]) -> int:
-    """Count the calls of functions, Python's and C's, that some work makes; those inside compiled modules do not count."""
+    """Return how many functions, in Python or C, some work calls; calls within compiled modules are not counted."""
     count = 0
 
     def counted(_frame: Any, event: str, _what: Any) -> None:

@@ -1,4 +1,4 @@
-"""Every type of Kafka Connect and Debezium that column values come in."""
+"""Every type of Kafka Connect and Debezium that values of columns can have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random steps, and the statements of MySQL that mean them."""
+"""Random DDL steps, and MySQL statements that mean the same."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _SEVERAL = st.lists(_TABLES, min_size=1, max_size=3).map(tuple)
 STEPS = st.one_of(
     st.builds(
         lambda table, columns, keyed, asked: CreateTable(
-            table, tuple(columns), tuple(one.name for one in columns[:keyed]), None, asked
+            table, tuple(columns), tuple(column.name for column in columns[:keyed]), None, asked
         ),
         _TABLES,
         st.lists(_COLUMNS, min_size=1, max_size=3, unique_by=lambda column: column.name),
@@ -106,11 +106,11 @@ def _default(default):
 
 
 def _column(column):
-    said = [_name(column.name), column.type.replace("\\", "\\\\")]
-    said += ["GENERATED ALWAYS AS (1)"] if column.generated else []
-    said += [] if column.nullable is None else ["NULL" if column.nullable else "NOT NULL"]
-    said += [] if column.default is None else ["DEFAULT", _default(column.default)]
-    return [*said, "COMMENT 'x'"]
+    words = [_name(column.name), column.type.replace("\\", "\\\\")]
+    words += ["GENERATED ALWAYS AS (1)"] if column.generated else []
+    words += [] if column.nullable is None else ["NULL" if column.nullable else "NOT NULL"]
+    words += [] if column.default is None else ["DEFAULT", _default(column.default)]
+    return [*words, "COMMENT 'x'"]
 
 
 def _place(action):
@@ -152,7 +152,7 @@ def _joined(texts):
 
 
 def pieces(step):
-    """Return the words, names and symbols of a statement, which white space may stand between."""
+    """Return the words, names and symbols of a statement, between which there may be white space."""
     match step:
         case CreateTable(like=TableName() as like):
             return ["CREATE", "TABLE", _table(step.table), "LIKE", _table(like)]

@@ -1,7 +1,7 @@
-"""What a `.pxd` declares, held against the Python source that is compiled with it.
+"""Compares what a `.pxd` declares with the Python source that is compiled with it.
 
-Cython itself refuses a function that is declared and not there. A type for a local variable or an attribute that is
-not there it passes over: after a renaming the code is right and slow, and nothing says so.
+Cython refuses a declared function that does not exist, but ignores the type of a local variable or an attribute that
+does not exist: after a renaming, the code is correct but slow, and nothing reports it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PASSED = re.compile(r"cimport .*|from \S+ cimport .*|@cython\.final|pass")
 
 @dataclass(frozen=True)
 class Function:
-    """A function that is declared: `owner` is its class, or empty."""
+    """A declared function; `owner` is the name of its class, or empty."""
 
     owner: str
     name: str
@@ -30,7 +30,7 @@ class Function:
 
 @dataclass
 class Declared:
-    """What a `.pxd` declares. `attributes` are pairs of a class and a name; those of the module have no class."""
+    """The declarations of a `.pxd`; `attributes` are pairs of class and name, with an empty class for the module."""
 
     classes: list[str] = field(default_factory=list)
     functions: list[Function] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Declared:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Go through the declarations, each on one line, without comments and empty lines."""
+    """Yield the declarations, each joined into one line, without comments and empty lines."""
     whole = ""
     for line in text.splitlines():
         whole += (" " + line.strip() if whole else line).partition("#")[0].rstrip()
@@ -51,74 +51,76 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def declared(text: str) -> Declared:
-    """Read a `.pxd`. Raises `ValueError` for a line that is none of what our files have."""
-    made, owner, names = Declared(), "", frozenset[str]()
+    """Return the declarations of a `.pxd`. Raises `ValueError` for a line of a kind that our files do not have."""
+    declarations, owner, names = Declared(), "", frozenset[str]()
     for line in _lines(text):
-        inside, said = line.startswith(" "), line.strip()
-        owner = owner if inside else ""
-        if found := _CLASS.match(said):
-            owner = found[1]
-            made.classes.append(owner)
-        elif found := _LOCALS.fullmatch(said):
-            names = frozenset(re.findall(r"(\w+)\s*=", found[1]))
-        elif found := _FUNCTION.fullmatch(said):
-            made.functions.append(Function(owner, found[1], _parameters(found[2]), names))
+        is_inside, declaration = line.startswith(" "), line.strip()
+        owner = owner if is_inside else ""
+        if match := _CLASS.match(declaration):
+            owner = match[1]
+            declarations.classes.append(owner)
+        elif match := _LOCALS.fullmatch(declaration):
+            names = frozenset(re.findall(r"(\w+)\s*=", match[1]))
+        elif match := _FUNCTION.fullmatch(declaration):
+            declarations.functions.append(Function(owner, match[1], _parameters(match[2]), names))
             names = frozenset()
-        elif _PASSED.fullmatch(said):
+        elif _PASSED.fullmatch(declaration):
             continue
-        elif found := _ATTRIBUTE.fullmatch(said):
-            made.attributes.append((owner, found[1]))
+        elif match := _ATTRIBUTE.fullmatch(declaration):
+            declarations.attributes.append((owner, match[1]))
         else:
             raise ValueError(f"not a declaration that is known: {line}")
-    return made
+    return declarations
 
 
 def _parameters(text: str) -> tuple[str, ...]:
-    """The names of parameters, each of which is the last word before a default."""
+    """Return the names of parameters, each of which is the last word before a default."""
     return tuple(re.findall(r"\w+", part.partition("=")[0])[-1] for part in text.split(",") if part.strip())
 
 
 def missing(text: str, source: str) -> list[str]:
-    """What a `.pxd` declares and a Python source does not have, a phrase each."""
-    made, tree = declared(text), ast.parse(source)
+    """Return a phrase for everything that a `.pxd` declares and the Python source does not have."""
+    declarations, tree = declared(text), ast.parse(source)
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    found = [f"class {name}" for name in made.classes if name not in classes]
-    for owner, name in made.attributes:
-        there = _attributes(classes[owner]) if owner in classes else _names(tree.body) | _imported(tree)
-        if owner in {"", *classes} and name not in there:
-            found.append(f"attribute {owner}.{name}" if owner else f"name {name}")
-    for function in made.functions:
+    phrases = [f"class {name}" for name in declarations.classes if name not in classes]
+    for owner, name in declarations.attributes:
+        existing = _attributes(classes[owner]) if owner in classes else _names(tree.body) | _imported(tree)
+        if owner in {"", *classes} and name not in existing:
+            phrases.append(f"attribute {owner}.{name}" if owner else f"name {name}")
+    for function in declarations.functions:
         body = classes[function.owner].body if function.owner in classes else [] if function.owner else tree.body
-        found += _missing_of(function, body)
-    return found
+        phrases += _missing_of(function, body)
+    return phrases
 
 
 def _missing_of(function: Function, body: list[ast.stmt]) -> Iterator[str]:
-    said = f"{function.owner}.{function.name}".lstrip(".")
-    node = next((one for one in body if isinstance(one, ast.FunctionDef) and one.name == function.name), None)
+    name = f"{function.owner}.{function.name}".lstrip(".")
+    functions = (statement for statement in body if isinstance(statement, ast.FunctionDef))
+    node = next((statement for statement in functions if statement.name == function.name), None)
     if node is None:
-        yield f"function {said}"
+        yield f"function {name}"
         return
-    parameters = tuple(one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+    parameters = tuple(parameter.arg for parameter in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
     if parameters != function.parameters:
-        yield f"parameters of {said}: {', '.join(function.parameters)}"
-    yield from (f"local {name} of {said}" for name in sorted(function.locals - _names(node.body) - {*parameters}))
+        yield f"parameters of {name}: {', '.join(function.parameters)}"
+    yield from (f"local {local} of {name}" for local in sorted(function.locals - _names(node.body) - {*parameters}))
 
 
 def _names(body: list[ast.stmt]) -> set[str]:
-    """The names that statements give a value, in functions inside them too."""
+    """Return the names that statements assign, including those in nested functions."""
     nodes = (node for statement in body for node in ast.walk(statement))
     return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def _imported(tree: ast.Module) -> set[str]:
-    """The names that a module imports."""
+    """Return the names that a module imports."""
     nodes = (node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)))
     return {alias.asname or alias.name for node in nodes for alias in node.names}
 
 
 def _attributes(node: ast.ClassDef) -> set[str]:
-    """The names that a class gives its objects, or itself."""
-    stored = (one for one in ast.walk(node) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store))
-    slots = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str))
-    return {one.attr for one in stored} | set(slots) | _names(node.body)
+    """Return the names of attributes of a class and its instances."""
+    attributes = (part for part in ast.walk(node) if isinstance(part, ast.Attribute))
+    constants = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
+    slots = {value for value in constants if isinstance(value, str)}
+    return {part.attr for part in attributes if isinstance(part.ctx, ast.Store)} | slots | _names(node.body)

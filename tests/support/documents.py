@@ -1,7 +1,7 @@
-"""The samples printed in the format documents, repaired only where they are not JSON.
+"""The samples printed in the documentation of the formats, repaired only where they are not valid JSON.
 
-The documents are no part of the project; where they are at hand, `test_documents.py` holds the
-golden messages against them.
+The documents are not part of the project; if they are available, `test_documents.py` compares the golden
+messages with them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OMS_NAMES = {
         ["as-documented", "heartbeat-without-schema", "insert", "update", "delete"],
     ),
     "SharePlex-compatible": ("oms_shareplex", ["as-documented", "insert", "update", "delete"]),
-    # The first block lacks recordType: it shows a part of a message.
+    # The first block lacks recordType: it shows only a part of a message.
     "DefaultExtendColumnType-compatible": ("oms_default_extend_column_type", ["", "insert", "update", "delete"]),
 }
 _BLOB_NAMES = ["insert", "update-before", "update-after", "delete", "heartbeat", "ddl-alter"]
@@ -30,12 +30,12 @@ _TUPLE_COMMENTS = ["comment", "comment", "com1", "com1"]
 
 
 def documented() -> dict[tuple[str, str], str]:
-    """Return every documented message as compact JSON text, by format and golden name."""
+    """Return every documented message as compact JSON text, by format and name of the golden file."""
     return _oms() | _blob("en") | _blob("zh") | _tuple()
 
 
 def repair(block: str) -> str:
-    """Repair what is not JSON in a printed sample: comments, missing or needless commas and colons, words for types."""
+    """Return a printed sample as valid JSON: without comments, with correct commas and colons, and values for types."""
     tokens: list[str] = []
     for match in _TOKEN.finditer(block):
         token = match.group().replace("\n", "") if match.group().startswith('"') else match.group().strip()
@@ -70,7 +70,7 @@ def _blob(language: str) -> dict[tuple[str, str], str]:
 
 
 def _objects(text: str) -> list[str]:
-    """Cut out every top-level `{…}` that starts a line."""
+    """Return every top-level `{…}` that starts at the beginning of a line."""
     lines = text.split("\n")
     found = []
     for start, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""A small HTTP server that answers as it is told, for the faults that no real registry shows on demand."""
+"""A small HTTP server with scripted answers, for faults that no real registry produces on demand."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 
 @dataclass
 class Answer:
-    """One answer: `body` is JSON unless it is bytes; `announced` is the length it claims.
+    """An answer: `body` is JSON unless it is bytes; `announced` is the length that the header states.
 
-    `is_silent` has it never come, `drops` the connection closed instead; with `drip` it comes byte by byte, each after
-    so many seconds.
+    If `is_silent`, the answer never comes; if `drops`, the connection is closed instead. With `drip`, the body comes
+    byte by byte, with a pause of so many seconds after each.
     """
 
     status: int = 200
@@ -30,7 +30,7 @@ class Answer:
 
 @dataclass
 class Server:
-    """A running server. `asked` has method, path and headers of each request."""
+    """A running server; `asked` lists the method, path and headers of each request."""
 
     url: str
     asked: list[tuple[str, str, dict[str, str]]]
@@ -38,7 +38,7 @@ class Server:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # in one piece: else each answer waits for the client's acknowledgement
+    wbufsize = -1  # sent in one piece; otherwise each answer waits for the client's acknowledgement
 
     def do_GET(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -56,7 +56,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection |= answer.announced is not None
         self._send(body, answer.drip)
 
-    do_POST = do_PUT = do_GET  # noqa: N815  the names that http.server asks for
+    do_POST = do_PUT = do_GET  # noqa: N815  the names that http.server requires
 
     def _send(self, body: bytes, drip: float) -> None:
         for part in (body[i : i + 1] for i in range(len(body))) if drip else (body,):
@@ -69,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
             super().handle()
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class _HttpServer(ThreadingHTTPServer):
@@ -89,12 +89,12 @@ class _HttpServer(ThreadingHTTPServer):
         return answer
 
     def handle_error(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def serving(answers: Sequence[Answer], context: Any = None) -> Iterator[Server]:
-    """Serve these answers, one for each request, the last one again and again; `context` is TLS's."""
+    """Run a server that gives one answer per request and repeats the last; with a TLS `context`, over HTTPS."""
     server = _HttpServer(answers)
     if context is not None:
         server.socket = context.wrap_socket(server.socket, server_side=True)

@@ -1,4 +1,4 @@
-"""Modules of generated records, loaded as if they were imported."""
+"""Generated modules of records, loaded as if they had been imported."""
 
 from __future__ import annotations
 
@@ -32,34 +32,34 @@ HARD_NAMES = [
 
 
 def parsed(declared: Any) -> Schema:
-    """Return the schema of a JSON value."""
+    """Return the schema that a JSON value describes."""
     return parse_schema(json.dumps(declared))
 
 
 def load(source: str) -> types.ModuleType:
-    """Run the source of a module."""
-    made = types.ModuleType(f"generated_{next(_NUMBERS)}")
-    # Dataclasses and pydantic look for the module of a class.
-    sys.modules[made.__name__] = made
-    # Not with this file's own `from __future__ import annotations`.
-    exec(compile(source, f"{made.__name__}.py", "exec", dont_inherit=True), vars(made))
-    return made
+    """Run the source of a module and return the module."""
+    loaded = types.ModuleType(f"generated_{next(_NUMBERS)}")
+    # Dataclasses and pydantic look up the module of a class.
+    sys.modules[loaded.__name__] = loaded
+    # Without this file's own `from __future__ import annotations`.
+    exec(compile(source, f"{loaded.__name__}.py", "exec", dont_inherit=True), vars(loaded))
+    return loaded
 
 
 def module(schema: Any, kind: str = "dataclass", source: str = "t.avsc") -> types.ModuleType:
-    """Generate and load the module of a `Schema`, or of the JSON value of one."""
+    """Generate and load the module for a `Schema`, or for the JSON value of one."""
     declared = schema if isinstance(schema, Schema) else parsed(schema)
     return load(generate([NamedSchema(source, declared)], kind))
 
 
 def root(made: types.ModuleType) -> Any:
-    """Return the class of the outermost record of a module with one schema."""
+    """Return the class of the outermost record in a module for one schema."""
     return made.CODEC._listed[-1]
 
 
 def one(declared: Any, kind: str = "dataclass") -> Any:
-    """Return the class of a record with the one field `a`, and its module as the class's attribute `module`."""
-    made = module(record(field("a", declared)), kind)
-    cls = root(made)
-    cls.module = made
+    """Return the class of a record with a single field `a`; its attribute `module` is the generated module."""
+    generated = module(record(field("a", declared)), kind)
+    cls = root(generated)
+    cls.module = generated
     return cls

@@ -1,4 +1,4 @@
-"""Schemas whose every text would be code if it were taken for it."""
+"""Schemas in which every text would run as code if it were not escaped."""
 
 from __future__ import annotations
 
@@ -39,30 +39,32 @@ NAMES = st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_]{0,5}\Z") | st.sampled_from(
 
 
 def hostile(text: str) -> dict:
-    """Return a schema with a text wherever there may be one."""
-    said = {
+    """Return a schema with a text in every place that can have one."""
+    attributes = {
         "cdc": {"column": text, "type": text, "note": text, "table": {"database": text, "schema": text, "table": text}},
         "json": {"name": text},
         text: {text: [text]},
         "order": text,
     }
     raw = "".join(char for char in text if ord(char) < 256)
-    inner = record(field("text", "string", default=text, doc=text, **said), name="Inner") | {"doc": text} | said
+    inner = (
+        record(field("text", "string", default=text, doc=text, **attributes), name="Inner") | {"doc": text} | attributes
+    )
     return (
         record(
-            field("string", "string", doc=text, default=text, **said),
+            field("string", "string", doc=text, default=text, **attributes),
             field("long", "string", default=text * 20),
             field("map", mapping("string"), default={text: text}),
             field("array", array("string"), default=[text, text]),
             field("raw", "bytes", default=raw),
-            field("enum", enum("A", "None") | {"doc": text, "default": text} | said, default="None"),
-            field("fixed", {"type": "fixed", "name": "F", "size": len(raw), "doc": text} | said, default=raw),
+            field("enum", enum("A", "None") | {"doc": text, "default": text} | attributes, default="None"),
+            field("fixed", {"type": "fixed", "name": "F", "size": len(raw), "doc": text} | attributes, default=raw),
             field("inner", inner, default={"text": text}),
-            field("decimal", {"type": "bytes", "logicalType": text} | said),
+            field("decimal", {"type": "bytes", "logicalType": text} | attributes),
             field("union", ["null", "long", "string", "Inner"], doc=text),
         )
         | {"doc": text}
-        | said
+        | attributes
     )
 
 
@@ -78,12 +80,12 @@ def schemas(draw) -> dict:
     fields = []
     for name in names:
         declared = draw(types | st.builds(array, types) | st.builds(mapping, types))
-        one = field(name, declared, doc=draw(text), cdc={"column": draw(text), "type": draw(text)})
+        drawn = field(name, declared, doc=draw(text), cdc={"column": draw(text), "type": draw(text)})
         if declared == "string":
-            one["default"] = draw(text)
-        fields.append(one)
+            drawn["default"] = draw(text)
+        fields.append(drawn)
     space = draw(st.sampled_from(["", "a.b", "class.def"]))
-    return record(*fields, name=draw(NAMES.filter(lambda one: one not in ("bytes", "float", "int")))) | {
+    return record(*fields, name=draw(NAMES.filter(lambda name: name not in ("bytes", "float", "int")))) | {
         "doc": draw(text),
         "namespace": space,
         draw(text): draw(text),

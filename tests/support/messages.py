@@ -1,4 +1,4 @@
-"""The messages that ship with the project."""
+"""The sample messages that come with the project."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from pathlib import Path
 
 from cdcavro.wire.formats import FORMATS, rule_of
 
-# The formats in which an update is two messages.
+# The formats in which an update consists of two messages.
 HALVED = frozenset(name for name in FORMATS if rule_of(name).has_halves)
 SAMPLES = Path(str(resources.files("cdcavro") / "samples"))
 
 
 def golden_files(format: str) -> dict[str, bytes]:
-    """Return the files of a format's golden messages by their names, in the order of these."""
+    """Return the contents of a format's golden files by name, sorted by name."""
     return {path.stem: path.read_bytes() for path in sorted((SAMPLES / format).glob("*.json"))}
 
 
 def goldens(format: str) -> list[bytes]:
-    """Return the golden messages of a format, in the order of their names."""
+    """Return the golden messages of a format, sorted by the names of their files."""
     return [content.rstrip(b"\n") for content in golden_files(format).values()]
 
 
 def shop_canal() -> list[bytes]:
-    """Return the 188 real messages of Alibaba's Canal."""
+    """Return the 188 messages that a real Alibaba Canal sent."""
     return lines(SAMPLES / "canal" / "shop.jsonl")
 
 
 def shop_debezium() -> list[bytes]:
-    """Return the 229 real messages of Debezium."""
+    """Return the 229 messages that a real Debezium sent."""
     return lines(SAMPLES / "debezium" / "shop.jsonl")
 
 

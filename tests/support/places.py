@@ -1,4 +1,4 @@
-"""Where the files lie that tests read."""
+"""The locations of files that tests read."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ TESTS: Final = Path(__file__).resolve().parents[1]
 ROOT: Final = TESTS.parent
 DATA: Final = TESTS / "data"
 README: Final = ROOT / "README.md"
-# Messages and documents of others, which stay outside of the repository: what needs them is skipped elsewhere.
+# External messages and documents, which are not part of the repository; without them, tests that need them are skipped.
 SHARED: Final = ROOT.parent / "shared"

@@ -1,6 +1,6 @@
-"""The wire schemas' rules once more, slow and obvious: a JSON value becomes the record that fastavro writes.
+"""A second implementation of the wire schemas' rules, slow and simple: from a JSON value to the record fastavro writes.
 
-There is no plan, no buffer and no fast way; whole numbers are converted with `decimal`.
+It has no plan, no buffer and no fast path, and converts whole numbers with `decimal`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _BOUNDS = {"int": 2**31, "long": 2**63}
 
 
 def assert_plain(format: str, value: dict[str, Any], payload: bytes) -> None:
-    """Assert that a payload is what the plain writer and fastavro make of a JSON value."""
+    """Assert that the plain writer and fastavro produce the same payload for a JSON value."""
     extras: dict[str, str] = {}
     record = _written(cdcavro.load_schema(format).root, value, "", extras)
-    found = read_by_fastavro(format, payload)["extras"]
-    assert found == extras
+    payload_extras = read_by_fastavro(format, payload)["extras"]
+    assert payload_extras == extras
     out = io.BytesIO()
-    # The order of extras says nothing.
-    fastavro.schemaless_writer(out, fastavro_schema(format), record | {"extras": found})
+    # The order of extras does not matter.
+    fastavro.schemaless_writer(out, fastavro_schema(format), record | {"extras": payload_extras})
     assert payload == out.getvalue()
 
 
@@ -46,14 +46,14 @@ def _written(declared: Type, value: Any, pointer: str, extras: dict[str, str]) -
 
 @_written.register
 def _(declared: Record, value: Any, pointer: str, extras: dict[str, str]):
-    rules = {one.name: field_rule(one) for one in declared.fields}
+    rules = {field.name: field_rule(field) for field in declared.fields}
     named = {rule.name for rule in rules.values() if not rule.members}
     unknown = {name: item for name, item in value.items() if name not in named}
     record = {}
-    for one in declared.fields:
-        rule = rules[one.name]
+    for field in declared.fields:
+        rule = rules[field.name]
         if rule.members == "rest":
-            record[one.name] = _written(one.type, unknown, pointer, extras)
+            record[field.name] = _written(field.type, unknown, pointer, extras)
             unknown = {}
         elif not rule.members:
             item = value.get(rule.name, ABSENT)
@@ -62,7 +62,7 @@ def _(declared: Record, value: Any, pointer: str, extras: dict[str, str]):
                 extras[place] = ""
             elif item is None and rule.missing == "absent":
                 extras[place] = "null"
-            record[one.name] = _written(one.type, None if item is ABSENT else item, place, extras)
+            record[field.name] = _written(field.type, None if item is ABSENT else item, place, extras)
     extras |= {f"{pointer}/{escape(name)}": render(item).decode() for name, item in unknown.items()}
     return record
 
@@ -88,19 +88,19 @@ def _(declared: Enum, value: Any, pointer: str, extras: dict[str, str]):
 
 @_written.register
 def _(declared: Primitive, value: Any, pointer: str, extras: dict[str, str]):
-    made = _converted(declared.name, value)
-    if type(made) is not type(value) or made != value:
+    converted = _converted(declared.name, value)
+    if type(converted) is not type(value) or converted != value:
         extras[pointer] = render(value).decode()
-    return made
+    return converted
 
 
 @_written.register
 def _(declared: Union, value: Any, pointer: str, extras: dict[str, str]):
     if value is None:
         return None
-    held = {holds(branch): branch_name(branch) for branch in declared.branches}
-    if "number" in held:
-        return _column(value, held)
+    names_by_content = {holds(branch): branch_name(branch) for branch in declared.branches}
+    if "number" in names_by_content:
+        return _column(value, names_by_content)
     branches = [branch for branch in declared.branches if branch != Primitive("null")]
     if len(branches) == 1:
         return _written(branches[0], value, pointer, extras)
@@ -110,12 +110,12 @@ def _(declared: Union, value: Any, pointer: str, extras: dict[str, str]):
     return name, _written(Primitive(name), value, pointer, extras)
 
 
-def _column(value: Any, held: dict[str, str]) -> Any:
+def _column(value: Any, names_by_content: dict[str, str]) -> Any:
     match value:
         case ExactNumber(text=digits):
-            return held["number"], {"text": digits}
+            return names_by_content["number"], {"text": digits}
         case dict() | list():
-            return held["text"], {"text": render(value).decode()}
+            return names_by_content["text"], {"text": render(value).decode()}
         case bool():
             return "boolean", value
         case int():
@@ -143,17 +143,17 @@ def _own(name: str, value: Any) -> bool:
 
 
 def _converted(name: str, value: Any) -> Any:
-    """Return the one value of the Avro type that a scalar says exactly; None if there is none."""
+    """Return the value of an Avro type that a scalar states exactly; None if there is none."""
     if _own(name, value):
         return value
-    said = _plain(value)
+    text = _plain(value)
     if name == "string":
-        return said
+        return text
     if name == "boolean":
-        return {"true": True, "false": False}.get(said) if type(value) is str else None
-    if type(value) is bool or not is_number(said):
+        return {"true": True, "false": False}.get(text) if type(value) is str else None
+    if type(value) is bool or not is_number(text):
         return None
-    number = Decimal(said)
+    number = Decimal(text)
     if not number:
         return 0
     if number.adjusted() > 20 or number != number.to_integral_value():

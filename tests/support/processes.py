@@ -1,4 +1,4 @@
-"""Programs that tests start: they heed signals, and none outlives its test."""
+"""Programs that tests start: they react to signals, and none outlives its test."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 
 def let_programs_heed_signals() -> None:
-    """Let programs start with the usual signals, also where `nohup` or a shell's `&` has these tests ignore some.
+    """Make programs start with default signal handling, even if `nohup` or a shell's `&` made the tests ignore signals.
 
-    A program inherits what is ignored, but not what is handled.
+    A program inherits ignored signals, but no handlers.
     """
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
         number = getattr(signal, name, None)
@@ -22,7 +22,7 @@ def let_programs_heed_signals() -> None:
 
 @contextmanager
 def running(command: list[Any], **options: Any) -> Iterator[subprocess.Popen]:
-    """Start a program and wait for its end; kill it where the test ends first, by a failure or at its time limit."""
+    """Start a program and wait for its end; kill it if the test ends first, by a failure or its time limit."""
     with subprocess.Popen(command, **options) as process:
         try:
             yield process
@@ -33,7 +33,7 @@ def running(command: list[Any], **options: Any) -> Iterator[subprocess.Popen]:
 
 
 def end(process: subprocess.Popen, number: int) -> None:
-    """End a program by a signal, sent again where it came just before the program went to wait for something else."""
+    """End a program by a signal; send it again if it came just before the program began to wait for something else."""
     while process.poll() is None:
         process.send_signal(number)
         with suppress(subprocess.TimeoutExpired):

@@ -1,6 +1,6 @@
-"""What every registry does: run on the folder by tests/test_registry.py, on real servers too by tests/services.
+"""Tests that every registry passes: tests/registry runs them on a folder, tests/services on real servers.
 
-`place` is a fresh `Place`: a registry, subjects of a test's own, and what this kind of registry does otherwise.
+`place` is a fresh `Place`: a registry, a prefix for the test's own subjects, and how this kind of registry differs.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ BROKEN = record(f("x", "string"), name="a.R")
 
 @dataclass(frozen=True)
 class Differences:
-    """What a registry does otherwise than Confluent's: the only places where the tests may differ."""
+    """How a registry differs from Confluent's: the only points in which the tests may differ."""
 
     level: str = "BACKWARD"
     has_guids: bool = True
     judges_scale: bool = True
 
 
-# The known differences of servers, in one table.
+# The known differences of registries, in one table.
 KNOWN = {
     "file": Differences(),
     "apicurio": Differences(level="NONE", has_guids=False, judges_scale=False),
@@ -41,24 +41,24 @@ KNOWN = {
 
 @dataclass(frozen=True)
 class Place:
-    """A registry that is tested; `subject` begins the names of a test's subjects."""
+    """A registry under test; the names of a test's subjects start with `subject`."""
 
     url: str
     differences: Differences
     subject: str = field(default_factory=lambda: f"t{uuid4().hex[:12]}-value")
 
     def connect(self) -> registry.Registry:
-        """Connect as another program would: nothing is remembered."""
+        """Connect as another program would, with an empty cache."""
         return registry.connect(self.url)
 
     @property
     def registry(self) -> registry.Registry:
-        """The registry."""
+        """A new connection to the registry."""
         return self.connect()
 
 
 def text(schema) -> str:
-    """Write a schema."""
+    """Return a schema as JSON text."""
     return json.dumps(schema)
 
 

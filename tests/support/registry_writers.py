@@ -1,4 +1,4 @@
-"""Programs that publish in one folder at once, and the check that all in it holds together."""
+"""Programs that publish to the same folder at once, and a check that the folder's content is consistent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.processes import running
 from support.wire import field, record
 
 ROOT = str(Path(cdcavro.__file__).parents[1])
-# Publishes for as long as it lives: each schema under a subject of its own program and under a shared one.
+# Publishes each schema under two subjects: the program's own and a shared one.
 WRITER = """
 import json, os, sys
 folder, who, count, synced = sys.argv[1:]
@@ -32,37 +32,37 @@ for i in range(int(count)):
     # Every second schema is published by the other program too.
     doc = f"both {i}" if i % 2 else f"{who} {i}"
     schema = json.dumps({"type": "record", "name": "R", "doc": doc, "fields": []})
-    made = schemas.publish(schema, "shared", compatibility="NONE")
+    shared = schemas.publish(schema, "shared", compatibility="NONE")
     own = schemas.publish(schema, who)
-    assert own.id == made.id
-    print(made.id, made.version, flush=True)
+    assert own.id == shared.id
+    print(shared.id, shared.version, flush=True)
 """
 
 
 def publishing(folder: Path, who: str, count: int, *, synced: str = "no") -> AbstractContextManager[subprocess.Popen]:
-    """A program that publishes so many schemas."""
+    """Run a program that publishes a number of schemas."""
     command = [sys.executable, "-c", WRITER, str(folder), who, str(count), synced]
     environment = os.environ | {"PYTHONPATH": ROOT}
     return running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
 def check_folder(folder) -> dict[int, str]:
-    """Check that all that the folder says holds together, and give the ids of the shared subject by version."""
+    """Check that a folder's content is consistent, and return the ids of the shared subject by version."""
     schemas = registry.connect(f"file:{folder}")
     seen: dict[str, int] = {}
     for subject in schemas.subjects():
         for version in schemas.versions(subject):
-            found = schemas.fetch(subject=subject, version=version)
-            assert seen.setdefault(found.schema.json, found.id) == found.id
-            assert schemas.fetch(id=found.id, subject=subject).version == version
-            assert schemas.fetch(guid=found.guid).id == found.id
-            assert found.id in FileRegistry(Path(folder))._ids_with(found.schema.fingerprint)
+            registered = schemas.fetch(subject=subject, version=version)
+            assert seen.setdefault(registered.schema.json, registered.id) == registered.id
+            assert schemas.fetch(id=registered.id, subject=subject).version == version
+            assert schemas.fetch(guid=registered.guid).id == registered.id
+            assert registered.id in FileRegistry(Path(folder))._ids_with(registered.schema.fingerprint)
     assert len(set(seen.values())) == len(seen)
     return {version: schemas.fetch(subject="shared", version=version).id for version in schemas.versions("shared")}
 
 
 def publish_at_once(folder: Path, count: int, *, synced: str = "no") -> None:
-    """Let two programs publish so many schemas each, half of them the same, and check that nothing is lost."""
+    """Let two programs publish a number of schemas each, half of them the same, and check that nothing is lost."""
     with (
         publishing(folder, "one", count, synced=synced) as first,
         publishing(folder, "two", count, synced=synced) as second,
@@ -73,32 +73,32 @@ def publish_at_once(folder: Path, count: int, *, synced: str = "no") -> None:
     distinct = 2 * count - count // 2
     assert sorted(versions) == list(range(1, distinct + 1))
     assert sorted(versions.values()) == list(range(1, distinct + 1))
-    told = [tuple(map(int, line.split())) for out, _ in outputs for line in out.splitlines()[1:]]
-    assert len(told) == 2 * count
-    assert all(versions[version] == id for id, version in told)
+    published = [tuple(map(int, line.split())) for out, _ in outputs for line in out.splitlines()[1:]]
+    assert len(published) == 2 * count
+    assert all(versions[version] == id for id, version in published)
 
 
 def kill_at_random(folder: Path, seed: int, times: int) -> None:
-    """Kill a program that publishes, again and again: what it told is there, and the next one goes on."""
+    """Kill publishing programs repeatedly, and check that what each reported is there and the next can go on."""
     rng = random.Random(seed)
-    told: dict[int, int] = {}
+    reported: dict[int, int] = {}
     for turn in range(times):
         with publishing(folder, f"w{turn}", 10_000) as program:
             assert program.stdout.readline() == "ready\n"
             time.sleep(rng.uniform(0.005, 0.1))
             program.kill()
             lines, _ = program.communicate()
-        told |= {
+        reported |= {
             int(version): int(id) for id, _, version in (line.partition(" ") for line in lines.splitlines()) if version
         }
         if (folder / "registry.json").exists():
-            assert told.items() <= check_folder(folder).items()
-    made = registry.connect(f"file:{folder}").publish('"int"', "shared")
-    assert check_folder(folder)[made.version] == made.id
+            assert reported.items() <= check_folder(folder).items()
+    published = registry.connect(f"file:{folder}").publish('"int"', "shared")
+    assert check_folder(folder)[published.version] == published.id
 
 
 def many(folder: Path, count: int) -> None:
-    """Write the folder of a subject with many versions, as publishing them would."""
+    """Write the folder of a registry in which a subject has many versions, as if they had been published."""
     for name in (*FOLDERS, "subjects/s"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "registry.json").write_text(json.dumps(MARK))

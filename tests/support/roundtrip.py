@@ -1,6 +1,6 @@
-"""A tiny test language: what goes in as text comes back as the same JSON value, digit for digit.
+"""A tiny test language for round trips: a text comes back as the same JSON value, digit for digit.
 
-`exact` is a second, independent parser; fastavro is a second reader and writer of payloads.
+`exact` is a second, independent parser; fastavro is a second, independent reader and writer of payloads.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from support.messages import golden_files
 
 
 class Number(NamedTuple):
-    """A JSON number as its text: `1.0`, `1.00` and `"1.0"` are three different things."""
+    """A JSON number as its text: `1.0`, `1.00` and `"1.0"` are three different values."""
 
     text: str
 
 
 def exact(text: bytes | str) -> Any:
-    """Parse JSON strictly with the standard library: numbers as text, no member twice."""
+    """Return the value of a JSON text, parsed strictly by the standard library: numbers as text, no repeated members."""
     return json.loads(
         text if isinstance(text, str) else text.decode(),
         object_pairs_hook=_members,
@@ -46,9 +46,9 @@ def _refuse(name: str) -> Any:
 
 
 def assert_round_trip(format: str, text: bytes | str) -> bytes:
-    """Assert that text comes back from its payload, whoever reads and writes it; gives the payload.
+    """Assert that a text comes back from its payload, by every reader and writer, and return the payload.
 
-    The fast way and the exact way agree to the byte, and so does fastavro in both directions.
+    The fast path and the exact path agree to the byte, and so does fastavro in both directions.
     """
     raw = text.encode() if isinstance(text, str) else text
     payload = cdcavro.encode(raw, format)
@@ -60,25 +60,25 @@ def assert_round_trip(format: str, text: bytes | str) -> bytes:
 
 
 def fast(format: str, text: bytes | str) -> bytes | None:
-    """Encode by the fast way alone; None where it does not apply."""
+    """Return the payload by the fast path alone; None if that does not apply."""
     raw = text.encode() if isinstance(text, str) else text
     payload = REGISTRY[format]._encode_fast(raw)
     return None if payload is None else bytes(payload)
 
 
 def assert_fast(format: str, text: bytes | str) -> bytes:
-    """Assert the round trip, and that nothing in the text needs the exact way."""
+    """Assert the round trip, and that the fast path alone can encode the text; return the payload."""
     assert fast(format, text) is not None
     return assert_round_trip(format, text)
 
 
 def avro(format: str, text: bytes | str) -> dict[str, Any]:
-    """Return the record that fastavro reads from the payload of a text which makes the round trip."""
+    """Assert the round trip of a text, and return the record that fastavro reads from its payload."""
     return read_by_fastavro(format, assert_round_trip(format, text))
 
 
 def read_by_fastavro(format: str, payload: bytes, *, named: bool = False) -> Any:
-    """Read a whole payload with fastavro; `named` gives the records of unions as pairs of name and record."""
+    """Return a payload as fastavro reads it; with `named`, records in unions are pairs of name and record."""
     stream = io.BytesIO(payload)
     record = fastavro.schemaless_reader(stream, fastavro_schema(format), return_record_name=named)
     assert stream.read() == b""
@@ -86,7 +86,7 @@ def read_by_fastavro(format: str, payload: bytes, *, named: bool = False) -> Any
 
 
 def rewritten(format: str, payload: bytes) -> bytes:
-    """Read a payload with fastavro and write it with fastavro."""
+    """Return a payload read and written again by fastavro."""
     out = io.BytesIO()
     fastavro.schemaless_writer(out, fastavro_schema(format), read_by_fastavro(format, payload, named=True))
     return out.getvalue()
@@ -99,26 +99,26 @@ def fastavro_schema(format: str) -> Any:
 
 
 def golden_cases(format: str) -> list[Any]:
-    """Return the golden messages of a format as parameters, named as their files are."""
+    """Return the golden messages of a format as test parameters, named after their files."""
     return [pytest.param(message, id=name) for name, message in golden_files(format).items()]
 
 
 def assert_golden(format: str, golden: bytes) -> None:
-    """Assert that a golden message makes the round trip and is told from those of the other formats."""
+    """Assert that a golden message makes the round trip, and that its format is recognised."""
     assert_round_trip(format, golden)
     assert cdcavro.sniff(golden) == format
 
 
-def error_of(function: Any, *given: Any) -> str:
-    """Return the whole sentence with which a call fails, under the project's root error."""
+def error_of(function: Any, *arguments: Any) -> str:
+    """Return the whole text of the project's error with which a call fails."""
     with pytest.raises(cdcavro.CdcAvroError) as caught:
-        function(*given)
+        function(*arguments)
     return str(caught.value)
 
 
-def outcome(errors: Any, function: Any, *given: Any) -> Any:
-    """Return what a call returns, or the error of the kinds named; any other exception goes its way."""
+def outcome(errors: Any, function: Any, *arguments: Any) -> Any:
+    """Return what a call returns, or the error of one of these kinds that it raises; other exceptions are not caught."""
     try:
-        return function(*given)
+        return function(*arguments)
     except errors as error:
         return error

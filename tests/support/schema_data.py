@@ -1,4 +1,4 @@
-"""Data of a schema that show each of its branches, their payloads, and what a reader should make of them."""
+"""Data that covers every branch of a schema, their payloads, and what a reader should return for them."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 @dataclass(frozen=True)
 class Branch:
-    """A value of a union: the place of its branch, and the value."""
+    """A value of a union: the index of its branch, and the value."""
 
     index: int
     value: Any
 
 
 def cover(declared: Type, rng: random.Random) -> list[Any]:
-    """Return data of a type that between them show every branch, symbol and kind of value."""
+    """Return data of a type that together covers every branch, symbol and kind of value."""
     match declared:
         case Record(fields=fields):
-            pools = {one.name: cover(one.type, rng) for one in fields}
+            pools = {field.name: cover(field.type, rng) for field in fields}
             count = max(map(len, pools.values()), default=1)
             return [{name: pool[i % len(pool)] for name, pool in pools.items()} for i in range(count)]
         case Union(branches):
-            return [Branch(i, one) for i, branch in enumerate(branches) for one in cover(branch, rng)]
+            return [Branch(i, datum) for i, branch in enumerate(branches) for datum in cover(branch, rng)]
         case Array(items):
             return [[], cover(items, rng)]
         case Map(values):
-            return [{}, {f"k{i}": one for i, one in enumerate(cover(values, rng))}]
+            return [{}, {f"k{i}": datum for i, datum in enumerate(cover(values, rng))}]
         case Enum(symbols=symbols):
             return list(symbols)
         case Fixed(size=size):
@@ -76,7 +76,7 @@ def _primitives(declared: Primitive, rng: random.Random) -> list[Any]:
         }[declared.name]
     if unit.name == "decimal":
         values = [10**unit.precision - 1, -1, rng.randrange(10**unit.precision)]
-        return [one.to_bytes(4, "big", signed=True) for one in values]
+        return [unscaled.to_bytes(4, "big", signed=True) for unscaled in values]
     if unit.name == "uuid":
         return [str(uuid.UUID(int=rng.getrandbits(128)))]
     day = {"date": 30_000, "time-millis": 86_400_000, "time-micros": 86_400_000_000}
@@ -84,16 +84,16 @@ def _primitives(declared: Primitive, rng: random.Random) -> list[Any]:
 
 
 def write(declared: Type, value: Any) -> bytes:
-    """Write a datum in Avro's binary encoding."""
+    """Return a datum in Avro's binary encoding."""
     match declared:
         case Record(fields=fields):
-            return b"".join(write(one.type, value[one.name]) for one in fields)
+            return b"".join(write(field.type, value[field.name]) for field in fields)
         case Union(branches):
             return _long(value.index) + write(branches[value.index], value.value)
         case Array(items):
-            return (_long(len(value)) + b"".join(write(items, one) for one in value) if value else b"") + b"\0"
+            return (_long(len(value)) + b"".join(write(items, item) for item in value) if value else b"") + b"\0"
         case Map(values):
-            entries = b"".join(_text(name.encode()) + write(values, one) for name, one in value.items())
+            entries = b"".join(_text(name.encode()) + write(values, item) for name, item in value.items())
             return (_long(len(value)) + entries if value else b"") + b"\0"
         case Enum(symbols=symbols):
             return _long(symbols.index(value))
@@ -102,13 +102,13 @@ def write(declared: Type, value: Any) -> bytes:
         case Primitive(name):
             writers = {
                 "null": lambda _: b"",
-                "boolean": lambda one: bytes([one]),
+                "boolean": lambda datum: bytes([datum]),
                 "int": _long,
                 "long": _long,
-                "float": lambda one: struct.pack("<f", one),
-                "double": lambda one: struct.pack("<d", one),
+                "float": lambda datum: struct.pack("<f", datum),
+                "double": lambda datum: struct.pack("<d", datum),
                 "bytes": _text,
-                "string": lambda one: _text(one.encode()),
+                "string": lambda datum: _text(datum.encode()),
             }
             return writers[name](value)
     raise TypeError(declared)
@@ -119,25 +119,25 @@ def _text(raw: bytes) -> bytes:
 
 
 def _long(number: int) -> bytes:
-    left = (number << 1) ^ (number >> 63)
-    made = bytearray()
-    while left > 0x7F:
-        made.append(left & 0x7F | 0x80)
-        left >>= 7
-    return bytes([*made, left])
+    rest = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([*out, rest])
 
 
-# What a reader should make of it
+# What a reader should return
 
 
 def expected(step: Step, value: Any, *, by_writer: bool = False, raw: bool = False) -> Any:
-    """Return what the steps of a resolution make of a datum, with logical types of the reader's.
+    """Return what the steps of a resolution should return for a datum, with the reader's logical types.
 
-    With `by_writer` those of the writer's, with `raw` defaults as they stand in the schema's JSON.
+    With `by_writer`, the logical types are the writer's; with `raw`, defaults are as in the schema's JSON.
     """
 
-    def go(below: Step, one: Any) -> Any:
-        return expected(below, one, by_writer=by_writer, raw=raw)
+    def go(inner: Step, datum: Any) -> Any:
+        return expected(inner, datum, by_writer=by_writer, raw=raw)
 
     match step:
         case ReadPrimitive(writer, reader):
@@ -147,19 +147,21 @@ def expected(step: Step, value: Any, *, by_writer: bool = False, raw: bool = Fal
         case ReadFixed() | ReadEnum():
             return value
         case ReadArray(items):
-            return [go(items, one) for one in value]
+            return [go(items, item) for item in value]
         case ReadMap(values):
-            return {name: go(values, one) for name, one in value.items()}
+            return {name: go(values, item) for name, item in value.items()}
         case ReadUnion(branches):
             return go(branches[value.index], value.value)
         case ReadRecord(_, fields, defaults):
-            made = {into.name: go(one, value[was.name]) for one, was, into in fields if into is not None}
-            return made | {one.name: one.default if raw else default_value(one.type, one.default) for one in defaults}
+            row = {into.name: go(inner, value[was.name]) for inner, was, into in fields if into is not None}
+            return row | {
+                field.name: field.default if raw else default_value(field.type, field.default) for field in defaults
+            }
     raise TypeError(step)
 
 
 def promoted(writer: str, reader: str, value: Any) -> Any:
-    """Return a value as the type it is promoted to."""
+    """Return a value as the type that it is promoted to."""
     if reader in ("float", "double") and writer in ("int", "long"):
         return float(value)
     if (writer, reader) == ("string", "bytes"):
@@ -170,7 +172,7 @@ def promoted(writer: str, reader: str, value: Any) -> Any:
 
 
 def meaning(declared: Primitive | Fixed, value: Any) -> Any:
-    """Return what the logical type makes of a value."""
+    """Return what a value means by its logical type."""
     unit = logical_type(declared)
     if unit is None or unit.name == "duration":
         return value
@@ -187,16 +189,16 @@ def meaning(declared: Primitive | Fixed, value: Any) -> Any:
 
 
 def default_value(declared: Type, default: Any) -> Any:
-    """Return the value that a default in a schema's JSON stands for."""
+    """Return the value of a default in a schema's JSON."""
     match declared:
         case Union(branches):
             return default_value(branches[0], default)
         case Record(fields=fields):
-            return {one.name: default_value(one.type, default.get(one.name, one.default)) for one in fields}
+            return {field.name: default_value(field.type, default.get(field.name, field.default)) for field in fields}
         case Array(items):
-            return [default_value(items, one) for one in default]
+            return [default_value(items, item) for item in default]
         case Map(values):
-            return {name: default_value(values, one) for name, one in default.items()}
+            return {name: default_value(values, item) for name, item in default.items()}
         case Fixed() | Primitive("bytes"):
             return meaning(declared, default.encode("latin-1"))
         case Primitive():
@@ -207,7 +209,7 @@ def default_value(declared: Type, default: Any) -> Any:
 
 
 def is_same(left: Any, right: Any) -> bool:
-    """Compare two values; integers beyond a float's digits are what the float holds, a decimal in a fixed its bytes."""
+    """Return whether two values are equal, with floats compared roughly, and decimals in fixed types by their bytes."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(is_same(left[name], right[name]) for name in left)
     if isinstance(left, list) and isinstance(right, list):

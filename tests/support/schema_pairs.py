@@ -1,4 +1,4 @@
-"""Pairs of schemas that differ here and there, and what fastavro makes of the data of the older one."""
+"""Pairs of schemas that differ in a few places, and how fastavro reads the older one's data."""
 
 from __future__ import annotations
 
@@ -49,35 +49,35 @@ SYMBOLS = ["A", "B", "C", "D"]
 
 
 class Maker:
-    """Makes a schema at random, and then another one that differs from it here and there."""
+    """Generates a random schema, and then a copy of it that differs in a few places."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.count = 0
 
     def name(self, kind: str) -> str:
-        """Make a name that was not there."""
+        """Return a name that has not been used yet."""
         self.count += 1
         return f"{kind}{self.count}"
 
     def schema(self) -> dict[str, Any]:
-        """Make a record of one to four fields."""
+        """Return a record of one to four fields."""
         return self.record(3)
 
     def record(self, depth: int) -> dict[str, Any]:
-        """Make a record, with few types within it that go on."""
+        """Return a record whose types are nested up to a depth."""
         fields = [self.field(depth - 1) for _ in range(self.rng.randint(1, 4))]
         return {"type": "record", "name": "n." + self.name("R"), "fields": fields}
 
     def field(self, depth: int) -> dict[str, Any]:
-        """Make a field, some with a default."""
-        made = {"name": self.name("f"), "type": self.type(depth)}
+        """Return a field, sometimes with a default."""
+        field = {"name": self.name("f"), "type": self.type(depth)}
         if self.rng.random() < 0.3:
-            made["default"] = self.default(made["type"])
-        return made
+            field["default"] = self.default(field["type"])
+        return field
 
     def type(self, depth: int, *, plain: bool = False) -> Any:
-        """Make a type; `plain` ones are no unions."""
+        """Return a type; with `plain`, never a union."""
         kinds = ["plain", "plain", "logical", "enum", "fixed"]
         if depth > 0:
             kinds += ["array", "map", "record"] + ["union", "union"] * (not plain)
@@ -89,9 +89,9 @@ class Maker:
             case "enum":
                 return {"type": "enum", "name": "n." + self.name("E"), "symbols": SYMBOLS[: self.rng.randint(1, 3)]}
             case "fixed":
-                made = {"type": "fixed", "name": "n." + self.name("F"), "size": self.rng.choice([2, 12])}
+                fixed = {"type": "fixed", "name": "n." + self.name("F"), "size": self.rng.choice([2, 12])}
                 units = [{}, {"logicalType": "decimal", "precision": 3, "scale": 1}]
-                return {**made, **self.rng.choice(units)}
+                return {**fixed, **self.rng.choice(units)}
             case "array":
                 return {"type": "array", "items": self.type(depth - 1)}
             case "map":
@@ -102,27 +102,27 @@ class Maker:
                 return self.union(depth)
 
     def union(self, depth: int) -> list[Any]:
-        """Make a union, mostly with null."""
-        made: list[Any] = ["null"] if self.rng.random() < 0.7 else []
+        """Return a union, usually with null."""
+        branches: list[Any] = ["null"] if self.rng.random() < 0.7 else []
         for _ in range(self.rng.randint(1, 3)):
-            one = self.type(depth - 1, plain=True)
-            if _kind(one) not in map(_kind, made):
-                made.insert(self.rng.randint(0, len(made)), one)
-        return made
+            branch = self.type(depth - 1, plain=True)
+            if _kind(branch) not in map(_kind, branches):
+                branches.insert(self.rng.randint(0, len(branches)), branch)
+        return branches
 
     def default(self, declared: Any) -> Any:
-        """Make a default as the JSON of a schema has it."""
+        """Return a default for a type, in the form of a schema's JSON."""
         if isinstance(declared, list):
             return self.default(declared[0])
         if isinstance(declared, dict) and declared["type"] in ("record", "enum", "fixed", "array", "map"):
-            made = {
-                "record": lambda: {one["name"]: self.default(one["type"]) for one in declared["fields"]},
+            defaults = {
+                "record": lambda: {field["name"]: self.default(field["type"]) for field in declared["fields"]},
                 "enum": lambda: declared["symbols"][0],
                 "fixed": lambda: "\x00" * declared["size"],
                 "array": list,
                 "map": dict,
             }
-            return made[declared["type"]]()
+            return defaults[declared["type"]]()
         name = declared if isinstance(declared, str) else declared["type"]
         is_uuid = isinstance(declared, dict) and declared.get("logicalType") == "uuid"
         values = {"null": None, "boolean": True, "float": 1.5, "double": 2.5, "bytes": "\x01", "string": "é"}
@@ -131,10 +131,10 @@ class Maker:
     # Changes
 
     def changed(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Make a copy with up to three changes."""
-        made = copy.deepcopy(schema)
+        """Return a copy with up to three changes."""
+        changed = copy.deepcopy(schema)
         for _ in range(self.rng.choice([0, 1, 1, 1, 1, 2, 2, 3])):
-            places = list(_places(made))
+            places = list(_places(changed))
             holder, key = self.rng.choice(places)
             changes = [self._retype] * 2
             declared = holder[key]
@@ -146,7 +146,7 @@ class Maker:
                 units = [self._unit] * 3 if "logicalType" in declared else []
                 changes = changes + named + own.get(declared["type"], []) + units
             self.rng.choice(changes)(holder, key)
-        return made
+        return changed
 
     def _retype(self, holder: Any, key: Any) -> None:
         declared = holder[key]
@@ -158,7 +158,7 @@ class Maker:
         elif change < 0.75 and not is_branch:
             holder[key] = ["null", declared] if self.rng.random() < 0.5 else [declared, "null"]
         elif change < 0.85 and isinstance(declared, str):
-            units = [one for one in LOGICAL if one["type"] == declared]
+            units = [logical for logical in LOGICAL if logical["type"] == declared]
             holder[key] = self.rng.choice(units or [declared])
         elif isinstance(holder, dict) and "fields" not in declared:
             holder[key] = self.type(0)
@@ -175,8 +175,8 @@ class Maker:
         elif change == 1:
             union.pop(self.rng.randrange(len(union)))
         elif change == 2:
-            one = self.type(0, plain=True)
-            union.insert(self.rng.randint(0, len(union)), one)
+            branch = self.type(0, plain=True)
+            union.insert(self.rng.randint(0, len(union)), branch)
         else:
             holder[key] = self.rng.choice(union)
         if isinstance(holder, dict) and "default" in holder and holder[key]:
@@ -215,7 +215,7 @@ class Maker:
             declared[key] = min(max(declared[key] + self.rng.choice([-1, 1]), int(key == "precision")), bound)
             declared["scale"] = min(declared["scale"], declared["precision"])
         elif isinstance(declared["type"], str) and declared["type"] != "fixed":
-            same = [one for one in LOGICAL if one["type"] == declared["type"]]
+            same = [logical for logical in LOGICAL if logical["type"] == declared["type"]]
             holder[place] = copy.deepcopy(self.rng.choice([*same, declared["type"]]))
 
     def _fields(self, holder: Any, key: Any) -> None:
@@ -223,7 +223,7 @@ class Maker:
         if not fields:
             return
         at = self.rng.randrange(len(fields))
-        one = fields[at]
+        field = fields[at]
         change = self.rng.randrange(8)
         if change <= 1:
             fields.insert(at, self.field(1))
@@ -235,14 +235,14 @@ class Maker:
         elif change == 4:
             self.rng.shuffle(fields)
         elif change == 5:
-            one["name"] = self.name("f")
+            field["name"] = self.name("f")
         elif change == 6:
-            one["aliases"], one["name"] = [one["name"]], self.name("f")
+            field["aliases"], field["name"] = [field["name"]], self.name("f")
         else:
-            # A field takes the name of another one, which is no longer there, as its alias.
-            other = fields.pop(self.rng.randrange(len(fields)))
+            # The name of a removed field becomes an alias of another.
+            removed = fields.pop(self.rng.randrange(len(fields)))
             if fields:
-                fields[0]["aliases"] = [*fields[0].get("aliases", []), other["name"]]
+                fields[0]["aliases"] = [*fields[0].get("aliases", []), removed["name"]]
 
 
 def _kind(declared: Any) -> Any:
@@ -250,25 +250,25 @@ def _kind(declared: Any) -> Any:
 
 
 def _places(holder: Any):
-    """Find the places of types in a schema: what holds each, and the key."""
+    """Yield the places of types in a schema, each as its container and key."""
     top = {"type": holder}
-    left: list[tuple[Any, Any]] = [(top, "type")]
-    while left:
-        one, key = left.pop()
-        if one is not top:
-            yield one, key
+    places: list[tuple[Any, Any]] = [(top, "type")]
+    while places:
+        container, key = places.pop()
+        if container is not top:
+            yield container, key
         elif isinstance(holder, dict):
             yield top, key
-        declared = one[key]
+        declared = container[key]
         if isinstance(declared, list):
-            left += [(declared, i) for i in range(len(declared))]
+            places += [(declared, i) for i in range(len(declared))]
         elif isinstance(declared, dict):
-            left += [(declared, inner) for inner in ("items", "values") if inner in declared]
-            left += [(field, "type") for field in declared.get("fields", [])]
+            places += [(declared, inner) for inner in ("items", "values") if inner in declared]
+            places += [(field, "type") for field in declared.get("fields", [])]
 
 
 def fastavro_reads(writer: str, reader: str, payload: bytes) -> Any:
-    """Read a payload with fastavro. Raises `UnreadableError` whatever fastavro raises."""
+    """Return a payload as fastavro reads it. Raises `UnreadableError` whatever fastavro raises."""
     try:
         return fastavro.schemaless_reader(io.BytesIO(payload), json.loads(writer), json.loads(reader))
     except Exception as error:
@@ -276,12 +276,12 @@ def fastavro_reads(writer: str, reader: str, payload: bytes) -> Any:
 
 
 class UnreadableError(Exception):
-    """An engine raised something."""
+    """A reader raised an error."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A pair of schemas with its verdict, and data of the writer's with their payloads."""
+    """A pair of schemas with its verdict, and data of the writer's schema with their payloads."""
 
     writer: str
     reader: str
@@ -291,22 +291,22 @@ class Pair:
 
     @property
     def reasons(self) -> list[str]:
-        """Why the reader's schema does not read all data of the writer's."""
-        return [one.reason for one in self.verdict.problems if one.direction == "backward"]
+        """The reasons why the reader's schema does not read all of the writer's data."""
+        return [problem.reason for problem in self.verdict.problems if problem.direction == "backward"]
 
     @property
     def notes(self) -> list[str]:
-        """What is noted of the reader's schema reading data of the writer's."""
-        return [one.reason for one in self.verdict.notes if one.direction == "backward"]
+        """The notes on how the reader's schema reads the writer's data."""
+        return [note.reason for note in self.verdict.notes if note.direction == "backward"]
 
 
 def pair(writer: str, reader: str, seed: int = 0) -> Pair:
-    """Make the pair of two schemas. Raises `SchemaError` if one is none."""
+    """Return the pair of two schemas. Raises `SchemaError` if either is invalid."""
     was, now = parse_schema(writer), parse_schema(reader)
-    said = verdict(now, was)
-    step = resolve(was.root, now.root) if said.backward else None
-    data = [(one, write(was.root, one)) for one in cover(was.root, random.Random(seed))]
-    return Pair(writer, reader, said, step, data)
+    result = verdict(now, was)
+    step = resolve(was.root, now.root) if result.backward else None
+    data = [(datum, write(was.root, datum)) for datum in cover(was.root, random.Random(seed))]
+    return Pair(writer, reader, result, step, data)
 
 
 @st.composite
@@ -321,7 +321,7 @@ def pairs(draw) -> Pair:
         reject()
 
 
-# Where the verdict says no and fastavro says nothing, or the other way round: the reason or note, and which it is.
+# Known differences between the verdict and fastavro, with a pattern for the reason or note that shows each.
 FASTAVRO = {
     "reads by the last part of a name": re.compile(
         r"(no branch of \[.*\bm\..*\]|\[?m\.[EFR]\d+\]?) (cannot read|reads) "
@@ -335,43 +335,43 @@ FASTAVRO = {
 }
 
 
-def fastavro_known(one: Pair) -> str | None:
-    """Check a pair with fastavro. Gives the known difference that it shows, None for none."""
+def fastavro_known(checked: Pair) -> str | None:
+    """Check a pair with fastavro, and return the known difference that it shows, or None."""
     known = None
     failed = 0
-    for value, payload in one.data:
+    for value, payload in checked.data:
         try:
-            got = fastavro_reads(one.writer, one.reader, payload)
+            got = fastavro_reads(checked.writer, checked.reader, payload)
         except UnreadableError:
             failed += 1
             got = UnreadableError
-        if one.step is None or is_same(expected(one.step, value), got):
+        if checked.step is None or is_same(expected(checked.step, value), got):
             continue
-        known = fastavro_difference(one, value, got)
-    if one.step is None and not failed:
-        found = [name for name, reason in FASTAVRO.items() if any(map(reason.match, one.reasons))]
-        assert found, one
-        known = found[0]
+        known = fastavro_difference(checked, value, got)
+    if checked.step is None and not failed:
+        names = [name for name, reason in FASTAVRO.items() if any(map(reason.match, checked.reasons))]
+        assert names, checked
+        known = names[0]
     return known
 
 
-def fastavro_difference(one: Pair, value: Any, got: Any) -> str:
-    """Name the known way in which fastavro gives something else than expected."""
-    if is_same(expected(one.step, value, by_writer=True), got):
+def fastavro_difference(checked: Pair, value: Any, got: Any) -> str:
+    """Return the name of the known difference between what fastavro returns and what is expected."""
+    if is_same(expected(checked.step, value, by_writer=True), got):
         return "gives the writer's logical type"
-    if is_same(expected(one.step, value, by_writer=True, raw=True), got):
+    if is_same(expected(checked.step, value, by_writer=True, raw=True), got):
         return "gives a default as the schema's JSON has it"
-    if got is UnreadableError and not fastavro_parses(one):
+    if got is UnreadableError and not fastavro_parses(checked):
         return "refuses a decimal that is invalid"
-    assert any("which stands before it" in note for note in one.notes), (one, value, got)
+    assert any("which stands before it" in note for note in checked.notes), (checked, value, got)
     return "takes the first branch that promotes"
 
 
-def fastavro_parses(one: Pair) -> bool:
-    """Return whether fastavro takes the schemas for such."""
+def fastavro_parses(checked: Pair) -> bool:
+    """Return whether fastavro accepts both schemas."""
     try:
-        fastavro.parse_schema(json.loads(one.writer))
-        fastavro.parse_schema(json.loads(one.reader))
+        fastavro.parse_schema(json.loads(checked.writer))
+        fastavro.parse_schema(json.loads(checked.reader))
     except fastavro.schema.SchemaParseException:
         return False
     return True

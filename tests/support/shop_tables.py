@@ -1,6 +1,6 @@
-"""The shop workload as typed payloads, read back and replayed; and the server's texts as values, slowly.
+"""The shop workload as typed payloads, read back and replayed, and a slow conversion of the server's texts to values.
 
-What turns a text into a value here knows nothing of the package's own column types.
+That conversion uses none of the package's own column types.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ Row = dict[str, Any]
 
 
 class Unparsed(NamedTuple):
-    """The text of a value that its column's type cannot carry."""
+    """The text of a value that its column's type cannot hold."""
 
     text: str
 
 
 class Moved(NamedTuple):
-    """A change of a row, as its payload says it: names are true names."""
+    """A row change as read from its payload, with the true names of columns."""
 
     table: int
     op: str
@@ -57,120 +57,121 @@ class Moved(NamedTuple):
 
 @cache
 def shop_changes(producer: str) -> tuple[Change, ...]:
-    """Return a producer's changes in the order of arrival, each with its line as its place."""
+    """Return a producer's changes in the order of arrival, each with its line number as its place."""
     return tuple(
-        replace(one, place=Arrival(file="shop.jsonl", line=line))
+        replace(change, place=Arrival(file="shop.jsonl", line=line))
         for line, message in enumerate(MESSAGES[producer](), 1)
-        for one in to_changes(message, producer, zone=UTC)
+        for change in to_changes(message, producer, zone=UTC)
     )
 
 
 @cache
 def shop(producer: str) -> tuple[Tables, tuple[TypedChange, ...]]:
-    """Return a producer's tables, and all its changes of rows in Avro."""
+    """Return a producer's tables and all its row changes, typed."""
     tables = Tables(zone=UTC)
-    return tables, tuple(typed for one in shop_changes(producer) for typed in tables.add(one))
+    return tables, tuple(typed for change in shop_changes(producer) for typed in tables.add(change))
 
 
 def orders(producer: str) -> list[TypedChange]:
-    """Return the changes of the rows of `orders`, under all its names."""
-    return [one for one in shop(producer)[1] if one.table.schema.table.table == "orders_v3"]
+    """Return the row changes of `orders`, under all of its names."""
+    return [typed for typed in shop(producer)[1] if typed.table.schema.table.table == "orders_v3"]
 
 
 @cache
 def parsed(schema: Schema) -> Any:
-    """Return a schema as fastavro takes it."""
+    """Return a schema as fastavro parses it."""
     return parse_schema(json.loads(schema.json))
 
 
 def read(payload: bytes, writer: Schema, reader: Schema) -> Row:
-    """Read a payload as fastavro does; nothing may be left over."""
+    """Return a payload as fastavro reads it; no bytes may be left over."""
     data = BytesIO(payload)
-    found = schemaless_reader(data, parsed(writer), parsed(reader))
+    row = schemaless_reader(data, parsed(writer), parsed(reader))
     assert not data.read()
-    return found
+    return row
 
 
 def moved(typed: TypedChange, reader: TableSchema | None = None) -> Moved:
-    """Read a typed change under a version's names, the newest one's if none is given."""
+    """Return a typed change, read with a version of the table's schema, by default the newest."""
     reader = reader or typed.table.schema
-    found = read(typed.payload, typed.schema.envelope, reader.envelope)
+    envelope = read(typed.payload, typed.schema.envelope, reader.envelope)
     key = None
     if typed.key is not None:
         key = key_values(read(typed.key, typed.schema.key, reader.key))
-    before, after = (true_row(found[image], reader) for image in ("before", "after"))
-    return Moved(typed.table.number, found["op"], key, before, after, found["source"])
+    before, after = (true_row(envelope[image], reader) for image in ("before", "after"))
+    return Moved(typed.table.number, envelope["op"], key, before, after, envelope["source"])
 
 
 def key_values(key: Row) -> tuple[Any, ...]:
-    """Return the values of a key, all of which its types carry."""
+    """Return the values of a key, all of which must fit their types."""
     assert key["unparsed"] == {}
     return tuple(value for name, value in key.items() if name != "unparsed")
 
 
 def shown(column: TableColumn) -> str:
-    """Name a column, and the field that an older one of its name is in."""
+    """Return the name of a column; a retired one is marked, since another may have its name now."""
     return column.name if column.until is None else f"{column.name} (until version {column.until})"
 
 
 def true_row(image: Row | None, reader: TableSchema) -> Row | None:
-    """Return a row's values by the true names of their columns; a text of `unparsed` as that."""
+    """Return a row's values by the true names of their columns; texts in `unparsed` become `Unparsed`."""
     if image is None:
         return None
     texts, absent = image["unparsed"], image["absent"]
     assert absent == []
-    # fastavro gives fields in the writer's order, then the defaults.
-    assert set(image) == {*(one.field for one in reader.all_columns), "unparsed", "absent"}
-    row = {shown(one): image[one.field] for one in reader.all_columns}
+    # fastavro returns fields in the writer's order, then the defaults.
+    assert set(image) == {*(column.field for column in reader.all_columns), "unparsed", "absent"}
+    row = {shown(column): image[column.field] for column in reader.all_columns}
     assert all(row[name] is None for name in texts)
     return row | {name: Unparsed(text) for name, text in texts.items()}
 
 
-def is_same(one: Any, other: Any) -> bool:
-    """Return whether values are the same in type, value and digits."""
-    return type(one) is type(other) and repr(one) == repr(other)
+def is_same(left: Any, right: Any) -> bool:
+    """Return whether two values are the same in type, value and digits."""
+    return type(left) is type(right) and repr(left) == repr(right)
 
 
 @dataclass
 class Replay:
-    """Rows by table, as payloads leave them; `unexpected` counts values before a change that did not stand there."""
+    """The rows of each table after replayed changes; `unexpected` counts values in `before` that the row did not have."""
 
     rows: dict[int, list[tuple[Any, Row]]] = field(default_factory=dict)
     unexpected: Counter[tuple[int, str]] = field(default_factory=Counter)
 
-    def apply(self, one: Moved) -> None:
-        """Apply a change, which must find the row that it says: by its key, or by all values without one."""
-        rows = self.rows.setdefault(one.table, [])
-        if one.op == "t":
-            assert one.before is one.after is None
+    def apply(self, change: Moved) -> None:
+        """Apply a change; the row that it changes must exist, by its key or, without one, by all its values."""
+        rows = self.rows.setdefault(change.table, [])
+        if change.op == "t":
+            assert change.before is change.after is None
             rows.clear()
             return
-        at = next((i for i, (key, row) in enumerate(rows) if _is_it(one, key, row)), None)
-        if one.op in ("c", "r"):
-            assert one.before is None
-            assert at is None or one.key is None
-            rows.append((one.key, one.after))
+        at = next((i for i, (key, row) in enumerate(rows) if _is_match(change, key, row)), None)
+        if change.op in ("c", "r"):
+            assert change.before is None
+            assert at is None or change.key is None
+            rows.append((change.key, change.after))
             return
-        stood = rows[at][1]
-        assert list(stood) == list(one.before)
-        self.unexpected.update((one.table, name) for name in stood if not is_same(stood[name], one.before[name]))
-        rows[at : at + 1] = {"u": [(one.key, one.after)], "d": []}[one.op]
+        current = rows[at][1]
+        assert list(current) == list(change.before)
+        differing = (name for name in current if not is_same(current[name], change.before[name]))
+        self.unexpected.update((change.table, name) for name in differing)
+        rows[at : at + 1] = {"u": [(change.key, change.after)], "d": []}[change.op]
 
 
-def _is_it(one: Moved, key: Any, row: Row) -> bool:
-    return is_same(one.key, key) if one.key is not None else is_same(one.before, row)
+def _is_match(change: Moved, key: Any, row: Row) -> bool:
+    return is_same(change.key, key) if change.key is not None else is_same(change.before, row)
 
 
 def replayed(changes: Iterable[Moved]) -> Replay:
-    """Apply changes in their order to no tables at all."""
+    """Return the tables that result from applying changes in order, starting from none."""
     replay = Replay()
-    for one in changes:
-        replay.apply(one)
+    for change in changes:
+        replay.apply(change)
     return replay
 
 
 def avro_type(declared: str) -> Any:
-    """Return the Avro type of a column that the server declares so, as the table of types has it."""
+    """Return the Avro type of a column with a declared type, by the documented table of types."""
     word, numbers = _word(declared), _numbers(declared)
     is_unsigned = "unsigned" in declared.lower()
     if word == "decimal":
@@ -181,7 +182,7 @@ def avro_type(declared: str) -> Any:
 
 
 def value_of(text: str | None, declared: str) -> Any:
-    """Return the value that a server's text stands for, by the column's declared type; or `Unparsed`."""
+    """Return the value of a server's text by the column's declared type, or `Unparsed`."""
     try:
         return None if text is None else _value(text, declared)
     except ValueError:
@@ -213,8 +214,8 @@ def _word(declared: str) -> str:
 
 
 def _numbers(declared: str) -> list[int]:
-    found = re.match(r"\w+\((\d+(?:,\d+)*)\)", declared)
-    return [int(one) for one in found[1].split(",")] if found else []
+    match = re.match(r"\w+\((\d+(?:,\d+)*)\)", declared)
+    return [int(number) for number in match[1].split(",")] if match else []
 
 
 def _decimal(precision: int, scale: int) -> dict[str, Any]:
@@ -245,13 +246,13 @@ VALUES: dict[str, Callable[[str, list[int]], Any]] = {
     "bytes": _bytes,
     "bit": lambda text, numbers: int(text.removeprefix("bit:"), 2).to_bytes(-(-numbers[0] // 8), "big"),
     "point": _point,
-    # Zero bytes fill BINARY up to its width.
+    # BINARY is padded with zero bytes to its width.
     "binary": lambda text, numbers: _bytes(text, numbers).ljust(numbers[0], b"\0"),
 }
 
 
 def server_text(value: Any, type: str) -> str | None:
-    """Return a column's value as the server shows it."""
+    """Return the text in which the server shows a column's value."""
     declared = parse_sql_type(type)
     if value is None:
         return None

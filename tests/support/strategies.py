@@ -1,6 +1,6 @@
-"""Hostile messages of each format, made from its wire schema as JSON text.
+"""Hostile messages of each format as JSON text, generated from its wire schema.
 
-A message is a tree of `Members`, `Items` and the JSON text of scalars, so that a test can change
+A message is a tree of `Members`, `Items` and the JSON texts of scalars, so that a test can change
 it before it becomes text.
 """
 
@@ -104,7 +104,7 @@ _GAPS = ["", "", "", "", " ", "\n", "\t ", "\r\n"]
 
 @dataclass(frozen=True)
 class Members:
-    """A JSON object: the JSON text of a name, and a value, in the order they are written."""
+    """A JSON object: pairs of a name's JSON text and a value, in the order in which they are written."""
 
     pairs: tuple[tuple[str, object], ...]
 
@@ -118,7 +118,7 @@ class Items:
 
 @singledispatch
 def written(node, gap=""):
-    """Write a tree as JSON text, with a gap of white space around every token."""
+    """Return a tree as JSON text, with a gap of white space around every token."""
     return node
 
 
@@ -192,7 +192,7 @@ _PRIMITIVES: dict[str, SearchStrategy[object]] = {
 
 @cache
 def messages(format: str) -> SearchStrategy[object]:
-    """Return messages of a format, as trees: they all keep to its structure."""
+    """Return the strategy for messages of a format, as trees that all conform to its structure."""
     return _of(cdcavro.load_schema(format).root)
 
 
@@ -240,8 +240,8 @@ def _(declared: Union):
 
 @_of.register
 def _(declared: Record):
-    rules = {field_rule(one).name: field_rule(one) for one in declared.fields}
-    named = {field_rule(one).name: _of(one.type) for one in declared.fields if not field_rule(one).members}
+    rules = {field_rule(field).name: field_rule(field) for field in declared.fields}
+    named = {field_rule(field).name: _of(field.type) for field in declared.fields if not field_rule(field).members}
     required = {name: values for name, values in named.items() if rules[name].required}
     optional = {name: values for name, values in named.items() if not rules[name].required}
     none = st.just(Members(()))
@@ -259,31 +259,31 @@ def _record(known: dict[str, object], unknown: Members, random) -> Members:
 
 @st.composite
 def repeating(draw: DrawFn, format: str) -> str:
-    """Draw the text of a message in which some object holds one of its members twice."""
+    """Draw the text of a message in which an object has a member twice."""
     tree = draw(messages(format))
     places = [place for place in objects(tree) if place[-1].pairs]
     assume(places)
-    *above, found = draw(st.sampled_from(places))
-    name, value = draw(st.sampled_from(found.pairs))
+    *above, node = draw(st.sampled_from(places))
+    name, value = draw(st.sampled_from(node.pairs))
     again = (draw(quoted(st.just(json.loads(name)))), draw(st.just(value) | values))
-    pairs = list(found.pairs)
+    pairs = list(node.pairs)
     pairs.insert(draw(st.integers(0, len(pairs))), again)
     changed: object = Members(tuple(pairs))
     for parent in reversed(above):
-        changed = _with(parent, found, changed)
-        found = parent
+        changed = _with(parent, node, changed)
+        node = parent
     return written(changed, draw(st.sampled_from(_GAPS)))
 
 
 def objects(node: object, above: tuple[object, ...] = ()) -> list[tuple]:
-    """Find every object of a tree, each with the containers above it, outermost first."""
+    """Return every object in a tree, each behind the containers above it, outermost first."""
     if isinstance(node, Members):
         below = [value for _, value in node.pairs]
         own = [(*above, node)]
     else:
         below = list(node.items) if isinstance(node, Items) else []
         own = []
-    return own + [place for one in below for place in objects(one, (*above, node))]
+    return own + [place for child in below for place in objects(child, (*above, node))]
 
 
 def _with(parent, old: object, new: object) -> object:
@@ -294,7 +294,7 @@ def _with(parent, old: object, new: object) -> object:
 
 @st.composite
 def damaged(draw: DrawFn, raw: bytes) -> bytes:
-    """Draw bytes that differ from those given: a bit flipped, the end cut off, bytes put in, taken out or appended."""
+    """Draw a damaged copy of some bytes: with a bit flipped, the end cut off, or bytes inserted, removed or appended."""
     at = draw(st.integers(0, max(len(raw) - 1, 0)))
     some = draw(st.binary(min_size=1, max_size=4))
     match draw(st.integers(0, 4)):

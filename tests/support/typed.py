@@ -1,4 +1,4 @@
-"""Typed tables in tests: schemas of a few words, and payloads read back by fastavro under the true names."""
+"""Typed tables in tests: short notation for schemas, and payloads read back by fastavro under the true names."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _RAW = {"timestamp-micros": 6, "local-timestamp-micros": 6, "timestamp-millis": 
 
 
 def table(*columns: str, key: tuple[str, ...] = (), name: str = "t") -> TableSchema:
-    """Return the first version of a table whose columns are given as `"name type"`."""
-    made = [Column(name=one.rpartition("|")[0], type=one.rpartition("|")[2]) for one in columns]
-    return create_table(TableName("shop", None, name), made, key, SOURCE)
+    """Return the first version of a table; each column is written as `"name|type"`."""
+    declared = [Column(name=column.rpartition("|")[0], type=column.rpartition("|")[2]) for column in columns]
+    return create_table(TableName("shop", None, name), declared, key, SOURCE)
 
 
 def write(schema: TableSchema, row: dict[str, Any], source: Source = SOURCE) -> bytes:
@@ -33,27 +33,27 @@ def write(schema: TableSchema, row: dict[str, Any], source: Source = SOURCE) -> 
 
 
 def read(payload: bytes, writer: Schema, reader: Schema | None = None) -> dict[str, Any]:
-    """Read a payload with fastavro, which must use all of its bytes."""
+    """Return a payload as fastavro reads it; all bytes must be used."""
     stream = io.BytesIO(payload)
-    made = fastavro.schemaless_reader(stream, _parsed(writer), None if reader is None else _parsed(reader))
+    datum = fastavro.schemaless_reader(stream, _parsed(writer), None if reader is None else _parsed(reader))
     assert stream.read() == b""
-    return made
+    return datum
 
 
 def read_row(payload: bytes, writer: TableSchema, reader: TableSchema | None = None) -> dict[str, Any]:
-    """Read a row with fastavro under the true names of the columns; a retired one as `name<until`."""
+    """Return a row as fastavro reads it, by the true names of its columns; a retired column is `name<until`."""
     reader = reader or writer
-    made = read(payload, writer.row, reader.row)
+    row = read(payload, writer.row, reader.row)
     named = {}
-    for one in reader.all_columns:
-        key = one.name if one.until is None else f"{one.name}<{one.until}"
+    for column in reader.all_columns:
+        key = column.name if column.until is None else f"{column.name}<{column.until}"
         assert key not in named
-        named[key] = filled(made[one.field], one.avro)
+        named[key] = filled(row[column.field], column.avro)
     return named
 
 
 def filled(value: Any, avro: Any) -> Any:
-    """Return a value; a default, which fastavro gives as it stands in the schema's JSON, as what it means."""
+    """Return a value; a default, which fastavro returns as it is in the schema's JSON, is converted to its meaning."""
     unit = avro.get("logicalType") if isinstance(avro, dict) else None
     if isinstance(value, str) and "bytes" in (avro, avro.get("type") if isinstance(avro, dict) else None):
         value = value.encode("iso-8859-1")
@@ -65,8 +65,8 @@ def filled(value: Any, avro: Any) -> Any:
         return (dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=value)).time()
     if type(value) is int and unit in _RAW:
         since = dt.timedelta(microseconds=value * 10 ** (6 - _RAW[unit]))
-        made = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + since
-        return made.replace(tzinfo=None) if unit.startswith("local-") else made
+        moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + since
+        return moment.replace(tzinfo=None) if unit.startswith("local-") else moment
     return value
 
 

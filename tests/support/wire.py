@@ -1,4 +1,4 @@
-"""Wire schemas of a test's own, in a few words: `mine(required("op", "string"), nullable("a", "int"))`."""
+"""Short notation for wire schemas in tests: `mine(required("op", "string"), nullable("a", "int"))`."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ REST = {
 
 
 def mine(*fields: dict[str, Any], name: str = "M") -> Format:
-    """Return a format called `mine` whose envelope has these fields and `extras`."""
+    """Return a format named `mine` whose envelope has these fields and `extras`."""
     return Format("mine", given=parse_schema(json.dumps(record(*fields, EXTRAS, name=name))))
 
 
 def record(*fields: dict[str, Any], name: str = "R", aliases: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return a record."""
+    """Return the JSON value of a record."""
     return {"type": "record", "name": name, "aliases": list(aliases), "fields": list(fields)}
 
 
 def enum(*symbols: str, name: str = "E", aliases: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return an enum."""
+    """Return the JSON value of an enum."""
     return {"type": "enum", "name": name, "symbols": list(symbols), "aliases": list(aliases)}
 
 
 def array(items: Any) -> dict[str, Any]:
-    """Return an array."""
+    """Return the JSON value of an array."""
     return {"type": "array", "items": items}
 
 
 def mapping(values: Any) -> dict[str, Any]:
-    """Return a map."""
+    """Return the JSON value of a map."""
     return {"type": "map", "values": values}
 
 
 def field(name: str, type: Any = "int", **more: Any) -> dict[str, Any]:
-    """Return a field."""
+    """Return the JSON value of a field."""
     return {"name": name, "type": type, **more}
 
 
