@@ -1,17 +1,17 @@
-"""How long encode and decode take, as a ratio to orjson + fastavro on the same messages in the same run.
+"""Measures encode and decode against orjson + fastavro, on the same messages in the same run.
 
     python tests/benchmarks/codec.py
 
 The baseline is what one would write by hand: `orjson.loads` + `fastavro.schemaless_writer`, and
 `fastavro.schemaless_reader` + `orjson.dumps`, with the same schema. It is not exact (it rounds
-numbers and drops members), so that it does less work. Each figure is the median of rounds in which
-the two sides take turns; the ratio is that of the two medians, above 1 where cdcavro is faster. The
-first rows are the samples of the formats' documents and what real producers sent, the others the
+numbers and drops members), so it does less work. Each figure is the median of rounds in which the
+two sides take turns; the ratio is that of the two medians, above 1 if cdcavro is faster. The first
+rows are the samples of the formats' documents and messages of real producers, the others the
 changes of one database as messages of every format.
 
-A second table shows how cost grows: what ten times as much takes, in times of what one takes; and
-beside it what the parser of the baseline takes alone. No message comes twice there, so that nothing
-is remembered of a small one that would not be of a large one.
+A second table shows how the cost grows: the time for ten times as much, divided by the time for one,
+compared with the baseline's parser alone. No message occurs twice there, so that caches do not help small
+messages more than large ones.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ MESSAGES = 60
 
 
 def messages(format: str) -> list[bytes]:
-    """Return the golden messages that orjson + fastavro can convert at all, and real ones where there are some."""
-    found = [path.read_bytes().strip() for path in sorted((SAMPLES / format).glob("*.json"))]
+    """Return the golden messages, and real ones if there are any, that orjson + fastavro can convert at all."""
+    candidates = [path.read_bytes().strip() for path in sorted((SAMPLES / format).glob("*.json"))]
     if format in ("oms_canal", "canal"):
-        found += [line for line in (SAMPLES / "canal" / "shop.jsonl").read_bytes().split(b"\n") if line]
-    return [message for message in found if _is_convertible(message, format)]
+        candidates += [line for line in (SAMPLES / "canal" / "shop.jsonl").read_bytes().split(b"\n") if line]
+    return [message for message in candidates if _is_convertible(message, format)]
 
 
 def _is_convertible(message: bytes, format: str) -> bool:
@@ -60,65 +60,65 @@ def _is_convertible(message: bytes, format: str) -> bool:
 
 
 class Baseline:
-    """orjson + fastavro, by hand: the members that a map takes are put into it, `extras` stays empty."""
+    """orjson + fastavro by hand: members that belong in a map are moved into it, and `extras` stays empty."""
 
     def __init__(self, format: str) -> None:
         self._schema = fastavro.parse_schema(json.loads(cdcavro.load_schema(format).json))
         self._rests = list(_rests(get_format(format).envelope, ()))
 
     def encode(self, text: bytes) -> bytes:
-        """Turn text into a payload."""
+        """Return a text as a payload."""
         record = orjson.loads(text)
         record["extras"] = {}
         for place, known, name in self._rests:
-            found = record
+            node = record
             for member in place:
-                found = found.get(member) if found else None
-            if found:
-                found[name] = {key: found.pop(key) for key in list(found) if key not in known}
+                node = node.get(member) if node else None
+            if node:
+                node[name] = {key: node.pop(key) for key in list(node) if key not in known}
         out = io.BytesIO()
         fastavro.schemaless_writer(out, self._schema, record)
         return out.getvalue()
 
     def decode(self, payload: bytes) -> bytes:
-        """Turn a payload into text."""
+        """Return a payload as a text."""
         return orjson.dumps(fastavro.schemaless_reader(io.BytesIO(payload), self._schema, None))
 
 
 def _rests(declared: Type, place: tuple[str, ...]) -> Any:
     for branch in declared.branches if isinstance(declared, Union) else (declared,):
         fields = branch.fields if isinstance(branch, Record) else ()
-        for one in fields:
-            if field_rule(one).members == "rest":
-                yield place, {field.name for field in fields}, one.name
-            yield from _rests(one.type, (*place, one.name))
+        for field in fields:
+            if field_rule(field).members == "rest":
+                yield place, {known.name for known in fields}, field.name
+            yield from _rests(field.type, (*place, field.name))
 
 
-def timed(function: Callable[[bytes], Any], given: list[bytes], calls: int = MESSAGES * 5) -> float:
+def timed(function: Callable[[bytes], Any], inputs: list[bytes], calls: int = MESSAGES * 5) -> float:
     """Return the microseconds per call."""
-    repeats = max(1, calls // len(given))
+    repeats = max(1, calls // len(inputs))
     start = time.process_time()
     for _ in range(repeats):
-        for one in given:
-            function(one)
-    return (time.process_time() - start) / repeats / len(given) * 1e6
+        for raw in inputs:
+            function(raw)
+    return (time.process_time() - start) / repeats / len(inputs) * 1e6
 
 
 def paired(ours: Callable[[], float], theirs: Callable[[], float]) -> tuple[float, float]:
-    """Let two measurements take turns and give the median of each."""
+    """Let two measurements take turns, and return the median of each."""
     rounds = [(ours(), theirs()) for _ in range(ROUNDS)]
-    return statistics.median(one for one, _ in rounds), statistics.median(other for _, other in rounds)
+    return statistics.median(own for own, _ in rounds), statistics.median(other for _, other in rounds)
 
 
 def shop(format: str) -> list[bytes]:
     """Return the changes of a real database as messages of a format, those that the baseline can convert."""
     lines = [line for line in (SAMPLES / "canal" / "shop.jsonl").read_bytes().split(b"\n") if line]
-    made = [cdcavro.transcode(line, "canal", format, zone=UTC).texts for line in lines]
-    return [text for texts in made for text in texts if _is_convertible(text, format)]
+    transcoded = [cdcavro.transcode(line, "canal", format, zone=UTC).texts for line in lines]
+    return [text for texts in transcoded for text in texts if _is_convertible(text, format)]
 
 
 def row(name: str, texts: list[bytes]) -> str:
-    """Measure messages of a format and give their row of the table."""
+    """Measure messages of a format, and return their row of the table."""
     format, baseline = get_format(name), Baseline(name)
     payloads = [format.encode(text) for text in texts]
     size = sum(map(len, texts)) // len(texts)
@@ -128,11 +128,11 @@ def row(name: str, texts: list[bytes]) -> str:
 
 
 def growth(name: str, made: Callable[[int, int], bytes]) -> str:
-    """Measure messages ten, a hundred and a thousand times as large as one and give their row of the table."""
+    """Measure messages of each size in `GROWN`, and return their row of the table."""
     format = get_format("oms_canal")
     rounds: dict[Callable[[bytes], Any], list[list[float]]] = {format.encode: [], format.decode: [], orjson.loads: []}
     for number in range(ROUNDS):
-        # As many of each size as make the same time.
+        # The total amount is the same for each size.
         texts = [[made(size, (number + 1) * GROWN[0] + i) for i in range(GROWN[-1] // size)] for size in GROWN]
         payloads = [list(map(format.encode, some)) for some in texts]
         for function, found in rounds.items():
@@ -152,7 +152,7 @@ def _grown(rounds: list[list[float]]) -> str:
 
 
 def _message(rows: bytes, more: bytes = b"") -> bytes:
-    """Make a message with all its members, as Canal sends them: with fewer there would be `extras` to tell so."""
+    """Return a message with all members that Canal sends; if any were missing, `extras` would have to record it."""
     return (
         b'{"id":1,"database":"shop","table":"t","pkNames":null,"isDdl":false,"type":"INSERT","es":1,"ts":2,'
         b'"sql":"","sqlType":null,"mysqlType":null,"old":null,"data":%s%s}' % (rows, more)

@@ -1,13 +1,13 @@
-"""How long `cdcavro encode` and `decode` take on a file, beside the converter alone, and how much memory.
+"""Measures `cdcavro encode` and `decode` on a file against the converter alone, and their memory.
 
     python tests/benchmarks/files.py [MEGABYTES]
 
-The file is the real messages of `canal`, again and again. The converter alone is `Format.encode` or
-`Format.decode` called in a loop on messages in memory, by as many processes at once as the command
-has jobs; it is measured before and after each command. A command's share is its messages for each
-second of processor time, of all its processes from their start to their end, as a share of what the
-converter alone does; the rate is that of the clock. Compression is not ours: the share of `deflate`
-is shown, that of `null` is judged. Memory is the most that each process took, all together.
+The file consists of the real messages of `canal`, repeated. The converter alone is `Format.encode` or
+`Format.decode`, called in a loop on messages in memory by as many processes at once as the command has
+jobs; it is measured before and after each command. A command's share is its messages per second of
+processor time, over the whole life of all its processes, relative to the converter alone; the rate is by
+the clock. Compression is not ours: the share with `deflate` is for information, the one with `null` counts.
+Memory is the sum of the peaks of all processes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ STEP = 0.02
 
 
 def alone(verb: str) -> float:
-    """Return the messages that the converter does in a second of processor time."""
+    """Return the messages that the converter handles per second of processor time."""
     given = [line for line in SHOP.split(b"\n") if line]
     if verb == "decode":
         given = [CANAL.encode(line) for line in given]
@@ -54,13 +54,13 @@ def alone(verb: str) -> float:
 
 
 def alone_at_once(verb: str, jobs: int) -> float:
-    """Return the same for each of so many processes that do it at the same time."""
+    """Return the same per process, for a number of processes that run at the same time."""
     with ProcessPoolExecutor(jobs, get_context("spawn")) as processes:
         return statistics.mean(processes.map(alone, [verb] * jobs))
 
 
 def run(*arguments: object) -> tuple[float, float, int]:
-    """Run a command: seconds of the clock, seconds of processor time, and memory in MiB."""
+    """Run a command, and return its seconds by the clock, its seconds of processor time, and its memory in MiB."""
     most: dict[int, int] = {}
     before, start = os.times(), time.perf_counter()
     with subprocess.Popen([COMMAND, *map(str, arguments)], stderr=subprocess.DEVNULL) as process:
@@ -76,7 +76,7 @@ def run(*arguments: object) -> tuple[float, float, int]:
 
 
 def children(parent: int) -> list[int]:
-    """Return the processes that a process has started."""
+    """Return the ids of the processes that a process has started."""
     try:
         listed = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="utf-8")
     except OSError:
@@ -85,7 +85,7 @@ def children(parent: int) -> list[int]:
 
 
 def rows(folder: Path, times: int) -> Iterator[str]:
-    """Measure both commands with each codec and number of jobs."""
+    """Yield the rows of the table: both commands with each codec and number of jobs."""
     path = folder / "in.jsonl"
     with path.open("wb") as stream:
         for _ in range(times):
@@ -106,7 +106,7 @@ def rows(folder: Path, times: int) -> Iterator[str]:
 
 
 def row(name: str, jobs: int, messages: int, rounds: list) -> str:
-    """Return a row of the table: the medians. What the converter does is measured on both sides of each command."""
+    """Return a row of the table: medians, with the converter measured before and after each command."""
     by_itself = [(before + after) / 2 for before, _, after in rounds]
     done = [one for _, one, _ in rounds]
     rate = statistics.median(messages / seconds for seconds, _, _ in done)

@@ -1,9 +1,9 @@
-"""How long generated records take: microseconds per message for each kind and method.
+"""Measures generated records: microseconds per message for each kind and method.
 
     python tests/benchmarks/records.py
 
-A message of OMS Canal, and a row change of a table with 18 columns beside its envelope; the best of
-several rounds.
+The messages are one of OMS Canal, and the change of a row with 15 columns in its envelope; each figure is the
+best of several rounds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROUNDS, TIMES = 5, 2000
 
 
 def classes(schema: Schema, name: str) -> Iterator[tuple[str, Any]]:
-    """Return the class of the outermost record, of each kind whose library is there."""
+    """Yield the class of the outermost record, for each kind whose library is installed."""
     for kind in KINDS[:-1]:
         if kind == "dataclass" or find_spec(kind) is not None:
             module = types.ModuleType(f"{name}_{kind}")
@@ -45,12 +45,12 @@ def classes(schema: Schema, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def best(call: Callable[[], Any]) -> float:
-    """Return the microseconds of a call."""
+    """Return the microseconds that a call takes at best."""
     return min(repeat(call, number=TIMES, repeat=ROUNDS)) / TIMES * 1e6
 
 
 def typed() -> tuple[Schema, bytes]:
-    """Return the envelope of a table and the payload of a change of its rows."""
+    """Return the envelope schema of a table and the payload of a row change."""
     tables = cdcavro.Tables()
     columns = {
         f"c{i}": kind for i, kind in enumerate(["bigint", "decimal(10,2)", "varchar(20)", "datetime", "date"] * 3)
@@ -66,23 +66,23 @@ def typed() -> tuple[Schema, bytes]:
         "data": [values],
     }
     (change,) = cdcavro.to_changes(json.dumps(message), "canal")
-    (made,) = tables.add(change)
-    return made.schema.envelope, made.payload
+    (typed_change,) = tables.add(change)
+    return typed_change.schema.envelope, typed_change.payload
 
 
 def main() -> None:
     """Print a table."""
     print(f"{'':32}{'from_avro':>10}{'to_avro':>10}{'from_json':>10}{'to_json':>10}")
     schema, payload = typed()
-    for label, one, raw in (
+    for label, declared, raw in (
         ("oms_canal", cdcavro.load_schema("oms_canal"), cdcavro.encode(MESSAGE, "oms_canal")),
         ("table", schema, payload),
     ):
-        for kind, cls in classes(one, label):
-            made = cls.from_avro(raw)
-            assert made.to_avro() == raw
-            text = made.to_json()
-            calls = (lambda: cls.from_avro(raw), made.to_avro, lambda: cls.from_json(text), made.to_json)  # noqa: B023
+        for kind, cls in classes(declared, label):
+            record = cls.from_avro(raw)
+            assert record.to_avro() == raw
+            text = record.to_json()
+            calls = (lambda: cls.from_avro(raw), record.to_avro, lambda: cls.from_json(text), record.to_json)  # noqa: B023
             print(f"{f'{label}, {len(raw)} bytes, {kind}':32}" + "".join(f"{best(call):10.1f}" for call in calls))
     own = get_format("oms_canal")
     raw = own.encode(MESSAGE)

@@ -1,9 +1,9 @@
-"""How many rows a second `from_registry` decodes with 1, 10 and 100 schemas in one batch.
+"""Measures how many rows per second `from_registry` decodes with 1, 10 and 100 schemas in a batch.
 
     python tests/benchmarks/registry.py [ROWS]
 
-Beside it stands `from_avro` with the one schema, unchecked, over the same rows in the same run: what
-Spark does where it is known that all payloads are of one schema, whole, and not hostile.
+It is compared with `from_avro` with a single schema, unchecked, over the same rows in the same run: what Spark does
+if all payloads are known to have one schema, and to be complete and not hostile.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIELDS = 8
 
 
 def schema(number: int) -> str:
-    """Return the text of a schema whose first field had another name in each version before."""
+    """Return the text of a schema whose first field had a different name in every earlier version."""
     older = [f"n{i}" for i in range(number)]
     first = {"name": f"n{number}", "type": "long", "default": 0, "aliases": older}
     others = [{"name": f"f{i}", "type": ["null", "string"], "default": None} for i in range(FIELDS)]
@@ -36,7 +36,7 @@ def schema(number: int) -> str:
 
 
 def payload(text: str, number: int) -> bytes:
-    """Write a row by fastavro."""
+    """Return a row as fastavro writes it."""
     out = io.BytesIO()
     parsed = json.loads(text)
     row = {f"f{i}": f"value {i} of {number}" for i in range(FIELDS)} | {parsed["fields"][0]["name"]: number}

@@ -1,15 +1,14 @@
-"""How long text to payload takes on Spark, as a ratio to Spark's own from_json + to_avro in the same run.
+"""Measures text to payload on Spark against Spark's own from_json + to_avro in the same run.
 
     python tests/benchmarks/spark.py [MESSAGES]
 
-The baseline is inexact: `from_json` rounds numbers, keeps the last of two equal members and makes a
-null of a bad message. It is measured with row images as maps, what a stream of many tables needs, and
-as the struct of the one table that the messages are of; with a column of strings, and with one of
-bytes as Kafka has them. All sides write to nowhere, in turns, on two cores, in a session as
-`cdcavro.spark.session` makes it, with no setting of Arrow or of Python changed. Each figure is the
-median of the rounds, each ratio that of the ratios within a round. "exchange" is a function over
-Arrow that gives back what it takes: what Spark and Python cost each other before anything is
-converted; "no messages" is the same on a thousandth of the messages: what its two tasks cost to start.
+The baseline is inexact: `from_json` rounds numbers, keeps the last of two equal members and turns a bad
+message into null. It is measured with row images as maps, which a stream of many tables needs, and as the
+struct of the only table in the messages; with a column of strings, and with one of bytes, as in Kafka. All
+sides write to the noop sink, in turns, on two cores, in a session from `cdcavro.spark.session` with unchanged
+settings of Arrow and Python. Each figure is the median of the rounds, each ratio the median of the ratios within
+a round. "exchange" is an Arrow function that returns its input: the cost of passing data between Spark and
+Python; "no messages" is the same on a thousandth of the messages: the cost of starting its two tasks.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ ENVELOPE = (
 
 
 def timed(frame: DataFrame) -> float:
-    """Return the seconds that a frame takes to be written nowhere."""
+    """Return the seconds that it takes to compute a frame, written to the noop sink."""
     start = time.perf_counter()
     frame.write.format("noop").mode("overwrite").save()
     return time.perf_counter() - start
 
 
 def measured(frames: dict[str, DataFrame]) -> dict[str, list[float]]:
-    """Return the seconds of each frame in rounds, after one round for nothing."""
+    """Return the seconds that each frame takes in each round, after a warm-up round."""
     rounds: dict[str, list[float]] = {name: [] for name in frames}
     for _ in range(ROUNDS + 1):
         for name, frame in frames.items():
@@ -57,18 +56,18 @@ def measured(frames: dict[str, DataFrame]) -> dict[str, list[float]]:
 
 
 def native(texts: DataFrame, row: str) -> DataFrame:
-    """Return Spark's own way, with row images of a type."""
+    """Return the frame that Spark's own functions compute, with row images of a type."""
     shape = f"{ENVELOPE} data array<{row}>, old array<{row}>"
     return texts.select(to_avro(sf.from_json(sf.col("value").cast("string"), shape)).alias("payload"))
 
 
 def same(values: pa.Array) -> pa.Array:
-    """Return back what came."""
+    """Return the values unchanged."""
     return values
 
 
 def all_frames(texts: DataFrame) -> dict[str, DataFrame]:
-    """Return what is measured, ours first."""
+    """Return the frames to measure by name, ours first."""
     raw = texts.select(sf.col("value").cast("binary").alias("value")).persist()
     raw.count()
     names = ", ".join(f"{name}: string" for name in messages_columns())
@@ -93,11 +92,11 @@ def main() -> None:
     few = spark.createDataFrame(texts, "value string")
     repeated = few.crossJoin(spark.range(count // 1000)).select("value").repartition(2).persist()
     repeated.count()
-    found = measured(all_frames(repeated))
+    rounds = measured(all_frames(repeated))
     build = "compiled" if COMPILED else "pure Python"
     print(f"{count:,} messages of {len(texts[0][0])} characters; cdcavro is {build}")
-    for name, seconds in found.items():
-        ratio = statistics.median(theirs / ours for theirs, ours in zip(seconds, found["cdcavro"], strict=True))
+    for name, seconds in rounds.items():
+        ratio = statistics.median(theirs / ours for theirs, ours in zip(seconds, rounds["cdcavro"], strict=True))
         print(f"{name:24}{statistics.median(seconds):>8.2f} s{ratio:>8.2f}")
     spark.stop()
 

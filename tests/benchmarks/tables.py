@@ -1,9 +1,9 @@
-"""How long typed changes and typed payloads take, as a ratio to the same written by hand with json + fastavro.
+"""Measures typed changes and typed payloads against the same by hand with json + fastavro.
 
     python tests/benchmarks/tables.py
 
-The baseline is what one would write for one known table: `json.loads`, the values turned column by
-column into what fastavro takes (Decimal, datetime), and `fastavro.schemaless_writer` with the same
+The baseline is what one would write for a single known table: `json.loads`, the values converted column by
+column to the types that fastavro expects (Decimal, datetime), and `fastavro.schemaless_writer` with the same
 envelope. It checks nothing. Each figure is the median of rounds in which the two sides take turns.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROUNDS = 15
-# Columns: the declared type, and the text of a value, in which {i} is the number of the message.
+# The declared type of each column, and the text of its value, in which {i} is the number of the message.
 COLUMNS = {
     "id": ("bigint", "10000{i}"),
     "customer": ("int", "{i}"),
@@ -49,8 +49,8 @@ TYPES = {name: type for name, (type, _) in COLUMNS.items()}
 
 
 def messages(count: int, columns: int) -> list[bytes]:
-    """Return updates as Canal sends them, with so many columns."""
-    found = []
+    """Return updates as Canal sends them, with a number of columns."""
+    texts = []
     names = [(f"{name}_{k}" if k else name, name) for k in range(columns // len(COLUMNS) + 1) for name in COLUMNS]
     names = names[:columns]
     for i in range(count):
@@ -71,12 +71,12 @@ def messages(count: int, columns: int) -> list[bytes]:
             "ts": 1700000001000 + i,
             "type": "UPDATE",
         }
-        found.append(json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode())
-    return found
+        texts.append(json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode())
+    return texts
 
 
 class ByHand:
-    """json + fastavro for this one table."""
+    """json + fastavro for this table only."""
 
     def __init__(self, schema: Any, columns: dict[str, str]) -> None:
         self._schema = fastavro.parse_schema(json.loads(schema.json))
@@ -84,7 +84,7 @@ class ByHand:
         self._turn = {name: _TURN[type.split("(")[0]] for name, type in columns.items()}
 
     def change(self, text: bytes) -> dict[str, Any]:
-        """Turn text into a dict of typed values."""
+        """Return a text as a dict of typed values."""
         message = json.loads(text)
         (row,), (old,) = message["data"], message["old"]
         after = {name: None if value is None else self._turn[name](value) for name, value in row.items()}
@@ -98,7 +98,7 @@ class ByHand:
         }
 
     def change_payload(self, text: bytes) -> bytes:
-        """Turn text into a payload of `change.avsc`, with values as numbers and texts."""
+        """Return a text as a payload of `change.avsc`, with values as numbers and texts."""
         message = json.loads(text)
         (row,), (old,) = message["data"], message["old"]
         types = message["mysqlType"]
@@ -124,7 +124,7 @@ class ByHand:
         return out.getvalue()
 
     def payload(self, text: bytes) -> bytes:
-        """Turn text into a payload of the envelope."""
+        """Return a text as a payload of the envelope."""
         out = io.BytesIO()
         fastavro.schemaless_writer(out, self._schema, self.change(text))
         return out.getvalue()
@@ -153,18 +153,18 @@ _NUMBERS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def timed(function: Callable[[bytes], Any], given: list[bytes]) -> float:
+def timed(function: Callable[[bytes], Any], texts: list[bytes]) -> float:
     """Return the microseconds per call."""
     start = time.process_time()
-    for one in given:
-        function(one)
-    return (time.process_time() - start) / len(given) * 1e6
+    for text in texts:
+        function(text)
+    return (time.process_time() - start) / len(texts) * 1e6
 
 
 def paired(ours: Callable[[], float], theirs: Callable[[], float]) -> tuple[float, float]:
-    """Let two measurements take turns and give the median of each."""
+    """Let two measurements take turns, and return the median of each."""
     rounds = [(ours(), theirs()) for _ in range(ROUNDS)]
-    return statistics.median(one for one, _ in rounds), statistics.median(other for _, other in rounds)
+    return statistics.median(own for own, _ in rounds), statistics.median(other for _, other in rounds)
 
 
 class Ours:
@@ -174,30 +174,30 @@ class Ours:
         self.tables = cdcavro.Tables(zone=UTC)
 
     def change(self, text: bytes) -> list[bytes]:
-        """Turn text into payloads of `change.avsc`."""
-        return [one.to_avro() for one in cdcavro.to_changes(text, "canal", zone=UTC)]
+        """Return a text as payloads of `change.avsc`."""
+        return [change.to_avro() for change in cdcavro.to_changes(text, "canal", zone=UTC)]
 
     def payload(self, text: bytes) -> list[bytes]:
-        """Turn text into payloads of the envelope."""
+        """Return a text as payloads of the envelope."""
         changes = cdcavro.to_changes(text, "canal", zone=UTC, members=False)
-        return [one.payload for change in changes for one in self.tables.add(change)]
+        return [typed.payload for change in changes for typed in self.tables.add(change)]
 
 
 def rows(columns: int) -> list[str]:
-    """Measure messages of so many columns and give their rows of the table."""
+    """Measure messages with a number of columns, and return their rows of the table."""
     texts, ours = messages(100, columns), Ours()
     ours.payload(texts[0])
     schema = ours.tables.tables[0].schema
-    hand = ByHand(schema.envelope, {one.name: one.type or "" for one in schema.columns})
+    hand = ByHand(schema.envelope, {column.name: column.type or "" for column in schema.columns})
     size = sum(map(len, texts)) // len(texts)
-    found = []
+    lines = []
     for step, mine, theirs in (
         ("text to changes", ours.change, hand.change_payload),
         ("text to payloads", ours.payload, hand.payload),
     ):
-        one, other = paired(partial(timed, mine, texts), partial(timed, theirs, texts))
-        found.append(f"{columns:>7}{size:>7}  {step:20}{one:>8.1f}{other:>9.1f}{other / one:>7.2f}")
-    return found
+        own, other = paired(partial(timed, mine, texts), partial(timed, theirs, texts))
+        lines.append(f"{columns:>7}{size:>7}  {step:20}{own:>8.1f}{other:>9.1f}{other / own:>7.2f}")
+    return lines
 
 
 def main() -> None:
