@@ -119,7 +119,11 @@ def _stems(folder: Path, pattern: str) -> set[str]:
 
 
 def _formats_of_readme() -> list[str]:
-    return re.findall(r"^\| `([a-z0-9_]+)` \|", README.read_text(encoding="utf-8").split("## Formats\n")[1].split("\n## ")[0], re.MULTILINE)
+    return re.findall(
+        r"^\| `([a-z0-9_]+)` \|",
+        README.read_text(encoding="utf-8").split("## Formats\n")[1].split("\n## ")[0],
+        re.MULTILINE,
+    )
 
 
 @pytest.mark.parametrize(

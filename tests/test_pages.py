@@ -10,17 +10,30 @@ from click.testing import CliRunner
 
 from cdcavro import parse_schema
 from cdcavro.cli import main
-from support.pages import CHECKED, DOCS, RUN, all_pages, blocks, json_values, matches, name_of, needs_spark, prose, run_page, runs
+from support.pages import (
+    CHECKED,
+    DOCS,
+    RUN,
+    all_pages,
+    blocks,
+    json_values,
+    matches,
+    name_of,
+    needs_spark,
+    prose,
+    run_page,
+    runs,
+)
 from support.places import ROOT
 
 README = ROOT / "README.md"
 PAGES = all_pages()
 QUICK = [page for page in PAGES if runs(page) and not needs_spark(page)]
 # The pages that take long: their commands need processes of their own, or there are many.
-SLOW: set[str] = set()
+SLOW = {f"docs/how-to/{name}.md" for name in ("debezium-without-schemas", "generate-records", "large-files", "scripts")}
 # What the site's builder makes of the code, and what it reads beside code.
 DIRECTIVES = {"{toctree}", "{figure}", "{image}"}
-TOOLS = {".", "cd", "export", "git", "pip", "pytest", "python3", "ruff", "mypy", "tox", "spark-submit"}
+TOOLS = {".", "cd", "git", "pip", "pre-commit", "pytest", "python3", "tox"}
 
 
 def _marked(page):
@@ -104,6 +117,15 @@ def test_links_lead_to_pages_and_headings_that_there_are(page):
 def _anchors(page):
     headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_tests_that_a_page_names_are_there():
+    """What SECURITY promises is shown by a test; its name says which."""
+    named = {(page, test) for page in PAGES for test in re.findall(r"`(tests/[\w/.]+::\w+)`", prose(page))}
+    assert len(named) >= 25
+    for page, test in named:
+        file, _, name = test.partition("::")
+        assert f"\ndef {name}(" in (ROOT / file).read_text(encoding="utf-8"), f"{name_of(page)}: {test}"
 
 
 def test_every_page_is_in_a_list_of_pages():

@@ -70,7 +70,9 @@ class Command:
 
 def all_pages() -> list[Path]:
     """Return the pages, README first; those of the reference are made from the code and not among them."""
-    written = [page for page in sorted(DOCS.rglob("*.md")) if page.relative_to(DOCS).parts[0] not in ("reference", "_build")]
+    written = [
+        page for page in sorted(DOCS.rglob("*.md")) if page.relative_to(DOCS).parts[0] not in ("reference", "_build")
+    ]
     return [ROOT / "README.md", *sorted({*ROOT.glob("*.md")} - {ROOT / "README.md"}), *written]
 
 
@@ -84,7 +86,12 @@ def blocks(page: Path) -> tuple[Block, ...]:
     """Return the fenced blocks of a page, in order."""
     text = page.read_text(encoding="utf-8")
     return tuple(
-        Block(page, match[3].strip(), re.sub(f"^{match[1]}", "", match[4], flags=re.MULTILINE), text.count("\n", 0, match.start()) + 1)
+        Block(
+            page,
+            match[3].strip(),
+            re.sub(f"^{match[1]}", "", match[4], flags=re.MULTILINE),
+            text.count("\n", 0, match.start()) + 1,
+        )
         for match in _FENCE.finditer(text)
     )
 
@@ -102,7 +109,9 @@ def runs(page: Path) -> bool:
 def needs_spark(page: Path) -> bool:
     """Whether a page's examples need Java and a Spark session."""
     found = [block for block in blocks(page) if block.language in RUN]
-    return any(re.search(r"\bpyspark\b|cdcavro import spark|^\$ cdcavro run\b", block.text, re.MULTILINE) for block in found)
+    return any(
+        re.search(r"\bpyspark\b|cdcavro import spark|^\$ cdcavro run\b", block.text, re.MULTILINE) for block in found
+    )
 
 
 def run_page(page: Path, folder: Path) -> int:
@@ -192,14 +201,15 @@ def console_output(command: str) -> tuple[int, str]:
         done = CliRunner().invoke(main, shlex.split(command)[1:], prog_name="cdcavro")
         return done.exit_code, done.output
     root = str(Path(cdcavro.__file__).parents[1])
-    start = f"cdcavro() {{ {shlex.quote(sys.executable)} -c 'from cdcavro.cli import main; main(prog_name=\"cdcavro\")' \"$@\"; }}"
+    start = f'cdcavro() {{ {shlex.quote(sys.executable)} -c \'from cdcavro.cli import main; main(prog_name="cdcavro")\' "$@"; }}'
     ended = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {start}\n{command}"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        env=os.environ | {
+        env=os.environ
+        | {
             "PYTHONPATH": os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])]),
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         },
