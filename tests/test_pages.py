@@ -58,7 +58,7 @@ def test_no_block_is_passed_over(page):
     """Every block is of a language that is run or checked, and every fence belongs to a block."""
     for block in blocks(page):
         known = {*RUN, *CHECKED, *DIRECTIVES, *(["text"] if page == README else [])}
-        assert block.language.split()[:1] and block.language.split()[0] in known, block.place
+        assert block.language.partition(" ")[0] in known, block.place
     assert "```" not in prose(page)
 
 
@@ -108,8 +108,6 @@ def test_links_lead_to_pages_and_headings_that_there_are(page):
         path, _, anchor = target.partition("#")
         file = (page.parent / path).resolve() if path else page
         assert DOCS in file.parents or DOCS not in page.parents, target
-        if (DOCS / "reference") in file.parents:
-            continue  # made when the site is built, which checks the links to it
         assert file.is_file(), target
         assert not anchor or anchor in _anchors(file), target
 
