@@ -16,6 +16,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "reference.extension"]
 exclude_patterns = ["_ext", "_static"]
 myst_enable_extensions = ["deflist", "fieldlist"]
 myst_heading_anchors = 4
+smartquotes_action = "qe"  # quotes and ellipses; `--out` keeps its hyphens
 
 # Every name that is written as a reference is one that there is: see `_ext/reference/names.py`.
 nitpicky = True

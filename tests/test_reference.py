@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import io
 import json
 import re
@@ -18,12 +19,14 @@ from cdcavro.wire.attributes import EnumRule, FieldRule, FormatRule
 from reference.commands import command_page
 from reference.formats import attribute_page, change_page, format_list, format_page, indented
 from reference.python import described, mentioned, module_page, public_modules
+from reference.sql import sql_page
 from reference.tables import table_page
 from support.messages import golden_files
 from support.places import ROOT
 
 PAGES = ROOT / "docs" / "reference"
 AVSC = ROOT / "avsc"
+SPARK = "cdcavro.spark"
 
 
 def _members(declared) -> set[str]:
@@ -46,10 +49,28 @@ def _options(command: str) -> set[str]:
     return set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", said, re.MULTILINE))
 
 
-def _page_of(module: str) -> str:
-    if module == "cdcavro.spark":
-        pytest.importorskip("pyspark")
-    return module_page(module)
+@pytest.fixture(scope="module")
+def _spark():
+    """Spark, or what stands in for it while the site is built."""
+    if importlib.util.find_spec("pyspark") is None:
+        mock = pytest.importorskip("sphinx.ext.autodoc.mock", reason="neither Spark nor Sphinx is here").mock
+        with mock(["pandas", "py4j", "pyarrow", "pyspark"]):
+            importlib.import_module(SPARK)
+
+
+def _unnamed(module: str) -> list[str]:
+    """Give the public names of a module that its page lacks."""
+    page = module_page(module)
+    names = [home for name, home in described().items() if name.rpartition(".")[0] == module]
+    assert names
+    return [
+        name for name in names if not re.search(rf"(:: |`){re.escape(name)}(\n|`)", page) and not _is_data(page, name)
+    ]
+
+
+def _is_data(page: str, full_name: str) -> bool:
+    module, _, name = full_name.rpartition(".")
+    return f".. py:data:: {name}\n   :module: {module}\n" in page
 
 
 def _generated(title: str, call: str) -> str:
@@ -63,13 +84,16 @@ def test_every_module_with_public_names_has_a_page(module):
     assert f"\n{module}\n" in (PAGES / "python" / "index.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("module", public_modules())
+@pytest.mark.parametrize("module", [module for module in public_modules() if module != SPARK])
 def test_the_page_of_a_module_names_all_that_is_public_in_it(module):
     """Each name has its entry, or a link to the page of another module that has it as well."""
-    page = _page_of(module)
-    names = [home for name, home in described().items() if name.rpartition(".")[0] == module]
-    assert names
-    assert [name for name in names if not re.search(rf"(:: |`){re.escape(name)}(\n|`)", page)] == []
+    assert _unnamed(module) == []
+
+
+@pytest.mark.usefixtures("_spark")
+def test_the_page_of_spark_names_all_that_is_public_in_it():
+    """The same where Spark is, and where the site is built without it."""
+    assert _unnamed(SPARK) == []
 
 
 def test_the_types_of_results_are_described_although_they_are_not_exported():
@@ -89,7 +113,7 @@ def test_there_is_a_page_for_each_format_and_for_nothing_else():
 
 def test_the_list_of_formats_is_in_the_order_of_precedence():
     """As `sniff` prefers them, each with a link to its page."""
-    assert re.findall(r"^\| \[`(\w+)`\]\((\w+)\.md\) \|", format_list(), re.MULTILINE) == [
+    assert re.findall(r"^\* \[`(\w+)`\]\((\w+)\.md\): a", format_list(), re.MULTILINE) == [
         (name, name) for name in cdcavro.FORMATS
     ]
 
@@ -143,6 +167,20 @@ def test_the_page_of_commands_has_every_command_with_every_option_and_its_exampl
     assert [name for name in options if not re.search(rf"^\.\. option:: (-\w, )?{name}\b", part, re.MULTILINE)] == []
     assert f"\n$ cdcavro {command} " in f"{part} ".replace(f"$ cdcavro {command}\n", f"$ cdcavro {command} \n")
     assert f"| [`cdcavro {command}`](#cdcavro-{command}) |" in page
+
+
+@pytest.mark.usefixtures("_spark")
+def test_the_page_of_sql_functions_has_each_with_its_arguments_and_an_example():
+    """They are those of the table by which `register` makes them available."""
+    page = sql_page()
+    functions = importlib.import_module("cdcavro.spark.sql").SQL_FUNCTIONS
+    assert re.findall(r"^## (\w+)$", page, re.MULTILINE) == list(functions)
+    for name, function in functions.items():
+        part = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        arguments = ", ".join(inspect.signature(function.convert).parameters)
+        assert f"```sql\n{name}({arguments})\n```" in part
+        assert function.returns in part
+        assert re.search(rf"^```sql\nSELECT .*\b{name}\(.*^```", part, re.MULTILINE | re.DOTALL)
 
 
 def test_the_page_of_typed_tables_shows_a_row_a_key_the_next_version_and_the_envelope():

@@ -107,6 +107,11 @@ def test_sql_encodes_decodes_and_tries(lines, spark):
     assert sorted(row.m or "" for row in rows) == ["", "", missing]
 
 
+def test_the_functions_that_a_session_has_are_those_of_the_table(spark):
+    """What documents say of SQL functions is made from it."""
+    assert {function.name for function in spark.catalog.listFunctions(pattern="cdc_*")} == set(SQL_FUNCTIONS)
+
+
 @pytest.mark.parametrize("name", SQL_FUNCTIONS)
 def test_the_example_of_an_sql_function_runs_and_has_the_type_that_is_stated(name, spark):
     """The indented lines of its docstring, which calls it by its arguments, on a table of messages."""

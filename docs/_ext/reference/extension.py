@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from sphinx.ext.autodoc.mock import mock
+
 from reference.commands import command_page
 from reference.docstrings import to_rst
 from reference.formats import attribute_page, change_page, format_list, format_page
@@ -39,7 +41,8 @@ PAGES: Final[dict[str, Callable[[str], str]]] = {
 
 def read_source(app: Sphinx, _page: str, source: list[str]) -> None:
     """Put what is generated into the text of a page."""
-    source[0], count = _GENERATED.subn(lambda match: PAGES[match[1]](match[2] or ""), source[0])
+    with mock(app.config.autodoc_mock_imports):
+        source[0], count = _GENERATED.subn(lambda match: PAGES[match[1]](match[2] or ""), source[0])
     if count:
         app.env.note_reread()  # what it is made from lies outside of the documents
 

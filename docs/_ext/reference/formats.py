@@ -8,10 +8,10 @@ import inspect
 import io
 import json
 import re
-from pprint import pformat
 from typing import TYPE_CHECKING, Any, Final
 
 import fastavro
+from rich.pretty import pretty_repr
 
 from cdcavro import FORMATS
 from cdcavro.wire import attributes
@@ -32,9 +32,8 @@ _WIDTH: Final = 88
 
 
 def format_list(_: str = "") -> str:
-    """Return the table of all formats: what each is, in the order in which `sniff` prefers them."""
-    rows = ([f"[`{name}`]({name}.md)", _first(get_format(name).envelope.doc)] for name in FORMATS)
-    return markdown.table(["Format", "What it is"], rows)
+    """Return the list of all formats: what each is, in the order in which `sniff` prefers them."""
+    return "\n".join(f"* [`{name}`]({name}.md): {_first(get_format(name).envelope.doc)}" for name in FORMATS)
 
 
 def format_page(name: str) -> str:
@@ -65,7 +64,8 @@ def attribute_page(_: str = "") -> str:
 
 
 def _first(doc: str) -> str:
-    return doc.partition(" Source: ")[0].partition(": ")[0].rstrip(".") + "."
+    text = doc.partition(" Source: ")[0].partition(": ")[0].rstrip(".") + "."
+    return text[0].lower() + text[1:]
 
 
 def _introduced(format: Format) -> str:
@@ -147,7 +147,7 @@ def _sample(name: str) -> list[str]:
         f"The sample `{shown}.json`, set in lines:",
         markdown.block("json", indented(text)),
         said,
-        markdown.block("python", pformat(record, width=_WIDTH, sort_dicts=False)),
+        markdown.block("python", pretty_repr(record, max_width=_WIDTH, indent_size=2)),
         f"Other samples in `cdcavro/samples/{name}`: {others}.",
     ]
 

@@ -38,7 +38,9 @@ _COMMAND: Final = re.compile(r"cdcavro ([a-z]+)")
 _SQL: Final = re.compile(r"(cdc_[a-z_]+)(?:\(\))?")
 # Where names come from that signatures use and nothing here describes.
 _OUTSIDE: Final = (builtins, typing, collections.abc, dt)
-_LIBRARIES: Final = frozenset({"Column", "ColumnOrName", "DataFrame", "SparkSession", "StructType", "UUID", "Fraction"})
+_LIBRARIES: Final = frozenset({"UUID"})
+# Spark's own names, one of which the package has for something else as well.
+_SPARK: Final = frozenset({"Column", "DataFrame", "SparkSession", "StructType"})
 
 
 class LinkedNames(SphinxTransform):
@@ -47,7 +49,10 @@ class LinkedNames(SphinxTransform):
     default_priority = 400
 
     def apply(self, **_: Any) -> None:
-        """Go through the code within the text of a page."""
+        """Go through a page: first through what autodoc made links of, then through the code in its text."""
+        for link in list(self.document.findall(pending_xref)):
+            if link["reftarget"] in _SPARK and str(link.get("py:module")).startswith("cdcavro.spark"):
+                link.replace_self(link.children)
         for literal in list(self.document.findall(nodes.literal)):
             if isinstance(literal.parent, (pending_xref, nodes.reference, nodes.title)):
                 continue
@@ -108,8 +113,6 @@ def find_missing(app: Sphinx, env: BuildEnvironment, node: pending_xref, content
     if node.get("refdomain") != "py":
         return None
     full = described().get(target) or _by_last_part().get(target)
-    if target in _LIBRARIES and str(node.get("py:module")).startswith("cdcavro.spark"):
-        return content
     if full and full != target:
         domain = env.domains["py"]
         return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", full, node, content)

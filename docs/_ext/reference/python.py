@@ -128,10 +128,11 @@ def _data(full_name: str) -> str:
     said = to_rst(sources.text_behind(home, name).splitlines())
     value = getattr(importlib.import_module(module), name, None)  # some aliases are for type checkers only
     if isinstance(value, tuple | frozenset):
-        lines = [f".. py:data:: {full_name}", "", *_indented(said), ""]
+        lines = [f".. py:data:: {name}", f"   :module: {module}", "", *_indented(said), ""]
         lines.append(f"   Its values: {', '.join(f'``{item}``' for item in value)}.")
     else:
-        lines = [f".. py:type:: {full_name}", f"   :canonical: {sources.assigned(home, name)}", "", *_indented(said)]
+        lines = [f".. py:type:: {name}", f"   :module: {module}", f"   :canonical: {sources.assigned(home, name)}"]
+        lines += ["", *_indented(said)]
     return markdown.block("{eval-rst}", "\n".join(lines))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
-from typing import Final
+from typing import Any, Final
 
-from cdcavro.spark.sql import SQL_FUNCTIONS
 from reference import markdown
 
 # What an argument of each name may be.
@@ -20,11 +20,11 @@ _ARGUMENTS: Final = {
 
 def sql_page(_: str = "") -> str:
     """Return the page of all SQL functions."""
-    return markdown.page(*(_function(name) for name in SQL_FUNCTIONS))
+    functions = importlib.import_module("cdcavro.spark.sql").SQL_FUNCTIONS  # where Spark is, or stands in for itself
+    return markdown.page(*(_function(name, function) for name, function in functions.items()))
 
 
-def _function(name: str) -> str:
-    function = SQL_FUNCTIONS[name]
+def _function(name: str, function: Any) -> str:
     arguments = list(inspect.signature(function.convert).parameters)
     prose, example = _taken_apart(inspect.getdoc(function.convert) or "")
     typed = ", ".join(f"`{argument}` ({_ARGUMENTS[argument]})" for argument in arguments)
