@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 import cdcavro
 from cdcavro.cli import main
+from cdcavro.cli.group import INTERRUPTED, PIPE_CLOSED, REJECTED, TERMINATED, UNUSABLE
 from cdcavro.wire.attributes import EnumRule, FieldRule, FormatRule
 from reference.commands import command_page
 from reference.formats import attribute_page, change_page, format_list, format_page, indented
@@ -181,6 +182,13 @@ def test_the_page_of_sql_functions_has_each_with_its_arguments_and_an_example():
         assert f"```sql\n{name}({arguments})\n```" in part
         assert function.returns in part
         assert re.search(rf"^```sql\nSELECT .*\b{name}\(.*^```", part, re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_of_commands_has_the_exit_codes():
+    """Those that the group of commands ends with."""
+    part = command_page().partition("\n## Exit codes\n")[2].partition("\n## ")[0]
+    codes = {REJECTED, UNUSABLE, INTERRUPTED, TERMINATED, PIPE_CLOSED, 0}
+    assert set(re.findall(r"`([0-9]+)`", part)) == set(map(str, codes))
 
 
 def test_the_page_of_typed_tables_shows_a_row_a_key_the_next_version_and_the_envelope():

@@ -24,11 +24,18 @@ def command_page(_: str = "") -> str:
         markdown.block("console", f"$ {_PROGRAM} --help\n$ {_PROGRAM} COMMAND --help"),
         markdown.table(["Command", "What it does"], rows),
         "## Exit codes",
-        _prose((cli.__doc__ or "").partition("\n\n")[2]),
+        _exit_codes(),
     ]
     for name, command in commands:
         parts += [f"({_PROGRAM}-{name})=", f"## {_PROGRAM} {name}", *_command(name, command, context)]
     return markdown.page(*parts)
+
+
+def _exit_codes() -> str:
+    """Return the sentence on exit codes in the docstring of the command line, a line for each of its parts."""
+    text = " ".join((cli.__doc__ or "").partition("Exit codes: ")[2].split())
+    parts = (re.sub(r"\b([0-9]+)\b", r"`\1`", part) for part in text.rstrip(".").split("; "))
+    return "\n".join(f"* {part}" for part in parts)
 
 
 def _command(name: str, command: click.Command, parent: click.Context) -> list[str]:
