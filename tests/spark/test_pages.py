@@ -16,6 +16,7 @@ from support.places import README
 from support.processes import running
 
 
+@pytest.mark.timeout(600)  # one of them starts a cluster of its own
 @pytest.mark.parametrize("page", [page for page in all_pages() if needs_spark(page)], ids=name_of)
 def test_the_examples_of_a_page_run_and_say_what_is_shown(spark, page, tmp_path):
     """All of them, one behind another, on the session of the tests."""
