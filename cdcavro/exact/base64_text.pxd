@@ -1,1 +1,0 @@
-# The module compiles as it stands.
