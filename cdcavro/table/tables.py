@@ -244,7 +244,7 @@ class Tables:
             return replace(change, source=source_of(change.source, schema.table), columns=None, before=None, after=None)
         if change.key is None and _has(change, schema.key_names):
             change = replace(change, key=schema.key_names)
-        if not lacks_columns(change):
+        if change.columns is not None or not lacks_columns(change):
             return change
         columns = columns_of_version(schema)
         if all(column.type is None for column in columns):
