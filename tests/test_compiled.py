@@ -35,15 +35,16 @@ DECLARED = sorted(".".join(path.relative_to(ROOT).with_suffix("").parts) for pat
 compiled = pytest.mark.skipif(not buffer.COMPILED, reason="the sources run as they are")
 
 
-def _pure_buffer():
-    """Load `buffer.py`, also where `buffer` is compiled."""
-    declared = importlib.util.spec_from_file_location("pure_buffer", PACKAGE / "avro" / "buffer.py")
+def _pure(path: str):
+    """Load the source of a module, also where the module is compiled."""
+    declared = importlib.util.spec_from_file_location(f"pure_{Path(path).stem}", PACKAGE / path)
     module = importlib.util.module_from_spec(declared)
     declared.loader.exec_module(module)
     return module
 
 
-PURE = _pure_buffer()
+PURE = _pure("avro/buffer.py")
+PURE_SCAN = _pure("exact/scan.py")
 
 
 @pytest.mark.skipif("CDCAVRO_BUILD" not in os.environ, reason="only tox says which build it wants")
@@ -153,7 +154,7 @@ def test_columns_are_read_alike_however_they_lie(data, offsets, validity, first,
 
 def _read(module, raw: bytes, steps: str):
     """Take steps through bytes and give what each one gave, or the error that ended them."""
-    cursor, out, found = module.Cursor(raw), module.Buffer(), []
+    cursor, out, found = module.ByteReader(raw), module.Buffer(), []
     ways = {
         "b": cursor.read_byte,
         "l": cursor.read_long,
@@ -195,7 +196,7 @@ def test_strings_are_escaped_as_orjson_does(value):
 @given(numbers | strings | st.text("-+.eE0123456789", max_size=8) | st.just("1\ud800"))
 def test_number_is_a_number_in_both_builds(value):
     """The grammar of RFC 8259, by hand in C and as an expression in Python."""
-    assert buffer.is_number(value) is scan.is_number(value)
+    assert scan.is_number(value) is PURE_SCAN.is_number(value)
 
 
 @given(st.text("019a", max_size=60) | st.integers(17, 20).map(lambda count: "x" * 7 + "5" * count + "y" * 9))
@@ -203,7 +204,7 @@ def test_long_numbers_are_found_in_both_builds(value):
     """Nineteen digits on end, wherever they stand."""
     raw = value.encode()
     expected = any(raw[i : i + 19].isdigit() and len(raw) >= i + 19 for i in range(len(raw)))
-    assert scan.has_long_number(raw) is PURE.has_long_number(raw) is expected
+    assert scan.has_long_number(raw) is PURE_SCAN.has_long_number(raw) is expected
 
 
 @given(st.sampled_from(cdcavro.FORMATS).flatmap(texts))
@@ -212,7 +213,7 @@ def test_members_are_counted_alike(sent):
     raw = sent.encode()
     members = _members(jsontext.parse(raw))
     for count in range(max(0, members - 2), members + 3):
-        assert PURE.has_members(raw, count) <= scan.has_members(raw, count) <= (count == members)
+        assert PURE_SCAN.has_members(raw, count) <= scan.has_members(raw, count) <= (count == members)
 
 
 def _members(value) -> int:
@@ -224,7 +225,7 @@ def _members(value) -> int:
 @pytest.mark.parametrize("raw", [b"", b"-", b'"', b'"\\', b"-0", b'{"a":-0', b'":', b'{"a":1}'])
 def test_counting_members_stays_within_the_text(raw):
     """Text that ends anywhere is read to its end and no further."""
-    assert scan.has_members(raw, 99) is PURE.has_members(raw, 99) is False
+    assert scan.has_members(raw, 99) is PURE_SCAN.has_members(raw, 99) is False
 
 
 # Whole messages: the other build runs in a process of its own, made to pass compiled modules by.
