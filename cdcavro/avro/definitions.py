@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     Visit = Callable[[Any, str, int], Any]
 
 Definitions = dict[str, dict[str, Any]]
-_NAMED: Final = frozenset({"record", "enum", "fixed"})
+# A tuple, since a registry's text may have anything for a type, and a set cannot be asked for a list or an object.
+_NAMED: Final = ("record", "enum", "fixed")
 
 
 def definitions(declared: Any) -> Definitions:

@@ -107,7 +107,13 @@ def test_references_are_bounded():
     assert error_of(whole_schema, entry, entries(**known)) == "schema $: more than 100000 types"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[" * 5000, '{"type": "enum", "name": 7}', "nul", '"\\ud800"'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[" * 5000, '{"type": "enum", "name": 7}', "nul", '"\\ud800"'),
+        *('{"type": ["null", "int"]}', '{"type": {"type": "string"}}', '{"type": "array", "items": {"type": []}}'),
+    ],
+)
 def test_a_reference_to_what_is_no_schema_is_an_error(text):
     """One sentence, wherever it comes from."""
     entry = StoredSchema(1, '{"type": "array", "items": "x"}', (Reference("x", "x", 1),))
