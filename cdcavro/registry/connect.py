@@ -35,7 +35,7 @@ def connect(
     `key` are the files of the client's own certificate and key; their defaults are CDCAVRO_REGISTRY_CA,
     CDCAVRO_REGISTRY_CERTIFICATE and CDCAVRO_REGISTRY_KEY. `timeout` is in seconds, for each attempt.
     Nothing is sent yet. Raises `RegistryError` for an invalid address, and `SetupError` if
-    confluent-kafka is not installed or the TLS files cannot be used.
+    httpx2 is not installed or the TLS files cannot be used.
 
     >>> connect("file:schemas")
     Registry('file:schemas')
