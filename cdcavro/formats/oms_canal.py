@@ -34,9 +34,6 @@ OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "GTID
     "MHEARTBEAT": "HEARTBEAT",
 }
 SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "INSERT"}
-# The members of a message that hold its rows.
-ROWS: Final = "data"
-OLD_ROWS: Final = "old"
 
 
 class _Listed(NamedTuple):
