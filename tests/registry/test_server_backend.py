@@ -226,6 +226,28 @@ def test_a_time_that_is_no_number_of_seconds_is_passed_over(serve, waits, after)
     assert 0.1 <= waits[0] <= 0.2
 
 
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("a/b?c#d%2e..", "a%2Fb%3Fc%23d%252e.."), ("..%2f..", "..%252f.."), (" ü&=+;", "%20%C3%BC%26%3D%2B%3B")],
+)
+def test_no_name_of_a_subject_leaves_its_place_in_an_address(serve, name, path):
+    """Whatever means something in an address is escaped, in a query too."""
+    server = serve(Answer(200, LATEST | {"subject": name, "version": 1}))
+    backend = connected(server)._backend
+    backend.version(name, 1)
+    with pytest.raises(cdcavro.RegistryError):
+        backend.uses(1, name)
+    said = [asked[1] for asked in server.asked]
+    assert said == [f"/subjects/{path}/versions/1", f"/schemas/ids/1/versions?subject={path}"]
+
+
+def test_a_version_that_was_not_asked_for_is_refused(serve):
+    """A server that answers with another version of the subject does not decide what is read."""
+    server = serve(Answer(200, LATEST))
+    said = f"registry {server.url}: subject 's': the answer cannot be used: it is another version"
+    assert error_of(lambda: connected(server).fetch(subject="s", version=LATEST["version"] + 1)) == said
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_no_redirect_is_followed(serve, status):
     """Neither elsewhere, where the password would go, nor back to the same server."""
