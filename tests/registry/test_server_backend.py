@@ -21,6 +21,7 @@ import pytest
 
 import cdcavro
 from cdcavro import registry
+from cdcavro.registry.http_session import tls_context
 from support.faulty_server import Answer, serving
 from support.roundtrip import error_of
 
@@ -224,6 +225,15 @@ def test_a_time_that_is_no_number_of_seconds_is_passed_over(serve, waits, after)
     busy.headers["Retry-After"] = after.encode().decode("latin-1")
     connected(serve(busy, Answer(200, LATEST))).fetch(subject="s")
     assert 0.1 <= waits[0] <= 0.2
+
+
+def test_a_folder_in_the_environment_is_trusted_instead_of_all_authorities(monkeypatch, tmp_path):
+    """SSL_CERT_DIR counts where SSL_CERT_FILE does not; its certificates are read when one is needed."""
+    monkeypatch.delenv("SSL_CERT_FILE")
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    context = tls_context(ca=None, certificate=None, key=None)
+    assert context.get_ca_certs() == []
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
 
 
 @pytest.mark.parametrize(
