@@ -52,6 +52,7 @@ HOMES = {
     "rich": "cli/progress.py",
     "sqlglot": "table/ddl/tokens.py",
     "confluent_kafka": "nowhere",
+    "certifi": "registry/",
     "httpx2": "registry/",
     "httpx": "nowhere",
     "requests": "nowhere",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdcavro.avro.aliases import named_types
-from cdcavro.avro.definitions import definitions, pin, settled
+from cdcavro.avro.definitions import definitions, pin, placed, settled
 from cdcavro.avro.schema import parse_schema
 from cdcavro.table.evolution.evolve import evolve
 from cdcavro.table.schema import from_schema
@@ -104,3 +104,10 @@ def test_a_row_whose_fields_go_and_move_has_the_same_types(seed, kind):
     assert set(after) == {
         one for one in before if f'"{one}"' in schema.json or f'"name": "{one.split(".")[-1]}"' in schema.json
     }
+
+
+def test_a_type_that_is_defined_twice_is_so_where_its_schema_is_only_completed():
+    """So that it is refused; a schema that was edited is settled, and defines the type once."""
+    declared = record(FIXED, FIXED)
+    assert placed(declared, {}) == declared
+    assert settled(declared, {}) == record(FIXED, "shop.F")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import json
 import types
 from zoneinfo import ZoneInfo
 
@@ -421,3 +422,11 @@ def test_columns_may_be_a_list_that_grows():
     cdcavro.from_changes([one], "canal")
     columns.append(Column(name="n", type="int"))
     assert b'"n":"int"' in cdcavro.from_changes([one], "canal")[0]
+
+
+def test_a_message_that_is_kept_whole_is_put_in_only_if_no_row_is_missing():
+    """What tells of the whole message tells nothing of one row."""
+    first, second = to_changes('{"type":"INSERT","data":[{"id":1},{"id":2}]}', "oms_canal")
+    kept = replace(first, members={"": '{"type":"INSERT","data":[{"id":1},{"id":2}],"more":1}'})
+    assert [json.loads(text).get("more") for text in from_changes([kept, second], "oms_canal")] == [1]
+    assert [json.loads(text)["data"] for text in from_changes([kept], "oms_canal")] == [[{"id": 1}]]
