@@ -96,6 +96,7 @@ COVERED_BY = {
     "spark/job_lines": "spark/test_job",
     "spark/sql": "spark/test_functions",
     "table/catalog": "table/test_tables",
+    "table/notes": "cli/commands/test_tables",
     "table/columns/declaration": "table/columns/test_column_type",
     "table/columns/format_rules": "table/columns/test_storage",
     "table/columns/numbers": "table/columns/test_storage",

@@ -151,6 +151,29 @@ def statement(change: Change) -> str | None:
     return change.ddl if change.op in DDL or change.op == "OTHER" else None
 
 
+def meant(operation: str, operations: Mapping[str, str]) -> str:
+    """Return the operation that a word means, `OTHER` if it is not known; `operations` are a format's documented words.
+
+    A word is taken as it is documented, or else without regard to case. INIT and ROW, which no document of
+    these formats has, are a row of a full load: Flink and Paimon know them so in messages of Canal's form.
+
+    >>> meant("insert", {"INSERT": "INSERT"}), meant("INIT", {"INSERT": "INSERT"}), meant("MERGE", {"INSERT": "INSERT"})
+    ('INSERT', 'SNAPSHOT', 'OTHER')
+    """
+    op = operations.get(operation)
+    if op is not None:
+        return op
+    # Beyond ASCII, other letters become the same: a dotless i is I in upper case.
+    folded = operation.upper() if operation.isascii() else operation
+    for word, known in operations.items():
+        if word.upper() == folded:
+            return known
+    return _FULL_LOAD.get(folded, "OTHER")
+
+
+_FULL_LOAD: Final = {"INIT": "SNAPSHOT", "ROW": "SNAPSHOT"}
+
+
 def spelled(change: Change, format: str, spellings: Mapping[str, str]) -> str | None:
     """Return how a format spells a change's operation, None if it has no word; within one format it stays as sent."""
     if change.source.format == format and change.operation is not None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.images import check_images
-from cdcavro.change.model import DDL, Change, Column, Source, replace, spelled, statement
+from cdcavro.change.model import DDL, Change, Column, Source, meant, replace, spelled, statement
 from cdcavro.change.sequence_id import sequence_id, sequence_position
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
 from cdcavro.exact.members import at, given, names_at, string_at
@@ -47,12 +47,12 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
     schema, payload = record.get("schema"), record["payload"]
     operation = string_at(payload, "op") or ""
     before, after = at(payload, "before", "dataColumn"), at(payload, "after", "dataColumn")
-    half = HALVES.get(operation) if before is None or after is None else None
+    half = HALVES.get(operation.upper()) if before is None or after is None else None
     number = string_at(payload, "sequenceId")
-    is_full_load = operation == "INSERT" and number == FULL_LOAD
+    op = meant(operation, OPERATIONS)
     columns = at(schema, "dataColumn")
     change = Change(
-        op="SNAPSHOT" if is_full_load else OPERATIONS.get(operation, "OTHER"),
+        op="SNAPSHOT" if op == "INSERT" and number == FULL_LOAD else op,
         half=half,
         operation=operation,
         source=Source(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.model import Change, Row, Source, spelled
+from cdcavro.change.model import Change, Row, Source, meant, spelled
 from cdcavro.change.sequence_id import sequence_id, sequence_position
 from cdcavro.errors import StructureError
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
@@ -56,9 +56,9 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
     side = _IMAGES.get((images[0] or "", images[1] or ""))
     if side is None:
         raise StructureError("Y and N, or N and Y, as _before_image_ and _after_image_", f"{images[0]} and {images[1]}")
-    op = OPERATIONS.get(operation, "OTHER") if operation is not None else "UPDATE"
+    op = "UPDATE" if operation is None else meant(operation, OPERATIONS)
     number = string_at(record, "_sequence_id_")
-    if number == FULL_LOAD and side == "AFTER" and operation in (None, SPELLINGS["INSERT"]):
+    if number == FULL_LOAD and side == "AFTER" and (operation is None or op == "INSERT"):
         op = "SNAPSHOT"
     if (op, side) in (("INSERT", "BEFORE"), ("DELETE", "AFTER")):
         raise StructureError(f"the other image for {operation}", f"the row {side.lower()} the change")

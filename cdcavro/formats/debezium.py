@@ -16,8 +16,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.images import check_images
-from cdcavro.change.model import Change, Row, Source, replace
+from cdcavro.change.model import Change, Row, Source, meant, replace
 from cdcavro.change.statement_kind import statement_kind
+from cdcavro.errors import StructureError
 from cdcavro.exact.instants import MILLISECOND, from_count
 from cdcavro.exact.members import at, string_at
 from cdcavro.formats.bridge import Bridge
@@ -44,7 +45,9 @@ MARKS: Final = {"BEGIN": "TRANSACTION_BEGIN", "END": "TRANSACTION_END"}
 VALUE_ALONE: Final = "/value"
 KEY_SCHEMA: Final = "/key/schema"
 _TIMES: Final = frozenset({"ts_ms", "ts_us", "ts_ns"})
+_IMAGES: Final = ("before", "after")
 _NO_SNAPSHOT: Final = frozenset({None, "", "false", "incremental"})
+_ROW: Final = ("op", *_IMAGES)
 _STATEMENT: Final = ("ddl", "databaseName", "tableChanges")
 
 
@@ -94,6 +97,7 @@ def _line(record: dict[str, Any]) -> _Line:
     if value is not None and ("schema" in value or "payload" in value):
         notes[f"{pointer}/schema"] = ""
         schema, value, pointer = value.get("schema"), value.get("payload"), f"{pointer}/payload"
+    _check_beside(record, value)
     key, key_schema = None if is_alone else record.get("key"), None
     if key is not None and set(key) == {"schema", "payload"} and type(key["payload"]) in (dict, type(None)):
         notes[KEY_SCHEMA] = ""
@@ -101,10 +105,21 @@ def _line(record: dict[str, Any]) -> _Line:
     return _Line(value, pointer, schema, key, key_schema, notes)
 
 
+def _check_beside(record: dict[str, Any], envelope: dict[str, Any] | None) -> None:
+    """Raise `StructureError` for a row beside the envelope, which is no part of the change and would be lost."""
+    value = record.get("value")
+    for outer, pointer in ((record, ""), (value, "/value")):
+        for name in _IMAGES if outer is not envelope else ():
+            if at(outer, name) is not None:
+                raise StructureError(
+                    "no row beside the value or payload of a message", "some", pointer=f"{pointer}/{name}"
+                )
+
+
 def _kind(envelope: dict[str, Any] | None) -> Callable[[_Line], Change]:
     if envelope is None:
         return _tombstone
-    if envelope.get("op") is not None:
+    if any(envelope.get(name) is not None for name in _ROW):
         return _row
     if any(envelope.get(name) is not None for name in _STATEMENT):
         return _statement
@@ -128,11 +143,11 @@ def _row(line: _Line) -> Change:
     envelope, operation = line.envelope or {}, string_at(line.envelope, "op") or ""
     before, after = envelope.get("before"), envelope.get("after")
     columns = image_columns(line.schema)
-    whole = _whole(envelope, OPERATIONS.get(operation, "OTHER"))
+    whole = _whole(envelope, meant(operation, OPERATIONS))
     change = replace(
         whole,
         operation=operation,
-        key=_names(line) if operation in OPERATIONS else None,
+        key=_names(line) if whole.op != "OTHER" else None,
         columns=columns,
         before=read_row(before, columns, whole.source.db_type, "precise"),
         after=read_row(after, columns, whole.source.db_type, "precise"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.images import check_images
-from cdcavro.change.model import DDL, Change, Column, Row, Source, replace, spelled
+from cdcavro.change.model import DDL, Change, Column, Row, Source, meant, replace, spelled
 from cdcavro.change.rows import batches
 from cdcavro.errors import StructureError
 from cdcavro.exact.caching import MOST_COLUMNS, IdentityCache, WeightedCache, weight_of
@@ -72,7 +72,7 @@ def changes_of(
     source, columns = _table(record, Source(format=format, database=database, table=table))
     event, batch = from_count(record.get("es"), MILLISECOND), record.get("id")
     whole = Change(
-        op=OPERATIONS.get(operation, "OTHER"),
+        op=meant(operation, OPERATIONS),
         operation=operation,
         source=source,
         key=member_names(record.get("pkNames")),

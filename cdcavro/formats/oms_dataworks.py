@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.images import check_images
-from cdcavro.change.model import DDL, Change, Column, Source, spelled, statement
+from cdcavro.change.model import DDL, Change, Column, Source, meant, spelled, statement
 from cdcavro.exact.instants import MILLISECOND, SECOND, from_count, to_count
 from cdcavro.exact.members import at, given, names_at, string_at, whole_number
 from cdcavro.formats.bridge import Bridge
@@ -36,7 +36,7 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
     scn = string_at(payload, "scn")
     columns = at(record, "schema", "column")
     change = Change(
-        op=OPERATIONS.get(operation, "OTHER"),
+        op=meant(operation, OPERATIONS),
         operation=operation,
         source=Source(
             format=FORMAT,

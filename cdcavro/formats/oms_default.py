@@ -15,7 +15,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.images import check_images
-from cdcavro.change.model import DDL, Change, Row, Source, spelled, statement
+from cdcavro.change.model import DDL, Change, Row, Source, meant, spelled, statement
 from cdcavro.change.statement_kind import statement_kind
 from cdcavro.exact.instants import SECOND, from_count, to_count
 from cdcavro.exact.members import at, given, string_at
@@ -54,8 +54,9 @@ def change_of(record: dict[str, Any], format: str, before: Row | None, after: Ro
     """Return the change of a record of the Default family; its row images are passed separately."""
     meta = at(record, "allMetaData")
     operation = string_at(record, "recordType") or ""
-    ddl = string_at(after, "ddl") if operation == "DDL" and after is not None and set(after) == {"ddl"} else None
-    op = OPERATIONS.get(operation, "OTHER") if operation != "DDL" else statement_kind(ddl or "")
+    is_ddl = operation.upper() == "DDL"
+    ddl = string_at(after, "ddl") if is_ddl and after is not None and set(after) == {"ddl"} else None
+    op = statement_kind(ddl or "") if is_ddl else meant(operation, OPERATIONS)
     db_type = string_at(meta, "dbType")
     tenant, database = _database(string_at(meta, "db"), db_type)
     change = Change(

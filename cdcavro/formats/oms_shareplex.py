@@ -15,7 +15,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.images import check_images
-from cdcavro.change.model import Change, Row, Source, spelled
+from cdcavro.change.model import Change, Row, Source, meant, spelled
 from cdcavro.errors import StructureError
 from cdcavro.exact.diff import same
 from cdcavro.exact.instants import from_text, to_local
@@ -37,7 +37,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
     """Return the change of a SharePlex message; its times become instants only if the zone is known."""
     meta, data, key = record["meta"], record.get("data"), record.get("key")
     operation = string_at(meta, "op") or ""
-    op = OPERATIONS.get(operation, "OTHER")
+    op = meant(operation, OPERATIONS)
     if op == "DELETE" and key is not None:
         raise StructureError(f"no second row before the change for {operation}", "some", pointer="/key")
     database, dot, table = (string_at(meta, "table") or "").partition(".")

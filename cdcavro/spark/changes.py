@@ -42,7 +42,8 @@ def to_changes(
     two are null, or `error` is. SQL null gives null.
 
     `place` is a struct of where each message arrived, with those fields of `Change.place` that are known:
-    topic, partition, offset, file, line. The order of changes needs it wherever the format's own numbers
+    topic, partition, offset, file, line; what it does not state is taken from the Kafka record around a
+    message, if there is one. The order of changes needs it wherever the format's own numbers
     have ties. `zone` is the time zone of the source, as in `cdcavro.to_changes`. Raises
     `UnknownFormatError`, and `TypeError` for a `zone` that is not a time zone, both at once and not only
     when the job runs.
@@ -104,12 +105,17 @@ def changes_batch(texts: pa.Array, format: str, zone: tzinfo | None, places: pa.
     for raw, arrival in zip(raw_bytes(texts), arrivals, strict=True):
         changes, error = _converted(raw, format, zone)
         if changes is not None and arrival is not None:
-            changes = [replace(change, place=Arrival(**arrival)) for change in changes]
+            changes = [replace(change, place=_place(change, arrival)) for change in changes]
         payloads.append(None if changes is None else [change.to_avro() for change in changes])
         counts.append(None if changes is None else unzoned(changes))
         errors.append(error)
     arrays = [pa.array(payloads, _CHANGES), pa.array(counts, pa.int32()), pa.array(errors, ERROR)]
     return pa.StructArray.from_arrays(arrays, ["changes", "unzoned", "error"], mask=texts.is_null())
+
+
+def _place(change: Change, arrival: dict[str, Any]) -> Arrival:
+    """Return where a change arrived: what the caller knows, and for the rest what its Kafka record states."""
+    return replace(change.place or Arrival(), **{name: value for name, value in arrival.items() if value is not None})
 
 
 def key_fields(change: Change) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from cdcavro.spark.arrow_udf import column_function, raw_bytes
 from cdcavro.spark.changes import KEY, KEY_TYPE, key_fields
 from cdcavro.spark.functions import ERROR
 from cdcavro.table.evolution.evolve import NONE_GIVEN
+from cdcavro.table.notes import notes_of
 from cdcavro.table.schema import TableSchema
 from cdcavro.table.tables import ERROR as ERROR_POLICY
 from cdcavro.table.tables import KEEP, Tables
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from cdcavro.avro.schema import Schema
     from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.history import Table
+    from cdcavro.table.names import GivenTable
 
 OUTLINE: Final = f"digest binary, at struct<{KEY}>, outline binary"
 TYPED: Final = (
@@ -72,6 +74,11 @@ class TypedTables:
     tables: list[Table]
     faults: list[tuple[Change, CdcAvroError]]
 
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about the tables: those without a key, and columns whose type is not the declared one."""
+        return notes_of(self.tables)
+
     def table(self, name: str) -> Table:
         """Return the table of this name, the newest if several had it last. Raises `LookupError`."""
         matches = [table for table in self.tables if name in (table.schema.table.table, table.schema.full_name)]
@@ -92,6 +99,7 @@ def to_tables(
     zone: tzinfo | None = None,
     on_misfit: str = KEEP,
     decimals: str = PRECISE,
+    table: str | None = None,
 ) -> TypedTables:
     """Return the changes of a frame as typed payloads of their tables, with the version of each.
 
@@ -101,8 +109,13 @@ def to_tables(
     persist it if that is expensive. The other arguments are those of `cdcavro.Tables`. A change with
     neither numbers nor a place fails the job, and so does a misfit if `on_misfit` is "error".
     """
-    learned = Tables(given=given, zone=zone, on_misfit=on_misfit, decimals=decimals)
-    outlines = changes.select(column_function(_outlines, OUTLINE, "cdc_outline")(col).alias("o")).where("o is not null")
+    learned = Tables(given=given, zone=zone, on_misfit=on_misfit, decimals=decimals, table=table)
+    given_table = learned.given_table
+
+    def outlined(payloads: pa.Array) -> pa.Array:
+        return _outlines(payloads, given_table)
+
+    outlines = changes.select(column_function(outlined, OUTLINE, "cdc_outline")(col).alias("o")).where("o is not null")
     firsts = outlines.groupBy("o.digest").agg(sf.min_by("o.outline", "o.at").alias("outline")).collect()
     faults = _learn(learned, [Change.from_avro(bytes(row.outline)) for row in firsts])
 
@@ -196,14 +209,14 @@ def _learn(tables: Tables, outlines: Sequence[Change]) -> list[tuple[Change, Cdc
     return faults
 
 
-def _outlines(payloads: pa.Array) -> pa.Array:
+def _outlines(payloads: pa.Array, given: GivenTable) -> pa.Array:
     """Return what each change states about its table: an outline, a digest that equal outlines share, and its place."""
-    outlines = [None if raw is None else _outline(Change.from_avro(raw)) for raw in raw_bytes(payloads)]
+    outlines = [None if raw is None else _outline(given.named(Change.from_avro(raw))) for raw in raw_bytes(payloads)]
     return pa.array(outlines, _OUTLINE)
 
 
 def _outline(change: Change) -> dict[str, Any] | None:
-    if change.op not in DML and (change.ddl is None or change.op not in DDL):
+    if not change.source.table if change.op in DML else (change.ddl is None or change.op not in DDL):
         return None
     at = key_fields(change)
     blank = change
@@ -230,7 +243,8 @@ def _typed_batch(payloads: pa.Array, tables: Tables, *, is_strict: bool) -> pa.A
     typed: list[list[dict[str, Any]] | None] = []
     errors: list[dict[str, str | None] | None] = []
     for raw in raw_bytes(payloads):
-        rows, error = (None, None) if raw is None else _typed(Change.from_avro(raw), tables, is_strict=is_strict)
+        change = None if raw is None else tables.named(Change.from_avro(raw))
+        rows, error = (None, None) if change is None else _typed(change, tables, is_strict=is_strict)
         typed.append(rows)
         errors.append(error)
     arrays = [pa.array(typed, _TYPED), pa.array(errors, ERROR)]

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
 from cdcavro.avro.types import PRIMITIVES
+from cdcavro.change.model import DML
 from cdcavro.errors import StructureError, shown
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cdcavro.change.model import Source
+    from cdcavro.change.model import Change, Source
 
 ROW: Final = "Value"
+TOPIC: Final = "@topic"
 # Stands for the unknown database of a table that is in a schema; no mangled name looks like this.
 _NO_DATABASE: Final = "_x_0"
 
@@ -68,11 +71,94 @@ def table_name_parts(table: TableName) -> dict[str, str]:
 
 
 def table_name_of(source: Source) -> TableName | None:
-    """Return the name of the table a change is about; on OceanBase the tenant precedes the database."""
-    if source.table is None:
+    """Return the name of the table a change is about, None if it names none; on OceanBase the tenant precedes the database."""
+    if not source.table:
         return None
     database = source.database if source.tenant is None else f"{source.tenant}.{source.database or ''}"
     return TableName(database, source.schema, source.table)
+
+
+_PART: Final = r'"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^".`]*'
+_SPELLED: Final = re.compile(rf"({_PART})(?:\.({_PART}))?(?:\.({_PART}))?")
+
+
+def parse_table_name(text: str) -> TableName:
+    """Return the name of a table that is spelled `table`, `database.table` or `database.schema.table`.
+
+    A part with a dot stands in quotes, `"` or backticks, which are doubled within; a database that is not
+    known is an empty part. Raises `ValueError` for any other spelling.
+
+    >>> parse_table_name('shop."orders.2024"')
+    TableName(database='shop', schema=None, table='orders.2024')
+    >>> parse_table_name(".public.orders")
+    TableName(database=None, schema='public', table='orders')
+    """
+    match = _SPELLED.fullmatch(text)
+    parts = [] if match is None else [_unquoted(part) for part in match.groups() if part is not None]
+    if not parts or not parts[-1]:
+        raise ValueError(f"a table is spelled table, database.table or database.schema.table, not {shown(text)}")
+    database, schema = (*parts[:-1], "", "")[:2]
+    return TableName(database or None, schema or None, parts[-1])
+
+
+def _unquoted(part: str) -> str:
+    mark = part[:1]
+    return part[1:-1].replace(mark * 2, mark) if mark in ('"', "`") else part
+
+
+@dataclass(frozen=True, slots=True)
+class GivenTable:
+    """The table of changes that name none; what a change says itself always counts.
+
+    Attributes: `name` (`TableName` or None), the one that is given for them; `by_topic` (bool), whether it is the
+    one called as the topic that brought them, where that is known.
+    """
+
+    name: TableName | None = None
+    by_topic: bool = False
+
+    @classmethod
+    def of(cls, text: str | None) -> GivenTable:
+        """Return the table that a text gives, as in `parse_table_name`, or by `@topic`. Raises `ValueError`.
+
+        >>> GivenTable.of("shop.orders").name.table, GivenTable.of("@topic").by_topic
+        ('orders', True)
+        """
+        if text is None or text == TOPIC:
+            return cls(by_topic=text == TOPIC)
+        return cls(parse_table_name(text))
+
+    def named(self, change: Change) -> Change:
+        """Return a change with its table, if it names none and one is given for it; any other change unchanged."""
+        source, place = change.source, change.place
+        if source.table:
+            return change
+        if self.by_topic and place is not None and place.topic:
+            given = TableName(None, None, place.topic)
+        elif self.name is not None:
+            given = self.name
+        else:
+            return change
+        full = completed(TableName(source.database, source.schema, given.table), given)
+        table = full.table if _is_of_table(change) else source.table
+        return structs.replace(
+            change, source=structs.replace(source, database=full.database, schema=full.schema, table=table)
+        )
+
+
+def _is_of_table(change: Change) -> bool:
+    return change.op in DML or (change.op == "TRUNCATE" and change.ddl is None)
+
+
+def check_row(change: Change) -> None:
+    """Raise `StructureError` for a change with a row, or a TRUNCATE, that is of no known operation or table."""
+    if _is_of_table(change):
+        if not change.source.table:
+            expected = "a message that names its table, or a table given for those that do not (--table)"
+            raise StructureError(expected, "none", format=change.source.format)
+    elif change.op != "TOMBSTONE" and (change.before is not None or change.after is not None):
+        expected = "an operation on a row that is known, because the message holds a row"
+        raise StructureError(expected, shown(change.operation or "none"), format=change.source.format)
 
 
 def statement_table(name: TableName, source: Source) -> TableName:

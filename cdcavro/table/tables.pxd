@@ -18,6 +18,7 @@ cdef class _Learned:
 cdef class Tables:
     cdef object __weakref__
     cdef object _given
+    cdef readonly object given_table
     cdef object _zone
     cdef object _decimals
     cdef object _directory
@@ -31,6 +32,7 @@ cdef class Tables:
     cdef public dict misfits
 
     cpdef list add(self, object change)
+    cpdef named(self, object change)
     @cython.locals(learned=_Learned)
     cpdef learn(self, object change)
     @cython.locals(writer=TableWriter, typed=list)

@@ -19,7 +19,7 @@ from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.table.catalog import MAX_TABLES, TableCatalog, time_of
 from cdcavro.table.evolution.evolve import NONE_GIVEN, create_table
 from cdcavro.table.history import Table, columns_of_version
-from cdcavro.table.names import source_of, table_name_of
+from cdcavro.table.names import GivenTable, check_row, source_of, table_name_of
 from cdcavro.table.schema import TableSchema
 from cdcavro.table.statements import StatementFollower, sentence, truncated
 from cdcavro.table.writer import TableWriter
@@ -83,10 +83,11 @@ class Tables:
     (tzinfo or None) is the source's time zone; `on_misfit` (str) decides about a change with a value that
     its column's type cannot carry: "keep" puts the value's text into `unparsed`, "error" and "reject" raise
     `MisfitError`, for the caller to stop or to set the change aside; `decimals` (str) is as in
-    `SchemaHistory`. Raises `ValueError` for any other `on_misfit`.
+    `SchemaHistory`; `table` (str or None) is the table of rows that name none, as in `GivenTable.of`. Raises
+    `ValueError` for any other `on_misfit` or `table`.
 
-    Attributes: `tables` (list of `Table`), all that ever existed; `misfits` (dict from a table's number
-    to a Counter), how many values of each column went into `unparsed` as text.
+    Attributes: `tables` (list of `Table`), all that ever existed; `given_table` (`GivenTable`); `misfits` (dict
+    from a table's number to a Counter), how many values of each column went into `unparsed` as text.
     """
 
     __slots__ = (
@@ -102,6 +103,7 @@ class Tables:
         "_room",
         "_writers",
         "_zone",
+        "given_table",
         "misfits",
     )
 
@@ -112,11 +114,13 @@ class Tables:
         zone: tzinfo | None = None,
         on_misfit: str = KEEP,
         decimals: str = PRECISE,
+        table: str | None = None,
     ) -> None:
         if on_misfit not in ON_MISFIT:
             raise ValueError(f"on_misfit is one of {', '.join(ON_MISFIT)}, not {shown(on_misfit)}")
         self._given, self._zone, self._decimals = given, zone, decimals
         self._is_strict = on_misfit != KEEP
+        self.given_table = GivenTable.of(table)
         self._directory = TableCatalog()
         self._follower = StatementFollower(self._directory, given)
         self._names: dict[Source, TableName] = {}
@@ -125,13 +129,13 @@ class Tables:
 
     def __getstate__(self) -> tuple[Any, ...]:
         """Return the state for another process, which makes its own writers; a subclass may add attributes."""
-        facts = (self._given, self._zone, self._decimals, self._is_strict)
+        facts = (self._given, self._zone, self._decimals, self._is_strict, self.given_table)
         more = getattr(self, "__dict__", {})
         return (*facts, self._directory, self._follower, self._names, self.misfits, more)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Restore the state that another process returned from `__getstate__`."""
-        self._given, self._zone, self._decimals, self._is_strict, *rest = state
+        self._given, self._zone, self._decimals, self._is_strict, self.given_table, *rest = state
         self._directory, self._follower, self._names, self.misfits, more = rest
         for name, value in more.items():
             setattr(self, name, value)
@@ -146,14 +150,19 @@ class Tables:
         """Process the next change of the stream and return it as typed changes.
 
         The list (of `TypedChange`) is empty unless rows of a table change. A change of a row's key becomes a
-        delete and an insert; a TRUNCATE yields one change per table that it empties. A statement that is
-        delivered again has no effect. Raises `DdlError` for a statement that cannot be parsed and `SchemaError`
-        for one that contradicts its table, both without any effect; raises `StructureError`, which names the
-        column, for a row that contradicts its table.
+        delete and an insert; a TRUNCATE yields one change per table that it empties. A repeated statement has
+        no effect. Raises `DdlError` for a statement that cannot be parsed and `SchemaError` for one that
+        contradicts its table, both without any effect; raises `StructureError`, which names the column, for a
+        row that contradicts its table, and for one without a table or a known operation.
         """
+        change = self.named(change)
         emptied = self._emptied(change) if change.op == "TRUNCATE" else []
         table_version = self.learn(change)
         return self.write(change, emptied if table_version is None else [table_version])
+
+    def named(self, change: Change) -> Change:
+        """Return a change with the table given for changes that name none, as `learn`, `find` and `write` want it."""
+        return change if change.source.table else self.given_table.named(change)
 
     def learn(self, change: Change) -> TableVersion | None:
         """Apply what a change says about tables; return a row change's table and version. Raises as `add` does."""
@@ -162,7 +171,9 @@ class Tables:
             if learned is not None and learned.is_for(change, self._room.edits):
                 return learned.table_version
             name = self._name(change.source)
-            return None if name is None else self._row(change, name)
+            if name is not None:
+                return self._row(change, name)
+        check_row(change)
         if change.ddl is not None and change.op in DDL:
             self._follower.follow(change, time_of(change))
         return None
@@ -170,8 +181,10 @@ class Tables:
     def find(self, change: Change) -> list[TableVersion]:
         """Return the tables and versions of a change that `learn` has seen, by the change's place in the order.
 
-        Raises `SchemaError` for a change that was not learned, `OrderError` for one that cannot be ordered.
+        Raises `SchemaError` for a change that was not learned, `OrderError` for one that cannot be ordered, and
+        `StructureError` for a row without a table or a known operation.
         """
+        check_row(change)
         key, name = time_of(change), table_name_of(change.source)
         if key is None:
             raise OrderError(change.source.format, change.source.table)
@@ -226,7 +239,7 @@ class Tables:
         return table, schema
 
     def _emptied(self, change: Change) -> list[TableVersion]:
-        """Return the tables that a TRUNCATE empties, each with its version at that time."""
+        """Return the tables that a TRUNCATE empties, each with its version."""
         tables = [self._directory.when(name, change) for name in truncated(change)]
         return [(table, table.having((), key)) for table, key in tables if table is not None]
 

@@ -14,7 +14,7 @@ from cdcavro.change.model import Source
 from cdcavro.errors import StructureError
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import evolve
-from cdcavro.table.names import NameAllocator, mangle, namespace_of, table_name_of, unmangle
+from cdcavro.table.names import NameAllocator, mangle, namespace_of, parse_table_name, table_name_of, unmangle
 from support.typed import read_row, table, write
 
 JAVA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -130,3 +130,29 @@ def test_tables_of_two_tenants_are_two():
     ]
     assert len({namespace_of(one) for one in made}) == len(made)
     assert table_name_of(Source(tenant="t1")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("orders", (None, None, "orders")),
+        ("shop.orders", ("shop", None, "orders")),
+        ("shop.public.orders", ("shop", "public", "orders")),
+        (".public.orders", (None, "public", "orders")),
+        ("..orders", (None, None, "orders")),
+        ('"a.b".`c``d`."e""f"', ("a.b", "c`d", 'e"f')),
+        ("we ird-tab le.日本", ("we ird-tab le", None, "日本")),
+    ],
+)
+def test_a_table_is_spelled_with_its_database_and_schema(text, parts):
+    """A part with a dot stands in quotes."""
+    assert parse_table_name(text) == TableName(*parts)
+
+
+@pytest.mark.parametrize("text", ["", "a.", "a.b.", "a.b.c.d", 'a"b', '"a', '""', "`a`b", "a..."])
+def test_another_spelling_of_a_table_is_refused(text):
+    """It would be another table."""
+    with pytest.raises(
+        ValueError, match=r"^a table is spelled table, database\.table or database\.schema\.table, not "
+    ):
+        parse_table_name(text)

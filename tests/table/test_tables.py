@@ -720,17 +720,16 @@ def test_columns_that_no_table_has_are_refused(columns, sentence):
         assert stream.row("id int").schema.version == 1
 
 
-@pytest.mark.parametrize("name", ["../../etc", "string", "null", "日" * 64, "a`b", ""])
+@pytest.mark.parametrize("name", ["../../etc", "string", "null", "日" * 64, "a`b"])
 def test_a_table_of_any_name_is_a_table(name):
     """Rows, statements, and what it is called."""
     stream = Stream()
     made = stream.row("id int", table=name)
     assert made.table.schema.table.table == name
     assert read_row(read_bytes(made), made.schema) == {"id": 1}
-    if name:
-        quoted = name.replace("`", "``")
-        stream.ddl(f"ALTER TABLE `{quoted}` ADD x INT", table=name)
-        assert stream.row("id int, x int", table=name).schema.version == 2
+    quoted = name.replace("`", "``")
+    stream.ddl(f"ALTER TABLE `{quoted}` ADD x INT", table=name)
+    assert stream.row("id int, x int", table=name).schema.version == 2
 
 
 def read_bytes(made: Any) -> bytes:
@@ -775,3 +774,153 @@ def test_what_becomes_of_a_misfit_is_one_of_three():
     assert stream.tables.misfits == {0: {"id": 1}}
     with pytest.raises(ValueError, match="on_misfit is one of keep, error, reject, not 'drop'"):
         Tables(on_misfit="drop")
+
+
+# Rows that name no table, and operations that nobody knows
+
+ROWS = {
+    "oms_default": '{"prevStruct":null,"postStruct":{"id":1},"allMetaData":{"table_name":%s},"recordType":"%s"}',
+    "oms_canal": '{"data":[{"id":1}],"table":%s,"type":"%s"}',
+    "canal": '{"data":[{"id":"1"}],"table":%s,"type":"%s","id":1}',
+    "oms_dataworks": '{"version":"2.0","schema":{"source":{"table":%s}},"payload":{"after":{"data":{"id":1}},"op":"%s"}}',
+    "oms_shareplex": '{"data":{"id":1},"meta":{"table":%s,"op":"%s"}}',
+    "datahub_blob": '{"schema":{"source":{"tableName":%s}},"payload":{"after":{"dataColumn":{"id":1}},"op":"%s"}}',
+    "datahub_tuple": '{"id":1,"_source_table_":%s,"_operation_type_":"%s","_before_image_":"N","_after_image_":"Y"}',
+    "debezium": '{"before":null,"after":{"id":1},"source":{"table":%s},"op":"%s"}',
+}
+ROWS["oms_default_extend_column_type"] = ROWS["oms_default"].replace(
+    '"id":1', '"id":1,"__light_type":{"id":{"schemaType":"INT"}}'
+)
+INSERTS = {"oms_shareplex": "ins", "datahub_tuple": "I", "debezium": "c"}
+BY_FORMAT = pytest.mark.parametrize("format", sorted(ROWS))
+
+
+def typed(format: str, message: str, **options: Any) -> list[Any]:
+    """Return what tables make of a message."""
+    tables = Tables(**options)
+    return [one for change in to_changes(message, format) for one in tables.add(change)]
+
+
+def inserting(format: str, table: str = '"t"', op: str = "") -> str:
+    """Return an insert of a format."""
+    return ROWS[format] % (table, op or INSERTS.get(format, "INSERT"))
+
+
+@BY_FORMAT
+def test_an_operation_means_the_same_in_any_case(format):
+    """As no document means something else by it."""
+    op = INSERTS.get(format, "INSERT")
+    for spelled in (op, op.swapcase(), op.capitalize()):
+        (one,) = typed(format, inserting(format, op=spelled))
+        assert (one.change.op, one.change.operation, one.change.after) == ("INSERT", spelled, one.change.after)
+        assert set(one.change.after) == {"id"}
+
+
+@BY_FORMAT
+@pytest.mark.parametrize("op", ["INIT", "ROW", "init"])
+def test_init_and_row_are_rows_of_a_full_load(format, op):
+    """Flink and Paimon write them."""
+    (one,) = typed(format, inserting(format, op=op))
+    assert one.change.op == "SNAPSHOT"
+    assert read(one.payload, one.schema.envelope)["op"] == "r"
+
+
+@BY_FORMAT
+@pytest.mark.parametrize("op", ["MERGE", "ınıt", "", "OTHER"])
+def test_a_row_with_an_operation_that_nobody_knows_is_an_error(format, op):
+    """It is not passed over; a dotless i is no I."""
+    with pytest.raises(StructureError) as caught:
+        typed(format, inserting(format, op="?").replace('"?"', f'"{op}"'))
+    expected = "an operation on a row that is known, because the message holds a row"
+    assert str(caught.value) == f"{format}: $: expected {expected}, got {op or 'none'!a}"
+
+
+@BY_FORMAT
+@pytest.mark.parametrize("name", ["null", '""'])
+def test_a_row_that_names_no_table_is_an_error_or_of_the_given_one(format, name):
+    """What the message does say is kept."""
+    with pytest.raises(StructureError) as caught:
+        typed(format, inserting(format, name))
+    expected = "a message that names its table, or a table given for those that do not (--table)"
+    assert str(caught.value) == f"{format}: $: expected {expected}, got none"
+    (one,) = typed(format, inserting(format, name), table='shop."my.orders"')
+    assert (one.table.schema.table.database, one.table.schema.table.table) == ("shop", "my.orders")
+    source = read(one.payload, one.schema.envelope)["source"]
+    assert (source["db"], source["table"]) == ("shop", "my.orders")
+    (one,) = typed(format, inserting(format), table="other.one")
+    assert one.table.schema.table.table == "t"
+
+
+def test_a_statement_with_a_row_is_an_error():
+    """The row would be lost."""
+    message = (
+        '{"type":"ALTER","sql":"ALTER TABLE t ADD x INT","isDdl":true,"database":"d","table":"t","data":[{"a":1}]}'
+    )
+    with pytest.raises(StructureError, match="because the message holds a row, got 'ALTER'"):
+        typed("oms_canal", message)
+
+
+def test_a_row_without_an_operation_is_an_error_in_debezium():
+    """Neither a heartbeat nor a mark has a row."""
+    for message in (
+        '{"after":{"id":1},"ts_ms":1}',
+        '{"before":{"id":1},"status":"BEGIN","id":"7"}',
+        '{"after":{},"ddl":""}',
+    ):
+        with pytest.raises(StructureError, match="because the message holds a row, got 'none'"):
+            typed("debezium", message)
+
+
+def test_a_truncate_of_no_table_is_an_error_or_of_the_given_one():
+    """It would empty a table that nobody knows."""
+    with pytest.raises(StructureError, match="expected a message that names its table"):
+        typed("debezium", '{"op":"t","source":{}}')
+    stream = Stream(replace(CANAL, database=None), table="shop.t")
+    stream.row("id int", table=None)
+    (emptied,) = [stream._add("TRUNCATE", None, table=None)]
+    assert (emptied.change.op, emptied.table.schema.table.table) == ("TRUNCATE", "t")
+
+
+def test_a_statement_that_names_no_database_is_about_that_of_the_given_table():
+    """As the rows around it are."""
+    stream = Stream(replace(CANAL, database=None), table="shop.t")
+    stream.row("id int", table=None)
+    stream.ddl("ALTER TABLE t ADD x INT", table=None)
+    assert stream.row("id int, x int", table=None).schema.version == 2
+    assert stream.versions == ["t: id | t: id x"]
+
+
+def test_a_row_is_of_the_table_that_its_topic_names_if_that_is_asked_for():
+    """No topic is taken for a table unasked: one topic may carry many tables."""
+    change = Change(
+        op="INSERT", source=Source(format="canal"), after={"id": 1}, place=Arrival(topic="a.b"), position=(1,)
+    )
+    for options, found in (
+        ({"table": "@topic"}, (None, "a.b")),
+        ({"table": '"@topic"'}, (None, "@topic")),
+        ({"table": "d.t"}, ("d", "t")),
+    ):
+        (one,) = Tables(**options).add(change)
+        assert (one.table.schema.table.database, one.table.schema.table.table) == found
+    with pytest.raises(StructureError):
+        Tables().add(change)
+    with pytest.raises(StructureError):
+        Tables(table="@topic").add(replace(change, place=None))
+
+
+def test_tables_with_a_given_table_go_to_another_process():
+    """Whatever was given goes along."""
+    tables = pickle.loads(pickle.dumps(Tables(table="d.t")))
+    (one,) = tables.add(Change(op="INSERT", after={"id": 1}, position=(1,)))
+    assert one.table.schema.full_name == "d.t"
+
+
+def test_find_refuses_what_add_refuses():
+    """On Spark it is asked for each change."""
+    for change in (
+        Change(op="OTHER", after={}),
+        Change(op="DELETE", before={}),
+        Change(op="ALTER", ddl="x", before={}),
+    ):
+        with pytest.raises(StructureError):
+            Tables().find(change)

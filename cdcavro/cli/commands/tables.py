@@ -19,6 +19,7 @@ from cdcavro.cli.options import (
     decimals_option,
     from_option,
     max_rejects_option,
+    table_option,
     types_option,
     zone_option,
 )
@@ -28,6 +29,7 @@ from cdcavro.errors import DdlError, FileError, MessageError, MisfitError, Schem
 from cdcavro.files.lines import Line, read_lines, told_lines
 from cdcavro.files.streams import STANDARD, input_size, open_output
 from cdcavro.table.folder import TablesFolder
+from cdcavro.table.notes import notes_of
 from cdcavro.table.tables import ERROR, KEEP, ON_MISFIT, Tables
 from cdcavro.transcoding.joiner import Joined, StreamJoiner
 from cdcavro.transcoding.mapping import to_changes
@@ -48,6 +50,7 @@ _SHOWN_NOTES: Final = 20
 @click.argument("source", default=STANDARD, type=INPUT, metavar="[INPUT]")
 @click.option("--out", required=True, type=click.Path(file_okay=False), metavar="DIR", help="The folder to create.")
 @from_option
+@table_option
 @types_option
 @zone_option
 @click.option(
@@ -66,6 +69,7 @@ def tables(
     source: str,
     out: str,
     own: str,
+    given_table: str | None,
     given: TypeOverrides,
     zone: ZoneInfo | None,
     on_misfit: str,
@@ -89,7 +93,7 @@ def tables(
     ):
         lines = read_lines(source, progress.advance)
         own, lines = told_lines(lines, own, file=click.format_filename(source), option="--from")
-        typed = Tables(given=given, zone=zone, on_misfit=on_misfit, decimals=decimals)
+        typed = Tables(given=given, zone=zone, on_misfit=on_misfit, decimals=decimals, table=given_table)
         faults = Faults(source, reject_file, shown=SHOWN)
         run = Run(faults, own)
         job = _Job(source, own, typed, folder, run, is_strict=on_misfit == ERROR)
@@ -118,9 +122,10 @@ class _Job:
         file = click.format_filename(self._file)
 
         def joined(line: Line) -> Sequence[Joined]:
-            place, message = Arrival(file=file, line=line.number), line.message()
+            message = line.message()
             changes = to_changes(message, self._format, zone=zone, members=False)
-            return joiner.add([replace(change, place=place) for change in changes], line.number, message)
+            placed = [replace(change, place=_place(change, file, line)) for change in changes]
+            return joiner.add(placed, line.number, message)
 
         for complete in self._run.results(lines, joined):
             self._take(complete)
@@ -187,6 +192,11 @@ class _Job:
         return self._tables.misfits.get(table.number, Counter()).most_common()
 
 
+def _place(change: Change, file: str, line: Line) -> Arrival:
+    """Return where a change arrived: its line, and the topic, partition and offset if its Kafka record states them."""
+    return replace(change.place or Arrival(), file=file, line=line.number)
+
+
 def _check_apart(out: str, *files: str | None) -> None:
     """Check that no file is inside the folder, which is replaced as a whole. Raises `click.UsageError`."""
     folder = Path(out).resolve()
@@ -215,12 +225,7 @@ def _is_instant(table: Table, name: str) -> bool:
 
 
 def _notes(tables: Sequence[Table]) -> list[str]:
-    notes = [
-        f"{table.schema.table.table}: {column.name}: {column.note}"
-        for table in tables
-        for column in table.schema.columns
-        if column.note is not None
-    ]
+    notes = notes_of(tables)
     return (
         notes
         if len(notes) <= _SHOWN_NOTES

@@ -147,7 +147,8 @@ def test_types_are_given_for_formats_that_state_none(tmp_path):
     done = run("tables", file, "--out", tmp_path / "again")
     (after,) = rows_of(tmp_path / "again" / "s.t" / "v1.avro")
     assert (after["id"], after["price"]) == ("1", "1.20")
-    assert done.stderr == "t: id: no type is stated: a string\nt: price: no type is stated: a string\n"
+    sentences = [f"t: {NO_KEY}", "t: id: no type is stated: a string", "t: price: no type is stated: a string"]
+    assert done.stderr.splitlines() == sentences
     (tmp_path / "types.json").write_text('{"s.t":{"id":"bigit"}}')
     done = run("tables", file, "--out", tmp_path / "out", "--types", tmp_path / "types.json")
     assert done.exit_code == 2
@@ -320,3 +321,33 @@ def test_evolve_refuses_a_file_that_is_no_schema(tmp_path):
     done = run("evolve", tmp_path / "x.avsc", "--ddl", "ALTER TABLE t ADD x INT")
     expected = "expected an Avro schema or container file, got bytes that are not UTF-8"
     assert (done.exit_code, done.stderr) == (2, f"Error: {tmp_path / 'x.avsc'}: {expected}\n")
+
+
+FULL_LOAD = b'{"type":"INIT","data":[{"id":"1"}],"database":"d","table":"t","id":1,"es":1,"mysqlType":{"id":"int"}}'
+SMALL = FULL_LOAD.replace(b'"INIT"', b'"insert"').replace(b'"1"', b'"2"')
+UNNAMED = b'{"data":[{"k":"1"}],"type":"INSERT"}'
+FLINK = b'{"before":null,"after":{"id":1},"op":"c"}'
+NO_KEY = (
+    "no primary key is known, so payloads have no key and a merge cannot tell its rows apart:"
+    " neither a message nor a statement nor the key of a Kafka record names one"
+)
+
+
+def test_no_row_is_counted_among_the_others(tmp_path):
+    """It is typed, or a reject that says what to give."""
+    done = run("tables", write(tmp_path, FULL_LOAD, SMALL, UNNAMED), "--out", tmp_path / "out")
+    expected = "a message that names its table, or a table given for those that do not (--table)"
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "read 3 = typed 2 + other 0 + rejected 1")
+    assert done.stderr == f"{tmp_path / 'in.jsonl'}:3: canal: $: expected {expected}, got none\nt: {NO_KEY}\n"
+    with (tmp_path / "out" / "d.t" / "v1.avro").open("rb") as stream:
+        assert [one["op"] for one in fastavro.reader(stream)] == ["r", "c"]
+
+
+def test_rows_that_name_no_table_are_of_the_given_one(tmp_path):
+    """Flink's debezium-json has no source."""
+    done = run("tables", write(tmp_path, FLINK), "--out", tmp_path / "out", "--table", 'shop."a.b"')
+    assert (done.exit_code, done.stderr) == (0, f"a.b: {NO_KEY}\na.b: id: no type is stated: a string\n")
+    assert rows_of(tmp_path / "out" / "shop.a_x2e_b" / "v1.avro")[0]["id"] == "1"
+    done = run("tables", write(tmp_path, FLINK), "--out", tmp_path / "out", "--force", "--table", "a.b.c.d")
+    expected = "a table is spelled table, database.table or database.schema.table, not 'a.b.c.d'"
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (2, f"Error: Invalid value for '--table': {expected}")

@@ -1,0 +1,27 @@
+"""Notes on tables: what whoever uses them should know about their keys and columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cdcavro.table.history import Table
+
+_NO_KEY: Final = (
+    "no primary key is known, so payloads have no key and a merge cannot tell its rows apart:"
+    " neither a message nor a statement nor the key of a Kafka record names one"
+)
+
+
+def notes_of(tables: Iterable[Table]) -> list[str]:
+    """Return sentences about tables: those without a key, then columns whose type is not the declared one."""
+    known = list(tables)
+    keys = [f"{table.schema.table.table}: {_NO_KEY}" for table in known if table.schema.key is None]
+    return keys + [
+        f"{table.schema.table.table}: {column.name}: {column.note}"
+        for table in known
+        for column in table.schema.columns
+        if column.note is not None
+    ]
