@@ -1,9 +1,20 @@
-"""The order of changes, and the shards within which that order holds."""
+"""The order of changes, and the shards within which that order holds.
+
+Which order is true differs by format, and its wire schema says so (`order` in the attribute `json`):
+
+* Usually the source's own numbers are: a log position, or a sequence made for sorting. A message that
+  is delivered again has the same numbers, so it falls where it was.
+* Where the numbers are a time at which statements began (`es` of the Canal formats), the order of
+  arrival within one topic partition or file is: an UPDATE that waited for a row has the earlier time
+  and the later place in the log.
+"""
 
 from __future__ import annotations
 
 import random
+import re
 import zlib
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Arrival, Change, Source, replace
@@ -11,14 +22,19 @@ from cdcavro.errors import OrderError, shown
 from cdcavro.exact.diff import same
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import plain_text
+from cdcavro.wire.attributes import ARRIVAL
 from cdcavro.wire.formats import rule_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _NONE: Final = "no numbers"
 _ALL: Final = "numbers"
 _BATCH: Final = "the number of a batch without its time"
+_PLACE: Final = "a place that says the order"
+_NUMBER: Final = re.compile("[0-9]+")
+_WIDTH: Final = 20
+_KEPT: Final = 1_000
 
 
 class Numbers(tuple[int, ...]):  # noqa: SLOT001  a subclass of tuple cannot have slots that hold anything
@@ -32,10 +48,10 @@ class Numbers(tuple[int, ...]):  # noqa: SLOT001  a subclass of tuple cannot hav
     source: Source
 
     @classmethod
-    def of(cls, change: Change) -> Numbers:
-        """Return the numbers of a change, of its `position`."""
-        numbers = cls(change.position or ())
-        numbers.kind, numbers.source = _kind(change), change.source
+    def of(cls, change: Change, kind: str, position: tuple[int, ...]) -> Numbers:
+        """Return numbers of a change, of a kind."""
+        numbers = cls(position)
+        numbers.kind, numbers.source = kind, change.source
         return numbers
 
     def __lt__(self, other: tuple[int, ...]) -> bool:
@@ -61,27 +77,108 @@ class Numbers(tuple[int, ...]):  # noqa: SLOT001  a subclass of tuple cannot hav
         return other
 
 
-Key = tuple[int, tuple[int, ...], tuple[Any, ...], int]
+Place = tuple[str, int, int, str, int]
+Key = tuple[int, tuple[int, ...], Place, tuple[int, ...], int]
 
 
 def order_key(change: Change) -> Key:
     """Return the key that sorts the changes of one table.
 
     Its parts are a phase (-1 for a statement read in a snapshot, which created the table; 0 for a row
-    of a full load; 1 for any other change), the format's own numbers, the place of arrival, and the
-    row's number in its message. A place is a topic, partition and offset, or an offset alone if
-    everything comes from one unnamed topic, or a file and line; files are ordered by name, `part-10`
-    before `part-9`.
+    of a full load; 1 for any other change), the format's own numbers if they are the true order, the
+    place of arrival, the numbers if the place is the true order, and the row's number in its message.
+    A place is a topic, partition and offset, or an offset alone if everything comes from one unnamed
+    topic, or a file and line; files are ordered by name, numbers in it by value: `part-9` before
+    `part-10`.
+
+    Changes whose order is that of arrival are in order within one topic partition or file, where all
+    changes of a row belong; `in_order` puts those of several in one order.
 
     Raises `OrderError` for a change that has neither numbers nor a place, such as tombstones and
     heartbeats of most formats. Comparing the key of a change with numbers to that of one without
-    raises it too: such changes can only be ordered by place, all with `position=None`.
+    raises it too, as does comparing one that its place orders to one without a place: such changes can
+    only be ordered by place, all with `position=None`.
     """
-    if change.position is None and not _is_place(change.place):
+    place = _is_place(change.place)
+    if change.position is None and not place:
         raise OrderError(change.source.format, change.source.table)
     if change.op == "SNAPSHOT":
-        return 0, (), _arrival(change), change.row
-    return -1 if change.snapshot else 1, Numbers.of(change), _arrival(change), change.row
+        return 0, (), _arrival(change), (), change.row
+    phase, position, kind = -1 if change.snapshot else 1, change.position or (), _kind(change)
+    if place and rule_of(change.source.format).order == ARRIVAL:
+        ties = Numbers.of(change, kind, position)
+        return phase, Numbers.of(change, _PLACE, ()), _arrival(change), ties, change.row
+    return phase, Numbers.of(change, kind, position), _arrival(change), (), change.row
+
+
+def in_order(changes: Iterable[Change]) -> list[Change]:
+    """Return the changes of one table, or of several, in one order.
+
+    Usually that of `order_key`. Changes whose order is that of arrival keep it within their topic
+    partition or file, and those of several are merged by their numbers; since these may fall back, each
+    counts with the greatest so far in its partition or file. Raises `OrderError` as `order_key` does.
+    """
+    merged: list[tuple[int, tuple[int, ...], Key, Change]] = []
+    raised: dict[Lane, tuple[int, ...]] = {}
+    for key, change in sorted([(order_key(change), change) for change in changes], key=_key_of):
+        lane = lane_of(key)
+        if is_by_arrival(key):
+            raised[lane] = max(raised.get(lane, ()), tuple(key[3]))
+            merged.append((key[0], raised[lane], key, change))
+        else:
+            merged.append((key[0], (), key, change))
+    merged.sort(key=_merged)
+    return [entry[3] for entry in merged]
+
+
+def _key_of(pair: tuple[Key, Change]) -> Key:
+    return pair[0]
+
+
+def _merged(entry: tuple[int, tuple[int, ...], Key, Change]) -> tuple[int, tuple[int, ...], Key]:
+    return entry[:3]
+
+
+Lane = tuple[str, int, str]
+
+
+def lane_of(key: Key) -> Lane:
+    """Return the topic and partition, and the file, within which the place in a key says the order of arrival."""
+    topic, partition, _, file, _ = key[2]
+    return topic, partition, file
+
+
+def is_by_arrival(key: Key) -> bool:
+    """Return whether a key's place says the order, and its numbers only do where places cannot be compared."""
+    return getattr(key[1], "kind", None) == _PLACE
+
+
+def precedes(one: Key, other: Key) -> bool | None:
+    """Return whether a change comes before another, by their keys; None if nothing says which of the two does.
+
+    Within one topic partition or file, arrival decides where it is the true order, or where the numbers
+    are equal or missing; everywhere else the numbers do. This is not an order to sort by: it may go in
+    circles, since numbers may contradict the arrival.
+    """
+    if one[0] != other[0]:
+        return one[0] < other[0]
+    is_near = one[2] != _NOWHERE != other[2] and lane_of(one) == lane_of(other)
+    if not (is_near and is_by_arrival(one) and is_by_arrival(other)):
+        numbers, others = _numbers(one), _numbers(other)
+        if numbers and others and numbers != others and _kind_of(numbers) == _kind_of(others):
+            return tuple(numbers) < tuple(others)
+        if bool(numbers) != bool(others):
+            return None
+    arrival, other_arrival = (one[2], one[4]), (other[2], other[4])
+    return arrival < other_arrival if is_near and arrival != other_arrival else None
+
+
+def _numbers(key: Key) -> tuple[int, ...]:
+    return key[3] if is_by_arrival(key) else key[1]
+
+
+def _kind_of(numbers: tuple[int, ...]) -> str:
+    return getattr(numbers, "kind", "")
 
 
 def _kind(change: Change) -> str:
@@ -99,9 +196,32 @@ def _is_place(place: Arrival | None) -> bool:
     return place.file is not None and place.line is not None
 
 
-def _arrival(change: Change) -> tuple[Any, ...]:
+_NOWHERE: Final[Place] = ("", 0, 0, "", 0)
+
+
+def _arrival(change: Change) -> Place:
     place = change.place or Arrival()
-    return place.topic or "", place.partition or 0, place.offset or 0, place.file or "", place.line or 0
+    return place.topic or "", place.partition or 0, place.offset or 0, file_order(place.file or ""), place.line or 0
+
+
+@lru_cache(maxsize=_KEPT)
+def file_order(name: str) -> str:
+    """Return a file's name as it sorts: numbers in it have 20 digits, so that `part-9` comes before `part-10`.
+
+    >>> file_order("part-9.jsonl") < file_order("part-10.jsonl")
+    True
+    """
+    padded = _NUMBER.sub(_padded, name)
+    return padded if padded == name or not _has_zeros(name) else f"{padded} {name}"
+
+
+def _padded(number: re.Match[str]) -> str:
+    return number[0].lstrip("0").zfill(_WIDTH)
+
+
+def _has_zeros(name: str) -> bool:
+    """Return whether a number in a name has leading zeros, so that another name may have the same numbers."""
+    return any([len(number) > 1 and number.startswith("0") for number in _NUMBER.findall(name)])  # noqa: C419
 
 
 def split_key_change(change: Change) -> list[Change]:

@@ -22,12 +22,21 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 RESULT: Final = "changes array<binary>, unzoned int, error struct<format: string, path: string, message: string>"
-KEY: Final = "phase int, position array<bigint>, topic string, partition bigint, offset bigint, file string, line bigint, row int"
+KEY: Final = "phase int, position array<bigint>, topic string, partition bigint, offset bigint, file string, line bigint, ties array<bigint>, row int"
 _CHANGES: Final = pa.list_(pa.binary())
-_NAMES: Final = ("phase", "position", "topic", "partition", "offset", "file", "line", "row")
-_NOWHERE: Final = ("", 0, 0, "", 0)
+_NAMES: Final = ("phase", "position", "topic", "partition", "offset", "file", "line", "ties", "row")
 _TYPES: Final = (
-    *(pa.int32(), pa.list_(pa.int64()), pa.string(), pa.int64(), pa.int64(), pa.string(), pa.int64(), pa.int32()),
+    *(
+        pa.int32(),
+        pa.list_(pa.int64()),
+        pa.string(),
+        pa.int64(),
+        pa.int64(),
+        pa.string(),
+        pa.int64(),
+        pa.list_(pa.int64()),
+        pa.int32(),
+    ),
 )
 KEY_TYPE: Final = pa.struct(list(zip(_NAMES, _TYPES, strict=True)))
 
@@ -68,7 +77,8 @@ def order_key(col: Column | str) -> Column:
     The struct has the parts of `cdcavro.order_key`, the first of which is called `phase`. A change that
     has neither numbers nor a place fails the job: its order is not guessed. A comparison within Spark
     cannot fail, so you must check yourself whether some changes of a table have numbers and others do
-    not: those without have a null `position`. SQL null gives null.
+    not: those without have a null `position`, which is empty where the place says the order, with the
+    numbers in `ties`. SQL null gives null.
     """
 
     def keys(payloads: pa.Array) -> pa.Array:
@@ -120,9 +130,10 @@ def _place(change: Change, arrival: dict[str, Any]) -> Arrival:
 
 def key_fields(change: Change) -> dict[str, Any]:
     """Return a change's order key as the fields of `KEY_TYPE`. Raises `OrderError`."""
-    phase, position, arrival, row = order.order_key(change)
-    numbers = None if phase and change.position is None else list(position)
-    return dict(zip(_NAMES, (phase, numbers, *(arrival or _NOWHERE), row), strict=True))
+    key = phase, position, arrival, ties, row = order.order_key(change)
+    is_unnumbered = phase and change.position is None and not order.is_by_arrival(key)
+    numbers = None if is_unnumbered else list(position)
+    return dict(zip(_NAMES, (phase, numbers, *arrival, list(ties), row), strict=True))
 
 
 def _converted(

@@ -14,7 +14,7 @@ from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import StructField, StructType
 
 from cdcavro.change.model import DDL, DML, Change, replace
-from cdcavro.change.order import order_key
+from cdcavro.change.order import in_order
 from cdcavro.errors import CdcAvroError, MisfitError, SetupError, shown
 from cdcavro.spark.arrow_udf import column_function, raw_bytes
 from cdcavro.spark.changes import KEY, KEY_TYPE, key_fields
@@ -116,7 +116,9 @@ def to_tables(
         return _outlines(payloads, given_table)
 
     outlines = changes.select(column_function(outlined, OUTLINE, "cdc_outline")(col).alias("o")).where("o is not null")
-    firsts = outlines.groupBy("o.digest").agg(sf.min_by("o.outline", "o.at").alias("outline")).collect()
+    # The keys of one partition or file compare with each other in every format, those of several not in all.
+    lanes = outlines.groupBy("o.digest", "o.at.topic", "o.at.partition", "o.at.file")
+    firsts = lanes.agg(sf.min_by("o.outline", "o.at").alias("outline")).collect()
     faults = _learn(learned, [Change.from_avro(bytes(row.outline)) for row in firsts])
 
     def typed(payloads: pa.Array) -> pa.Array:
@@ -201,7 +203,7 @@ def _part(schema: TableSchema, part: str) -> Schema:
 
 def _learn(tables: Tables, outlines: Sequence[Change]) -> list[tuple[Change, CdcAvroError]]:
     faults = []
-    for change in sorted(outlines, key=order_key):
+    for change in in_order(outlines):
         try:
             tables.learn(change)
         except CdcAvroError as error:

@@ -22,6 +22,7 @@ On the outermost record, about the format as a whole:
 | --- | --- | --- |
 | `update` | `"two messages"` | an update is sent as two messages, its halves, which share an id |
 | `batched` | true | many messages may share one position |
+| `order` | `"arrival"` | the order of arrival within a topic partition or file is the true one, and not the numbers |
 | `rows` | list of strings | these members apply to all rows of a message |
 | `shard` | `"random"` | the shard of a change without a key is chosen at random |
 | `id` | `"position"` | messages need an id, which is derived from the position of their change |
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 ATTRIBUTE: Final = "json"
+ARRIVAL: Final = "arrival"
 _TWO_MESSAGES: Final = "two messages"
 _TIMES: Final = ("event_time", "system_time")
 
@@ -77,6 +79,7 @@ class FormatRule:
 
     update: str = ""
     batched: bool = False
+    order: str = ""
     rows: tuple[str, ...] = ()
     shard: str = ""
     id: str = ""
@@ -128,6 +131,7 @@ def format_rule(declared: Record) -> FormatRule:
     rule = FormatRule(
         update=_take(attribute, "update", "", lambda value: value == _TWO_MESSAGES, declared.name),
         batched=_flag(attribute, "batched", declared.name),
+        order=_take(attribute, "order", "", lambda value: value == ARRIVAL, declared.name),
         rows=tuple(_take(attribute, "rows", [], _are_strings, declared.name)),
         shard=_take(attribute, "shard", "", lambda value: value == "random", declared.name),
         id=_take(attribute, "id", "", lambda value: value == "position", declared.name),

@@ -9,11 +9,13 @@ import zlib
 from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import cdcavro
 from cdcavro.change.halves import join_halves
 from cdcavro.change.model import Arrival, Change, Row, Source, replace
-from cdcavro.change.order import order_key, shard, split_key_change
+from cdcavro.change.order import file_order, in_order, order_key, precedes, shard, split_key_change
 from cdcavro.errors import OrderError
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.transcoding.mapping import from_changes, to_changes
@@ -72,33 +74,102 @@ def test_a_place_beside_a_number_breaks_ties_as_far_as_it_goes():
 
 
 CANAL = Source(format="oms_canal", table="t")
+OMS = Source(format="oms_default", table="t")
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "got"),
+    ("one", "other", "format", "got"),
     [
         (
-            Change(op="INSERT", source=CANAL, position=(5,), event_time=5000, place=line(1)),
-            Change(op="DELETE", source=CANAL, place=line(2)),
+            Change(op="INSERT", source=OMS, position=(5,), place=line(1)),
+            Change(op="DELETE", source=OMS, place=line(2)),
+            "oms_default",
             "some with numbers and some with no numbers",
         ),
         (
-            Change(op="INSERT", source=CANAL, position=(5, 9), event_time=5000, place=line(1)),
-            Change(op="DELETE", source=CANAL, position=(10,), place=line(2)),
+            Change(op="INSERT", source=CANAL, position=(5, 9), event_time=5000),
+            Change(op="DELETE", source=CANAL, position=(10,)),
+            "oms_canal",
             "some with the number of a batch without its time and some with numbers",
+        ),
+        (
+            Change(op="INSERT", source=CANAL, position=(5,), event_time=5000, place=line(1)),
+            Change(op="DELETE", source=CANAL, position=(4,), event_time=4000),
+            "oms_canal",
+            "some with numbers and some with a place that says the order",
         ),
     ],
 )
-def test_changes_with_numbers_and_changes_without_are_not_put_in_order(one, other, got):
+def test_changes_whose_keys_say_different_things_are_not_put_in_order(one, other, format, got):
     """Neither by numbers that one lacks nor by the place, which may contradict those of the others."""
-    expected = f"oms_canal: expected the same kind of position in all changes of 't', got {got}"
+    expected = f"{format}: expected the same kind of position in all changes of 't', got {got}"
     for changes in ([one, other], [other, one], [one, one, other]):
         assert error_of(partial(sorted, changes, key=order_key)) == expected
         assert error_of(partial(max, changes, key=order_key)) == expected
     for compare in (operator.le, operator.ge):
         assert error_of(compare, order_key(one), order_key(other)) == expected
-    bare = [replace(change, position=None) for change in (other, one)]
-    assert [change.op for change in sorted(bare, key=order_key)] == ["INSERT", "DELETE"]
+    bare = [replace(change, position=None, place=line(i)) for i, change in enumerate((other, one))]
+    assert [change.op for change in sorted(bare, key=order_key)] == ["DELETE", "INSERT"]
+
+
+def canal(es: int, partition: int, offset: int, *, id: int = 1) -> Change:
+    """Return a change of Canal, made at a time, that arrived at a place."""
+    text = f'{{"type":"INSERT","id":{id},"gtid":"","es":{es},"table":"t","data":[{{"a":"1"}}]}}'
+    return replace(to_changes(text, "canal")[0], place=Arrival(topic="x", partition=partition, offset=offset))
+
+
+def test_an_update_that_waited_for_a_row_comes_behind_the_one_that_it_waited_for():
+    """Canal's `es` is when the statement began: it has the earlier time and the later place in the binlog."""
+    short, long = canal(5_000, 0, 1), canal(2_000, 0, 2)
+    assert sorted([long, short], key=order_key) == [short, long]
+    assert in_order([long, short]) == [short, long]
+    assert precedes(order_key(short), order_key(long)) is True
+    assert precedes(order_key(long), order_key(short)) is False
+    numbered = [replace(one, source=replace(one.source, format="debezium")) for one in (short, long)]
+    assert sorted(numbered, key=order_key) == numbered[::-1], "numbers that are the true order stay it"
+
+
+def test_changes_of_two_partitions_are_merged_by_their_numbers_and_keep_their_order():
+    """A partition's number that falls back counts with the greatest before it."""
+    left = [canal(1_000, 0, 1), canal(4_000, 0, 2), canal(2_000, 0, 3), canal(7_000, 0, 4)]
+    right = [canal(3_000, 1, 1), canal(5_000, 1, 2), canal(6_000, 1, 3)]
+    wanted = [left[0], right[0], left[1], left[2], *right[1:], left[3]]
+    for seed in range(20):
+        assert in_order(random.Random(seed).sample(wanted, len(wanted))) == wanted
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 5), st.integers(0, 2)), max_size=12))
+def test_keys_sort_the_same_from_any_order_and_keep_each_partitions_arrival(facts):
+    """Whatever the numbers say: a key is one of a total order, and so is what merges partitions."""
+    changes = [canal(es, partition, offset, id=number) for es, partition, offset, number in facts]
+    for arrange in (partial(sorted, key=order_key), in_order):
+        found = [order_key(one) for one in arrange(changes)]
+        assert found == [order_key(one) for one in arrange(changes[::-1])]
+        for partition in range(3):
+            offsets = [key[2][2] for key in found if key[2][1] == partition]
+            assert offsets == sorted(offsets)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "wanted"),
+    [
+        (canal(1, 0, 1), canal(2, 1, 0), True),
+        (canal(2, 0, 1, id=2), canal(2, 1, 0, id=3), True),
+        (canal(2, 0, 1), canal(2, 1, 0), None),
+        (canal(2, 0, 1), canal(2, 0, 1), None),
+        (replace(canal(2, 0, 1), row=1), replace(canal(2, 0, 1), row=2), True),
+        (canal(2, 0, 1), replace(canal(2, 1, 1), position=None), None),
+        (replace(canal(2, 0, 1), position=None), replace(canal(2, 0, 2), position=None), True),
+        (replace(canal(9, 0, 1), place=None), replace(canal(8, 0, 2), place=None), False),
+        (replace(canal(9, 0, 1), op="SNAPSHOT"), canal(8, 0, 0), True),
+        (replace(canal(9, 0, 1), source=OMS), replace(canal(8, 0, 2), source=OMS), False),
+        (replace(canal(9, 0, 1), source=OMS), replace(canal(9, 0, 2), source=OMS), True),
+    ],
+)
+def test_which_of_two_changes_came_first_is_said_by_arrival_or_numbers_or_by_nothing(one, other, wanted):
+    """By arrival within a partition where that is the order, or where numbers tie; across partitions by numbers."""
+    assert precedes(order_key(one), order_key(other)) is wanted
+    assert precedes(order_key(other), order_key(one)) is (None if wanted is None else not wanted)
 
 
 def test_a_full_load_may_be_without_numbers_among_changes_with_them():
@@ -109,10 +180,14 @@ def test_a_full_load_may_be_without_numbers_among_changes_with_them():
 
 def test_a_key_is_a_value():
     """It can be copied, sent to another process, looked up and printed."""
-    key = order_key(Change(op="INSERT", position=(1, 2), place=line(2)))
-    again = pickle.loads(pickle.dumps(key))
-    assert (again, hash(again), repr(again)) == (key, hash(key), "(1, (1, 2), ('', 0, 0, 'a.jsonl', 2), 0)")
-    assert not again < key
+    for source, shown in [
+        (OMS, "(1, (1, 2), ('', 0, 0, 'a.jsonl', 2), (), 0)"),
+        (CANAL, "(1, (), ('', 0, 0, 'a.jsonl', 2), (1, 2), 0)"),
+    ]:
+        key = order_key(Change(op="INSERT", source=source, event_time=1, position=(1, 2), place=line(2)))
+        again = pickle.loads(pickle.dumps(key))
+        assert (again, hash(again), repr(again)) == (key, hash(key), shown)
+        assert not again < key
 
 
 def test_statements_of_a_snapshot_come_before_its_rows_and_rows_before_changes():
@@ -141,10 +216,30 @@ def test_a_batch_without_a_time_orders_by_its_number():
     assert [exact(one) for one in from_changes(changes, "canal")] == [exact(text % 9), exact(text % 10)]
 
 
-def test_files_are_ordered_by_name():
-    """As text: `part-10` before `part-9`, so that parts need leading zeros."""
-    changes = [Change(op="INSERT", place=Arrival(file=f"part-{part}.jsonl", line=1)) for part in (10, 9)]
-    assert sorted(changes, key=order_key) == changes
+def test_files_are_ordered_by_name_and_the_numbers_in_it():
+    """Rotated files need no leading zeros, and those that differ only in these stay apart."""
+    names = ["log.9.jsonl", "log.10.jsonl", "log.10.2.jsonl", "part-0", "part-00", "part-9", "part-09", "part-10", "z"]
+    names.sort(key=file_order)
+    assert names == [
+        "log.9.jsonl",
+        "log.10.2.jsonl",
+        "log.10.jsonl",
+        "part-0",
+        "part-00",
+        "part-9",
+        "part-09",
+        "part-10",
+        "z",
+    ]
+    assert len({file_order(name) for name in names}) == len(names)
+    changes = [
+        Change(op="INSERT", source=source, place=Arrival(file=name, line=1))
+        for source in (OMS, CANAL)
+        for name in names
+    ]
+    for seed in range(5):
+        for own in (changes[:9], changes[9:]):
+            assert sorted(random.Random(seed).sample(own, 9), key=order_key) == own
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,13 @@ from pyspark.sql.avro.functions import from_avro, to_avro
 
 import cdcavro
 from cdcavro import spark as cdc
-from cdcavro.change.model import Arrival, Change, replace
+from cdcavro.change.model import Arrival, Change, Source, replace
 from cdcavro.spark.changes import key_fields
 from cdcavro.transcoding.mapping import to_changes
 from support.messages import goldens, shop_canal
 
 SCHEMA = cdcavro.load_schema("change").json
+CANAL = Source(format="canal")
 
 
 def changes_of(spark, format: str, texts: list[bytes]):
@@ -95,10 +96,16 @@ def test_a_change_that_cannot_be_ordered_fails_the_job(spark):
         (Change(op="CREATE", position=(5,), snapshot=True), -1, [5]),
         (Change(op="SNAPSHOT", place=Arrival(file="a", line=3)), 0, []),
         (Change(op="SNAPSHOT", position=(5,)), 0, []),
+        (Change(op="INSERT", source=CANAL, place=Arrival(file="a", line=3)), 1, []),
+        (Change(op="INSERT", source=CANAL, position=(5,), event_time=5, place=Arrival(file="a", line=3)), 1, []),
+        (Change(op="INSERT", source=CANAL, position=(5,), event_time=5), 1, [5]),
     ],
 )
 def test_the_key_of_a_change_without_numbers_has_none(change, phase, position):
-    """Null, not empty: who merges can see that some have numbers and some have not. No number orders a full load."""
+    """Null, not empty: who merges can see that some have numbers and some have not.
+
+    No number orders a full load, nor changes of a format whose order is that of arrival.
+    """
     fields = key_fields(change)
     assert (fields["phase"], fields["position"]) == (phase, position)
 
