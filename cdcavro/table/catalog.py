@@ -38,6 +38,10 @@ class TableCatalog:
         """Return the table that bears a name now, or None."""
         return self._live.get(name)
 
+    def names(self) -> list[TableName]:
+        """Return the names that tables bear now."""
+        return list(self._live)
+
     def at(self, name: TableName, key: Key) -> Table | None:
         """Return the table that bore a name at a time, or else the first that bore it. Raises `OrderError`."""
         entries = self._entries.get(name)

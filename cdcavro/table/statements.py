@@ -12,6 +12,7 @@ from cdcavro.table.ddl.steps import (
     AddKey,
     AlterTable,
     CreateTable,
+    DropDatabase,
     DropTable,
     NoChange,
     RenameTable,
@@ -65,6 +66,7 @@ class StatementFollower:
         self._appliers: dict[type, Callable[..., None]] = {
             CreateTable: self._on_create,
             DropTable: self._on_drop,
+            DropDatabase: self._on_drop_database,
             RenameTable: self._on_rename,
             AlterTable: self._on_alter,
             Truncate: self._on_nothing,
@@ -140,6 +142,12 @@ class StatementFollower:
     def _on_drop(self, step: DropTable, change: Change, _source: Source, start: Key | None) -> None:
         for table in step.tables:
             self._tables.drop(statement_table(table, change.source), start)
+
+    def _on_drop_database(self, step: DropDatabase, change: Change, _source: Source, start: Key | None) -> None:
+        dropped = statement_table(TableName(step.database, step.schema, ""), change.source)
+        for name in self._tables.names():
+            if name.database == dropped.database and step.schema in (None, name.schema):
+                self._tables.drop(name, start)
 
     def _on_rename(self, step: RenameTable, change: Change, source: Source, start: Key | None) -> None:
         old, new = statement_table(step.old, change.source), statement_table(step.new, change.source)

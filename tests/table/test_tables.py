@@ -356,6 +356,28 @@ def test_a_table_that_is_dropped_and_created_is_another():
     assert len(stream.tables.tables) == 3
 
 
+@pytest.mark.parametrize(
+    ("statement", "db_type", "gone"),
+    [
+        ("DROP DATABASE IF EXISTS shop", "mysql", "shop.t shop.s.t"),
+        ("DROP SCHEMA other", "mysql", "other.t"),
+        ("DROP SCHEMA s CASCADE", "postgresql", "shop.s.t"),
+        ("DROP DATABASE other", "postgresql", "other.t"),
+    ],
+)
+def test_a_database_that_is_dropped_drops_its_tables(statement, db_type, gone):
+    """All of them, and no other database's; on OceanBase those of its tenant."""
+    for tenant, above in ((None, ""), ("te", "te.")):
+        own = replace(CANAL, tenant=tenant, db_type=db_type)
+        sources = [own, replace(own, database="other"), replace(own, schema="s"), replace(own, tenant="x")]
+        tables = Tables()
+        for i, source in enumerate(sources):
+            tables.add(Change(op="INSERT", source=source, columns=stated("id int"), after={"id": 1}, position=(i,)))
+        tables.add(Change(op="QUERY", source=replace(own, table=None), ddl=statement, position=(9,)))
+        names = [one.schema.full_name for one in tables.tables if one.is_gone]
+        assert [name.replace("_x2e_", ".") for name in names] == [above + name for name in gone.split()]
+
+
 def test_a_row_of_a_table_that_was_dropped_makes_another():
     """Its CREATE was not sent."""
     stream = Stream()

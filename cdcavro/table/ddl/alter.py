@@ -104,7 +104,7 @@ def _position(cursor: TokenCursor) -> tuple[bool, str | None]:
 def _add(cursor: TokenCursor, _: TableName) -> Actions:
     if sees_constraint(cursor):
         key_or_kind = constraint(cursor)
-        return key_or_kind if isinstance(key_or_kind, str) else [AddKey(key_or_kind)]
+        return key_or_kind if isinstance(key_or_kind, str) else [key_or_kind]
     if cursor.accept("SYSTEM", "VERSIONING"):
         return "versioning"
     if not cursor.dialect.is_postgres and cursor.accept_one_of({"PARTITION", "SUBPARTITION"}):
@@ -198,7 +198,9 @@ def _change(cursor: TokenCursor, _: TableName) -> Actions:
 
 
 def _alter(cursor: TokenCursor, _: TableName) -> Actions:
-    if cursor.accept_one_of({"CONSTRAINT"}) or (cursor.dialect.is_mysql and cursor.accept_one_of({"INDEX", "CHECK"})):
+    if cursor.accept_one_of({"CONSTRAINT"}) or (
+        cursor.dialect.is_mysql and cursor.accept_one_of({"INDEX", "KEY", "CHECK"})
+    ):
         return _unchanged(cursor, "constraint")
     cursor.accept("COLUMN")
     cursor.accept("IF", "EXISTS")

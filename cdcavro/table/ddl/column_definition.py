@@ -29,7 +29,7 @@ class _Stated:
 
 def column(cursor: TokenCursor, *, typed: bool = True) -> ColumnDef:
     """Parse a column's definition. With `typed`, it must have a type, unless the column is computed."""
-    name = cursor.name("column's name")
+    name = cursor.column_name()
     has_type = cursor.token.kind in ("word", "name") and not cursor.sees_one_of(_NO_TYPES)
     stated = _Stated(type_of(cursor) if has_type else None)
     place = cursor.at
@@ -66,7 +66,7 @@ def _collate(cursor: TokenCursor, _: _Stated) -> None:
 def _not(cursor: TokenCursor, stated: _Stated) -> None:
     if cursor.accept("NULL"):
         stated.nullable = False
-    elif not cursor.accept_one_of({"DEFERRABLE", "ENFORCED", "VALID", "VISIBLE", "HIDDEN"}):
+    elif not cursor.accept_one_of({"DEFERRABLE", "ENFORCED", "VALID", "VISIBLE", "HIDDEN", "SECONDARY"}):
         raise cursor.fail("NULL")
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from cdcavro.table.ddl.column_definition import column
 from cdcavro.table.ddl.keywords import STOPS
+from cdcavro.table.ddl.steps import AddKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,10 +24,19 @@ _ANYWHERE: Final = (
     ("SUPPLEMENTAL", "LOG"),
     ("PERIOD", "FOR"),
 )
-_MYSQL: Final = (("INDEX",), ("KEY",), ("FULLTEXT",), ("SPATIAL",), ("VECTOR", "INDEX"), ("VECTOR", "KEY"))
+_MYSQL: Final = (
+    ("INDEX",),
+    ("KEY",),
+    ("FULLTEXT",),
+    ("SPATIAL",),
+    ("VECTOR", "INDEX"),
+    ("VECTOR", "KEY"),
+    ("CLUSTERING", "INDEX"),
+    ("CLUSTERING", "KEY"),
+)
 _POSTGRES: Final = (("EXCLUDE", "USING"), ("EXCLUDE", "("))
 _KINDS: Final = {
-    **dict.fromkeys(("INDEX", "KEY", "FULLTEXT", "SPATIAL", "VECTOR", "UNIQUE"), "index"),
+    **dict.fromkeys(("INDEX", "KEY", "FULLTEXT", "SPATIAL", "VECTOR", "CLUSTERING", "UNIQUE"), "index"),
     "SUPPLEMENTAL": "log",
     "PERIOD": "versioning",
 }
@@ -39,23 +49,32 @@ def sees_constraint(cursor: TokenCursor) -> bool:
     return any(cursor.sees(*words) for words in (*_ANYWHERE, *own))
 
 
-def constraint(cursor: TokenCursor) -> tuple[str, ...] | str:
-    """Parse a key, index or constraint; return the columns of a primary key, or the kind of anything else."""
+def constraint(cursor: TokenCursor) -> AddKey | str:
+    """Parse a key, index or constraint; return a primary key, or the kind of anything else."""
     what = _KINDS.get(cursor.token.key, "constraint")
     if cursor.accept("CONSTRAINT"):
         if not cursor.sees_one_of(_AFTER_NAME - {"EXCLUDE"}):
             cursor.name("constraint's name")
         if not cursor.sees_one_of(_AFTER_NAME):
             raise cursor.fail("PRIMARY KEY, UNIQUE, FOREIGN KEY or CHECK")
-    key_or_kind: tuple[str, ...] | str = what
+    key_or_kind: AddKey | str = what
     if cursor.accept("PRIMARY", "KEY"):
-        if cursor.dialect.is_mysql and cursor.accept("USING"):
-            cursor.take()
-        key_or_kind = key_names(cursor)
+        if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+        if cursor.dialect.is_mysql:
+            _index_name(cursor)
+        key_or_kind = AddKey(key_names(cursor), if_not_exists)
     else:
         cursor.take()
     cursor.skip(STOPS)
     return key_or_kind
+
+
+def _index_name(cursor: TokenCursor) -> None:
+    """Skip a name, which MySQL accepts for a primary key and ignores, and the kind of index."""
+    if cursor.token.kind in ("word", "name") and not cursor.sees("USING"):
+        cursor.name("key's name")
+    if cursor.accept("USING"):
+        cursor.take()
 
 
 def key_names(cursor: TokenCursor) -> tuple[str, ...]:
@@ -91,10 +110,10 @@ def elements(
             columns.append(column(cursor) if define is None else define())
             return
         key_or_kind = constraint(cursor)
-        if isinstance(key_or_kind, tuple):
+        if not isinstance(key_or_kind, str):
             if key:
                 raise cursor.fail("one primary key", "two")
-            key = key_or_kind
+            key = key_or_kind.names
 
     cursor.listed(element)
     return columns, key

@@ -106,6 +106,15 @@ class TokenCursor:
         self.at += 1
         return name
 
+    def column_name(self) -> str:
+        """Parse a column's name where it is defined; MySQL until 5.7 accepts the table's name, or a dot, before it."""
+        if not self.dialect.is_mysql:
+            return self.name("column's name")
+        name = self._qualified() if self.accept(".") else self.name("column's name")
+        while self.accept("."):
+            name = self._qualified()
+        return name
+
     def _qualified(self) -> str:
         """Parse a name after a dot, where no word is reserved and, in MySQL, a number is a name."""
         token = self.token

@@ -124,6 +124,7 @@ STATEMENTS: Final = {
     """),
     "transaction": _words("ABORT BEGIN COMMIT END RELEASE ROLLBACK SAVEPOINT START XA"),
     "setting": _words("RESET SET SHOW"),
+    "diagnostics": _words("GET RESIGNAL SIGNAL"),
     "privilege": _words("AUDIT GRANT NOAUDIT REASSIGN REVOKE"),
     "comment": _words("COMMENT"),
     "lock": _words("LOCK UNLOCK"),

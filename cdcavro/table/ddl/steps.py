@@ -139,6 +139,7 @@ class AddKey:
     """The columns of a new primary key, in the key's order."""
 
     names: tuple[str, ...]
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +204,14 @@ class DropTable:
 
 
 @dataclass(frozen=True, slots=True)
+class DropDatabase:
+    """A database, or a schema of one, that is dropped with all its tables."""
+
+    database: str | None
+    schema: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Truncate:
     """Tables that lose all their rows."""
 
@@ -234,4 +243,4 @@ class NoChange:
     what: str
 
 
-Step = CreateTable | DropTable | Truncate | RenameTable | AlterTable | NoChange
+Step = CreateTable | DropTable | DropDatabase | Truncate | RenameTable | AlterTable | NoChange

@@ -105,6 +105,7 @@ _DIALECTS: Final = {
     "OCEANBASE": _MYSQL,
     "OB_MYSQL": _MYSQL,
     "TIDB": _MYSQL,
+    "TICDC": _MYSQL,
     "POLARDB_X": _MYSQL,
     "DRDS": _MYSQL,
     "OB_ORACLE": _ORACLE,

@@ -162,7 +162,8 @@ def _set_nullable(context: AlterContext, action: SetNullable) -> None:
 
 
 def _add_key(context: AlterContext, action: AddKey) -> None:
-    context.edit.set_key(action.names)
+    if not (action.if_not_exists and context.edit.key):
+        context.edit.set_key(action.names)
 
 
 def _drop_key(context: AlterContext, _: DropKey) -> None:
