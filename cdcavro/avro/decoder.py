@@ -6,6 +6,8 @@ from cdcavro.avro.binary import MAX_COUNT, short, unpack_float
 from cdcavro.avro.buffer import ByteReader
 from cdcavro.errors import PayloadError
 
+_INT_BYTES = 5
+
 
 class Decoder(ByteReader):
     """The bytes of one payload and the position up to which they are read. Attributes: see `ByteReader`."""
@@ -13,10 +15,13 @@ class Decoder(ByteReader):
     __slots__ = ()
 
     def read_int(self) -> int:
-        """Read a zig-zag variable-length integer of at most 32 bits."""
+        """Read a zig-zag variable-length integer of at most 32 bits in at most 5 bytes, as Avro Java does."""
+        start = self.position
         value = self.read_long()
         if not -(2**31) <= value < 2**31:
             raise PayloadError("an integer of at most 32 bits", f"{value} at byte {self.position}")
+        if self.position - start > _INT_BYTES:
+            raise PayloadError(f"an integer of at most {_INT_BYTES} bytes", f"more at byte {self.position}")
         return value
 
     def read_bytes(self) -> bytes:
@@ -36,9 +41,12 @@ class Decoder(ByteReader):
 
     def read_index(self, count: int, what: str) -> int:
         """Read an index into `count` branches or symbols; `what` names them in the error."""
+        start = self.position
         index = self.read_long()
         if not 0 <= index < count:
             raise PayloadError(f"{what} from 0 to {count - 1}", f"{index} at byte {self.position}")
+        if self.position - start > _INT_BYTES:
+            raise PayloadError(f"an integer of at most {_INT_BYTES} bytes", f"more at byte {self.position}")
         return index
 
     def read_block(self) -> int:

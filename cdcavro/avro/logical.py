@@ -1,4 +1,4 @@
-"""Logical types: which one a type really has.
+"""Logical types: which one a type really has, and which data are values of it.
 
 Source: Avro 1.8.2, "Logical Types". Those that later versions added are known too, because today's
 readers apply them. What the specification tells readers to ignore is ignored: a name that it does
@@ -10,12 +10,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.types import Primitive
+from cdcavro.errors import PayloadError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cdcavro.avro.types import Fixed
+
+# A decimal of more digits is taken for plain bytes: ten to the power of its precision may be absurdly long.
+MAX_DIGITS: Final = 1000
 
 _FIXED: Final = "fixed"
 _BASES: Final = {
@@ -34,6 +40,9 @@ _BASES: Final = {
     "duration": (_FIXED,),
 }
 _SIZES: Final = {"uuid": 16, "duration": 12}
+# From the beginning of the year 1 to the end of 9999, the years that Python and Spark's types hold.
+_DAYS: Final = range(-719_162, 2_932_897)
+_DAY_MILLIS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +87,60 @@ def _decimal(declared: Primitive | Fixed) -> Logical | None:
 def _digits(size: int) -> int:
     """Return how many decimal digits always fit in a signed integer of `size` bytes."""
     return math.floor(math.log10(2) * (8 * size - 1)) if size else 0
+
+
+def value_check(declared: Primitive | Fixed) -> Callable[[Any], None] | None:
+    """Return a function that raises `PayloadError` for a datum that is no value of its type's logical type.
+
+    A datum is an int or bytes. None is returned for a type all of whose data are values.
+
+    >>> value_check(Primitive("int", {"logicalType": "date"}))(2_932_897)
+    Traceback (most recent call last):
+        ...
+    cdcavro.errors.PayloadError: message: $: expected a date of the years 1 to 9999, got day 2932897 of 1970
+    """
+    logical = logical_type(declared)
+    if logical is None:
+        return None
+    if logical.name == "decimal":
+        return _decimal_check(logical) if logical.precision <= MAX_DIGITS else None
+    bounds = _BOUNDS.get(logical.name)
+    return None if bounds is None else _range_check(*bounds)
+
+
+def _decimal_check(declared: Logical) -> Callable[[Any], None]:
+    least = 10**declared.precision
+
+    def check(raw: Any) -> None:
+        if not raw or not -least < int.from_bytes(raw, "big", signed=True) < least:
+            raise PayloadError(str(declared), f"{len(raw)} bytes that are none")
+
+    return check
+
+
+def _range_check(values: range, expected: str, got: str) -> Callable[[Any], None]:
+    first, end = values.start, values.stop
+
+    def check(value: Any) -> None:
+        if not first <= value < end:
+            raise PayloadError(expected, got.format(value))
+
+    return check
+
+
+def _instants(units_of_a_day: int) -> tuple[range, str, str]:
+    values = range(_DAYS.start * units_of_a_day, _DAYS.stop * units_of_a_day)
+    return values, "an instant of the years 1 to 9999", "{}"
+
+
+_MILLIS: Final = _instants(_DAY_MILLIS)
+_MICROS: Final = _instants(_DAY_MILLIS * 1000)
+_BOUNDS: Final = {
+    "date": (_DAYS, "a date of the years 1 to 9999", "day {} of 1970"),
+    "time-millis": (range(_DAY_MILLIS), "a time of a day", "{}"),
+    "time-micros": (range(_DAY_MILLIS * 1000), "a time of a day", "{}"),
+    "timestamp-millis": _MILLIS,
+    "timestamp-micros": _MICROS,
+    "local-timestamp-millis": _MILLIS,
+    "local-timestamp-micros": _MICROS,
+}

@@ -2,22 +2,24 @@
 
 Avro Java, and so Spark, does not check payloads: it ignores bytes that are left over, and a payload
 that ends too early fails the job or becomes a row full of nulls. A payload from elsewhere is
-therefore walked first, by a plan that is built once per schema. Fields that a reader lacks are skipped
-in the same way.
+therefore walked first, by a plan that is built once per schema: what passes is read by Avro Java, by
+Spark and by generated records alike. Hence a date, a time and a decimal have to be one, and a map has
+each name once. Fields that a reader lacks are skipped in the same way.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.decoder import Decoder
+from cdcavro.avro.logical import value_check
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
-from cdcavro.errors import MessageError, SchemaError
+from cdcavro.errors import MessageError, PayloadError, SchemaError, shown
 from cdcavro.exact.jsontext import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container, Sequence
 
     from cdcavro.avro.schema import Schema
 
@@ -40,44 +42,51 @@ def _plan(schema: Schema) -> Check:
     return skipper(schema.root)
 
 
-def skipper(
-    declared: Type,
-    *,
-    read_map: Callable[[Check], Check] | None = None,
-    read_record: Callable[[list[tuple[str, Check]]], Check] | None = None,
-) -> Check:
-    """Return a function that skips and checks a datum of a type. It raises `PayloadError` with the place.
-
-    In that place a map's entries are numbered, and a name may occur twice. `read_map` returns a different
-    function for maps, from that for their values, and `read_record` one for records, from their fields.
-    """
-    skip = partial(skipper, read_map=read_map, read_record=read_record)
+def skipper(declared: Type) -> Check:
+    """Return a function that skips and checks a datum of a type. It raises `PayloadError` with the place."""
     match declared:
-        case Primitive(name):
-            return READ_PRIMITIVE[name]
-        case Fixed(size=size):
-            return lambda source: source.take(size)
+        case Primitive() | Fixed():
+            return datum_reader(declared)
         case Enum(symbols=symbols):
             return lambda source: source.read_index(len(symbols), "a symbol")
         case Array(items):
-            return _items(skip(items), is_named=False)
+            return items_check(skipper(items))
         case Map(values):
-            return _items(skip(values), is_named=True) if read_map is None else read_map(skip(values))
+            return entries_check(skipper(values))
         case Union(branches):
-            return _union([skip(branch) for branch in branches])
+            return union_check([skipper(branch) for branch in branches])
         case Record(fields=fields):
-            return (read_record or _record)([(field.name, skip(field.type)) for field in fields])
+            return record_check([(field.name, skipper(field.type)) for field in fields])
     raise SchemaError("$", f"{type(declared).__name__} is no type")
 
 
-def _items(check: Check, *, is_named: bool) -> Check:
+def datum_reader(declared: Primitive | Fixed) -> Callable[[Decoder], Any]:
+    """Return a function that reads a datum and checks that it is a value of its type's logical type."""
+    read = READ_PRIMITIVE[declared.name] if isinstance(declared, Primitive) else _taken(declared.size)
+    check = value_check(declared)
+    if check is None:
+        return read
+
+    def read_checked(source: Decoder) -> Any:
+        value = read(source)
+        check(value)
+        return value
+
+    return read_checked
+
+
+def _taken(size: int) -> Callable[[Decoder], bytes]:
+    return lambda source: source.take(size)
+
+
+def items_check(check: Check) -> Check:
+    """Return a function that checks the items of an array, from that for one item."""
+
     def walk(source: Decoder) -> None:
         at = 0
         try:
             while count := source.read_block():
                 for _ in range(count):
-                    if is_named:
-                        source.read_string()
                     check(source)
                     at += 1
         except MessageError as error:
@@ -87,14 +96,44 @@ def _items(check: Check, *, is_named: bool) -> Check:
     return walk
 
 
-def _union(checks: list[Check]) -> Check:
+def entries_check(check: Check) -> Check:
+    """Return a function that checks the entries of a map, from that for one value; no name may occur twice."""
+
+    def walk(source: Decoder) -> None:
+        names: set[str] = set()
+        name = ""
+        try:
+            while count := source.read_block():
+                for _ in range(count):
+                    name = source.read_string()
+                    check_name(name, names)
+                    names.add(name)
+                    check(source)
+        except MessageError as error:
+            error.below(f"/{escape(name)}")
+            raise
+
+    return walk
+
+
+def check_name(name: str, known: Container[str]) -> None:
+    """Raise `PayloadError` for the name of a map's entry that is known already."""
+    if name in known:
+        raise PayloadError("each name once", f"{shown(name)} twice")
+
+
+def union_check(checks: Sequence[Check]) -> Check:
+    """Return a function that checks a union, from the functions for its branches."""
+
     def walk(source: Decoder) -> None:
         checks[source.read_index(len(checks), "a branch")](source)
 
     return walk
 
 
-def _record(fields: list[tuple[str, Check]]) -> Check:
+def record_check(fields: Sequence[tuple[str, Check]]) -> Check:
+    """Return a function that checks a record, from the name of each field and the function for it."""
+
     def walk(source: Decoder) -> None:
         at = ""
         try:

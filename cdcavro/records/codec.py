@@ -33,13 +33,15 @@ class AvroRecord:
     __avro__: ClassVar[Any]
 
     @classmethod
-    def from_avro(cls, payload: bytes, *, writer: Schema | None = None) -> Self:
+    def from_avro(cls, payload: bytes, *, writer: Schema | None = None, reinterpret: bool = False) -> Self:
         """Return the instance in a payload (bytes, an Avro datum).
 
         `writer` is the schema that wrote the payload, if it is not this one: aliases and defaults then apply.
-        Raises `PayloadError`, and `ResolutionError` if this schema cannot read the writer's.
+        Bytes where this schema has a string, and plain numbers where it has dates, times or decimals, are errors
+        unless `reinterpret` is true, which reads them as this schema says. Raises `PayloadError`, and
+        `ResolutionError` if this schema cannot read the writer's.
         """
-        instance: Self = cls.__avro__.read(cls, payload, writer)
+        instance: Self = cls.__avro__.read(cls, payload, writer, reinterpret=reinterpret)
         return instance
 
     def to_avro(self) -> bytes:
@@ -88,11 +90,11 @@ class Codec:
         """The parsed schema."""
         return parse_schema(self._text)
 
-    def read(self, cls: type, payload: bytes, writer: Schema | None) -> Any:
+    def read(self, cls: type, payload: bytes, writer: Schema | None, *, reinterpret: bool = False) -> Any:
         """Return a payload as an instance of a class. Raises `PayloadError`, `ResolutionError`."""
         if not isinstance(payload, (bytes, bytearray, memoryview)):
             raise TypeError(f"a payload is bytes, not {type(payload).__name__}")
-        read = self._reader(cls, writer)
+        read = self._reader(cls, writer, reinterpret)
         source = Decoder(bytes(payload))
         try:
             instance = read(source)
@@ -182,10 +184,10 @@ class Codec:
     def _to_json(self) -> ToJson:
         return ToJson(self._classes)
 
-    def _make_reader(self, cls: type, writer: Schema | None) -> Callable[[Decoder], Any]:
+    def _make_reader(self, cls: type, writer: Schema | None, reinterpret: bool) -> Callable[[Decoder], Any]:  # noqa: FBT001  a key of the cache
         record = self._record(cls)
         written = record if writer is None else writer.root
-        readers = Readers({**self._classes, record.name: cls})
+        readers = Readers({**self._classes, record.name: cls}, reinterpret=reinterpret)
         return readers.reader(resolve(written, record), written, record)
 
     def _make_from_json(self, cls: type) -> Callable[[Any], Any]:

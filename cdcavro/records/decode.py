@@ -6,9 +6,8 @@ order, each into the reader's field, or skipped if there is none; then the defau
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from cdcavro.avro.binary import nearest_float
 from cdcavro.avro.resolution import (
     ReadArray,
     ReadEnum,
@@ -18,11 +17,11 @@ from cdcavro.avro.resolution import (
     ReadRecord,
     ReadUnion,
     Step,
-    is_same_name,
 )
-from cdcavro.avro.skip import READ_PRIMITIVE, skipper
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, branch_name
-from cdcavro.errors import MessageError, PayloadError, SchemaError, shown
+from cdcavro.avro.skip import check_name, skipper
+from cdcavro.avro.translation.datum import branch_index, datum_translator, refusing
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.errors import MessageError, PayloadError, SchemaError
 from cdcavro.exact.jsontext import escape
 from cdcavro.records.classes import field_names, maker
 from cdcavro.records.field_defaults import default_maker
@@ -38,17 +37,18 @@ if TYPE_CHECKING:
 
 
 class Readers:
-    """Builds the readers of types. `classes` are by key."""
+    """Builds the readers of types. `classes` are by key; `reinterpret` is as in `translation.translator`."""
 
-    def __init__(self, classes: Mapping[Key, type]) -> None:
+    def __init__(self, classes: Mapping[Key, type], *, reinterpret: bool = False) -> None:
         self._classes = classes
+        self._reinterpret = reinterpret
 
     def reader(self, step: Step, writer: Type, reader: Type) -> Read:
         """Return the function that reads the writer's data as values of the reader's type, or raises `PayloadError`."""
         if isinstance(writer, Union):
             return self._from_union(step, writer, reader)
         if isinstance(reader, Union):
-            at = _branch(step, writer, reader)
+            at = branch_index(step, writer, reader)
             inner = self._reader(step, writer, reader.branches[at])
             key = branch_keys(reader)[at]
             return inner if key is None else _wrapped(inner, self._classes[key])
@@ -57,9 +57,9 @@ class Readers:
     def _reader(self, step: Step, writer: Type, reader: Type) -> Read:
         match step, writer, reader:
             case ReadPrimitive(), Primitive(), Primitive():
-                return _primitive(writer, reader)
-            case ReadFixed(size), _, Fixed():
-                return self._fixed(size, reader)
+                return self._datum(writer, reader)
+            case ReadFixed(), Fixed(), Fixed():
+                return self._datum(writer, reader)
             case ReadEnum(symbols=symbols), _, Enum():
                 return self._enum(symbols, reader)
             case ReadArray(inner), Array(written), Array(items):
@@ -74,15 +74,17 @@ class Readers:
         if not isinstance(step, ReadUnion):
             raise SchemaError("$", f"a union is not read by {type(step).__name__}")
         readers = [
-            _refusing(inner) if isinstance(inner, str) else self.reader(inner, branch, reader)
+            refusing(inner) if isinstance(inner, str) else self.reader(inner, branch, reader)
             for inner, branch in zip(step.branches, writer.branches, strict=True)
         ]
         count = len(readers)
         return lambda source: readers[source.read_index(count, "a branch")](source)
 
-    def _fixed(self, size: int, reader: Fixed) -> Read:
-        lift: Any = self._classes[reader.name] if meaning(reader) is None else scalar(reader).lift
-        return lambda source: lift(source.take(size))
+    def _datum(self, writer: Primitive | Fixed, reader: Primitive | Fixed) -> Read:
+        read = datum_translator(writer, reader, reinterpret=self._reinterpret)
+        is_own = isinstance(reader, Fixed) and meaning(reader) is None
+        lift: Any = self._classes[reader.name] if is_own else scalar(reader).lift
+        return read if lift is None else _turned(read, lift)
 
     def _enum(self, symbols: tuple[str | None, ...], reader: Enum) -> Read:
         cls = self._classes[reader.name]
@@ -101,9 +103,7 @@ class Readers:
         plan = [
             (
                 len(places) if into is None else places[into.name],
-                skipper(was.type, read_map=_map, read_record=_parts)
-                if into is None
-                else self.reader(inner, was.type, into.type),
+                skipper(was.type) if into is None else self.reader(inner, was.type, into.type),
                 was.name,
             )
             for inner, was, into in step.fields
@@ -132,51 +132,8 @@ class Readers:
         return read
 
 
-def _parts(fields: list[tuple[str, Read]]) -> Read:
-    """Return a function that skips a record; an error in it has the path of the whole record."""
-    return lambda source: [read(source) for _, read in fields]
-
-
-def _branch(step: Step, writer: Type, reader: Union) -> int:
-    """Return the index of the branch that resolution chose: by what the step reads into; for a fixed, by its name."""
-    match step:
-        case ReadPrimitive(reader=into):
-            return _place(reader, into.name)
-        case ReadRecord(reader=into) | ReadEnum(reader=into):
-            return _place(reader, into.name)
-        case ReadArray():
-            return _place(reader, "array")
-        case ReadMap():
-            return _place(reader, "map")
-        case ReadFixed() if isinstance(writer, Fixed):
-            names = [
-                branch.name for branch in reader.branches if isinstance(branch, Fixed) and is_same_name(writer, branch)
-            ]
-            return _place(reader, writer.name if writer.name in names else names[0])
-    raise SchemaError("$", f"no branch for {type(step).__name__}")
-
-
-def _place(reader: Union, name: str) -> int:
-    return next(i for i, branch in enumerate(reader.branches) if branch_name(branch) == name)
-
-
 def _wrapped(inner: Read, cls: type) -> Read:
     return lambda source: cls(inner(source))
-
-
-def _refusing(reason: str) -> Read:
-    def read(_source: Decoder) -> Any:
-        raise PayloadError("a branch that the reader's schema has", shown(reason))
-
-    return read
-
-
-def _primitive(writer: Primitive, reader: Primitive) -> Read:
-    read, promote, lift = READ_PRIMITIVE[writer.name], _PROMOTE.get((writer.name, reader.name)), scalar(reader).lift
-    for turn in (promote, lift):
-        if turn is not None:
-            read = _turned(read, turn)
-    return read
 
 
 def _turned(read: Read, turn: Callable[[Any], Any]) -> Read:
@@ -207,8 +164,7 @@ def _map(inner: Read) -> Read:
             while count := source.read_block():
                 for _ in range(count):
                     name = source.read_string()
-                    if name in entries:
-                        raise PayloadError("each name once", f"{shown(name)} twice")
+                    check_name(name, entries)
                     entries[name] = inner(source)
         except MessageError as error:
             error.below(f"/{escape(name)}")
@@ -216,20 +172,3 @@ def _map(inner: Read) -> Read:
         return entries
 
     return read
-
-
-def _text(raw: bytes) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        raise PayloadError("UTF-8", f"byte 0x{raw[error.start]:02x}") from error
-
-
-_PROMOTE: Final[dict[tuple[str, str], Callable[[Any], Any]]] = {
-    ("int", "float"): nearest_float,
-    ("long", "float"): nearest_float,
-    ("int", "double"): float,
-    ("long", "double"): float,
-    ("string", "bytes"): str.encode,
-    ("bytes", "string"): _text,
-}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cdcavro.avro.binary import nearest_float
+from cdcavro.avro.logical import value_check
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.errors import PayloadError, SchemaError
 from cdcavro.records.classes import field_names, maker
@@ -54,8 +55,10 @@ def default_scalar(declared: Primitive | Fixed, value: Any) -> Any:
     """Return the default of a primitive, or of a decimal in a fixed. Raises `SchemaError`."""
     name = declared.name if isinstance(declared, Primitive) else "bytes"
     datum = value.encode("latin-1") if name == "bytes" else float(value) if name in ("float", "double") else value
-    lift = scalar(declared).lift
+    lift, check = scalar(declared).lift, value_check(declared)
     try:
+        if check is not None:
+            check(datum)
         if name == "float":
             # The schema states it in decimal digits; the value is the nearest 32-bit float.
             return nearest_float(datum)

@@ -15,12 +15,13 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.binary import nearest_float
+from cdcavro.avro.logical import MAX_DIGITS
 from cdcavro.avro.types import Fixed, Primitive
-from cdcavro.errors import PayloadError, SchemaError, StructureError, shown
+from cdcavro.errors import SchemaError, StructureError, shown
 from cdcavro.exact.base64_text import bytes_of
 from cdcavro.exact.jsontext import kind
 from cdcavro.exact.numbers import ExactNumber, minimal_bytes
-from cdcavro.records.shapes import MAX_DIGITS, meaning
+from cdcavro.records.shapes import meaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,8 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _LOCAL_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  a local time has no zone
 _EPOCH_DAY: Final = _EPOCH.toordinal()
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
-_DAY: Final = 86_400_000_000
+_FIRST: Final = (dt.datetime.min.replace(tzinfo=dt.UTC) - _EPOCH) // _MICROSECOND
+_LAST: Final = (dt.datetime.max.replace(tzinfo=dt.UTC) - _EPOCH) // _MICROSECOND
 _DIGITS: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _LONGEST_DOUBLE: Final = 1100
@@ -43,7 +45,7 @@ class Scalar(NamedTuple):
     """The conversions of a type's values; None stands for no conversion.
 
     Attributes: `lower`, from a value to its Avro datum, UTF-8 for a string (raises `StructureError`); `lift`, from
-    a datum to the value (raises `PayloadError`); `show`, from a value that `lower` accepts to JSON; `parse`, from
+    a datum that `logical.value_check` passes to the value; `show`, from a value that `lower` accepts to JSON; `parse`, from
     JSON to a value (raises `StructureError`).
     """
 
@@ -177,8 +179,6 @@ def _decimal(declared: Logical, size: int | None) -> Scalar:
 
     def lift(raw: bytes) -> Decimal:
         unscaled = int.from_bytes(raw, "big", signed=True)
-        if not raw or not -least < unscaled < least:
-            raise PayloadError(str(declared), f"{len(raw)} bytes that are none")
         return Decimal(unscaled).scaleb(-scale, _EXACT)
 
     def parse(value: Any) -> Decimal:
@@ -209,10 +209,7 @@ def _lower_date(value: Any) -> int:
 
 
 def _lift_date(days: int) -> dt.date:
-    try:
-        return dt.date.fromordinal(days + _EPOCH_DAY)
-    except (ValueError, OverflowError) as error:
-        raise PayloadError("a date of the years 1 to 9999", f"day {days} of 1970") from error
+    return dt.date.fromordinal(days + _EPOCH_DAY)
 
 
 def _parse_iso(convert: Callable[[str], Any], name: str, *, is_instant: bool = False) -> Callable[[Any], Any]:
@@ -251,8 +248,6 @@ def _time(unit: int) -> Scalar:
         return _count(seconds * 1_000_000 + value.microsecond, unit, value)
 
     def lift(count: int) -> dt.time:
-        if not 0 <= count * unit < _DAY:
-            raise PayloadError("a time of a day", f"{count}")
         return (_LOCAL_EPOCH + count * unit * _MICROSECOND).time()
 
     return Scalar(lower, lift, dt.time.isoformat, _parse_iso(dt.time.fromisoformat, "a time"))
@@ -267,13 +262,13 @@ def _timestamp(unit: int, *, is_instant: bool) -> Scalar:
             raise refused(expected, value) if type(value) is not dt.datetime else StructureError(expected, str(value))
         # A local time may have a tzinfo, one without an offset.
         moment = value if is_instant else value.replace(tzinfo=None)
-        return _count((moment - epoch) // _MICROSECOND, unit, value)
+        micros = (moment - epoch) // _MICROSECOND
+        if not _FIRST <= micros <= _LAST:
+            raise StructureError("an instant of the years 1 to 9999", shown(value))
+        return _count(micros, unit, value)
 
     def lift(count: int) -> dt.datetime:
-        try:
-            return epoch + dt.timedelta(microseconds=count * unit)
-        except OverflowError as error:
-            raise PayloadError("an instant of the years 1 to 9999", f"{count}") from error
+        return epoch + dt.timedelta(microseconds=count * unit)
 
     parse = _parse_iso(dt.datetime.fromisoformat, expected, is_instant=is_instant)
     return Scalar(lower, lift, lambda value: _iso(lift(lower(value))), parse)

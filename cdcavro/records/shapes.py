@@ -13,7 +13,7 @@ from decimal import Decimal
 from types import NoneType
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from cdcavro.avro.logical import Logical, logical_type
+from cdcavro.avro.logical import MAX_DIGITS, Logical, logical_type
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Named, Primitive, Record, Type, Union, branch_name
 from cdcavro.errors import SchemaError
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 # The full name of a named type, or the name of a branch and the type of the values in its Branch.
 Key = str | tuple[str, type]
 T = TypeVar("T")
-MAX_DIGITS: Final = 1000
 _PRIMITIVES: Final[dict[str, type]] = {
     "null": NoneType,
     "boolean": bool,

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cdcavro
+from cdcavro.avro.binary import write_long
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.skip import check_payload
 from support.messages import goldens, shop_canal
@@ -97,6 +98,76 @@ def test_every_cut_is_refused():
 def test_a_fault_is_told_with_its_place(schema, raw, sentence):
     """As everywhere."""
     assert error_of(check_payload, raw, parse_schema(schema)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("declared", "first", "last", "reason"),
+    [
+        ("date", -719_162, 2_932_896, "a date of the years 1 to 9999"),
+        ("time-millis", 0, 86_399_999, "a time of a day"),
+        ("time-micros", 0, 86_399_999_999, "a time of a day"),
+        ("timestamp-millis", -62_135_596_800_000, 253_402_300_799_999, "an instant of the years 1 to 9999"),
+        ("timestamp-micros", -62_135_596_800_000_000, 253_402_300_799_999_999, "an instant of the years 1 to 9999"),
+        ("local-timestamp-millis", -62_135_596_800_000, 253_402_300_799_999, "an instant of the years 1 to 9999"),
+        (
+            "local-timestamp-micros",
+            -62_135_596_800_000_000,
+            253_402_300_799_999_999,
+            "an instant of the years 1 to 9999",
+        ),
+    ],
+)
+def test_dates_and_times_have_bounds(declared, first, last, reason):
+    """The first and the last are data, those beside them are not."""
+    base = "int" if declared in ("date", "time-millis") else "long"
+    schema = parse_schema(json.dumps({"type": base, "logicalType": declared}))
+    for value in (first, last):
+        check_payload(_long(value), schema)
+    for value in (first - 1, last + 1):
+        assert error_of(check_payload, _long(value), schema).startswith(f"message: $: expected {reason}, got ")
+
+
+@pytest.mark.parametrize(
+    ("raw", "fault"),
+    [
+        (b"\x04\x01\x86", "None"),
+        (b"\x06\x00\x00\x7b", "None"),
+        (b"\x00", "message: $: expected decimal(3,1), got 0 bytes that are none"),
+        (b"\x04\x03\xe8", "message: $: expected decimal(3,1), got 2 bytes that are none"),
+    ],
+)
+def test_a_decimal_has_bytes_and_no_more_digits_than_its_precision(raw, fault):
+    """Avro Java fails on one without bytes, and Spark on the other."""
+    schema = parse_schema('{"type":"bytes","logicalType":"decimal","precision":3,"scale":1}')
+    assert str(outcome(cdcavro.PayloadError, check_payload, raw, schema)) == fault
+
+
+def test_a_decimal_of_absurd_precision_is_plain_bytes():
+    """Ten to the power of it would fill the memory."""
+    schema = parse_schema('{"type":"bytes","logicalType":"decimal","precision":1000000000}')
+    check_payload(b"\x00", schema)
+
+
+@pytest.mark.parametrize("declared", ["int", {"type": "enum", "name": "E", "symbols": ["A"]}, ["null"]])
+def test_an_integer_of_32_bits_has_at_most_5_bytes(declared):
+    """Avro Java refuses more, whatever they say; a long may have 10."""
+    padded = b"\x80\x80\x80\x80\x80\x00"
+    fault = error_of(check_payload, padded, parse_schema(json.dumps(declared)))
+    assert fault == "message: $: expected an integer of at most 5 bytes, got more at byte 6"
+    check_payload(padded, parse_schema('"long"'))
+
+
+def test_a_map_has_each_name_once():
+    """Readers keep one of two values, and not all the same."""
+    raw = b"\x02\x02k\x02\x02\x02k\x04\x00"
+    fault = error_of(check_payload, raw, parse_schema('{"type":"map","values":"int"}'))
+    assert fault == "message: $.k: expected each name once, got 'k' twice"
+
+
+def _long(value: int) -> bytes:
+    out = bytearray()
+    write_long(out, value)
+    return bytes(out)
 
 
 @settings(max_examples=300)

@@ -1,0 +1,119 @@
+"""Single data of a writer's schema as data of the reader's: promoted, checked, and never guessed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.avro.binary import nearest_float
+from cdcavro.avro.logical import logical_type, value_check
+from cdcavro.avro.resolution import (
+    ReadArray,
+    ReadEnum,
+    ReadFixed,
+    ReadMap,
+    ReadPrimitive,
+    ReadRecord,
+    Step,
+    is_same_name,
+)
+from cdcavro.avro.skip import datum_reader
+from cdcavro.avro.types import Fixed, Primitive, Type, Union, branch_name
+from cdcavro.errors import PayloadError, SchemaError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdcavro.avro.decoder import Decoder
+
+
+def branch_index(step: Step, writer: Type, reader: Union) -> int:
+    """Return the index of the branch that resolution chose: by what the step reads into; for a fixed, by its name."""
+    match step:
+        case ReadPrimitive(reader=into):
+            return _place(reader, into.name)
+        case ReadRecord(reader=into) | ReadEnum(reader=into):
+            return _place(reader, into.name)
+        case ReadArray():
+            return _place(reader, "array")
+        case ReadMap():
+            return _place(reader, "map")
+        case ReadFixed() if isinstance(writer, Fixed):
+            names = [
+                branch.name for branch in reader.branches if isinstance(branch, Fixed) and is_same_name(writer, branch)
+            ]
+            return _place(reader, writer.name if writer.name in names else names[0])
+    raise SchemaError("$", f"no branch for {type(step).__name__}")
+
+
+def _place(reader: Union, name: str) -> int:
+    return next(i for i, branch in enumerate(reader.branches) if branch_name(branch) == name)
+
+
+def refusing(reason: str) -> Callable[[Decoder], Any]:
+    """Return a function that raises `PayloadError` for a branch that the reader cannot read for a reason."""
+
+    def read(_source: Decoder) -> Any:
+        raise PayloadError("a branch that the reader's schema has", shown(reason))
+
+    return read
+
+
+def datum_translator(
+    writer: Primitive | Fixed, reader: Primitive | Fixed, *, reinterpret: bool
+) -> Callable[[Decoder], Any]:
+    """Return a function that reads a writer's primitive or fixed, checks it, and returns it as the reader's datum."""
+    read = datum_reader(writer)
+    guess = _guess(writer, reader)
+    if guess is not None and not (reinterpret and logical_type(writer) is None):
+        return _turned(read, _refusal(*guess))
+    if isinstance(writer, Primitive) and isinstance(reader, Primitive):
+        promote = _PROMOTE.get((writer.name, reader.name))
+        read = read if promote is None else _turned(read, promote)
+    check = None if logical_type(writer) else value_check(reader)
+    return read if check is None else _turned(read, _passed(check))
+
+
+def _guess(writer: Primitive | Fixed, reader: Primitive | Fixed) -> tuple[str, str] | None:
+    """Return what would be guessed if the reader's type read the writer's, as what is expected and what came."""
+    was, now = logical_type(writer), logical_type(reader)
+    if now and not was:
+        return str(now), f"a plain {branch_name(writer)}: nothing says that it is one"
+    if (writer.name, reader.name) == ("bytes", "string"):
+        return "a string", f"a {was}, whose bytes are no text" if was else "bytes: nothing says that they are text"
+    return None
+
+
+def _refusal(expected: str, got: str) -> Callable[[Any], Any]:
+    def refuse(_value: Any) -> Any:
+        raise PayloadError(expected, got)
+
+    return refuse
+
+
+def _passed(check: Callable[[Any], None]) -> Callable[[Any], Any]:
+    def passed(value: Any) -> Any:
+        check(value)
+        return value
+
+    return passed
+
+
+def _turned(read: Callable[[Decoder], Any], turn: Callable[[Any], Any]) -> Callable[[Decoder], Any]:
+    return lambda source: turn(read(source))
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise PayloadError("UTF-8", f"byte 0x{raw[error.start]:02x}") from error
+
+
+_PROMOTE: Final[dict[tuple[str, str], Callable[[Any], Any]]] = {
+    ("int", "float"): nearest_float,
+    ("long", "float"): nearest_float,
+    ("int", "double"): float,
+    ("long", "double"): float,
+    ("string", "bytes"): str.encode,
+    ("bytes", "string"): _text,
+}
