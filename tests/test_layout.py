@@ -98,6 +98,7 @@ COVERED_BY = {
     "spark/job_convert": "spark/test_job",
     "spark/job_lines": "spark/test_job",
     "spark/sql": "spark/test_functions",
+    "spark/versions": "spark/test_tables",
     "table/catalog": "table/test_tables",
     "table/notes": "cli/commands/test_tables",
     "table/columns/declaration": "table/columns/test_column_type",

@@ -6,6 +6,7 @@ order, each into the reader's field, or skipped if there is none; then the defau
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cdcavro.avro.resolution import (
@@ -27,6 +28,7 @@ from cdcavro.records.classes import field_names, maker
 from cdcavro.records.field_defaults import default_maker
 from cdcavro.records.scalars import scalar
 from cdcavro.records.shapes import Key, branch_keys, meaning
+from cdcavro.table.older_fields import filled_value, heirs, is_fillable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -111,6 +113,7 @@ class Readers:
         fill = [
             (places[field.name], default_maker(field.type, field.default, self._classes)) for field in step.defaults
         ]
+        takeovers = _takeovers(declared, {field.name for field in step.defaults})
         cls = self._classes[declared.name]
         make = maker(cls, field_names(cls))
 
@@ -127,9 +130,38 @@ class Readers:
             for at, default in fill:
                 values[at] = default()
             values.pop()
+            for at, older in takeovers:
+                values[at] = next(
+                    (value for value in (turn(values[i]) for i, turn in older) if value is not None), None
+                )
             return make(values)
 
         return read
+
+
+def _takeovers(declared: Record, missing: set[str]) -> list[tuple[int, list[tuple[int, Callable[[Any], Any]]]]]:
+    """Return the places of fields that the writer lacks and of older fields of their columns, with what turns a value.
+
+    A table's column that changed its type has its older values in an older field: see `table.older_fields`.
+    """
+    places = {field.name: i for i, field in enumerate(declared.fields)}
+    types = {field.name: _as_json(field.type) for field in declared.fields}
+    takeovers = []
+    for newer, older in heirs((field.name, field.attributes) for field in declared.fields).items():
+        fitting = [name for name in older if is_fillable(types[name], types[newer])] if newer in missing else []
+        turns: list[tuple[int, Callable[[Any], Any]]] = [
+            (places[name], partial(filled_value, old=types[name], new=types[newer])) for name in fitting
+        ]
+        takeovers += [(places[newer], turns)] if turns else []
+    return takeovers
+
+
+def _as_json(declared: Type) -> Any:
+    """Return the one type of a column beside null as a JSON value; None if it is no primitive."""
+    branches = declared.branches if isinstance(declared, Union) else (declared,)
+    others = [branch for branch in branches if branch != Primitive("null")]
+    only = others[0] if len(others) == 1 else None
+    return {"type": only.name, **only.attributes} if isinstance(only, Primitive) else None
 
 
 def _wrapped(inner: Read, cls: type) -> Read:

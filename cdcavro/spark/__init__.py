@@ -22,7 +22,8 @@ from cdcavro.spark.registry import from_registry, to_registry
 from cdcavro.spark.row_text import cdc_text
 from cdcavro.spark.session import session
 from cdcavro.spark.sql import register
-from cdcavro.spark.tables import TypedTables, read_versions, to_tables
+from cdcavro.spark.tables import TypedTables, to_tables
+from cdcavro.spark.versions import read_versions
 
 __all__ = [
     "TypedTables",

@@ -19,7 +19,7 @@ from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, unframe
 from cdcavro.registry.framing import frame as framed_by
 from cdcavro.spark.arrow_udf import column_function, raw_bytes
 from cdcavro.spark.functions import ERROR, error_fields
-from cdcavro.spark.tables import ENVELOPE, ROW, true_type
+from cdcavro.spark.versions import ENVELOPE, ROW, as_shown
 from cdcavro.table import schema as table_schema
 from cdcavro.table.fields import ATTRIBUTE
 from cdcavro.table.history import Table
@@ -202,7 +202,7 @@ def _with_true_names(value: Column, schema: Schema) -> Column:
         return value
     table = from_schema(schema)
     part = ENVELOPE if schema.root.name.endswith(f".{table_schema.ENVELOPE}") else ROW
-    return value.cast(true_type(table, part))
+    return as_shown(value, table, part)
 
 
 def _check(col: str, known: Sequence[_Known]) -> Column:

@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.avro.functions import from_avro
-from pyspark.sql.types import StructField, StructType
 
 from cdcavro.change.model import DDL, DML, Change, replace
 from cdcavro.change.order import in_order
-from cdcavro.errors import CdcAvroError, MisfitError, SetupError, shown
+from cdcavro.errors import CdcAvroError, MisfitError, shown
 from cdcavro.spark.arrow_udf import column_function, raw_bytes
 from cdcavro.spark.changes import KEY, KEY_TYPE, key_fields
 from cdcavro.spark.functions import ERROR
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.notes import notes_of
-from cdcavro.table.schema import TableSchema
 from cdcavro.table.tables import ERROR as ERROR_POLICY
 from cdcavro.table.tables import KEEP, Tables
 from cdcavro.transcoding.schema_history import PRECISE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import tzinfo
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
-    from cdcavro.avro.schema import Schema
     from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.history import Table
     from cdcavro.table.names import GivenTable
@@ -53,9 +47,6 @@ _TYPED: Final = pa.list_(
         ]
     )
 )
-ENVELOPE: Final = "envelope"
-ROW: Final = "row"
-KEY_PART: Final = "key"
 
 
 @dataclass(frozen=True)
@@ -129,76 +120,6 @@ def to_tables(
     rows = outcomes.select(sf.explode("outcome.typed").alias("typed")).select("typed.*")
     rejects = outcomes.where("outcome.error is not null").select("change", "outcome.error")
     return TypedTables(rows, rejects, learned.tables, faults)
-
-
-def read_versions(
-    version: Column | str,
-    payload: Column | str,
-    schemas: Table | Sequence[TableSchema],
-    reader: TableSchema | int | None = None,
-    *,
-    part: str = ENVELOPE,
-) -> Column:
-    """Read a column of payloads of many versions of one table, every row under the names of one version.
-
-    `version` is the column of the payloads' versions; `schemas` is the table, or a list of its versions;
-    `reader` is the version to read as, the newest by default; `part` is "envelope", "row" or "key". The
-    fields have the true names of the columns; if an older version wrote a column in a type that the newest
-    cannot read, that column is `name (until version n)`. An unknown version fails the job. SQL null gives
-    null. Raises `ValueError` at once for the key of a version that has none.
-    """
-    known = schemas if isinstance(schemas, (list, tuple)) else schemas.versions  # type: ignore[union-attr]
-    versions = {schema.version: schema for schema in known}
-    wanted = reader if isinstance(reader, TableSchema) else versions[max(versions) if reader is None else reader]
-    options = {"avroSchema": _part(wanted, part).json, "mode": "FAILFAST"}
-    number = sf.col(version) if isinstance(version, str) else version
-    unknown = sf.concat(sf.lit(f"no version of {wanted.full_name}: "), number.cast("string"))
-    read = sf.when(number.isNull(), sf.lit(None)).otherwise(sf.raise_error(unknown))
-    for schema in sorted(versions.values(), key=lambda schema: schema.version):
-        decoded = from_avro(payload, _part(schema, part).json, options)
-        read = sf.when(number == schema.version, decoded).otherwise(read)
-    return read.cast(true_type(wanted, part))
-
-
-def true_type(schema: TableSchema, part: str = ENVELOPE) -> StructType:
-    """Return the type that `from_avro` returns for a part of a version, with the true names of its columns.
-
-    Raises `SetupError` if there is no Spark session.
-    """
-    spark = SparkSession.getActiveSession()
-    if spark is None:
-        raise SetupError("there is no Spark session: start it with cdcavro.spark.session()")
-    jvm: Any = spark._jvm  # noqa: SLF001  the mapping that spark-avro itself uses
-    parsed = jvm.org.apache.avro.Schema.Parser().parse(_part(schema, part).json)
-    type_json = jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(parsed).dataType().json()
-    struct = StructType.fromJson(json.loads(type_json))
-    names = {column.field: _shown_name(column) for column in schema.all_columns}
-    if part != ENVELOPE:
-        return _renamed(struct, names)
-    images = {"before", "after"}
-    return StructType(
-        [
-            StructField(field.name, _renamed(field.dataType, names), field.nullable) if field.name in images else field
-            for field in struct.fields
-        ]
-    )
-
-
-def _renamed(struct: Any, names: Mapping[str, str]) -> StructType:
-    return StructType(
-        [StructField(names.get(field.name, field.name), field.dataType, field.nullable) for field in struct.fields]
-    )
-
-
-def _shown_name(column: Any) -> str:
-    return column.name if column.until is None else f"{column.name} (until version {column.until})"
-
-
-def _part(schema: TableSchema, part: str) -> Schema:
-    avro_schema = {ENVELOPE: schema.envelope, ROW: schema.row, KEY_PART: schema.key}[part]
-    if avro_schema is None:
-        raise ValueError(f"{schema.full_name} has no key in version {schema.version}")
-    return avro_schema
 
 
 def _learn(tables: Tables, outlines: Sequence[Change]) -> list[tuple[Change, CdcAvroError]]:

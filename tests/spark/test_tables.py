@@ -34,12 +34,14 @@ from pyspark.sql.types import (
 
 from cdcavro import spark as cdc
 from cdcavro.errors import CdcAvroError
-from cdcavro.spark.tables import TypedTables, read_versions, to_tables
+from cdcavro.spark.tables import TypedTables, to_tables
+from cdcavro.spark.versions import read_versions
 from cdcavro.table.history import Table
 from cdcavro.table.schema import TableSchema
 from support.shop_tables import (
     MESSAGES,
     Moved,
+    filled,
     is_same,
     key_values,
     moved,
@@ -126,10 +128,11 @@ def of_table(made: Typed, name: str) -> tuple[Table, DataFrame]:
     return table, made.frame.where(sf.col("number") == table.number)
 
 
-def test_all_versions_read_in_one_expression_give_the_values_that_fastavro_reads(typed):
+def test_all_versions_read_in_one_expression_give_the_values_that_fastavro_reads_and_older_ones_filled(typed):
     """Under the true names of the newest version: its types, and every value of every image of every table."""
     producer, made = typed
-    wanted = {_place(one): one for one in map(moved, shop(producer)[1])}
+    truth = [filled(moved(one), one.table.schema) for one in shop(producer)[1]]
+    wanted = {_place(one): one for one in truth}
     found: dict[Any, Moved] = {}
     compared = Counter()
     for name in TABLES:
@@ -156,7 +159,7 @@ def test_all_versions_read_in_one_expression_give_the_values_that_fastavro_reads
     differing = [(found[at][:5], wanted[at][:5]) for at in wanted if not is_same(found[at][:5], wanted[at][:5])]
     assert differing == []
     inorder = sorted(found, key=lambda at: (at[0], at[1], at[2] != "d"))
-    assert repr(replayed(found[at] for at in inorder)) == repr(replayed(moved(one) for one in shop(producer)[1]))
+    assert repr(replayed(found[at] for at in inorder)) == repr(replayed(truth))
     assert compared["payloads"] == len(shop(producer)[1])
 
 
@@ -227,7 +230,7 @@ def test_a_version_between_reads_those_before_it_under_its_names(typed):
     old = frame.where("version <= 5").select("version", read_versions("version", "payload", table, 5).alias("e"))
     rows = old.where("e.after is not null").select("version", "e.after.*").collect()
     wanted = [one for one in orders(producer) if one.schema.version <= 5]
-    expected = [(one.schema.version, moved(one, table.versions[4]).after) for one in wanted]
+    expected = [(one.schema.version, filled(moved(one, table.versions[4]), table.versions[4]).after) for one in wanted]
     assert Counter((row.version, repr((row.remark, row.quantity, row.amount))) for row in rows) == Counter(
         (version, repr((after["remark"], after["quantity"], after["amount"]))) for version, after in expected if after
     )

@@ -24,6 +24,7 @@ from cdcavro.avro.schema import Schema
 from cdcavro.change.model import Arrival, Change, replace
 from cdcavro.exact.numbers import plain_text
 from cdcavro.exact.sqltype import parse_sql_type
+from cdcavro.table.older_fields import filled_value
 from cdcavro.table.schema import TableColumn, TableSchema
 from cdcavro.table.tables import Tables, TypedChange
 from cdcavro.transcoding.mapping import to_changes
@@ -100,6 +101,19 @@ def moved(typed: TypedChange, reader: TableSchema | None = None) -> Moved:
         key = key_values(read(typed.key, typed.schema.key, reader.key))
     before, after = (true_row(envelope[image], reader) for image in ("before", "after"))
     return Moved(typed.table.number, envelope["op"], key, before, after, envelope["source"])
+
+
+def filled(one: Moved, reader: TableSchema) -> Moved:
+    """Return a change with the values of retired columns in the present ones, wherever they are exactly the same."""
+    return one._replace(before=_filled(one.before, reader), after=_filled(one.after, reader))
+
+
+def _filled(row: Row | None, reader: TableSchema) -> Row | None:
+    present = {column.name: column for column in reader.columns}
+    for old in sorted(reader.all_columns, key=lambda column: -(column.until or 0)):
+        if row is not None and old.until is not None and row[old.name] is None:
+            row = row | {old.name: filled_value(row[shown(old)], old.avro, present[old.name].avro)}
+    return row
 
 
 def key_values(key: Row) -> tuple[Any, ...]:

@@ -1,0 +1,77 @@
+"""Older fields of columns on Spark: their values in the type of the field that took over, where that is exact.
+
+The rules are those of `cdcavro.table.older_fields`, as expressions that the JVM evaluates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as sf
+
+from cdcavro.table.fields import avro_of
+from cdcavro.table.older_fields import DATE_TEXT, LOCAL, NUMBER_TEXT, heirs, is_fillable, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column
+
+# Holds every number that `NUMBER_TEXT` matches.
+_ANY_NUMBER: Final = "decimal(38,18)"
+_TYPES: Final = {
+    **{name: name for name in ("boolean", "int", "double", "string", "date")},
+    "long": "bigint",
+    LOCAL: "timestamp_ntz",
+}
+
+
+def has_older(fields: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a row's record, given its fields as JSON values, has older fields that others took over from."""
+    return bool(heirs((field["name"], field) for field in fields))
+
+
+def filled(row: Column, fields: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Column:
+    """Return the fields of a row that have these names, the newer ones with the values of the older ones where exact.
+
+    `fields` are the fields of the row's record as JSON values, older ones among them. Null stays null.
+    """
+    types = {field["name"]: avro_of(dict(field)) for field in fields}
+    older = heirs((field["name"], field) for field in fields)
+
+    def field_of(name: str) -> Column:
+        fitting = [old for old in older.get(name, ()) if is_fillable(types[old], types[name])]
+        values = [_value(row.getField(old), types[old], types[name]) for old in fitting]
+        return sf.coalesce(row.getField(name), *values) if values else row.getField(name)
+
+    return sf.when(row.isNotNull(), sf.struct(*[field_of(name).alias(name) for name in names]))
+
+
+def _value(value: Column, old: Any, new: Any) -> Column:
+    """Return a value of an older field in the newer type, null if it cannot be that exactly."""
+    if kind_of(new) == "string":
+        return _text(value, old)
+    made = value.try_cast(_name(new))
+    if kind_of(old) == "string" and kind_of(new) == "date":
+        return sf.when(value.rlike(f"^{DATE_TEXT}$") & (made.cast("string") == value), made)
+    if kind_of(old) == "string":
+        return sf.when(
+            value.rlike(f"^{NUMBER_TEXT}$") & (made.try_cast(_ANY_NUMBER) == value.try_cast(_ANY_NUMBER)), made
+        )
+    # What becomes the same value again on the way back is exact.
+    return sf.when(made.try_cast(_name(old)) == value, made)
+
+
+def _text(value: Column, old: Any) -> Column:
+    if kind_of(old) != "decimal":
+        return value.cast("string")
+    # A cast spells small decimals with an exponent, unless Spark is in ANSI mode.
+    scale = old.get("scale", 0)
+    digits = "0" * max(old["precision"] - scale, 1) + ("." + "0" * scale if scale else "")
+    return sf.regexp_replace(sf.trim(sf.to_char(value, sf.lit(f"MI{digits}"))), "^(-?)0+(?=[0-9])", "$1")
+
+
+def _name(avro: Any) -> str:
+    if kind_of(avro) == "decimal":
+        return f"decimal({avro['precision']},{avro.get('scale', 0)})"
+    return _TYPES[kind_of(avro)]

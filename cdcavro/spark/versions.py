@@ -1,0 +1,146 @@
+"""Versions of a table's schema on Spark: payloads of all of them read under one, with the true names of columns."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.types import StructField, StructType
+
+from cdcavro.errors import SetupError
+from cdcavro.spark.older_fields import filled, has_older
+from cdcavro.table.fields import column_name, said_of
+from cdcavro.table.schema import TableSchema, as_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column
+
+    from cdcavro.avro.schema import Schema
+    from cdcavro.table.history import Table
+
+ENVELOPE: Final = "envelope"
+ROW: Final = "row"
+KEY_PART: Final = "key"
+_IMAGES: Final = ("before", "after")
+
+
+def read_versions(
+    version: Column | str,
+    payload: Column | str,
+    schemas: Table | Sequence[TableSchema],
+    reader: TableSchema | int | None = None,
+    *,
+    part: str = ENVELOPE,
+) -> Column:
+    """Read a column of payloads of many versions of one table, every row under the names of one version.
+
+    `version` is the column of the payloads' versions; `schemas` is the table, or a list of its versions;
+    `reader` is the version to read as, the newest by default; `part` is "envelope", "row" or "key". The
+    fields have the true names of the columns. If an older version wrote a column in a type that the newest
+    cannot read, its values are in `name (until version n)`, and in `name` as well wherever the newest type
+    holds them exactly (`cdcavro.table.older_fields` has the rules); where it does not, `name` is null. An
+    unknown version fails the job. SQL null gives null. Raises `ValueError` at once for the key of a version
+    that has none.
+    """
+    known = schemas if isinstance(schemas, (list, tuple)) else schemas.versions  # type: ignore[union-attr]
+    versions = {schema.version: schema for schema in known}
+    wanted = reader if isinstance(reader, TableSchema) else versions[max(versions) if reader is None else reader]
+    reader_schema = _with_older(wanted, part)
+    options = {"avroSchema": reader_schema.json, "mode": "FAILFAST"}
+    number = sf.col(version) if isinstance(version, str) else version
+    unknown = sf.concat(sf.lit(f"no version of {wanted.full_name}: "), number.cast("string"))
+    read = sf.when(number.isNull(), sf.lit(None)).otherwise(sf.raise_error(unknown))
+    for schema in sorted(versions.values(), key=lambda schema: schema.version):
+        decoded = from_avro(payload, _part(schema, part).json, options)
+        read = sf.when(number == schema.version, decoded).otherwise(read)
+    return as_shown(read, wanted, part)
+
+
+def as_shown(read: Column, schema: TableSchema, part: str) -> Column:
+    """Return a part that `from_avro` read under a version with older values filled in, and with true names."""
+    if not has_older(schema.record["fields"]):
+        return read.cast(true_type(schema, part))
+    # As the argument of a function, the payload is read once, however often its fields are used.
+    datum = sf.transform(sf.array(read), lambda datum: _filled(datum, schema, part))[0]
+    return datum.cast(_nullable(true_type(schema, part)))
+
+
+def true_type(schema: TableSchema, part: str = ENVELOPE) -> StructType:
+    """Return the type that `from_avro` returns for a part of a version, with the true names of its columns.
+
+    Raises `SetupError` if there is no Spark session.
+    """
+    spark = SparkSession.getActiveSession()
+    if spark is None:
+        raise SetupError("there is no Spark session: start it with cdcavro.spark.session()")
+    jvm: Any = spark._jvm  # noqa: SLF001  the mapping that spark-avro itself uses
+    parsed = jvm.org.apache.avro.Schema.Parser().parse(_part(schema, part).json)
+    type_json = jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(parsed).dataType().json()
+    struct = StructType.fromJson(json.loads(type_json))
+    names = {column.field: _shown_name(column) for column in schema.all_columns}
+    if part != ENVELOPE:
+        return _renamed(struct, names)
+    return StructType(
+        [
+            StructField(field.name, _renamed(field.dataType, names), field.nullable) if field.name in _IMAGES else field
+            for field in struct.fields
+        ]
+    )
+
+
+def _nullable(struct: Any) -> StructType:
+    """Return the type of a struct that was built of another's fields, which Spark takes for nullable then."""
+    return StructType(
+        [
+            StructField(field.name, _nullable(field.dataType) if field.name in _IMAGES else field.dataType)
+            for field in struct.fields
+        ]
+    )
+
+
+def _renamed(struct: Any, names: Mapping[str, str]) -> StructType:
+    return StructType(
+        [StructField(names.get(field.name, field.name), field.dataType, field.nullable) for field in struct.fields]
+    )
+
+
+def _shown_name(column: Any) -> str:
+    return column.name if column.until is None else f"{column.name} (until version {column.until})"
+
+
+def _part(schema: TableSchema, part: str) -> Schema:
+    avro_schema = {ENVELOPE: schema.envelope, ROW: schema.row, KEY_PART: schema.key}[part]
+    if avro_schema is None:
+        raise ValueError(f"{schema.full_name} has no key in version {schema.version}")
+    return avro_schema
+
+
+def _with_older(schema: TableSchema, part: str) -> Schema:
+    """Return the schema that a part is read with: that of a key with the older fields of the key columns."""
+    whole = _part(schema, part)
+    if part != KEY_PART or not has_older(schema.record["fields"]):
+        return whole
+    declared = json.loads(whole.json)
+    declared["fields"] += [
+        field
+        for field in schema.record["fields"]
+        if "until" in said_of(field) and column_name(field) in schema.key_names
+    ]
+    return as_schema(declared)
+
+
+def _filled(datum: Column, schema: TableSchema, part: str) -> Column:
+    """Return a part with the values of older fields in the newer ones."""
+    fields = schema.record["fields"]
+    names = [field["name"] for field in json.loads(_part(schema, part).json)["fields"]]
+    if part != ENVELOPE:
+        return filled(datum, fields, names)
+    columns = [field["name"] for field in fields]
+    members = [(datum.getField(name), name) for name in names]
+    images = [(filled(value, fields, columns) if name in _IMAGES else value, name) for value, name in members]
+    return sf.when(datum.isNotNull(), sf.struct(*[value.alias(name) for value, name in images]))
