@@ -162,15 +162,29 @@ def precedes(one: Key, other: Key) -> bool | None:
     """
     if one[0] != other[0]:
         return one[0] < other[0]
-    is_near = one[2] != _NOWHERE != other[2] and lane_of(one) == lane_of(other)
+    is_near = _has_place(one) and _has_place(other) and lane_of(one) == lane_of(other)
     if not (is_near and is_by_arrival(one) and is_by_arrival(other)):
         numbers, others = _numbers(one), _numbers(other)
-        if numbers and others and numbers != others and _kind_of(numbers) == _kind_of(others):
-            return tuple(numbers) < tuple(others)
-        if bool(numbers) != bool(others):
+        if bool(numbers) != bool(others) or _kind_of(numbers) != _kind_of(others):
             return None
+        if tuple(numbers) != tuple(others):
+            return tuple(numbers) < tuple(others)
     arrival, other_arrival = (one[2], one[4]), (other[2], other[4])
     return arrival < other_arrival if is_near and arrival != other_arrival else None
+
+
+def _has_place(key: Key) -> bool:
+    return key[2] != _NOWHERE or _kind_of(key[1]) in (_NONE, _PLACE)
+
+
+def is_of_before(one: Key, other: Key) -> bool:
+    """Return whether the numbers say that a change was made before another, whatever the places say.
+
+    Where arrival is the true order, this tells a message that was delivered again from a newer one.
+    """
+    numbers, others = _numbers(one), _numbers(other)
+    is_known = bool(numbers) and bool(others) and _kind_of(numbers) == _kind_of(others)
+    return is_known and tuple(numbers) < tuple(others)
 
 
 def _numbers(key: Key) -> tuple[int, ...]:

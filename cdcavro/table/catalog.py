@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.model import Change, replace
-from cdcavro.change.order import order_key
-from cdcavro.errors import CdcAvroError, OrderError, SchemaError
-from cdcavro.table.history import FIRST, SharedLimits, Table, comparable
+from cdcavro.change.order import is_of_before
+from cdcavro.errors import CdcAvroError, SchemaError
+from cdcavro.table.beginnings import FIRST, last_begun, later_of, time_of
+from cdcavro.table.history import SharedLimits, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from cdcavro.change.model import Change
     from cdcavro.change.order import Key
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.schema import TableSchema
@@ -42,13 +42,19 @@ class TableCatalog:
         """Return the names that tables bear now."""
         return list(self._live)
 
-    def at(self, name: TableName, key: Key) -> Table | None:
-        """Return the table that bore a name at a time, or else the first that bore it. Raises `OrderError`."""
+    def at(self, name: TableName, key: Key | None) -> Table | None:
+        """Return the table that bore a name at a time, or else the first that bore it.
+
+        A change that arrived when no table bore the name any more, but was made before that, is delivered
+        again, and belongs to the table that bore it then.
+        """
         entries = self._entries.get(name)
         if entries is None:
             return None
-        place = bisect_right(entries, key, key=_start) if len(entries) > 1 else 1
-        return entries[max(place - 1, 0)][1]
+        place = last_begun([start for start, _ in entries], key) if len(entries) > 1 else 0
+        while place and entries[place][1] is None and key is not None and _is_again(key, entries[place][0]):
+            place -= 1
+        return entries[place][1]
 
     def only(self, name: TableName) -> Table | None:
         """Return the table that bears a name if no other table ever bore it."""
@@ -56,14 +62,9 @@ class TableCatalog:
         return entries[0][1] if entries is not None and len(entries) == 1 else None
 
     def when(self, name: TableName, change: Change) -> tuple[Table | None, Key | None]:
-        """Return the table of a change and the change's time; if times do not compare, the current table and None."""
+        """Return the table of a change and the change's time."""
         key = time_of(change)
-        entries = self._entries.get(name)
-        if entries is None:
-            return None, key
-        key = comparable(key, entries[-1][0])
-        table = entries[-1][1] if key is None or len(entries) == 1 else self.at(name, key)
-        return table, key if table is None else table.time(key)
+        return self.at(name, key), key
 
     def create(self, name: TableName, schema: TableSchema, sentence: str, start: Key | None) -> Table:
         """Create a table. Raises `SchemaError` for more than 100,000 tables, or if no room is left for its schema."""
@@ -113,7 +114,7 @@ class TableCatalog:
     def _name(self, name: TableName, table: Table | None, start: Key | None) -> None:
         entries, before = self._entries.setdefault(name, []), self._live.get(name)
         last = entries[-1][0] if entries else FIRST
-        entries.append((max(comparable(start, last) or FIRST, last), table))
+        entries.append((later_of(start, last), table))
         self._set(name, table)
         self._undo.append(lambda: self._unname(name, before))
 
@@ -131,16 +132,5 @@ class TableCatalog:
             self._live[name] = table
 
 
-def time_of(change: Change) -> Key | None:
-    """Return the time of a change on the scale on which versions begin; None if it has none.
-
-    A row of a full load has the time at which its source says it was read, not a time before all changes.
-    """
-    try:
-        return order_key(replace(change, op="INSERT") if change.op == "SNAPSHOT" else change)
-    except OrderError:
-        return None
-
-
-def _start(entry: tuple[Any, Table | None]) -> Any:
-    return entry[0]
+def _is_again(key: Key, start: Any) -> bool:
+    return start != FIRST and is_of_before(key, start)

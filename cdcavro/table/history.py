@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Column
+from cdcavro.change.order import is_of_before
 from cdcavro.errors import SchemaError, shown
+from cdcavro.table.beginnings import FIRST, is_before, last_begun, later_of
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.evolution.column_list import ColumnList, ColumnMarks, listed_of, mark_of
 from cdcavro.table.evolution.evolve import by_columns
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 MAX_VERSIONS: Final = 1_000
 MAX_TEXT: Final = 128 << 20
 _REMEMBERED: Final = 64
-# Sorts before every key: the start of what has no key.
-FIRST: Final = ()
 
 
 class SharedLimits:
@@ -85,16 +84,12 @@ class Table:
             raise SchemaError(schema.table.table, f"more than {MAX_VERSIONS} versions")
         self.room.take(schema)
         last = self._starts[-1] if self._starts else FIRST
-        self._starts.append(max(comparable(start, last) or FIRST, last))
+        self._starts.append(later_of(start, last))
         self.versions.append(schema)
         self.steps.append(tuple(steps))
         self._names.append(frozenset())
         self._is_used = False
         self._enter()
-
-    def time(self, key: Key | None) -> Key | None:
-        """Return the time of a change, or None if it cannot be compared with the versions' times."""
-        return comparable(key, self._starts[-1])
 
     def state(
         self,
@@ -140,7 +135,7 @@ class Table:
     def having(self, names: Collection[str], key: Key | None) -> TableSchema:
         """Return the version at a change's time, or, if it lacks these columns, the nearest version that has them."""
         everywhere = range(len(self.versions))
-        own = everywhere if key is None else everywhere[: max(bisect_right(self._starts, key), 1)]
+        own = everywhere[: last_begun(self._starts, key) + 1]
         if self._names[own[-1]].issuperset(names):
             return self.versions[own[-1]]
         matches = [i for i in everywhere if self._names[i].issuperset(names)]
@@ -202,10 +197,7 @@ class Table:
 
     def _at(self, indexes: Sequence[int], key: Key | None) -> TableSchema:
         """Return the last of these versions that had begun by the key's time, or else the first of them."""
-        if len(indexes) == 1 or key is None:
-            return self.versions[indexes[-1]]
-        place = bisect_right([self._starts[index] for index in indexes], key)
-        return self.versions[indexes[max(place - 1, 0)]]
+        return self.versions[indexes[last_begun([self._starts[index] for index in indexes], key)]]
 
     def _settle(
         self,
@@ -217,10 +209,10 @@ class Table:
     ) -> None:
         """Make sure that a version with the stated columns exists."""
         listed = self.listed(columns, source, given)
-        is_late = self._is_late(key)
+        is_late = is_before(key, self._starts[-1])
         is_known = listed.resolved in self._indexes and (is_late or listed.declared in self._declared)
         is_refined = not self._is_used and self._names[-1] == {column.name for column in columns}
-        if not is_known or (is_refined and not is_late and listed != self._own()):
+        if not is_known or (is_refined and not is_late and not self._is_again(key) and listed != self._own()):
             if is_late:
                 raise self._late(listed, key)
             self._take(columns, source, given, key, names)
@@ -265,18 +257,10 @@ class Table:
     def _own(self) -> ColumnList:
         return listed_of([mark_of(column.name, column.type, column.avro) for column in self.schema.columns])
 
-    def _is_late(self, key: Key | None) -> bool:
-        """Return whether a key comes before the newest version's start, as far as the two can be compared.
-
-        A source's own order numbers compare with each other; places of arrival compare within one partition or file.
-        """
+    def _is_again(self, key: Key | None) -> bool:
+        """Return whether a change was made before the newest version began, and so is delivered again if it is not late."""
         start = self._starts[-1]
-        if comparable(key, start) is None or key is None or start == FIRST:
-            return False
-        if key[:2] != start[:2]:
-            return bool(key < start)
-        partition, start_partition = [(*order[2][:2], order[2][3]) for order in (key, start)]
-        return partition == start_partition and bool(key[2:] < start[2:])
+        return key is not None and start != FIRST and is_of_before(key, start)
 
     def _late(self, listed: ColumnList, key: Key | None) -> SchemaError:
         schema = self._at(range(len(self.versions)), key)
@@ -285,13 +269,6 @@ class Table:
         return SchemaError(
             schema.table.table, f"column {shown(name)} is not as in version {schema.version}, nor any other"
         )
-
-
-def comparable(key: Key | None, start: Any) -> Key | None:
-    """Return a key if it can be compared with another, else None: one with order numbers cannot with one without."""
-    if key is None or start == FIRST:
-        return key
-    return key if getattr(key[1], "kind", "") == getattr(start[1], "kind", "") else None
 
 
 def columns_of_version(schema: TableSchema) -> list[Column]:

@@ -16,7 +16,8 @@ from msgspec import Struct
 from cdcavro.change.model import DDL, DML, Change, Column, Source, replace
 from cdcavro.change.order import split_key_change
 from cdcavro.errors import OrderError, SchemaError, shown
-from cdcavro.table.catalog import MAX_TABLES, TableCatalog, time_of
+from cdcavro.table.beginnings import time_of
+from cdcavro.table.catalog import MAX_TABLES, TableCatalog
 from cdcavro.table.evolution.evolve import NONE_GIVEN, create_table
 from cdcavro.table.history import Table, columns_of_version
 from cdcavro.table.names import GivenTable, check_row, source_of, table_name_of
