@@ -22,7 +22,7 @@ from cdcavro.registry.backend import (
 )
 from cdcavro.registry.cache import Cache
 from cdcavro.registry.dry_run import DryRun
-from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, SchemaPrefix, unframe
+from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, SchemaPrefix, payload_of, unframe
 from cdcavro.registry.levels import LevelCheck, checked_level, is_transitive, judge
 from cdcavro.registry.references import split, whole_schema
 from cdcavro.registry.subjects import fault_of_subject
@@ -117,14 +117,16 @@ class Registry:
         """Return the schema that wrote a framed payload, found by its prefix, and the payload without the prefix.
 
         `header` is the value of the Kafka header with the schema's GUID, if the record has one; `value` is then the
-        payload alone. The payload is checked, to its last byte, to be one datum of the schema. Raises `PayloadError`
-        for an unknown prefix, a schema that the registry does not have, and left-over bytes.
+        payload alone. The payload is checked, to its last byte, to be one datum of the schema. If the schema is of
+        type bytes, whose length Confluent's serialisers do not write, the payload that is returned has it. Raises
+        `PayloadError` for an unknown prefix, a schema that the registry does not have, and left-over bytes.
         """
-        prefix, payload = unframe(value, header=header)
+        prefix, framed = unframe(value, header=header)
         try:
             registered = self.fetch(**_fetch_arguments(prefix))
         except UnknownSchemaError as error:
             raise PayloadError(f"a schema that {self.url} has", str(prefix)) from error
+        payload = payload_of(framed, prefix, registered.schema)
         check_payload(payload, registered.schema)
         return registered, payload
 
@@ -236,7 +238,7 @@ class Registry:
         schema = self._whole(newest)
         if any(verdict(schema, self._whole(entry)).name != "full" for entry in others):
             reason = f"{len(matches)} schemas have the fingerprint {fingerprint}, and they are read differently"
-            raise RegistryError(self.url, reason)
+            raise UnusableError(self.url, reason)
         return self._by_id(newest.id, None) if newest.id is not None else self._registered(newest)
 
     def _cached(self, key: tuple[Any, ...], ask: Callable[[], Registered], *, is_fixed: bool = True) -> Registered:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cdcavro.avro.schema import MAX_LENGTH
 from cdcavro.errors import RegistryError, SetupError, shown
+from cdcavro.registry.backend import UnusableError
 
 try:
     import fcntl
@@ -142,11 +143,11 @@ class Folder:
         try:
             return check(*values)
         except ValueError as error:
-            raise RegistryError(self.url, f"a file in it is damaged: {error}") from error
+            raise UnusableError(self.url, f"a file in it is damaged: {error}") from error
 
     def damaged(self, place: Path, why: str) -> RegistryError:
         """Return the error for a file that is not as it was written."""
-        return RegistryError(self.url, f"{place.as_posix()} is damaged: {why}")
+        return UnusableError(self.url, f"{place.as_posix()} is damaged: {why}")
 
     def _failed(self, error: OSError) -> RegistryError:
         return RegistryError(self.url, f"the folder cannot be used: {error.strerror or type(error).__name__}")

@@ -6,8 +6,11 @@
 * Avro's single-object encoding: the bytes C3 01, then the schema's CRC-64-AVRO in 8 bytes,
   little-endian.
 
-Source: Confluent's documentation, "Wire format"; confluent-kafka's `header_schema_id_serializer`;
-the Avro specification, "Single-object encoding".
+If the schema is of type bytes, Confluent's serialisers write the bytes behind their prefix, or beside their
+header, as they are: without the length with which an Avro payload of bytes begins.
+
+Source: Confluent's documentation, "Wire format"; confluent-kafka's `header_schema_id_serializer` and
+`AvroSerializer`; Java's `AbstractKafkaAvroSerializer`; the Avro specification, "Single-object encoding".
 """
 
 from __future__ import annotations
@@ -17,10 +20,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from cdcavro.avro.binary import write_bytes
+from cdcavro.avro.decoder import Decoder
+from cdcavro.avro.types import Primitive
 from cdcavro.errors import PayloadError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from cdcavro.avro.schema import Schema
 
 VALUE_HEADER: Final = "__value_schema_id"
 KEY_HEADER: Final = "__key_schema_id"
@@ -72,18 +80,22 @@ class Guid:
 SchemaPrefix = SchemaId | Fingerprint | Guid
 
 
-def frame(payload: bytes, id: SchemaPrefix | int) -> bytes:
+def frame(payload: bytes, id: SchemaPrefix | int, *, schema: Schema | None = None) -> bytes:
     r"""Return a payload (bytes) behind the prefix that identifies its schema; an int is an id.
 
-    With an empty payload, the result is the value of the Kafka header. Raises ValueError for an id
-    that does not fit, and TypeError for any other type.
+    With an empty payload, the result is the value of the Kafka header. `schema` is needed only if it may be of
+    type bytes, whose payloads Confluent's serialisers write without their length. Raises ValueError for an id
+    that does not fit, `PayloadError` for a payload that is not one of bytes, and TypeError for any other type.
 
     >>> frame(b"\x02", 7)
     b'\x00\x00\x00\x00\x07\x02'
     >>> frame(b"", Guid(UUID(int=255)))
     b'\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff'
     """
-    match SchemaId(id) if isinstance(id, int) else id:
+    prefix = SchemaId(id) if isinstance(id, int) else id
+    if schema is not None and _is_bare(prefix, schema):
+        payload = _bytes_of(payload)
+    match prefix:
         case SchemaId(number):
             return _ID + number.to_bytes(4, "big") + payload
         case Guid(uuid):
@@ -108,6 +120,34 @@ def unframe(value: bytes, *, header: bytes | None = None) -> tuple[SchemaPrefix,
     if rest:
         raise PayloadError(f"a header of {len(header) - len(rest)} bytes", f"{len(header)}")
     return prefix, value
+
+
+def payload_of(framed: bytes, prefix: SchemaPrefix, schema: Schema) -> bytes:
+    r"""Return what stands behind a prefix as an Avro payload of the schema that the prefix identifies.
+
+    It is that already, unless the schema is of type bytes and the prefix is Confluent's.
+
+    >>> from cdcavro.avro.schema import parse_schema
+    >>> payload_of(b"ab", SchemaId(7), parse_schema('"bytes"'))
+    b'\x04ab'
+    """
+    if not _is_bare(prefix, schema):
+        return framed
+    payload = bytearray()
+    write_bytes(payload, framed)
+    return bytes(payload)
+
+
+def _is_bare(prefix: SchemaPrefix, schema: Schema) -> bool:
+    is_bytes = isinstance(schema.root, Primitive) and schema.root.name == "bytes"
+    return is_bytes and not isinstance(prefix, Fingerprint)
+
+
+def _bytes_of(payload: bytes) -> bytes:
+    source = Decoder(payload)
+    raw = source.read_bytes()
+    source.finish()
+    return raw
 
 
 def _split(value: bytes) -> tuple[SchemaPrefix, bytes]:

@@ -211,7 +211,7 @@ class ServerRegistry:
     def _check_room(self) -> None:
         if len(self._fingerprints) >= MAX_FINGERPRINTED:
             reason = f"more than {MAX_FINGERPRINTED:,} versions, too many to look for a fingerprint in"
-            raise RegistryError(self.url, reason)
+            raise UnusableError(self.url, reason)
 
     def _register(self, subject: str, new: StoredSchema) -> None:
         self._insist("POST", f"subjects/{_quoted(subject)}/versions", subject, _as_body(new))
