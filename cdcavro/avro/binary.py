@@ -11,6 +11,9 @@ from typing import Final
 from cdcavro.errors import PayloadError
 
 MAX_COUNT: Final = 10_000_000
+MAX_WEIGHTLESS: Final = 100_000
+# Of records, arrays and maps in each other, in data of a schema that contains itself.
+MAX_LEVELS: Final = 128
 _DOUBLE: Final = struct.Struct("<d")
 _FLOAT: Final = struct.Struct("<f")
 _CARRY: Final = 0x80

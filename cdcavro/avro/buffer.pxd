@@ -23,6 +23,8 @@ cdef class Buffer:
 cdef class ByteReader:
     cdef bytes _raw
     cdef long long _items
+    cdef long long _weightless
+    cdef Py_ssize_t _depth
     cdef const unsigned char *_start
     cdef readonly Py_ssize_t position
     cdef readonly Py_ssize_t end

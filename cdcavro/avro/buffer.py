@@ -65,11 +65,13 @@ class ByteReader:
     are left before anything is built from it.
     """
 
-    __slots__ = ("_items", "_raw", "end", "position")
+    __slots__ = ("_depth", "_items", "_raw", "_weightless", "end", "position")
 
     def __init__(self, raw: bytes, position: int = 0) -> None:
         self._raw = raw
         self._items = 0
+        self._weightless = 0
+        self._depth = 0
         self.position = position
         self.end = len(raw)
 

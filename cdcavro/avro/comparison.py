@@ -15,8 +15,21 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from cdcavro.avro.aliases import LISTED, brief, brief_list
 from cdcavro.avro.logical import logical_type
-from cdcavro.avro.schema import MAX_DEPTH, Schema, parse_schema
-from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Named, Primitive, Record, Type, Union, branch_name
+from cdcavro.avro.schema import Schema, parse_schema
+from cdcavro.avro.types import (
+    MAX_DEPTH,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Type,
+    Union,
+    branch_name,
+)
 from cdcavro.exact.members import ABSENT
 
 if TYPE_CHECKING:
@@ -229,11 +242,12 @@ def _pairs(olds: Sequence[Type], news: Sequence[Type]) -> list[tuple[int, int]]:
 
 def _paired_fields(old: Record, new: Record) -> list[tuple[int | None, Field]]:
     """Return each new field with the index of the old field that it comes from, or None if it is new."""
-    indexes = {field.name: i for i, field in enumerate(old.fields)}
+    unpaired = {field.name: i for i, field in enumerate(old.fields)}
+    by_name = {field.name: unpaired.pop(field.name) for field in new.fields if field.name in unpaired}
     pairs: list[tuple[int | None, Field]] = []
     for field in new.fields:
-        names = (field.name, *field.aliases)
-        pairs.append((next((indexes[name] for name in names if name in indexes), None), field))
+        alias = next((alias for alias in field.aliases if alias in unpaired and field.name not in by_name), None)
+        pairs.append((by_name.get(field.name) if alias is None else unpaired.pop(alias), field))
     return pairs
 
 

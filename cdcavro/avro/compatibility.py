@@ -11,9 +11,6 @@ each loses data or breaks some reader:
   where two fields or types get the same name, and mistakes a type whose name is also an alias of
   another type for that other type; fastavro keeps only one of two values;
 * a new field whose type is a union with the default []: Avro Java 1.12 fails to fill it in.
-
-Two fields that share an alias, and an alias that is another field's name, are refused already when
-the schema is parsed.
 """
 
 from __future__ import annotations
@@ -165,17 +162,26 @@ def _ambiguous(writer: Type, aliases: Aliases) -> Iterator[tuple[str, str]]:
         if new in became:
             yield path, f"{brief(became[new])} and {name} would both be read as {brief(new)}"
         became[new] = named.name
-        yield from _ambiguous_fields(path, named, aliases.types.get(new), aliases)
+        yield from _ambiguous_fields(path, named, aliases.types.get(new))
 
 
-def _ambiguous_fields(path: str, writer: Named, reader: Named | None, aliases: Aliases) -> Iterator[tuple[str, str]]:
+def _ambiguous_fields(path: str, writer: Named, reader: Named | None) -> Iterator[tuple[str, str]]:
     if not isinstance(writer, Record) or not isinstance(reader, Record):
         return
-    by_alias = aliases.fields(reader)
+    claims: dict[str, list[str]] = {}
+    names = {field.name for field in reader.fields}
+    for field in reader.fields:
+        for alias in field.aliases:
+            claims.setdefault(alias, []).append(field.name)
     became: dict[str, str] = {}
     for field in writer.fields:
-        new = by_alias[field.name].name if field.name in by_alias else field.name
+        name, place = brief(field.name), f"{path}.{brief(field.name)}"
+        claimed = claims.get(field.name, [])
+        if claimed and field.name in names:
+            yield place, f"{name} is a field of the reader's and an alias of {brief(claimed[0])} too"
+        elif len(claimed) > 1:
+            yield place, f"{name} is an alias of {brief(claimed[0])} and of {brief(claimed[1])}"
+        new = claimed[-1] if claimed else field.name
         if new in became:
-            reason = f"{brief(became[new])} and {brief(field.name)} would both be read as {brief(new)}"
-            yield f"{path}.{brief(field.name)}", reason
+            yield place, f"{brief(became[new])} and {name} would both be read as {brief(new)}"
         became[new] = field.name

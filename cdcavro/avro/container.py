@@ -1,21 +1,19 @@
 """Avro object container files of payloads that are already encoded (Avro 1.8.2, "Object Container Files").
 
-fastavro writes and reads the header, and `blocks` the blocks; the payloads themselves are not touched.
+The header holds the schema as it was written, and the codec; `blocks` writes and reads the blocks. The payloads
+themselves are not touched.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import secrets
-from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, BinaryIO, Final
 
-import fastavro
-import fastavro.write
-
-from cdcavro.avro.blocks import CODECS, MARKER_BYTES, Block, ContainerStream, Framing, cut_short, damaged, read_frames
+from cdcavro.avro.binary import write_bytes, write_long
+from cdcavro.avro.blocks import CODECS, MARKER_BYTES, Block, ContainerStream, Framing, damaged, read_frames
 from cdcavro.avro.schema import parse_schema
-from cdcavro.errors import CdcAvroError, FileError, SchemaError, shown
+from cdcavro.errors import FileError, SchemaError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,10 +28,14 @@ _MAGIC: Final = b"Obj\x01"
 
 def header(schema: Schema, framing: Framing) -> bytes:
     """Return the header of a file: the schema as it was written, the codec and the sync marker."""
-    out = io.BytesIO()
-    declared = json.loads(schema.json)
-    fastavro.write.Writer(cast("IO[bytes]", out), declared, codec=framing.codec, sync_marker=framing.marker).flush()
-    return out.getvalue()
+    entries = {"avro.codec": framing.codec, "avro.schema": schema.json}
+    out = bytearray(_MAGIC)
+    write_long(out, len(entries))
+    for name, value in entries.items():
+        write_bytes(out, name.encode())
+        write_bytes(out, value.encode())
+    write_long(out, 0)
+    return bytes(out) + framing.marker
 
 
 class ContainerWriter:
@@ -103,12 +105,18 @@ class ContainerReader:
         return read_frames(self._stream, self.position, self.framing, self.file)
 
     def _header(self, source: ContainerStream) -> tuple[str, str]:
+        source.take(len(_MAGIC))
+        entries = {"avro.codec": b"null", "avro.schema": b""}
+        while count := source.take_long():
+            if count < 0:
+                source.take_long()
+            for _ in range(abs(count)):
+                name = source.take(source.take_long()).decode("utf-8", "replace")
+                value = source.take(source.take_long())
+                if name in entries:
+                    entries[name] = value
+        source.take(MARKER_BYTES)
         try:
-            reader = fastavro.block_reader(cast("IO[bytes]", source))
-            return reader.codec, reader.metadata["avro.schema"]
-        except CdcAvroError:
-            raise
-        except EOFError as error:
-            raise cut_short(self.file) from error
-        except Exception as error:  # fastavro raises all kinds of errors on a broken header
-            raise damaged(self.file, str(error) or type(error).__name__) from error
+            return entries["avro.codec"].decode(), entries["avro.schema"].decode()
+        except UnicodeDecodeError as error:
+            raise damaged(self.file, "metadata that is not UTF-8") from error

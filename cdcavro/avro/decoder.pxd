@@ -16,4 +16,8 @@ cdef class Decoder(ByteReader):
     @cython.locals(index="long long", start="Py_ssize_t")
     cpdef Py_ssize_t read_index(self, Py_ssize_t count, str what) except -1
     @cython.locals(count="long long", size="long long")
-    cpdef Py_ssize_t read_block(self) except -1
+    cpdef Py_ssize_t read_block(self, bint is_weightless=*) except -1
+    @cython.locals(count="long long")
+    cdef Py_ssize_t _weigh(self, long long count) except -1
+    cpdef int descend(self, Py_ssize_t levels) except -1
+    cpdef int ascend(self, Py_ssize_t levels) except -1

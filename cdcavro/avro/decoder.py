@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdcavro.avro.binary import MAX_COUNT, short, unpack_float
+from cdcavro.avro.binary import MAX_COUNT, MAX_LEVELS, MAX_WEIGHTLESS, short, unpack_float
 from cdcavro.avro.buffer import ByteReader
 from cdcavro.errors import PayloadError
 
@@ -49,26 +49,50 @@ class Decoder(ByteReader):
             raise PayloadError(f"an integer of at most {_INT_BYTES} bytes", f"more at byte {self.position}")
         return index
 
-    def read_block(self) -> int:
+    def read_block(self, is_weightless: bool = False) -> int:  # noqa: FBT001, FBT002  a plain argument is fast in C
         """Read the number of items in the next block of an array or a map; 0 ends it.
 
-        All blocks together never have more items than the payload has bytes: items without bytes are
-        refused. A negative count is followed by the block's size in bytes (Avro 1.8.2, "Arrays").
+        All blocks together never have more items than the payload has bytes; of items without bytes, which
+        the caller must say that they are, a payload has at most 100,000. A negative count is followed by the
+        block's size in bytes (Avro 1.8.2, "Arrays").
         """
         count = self.read_long()
         if count < 0:
             size = self.read_long()
             if not 0 <= size <= self.end - self.position:
                 raise self.short(f"a block of {size} bytes")
-            if count < -self.end:
+            if count < -self.end and (count < -MAX_WEIGHTLESS or not is_weightless):
                 raise self.short(f"{str(count)[1:]} items")
             count = -count
+        if is_weightless:
+            return self._weigh(count)
         if count > self.end - self.position or count > MAX_COUNT:
             raise self.short(f"{count} items")
         self._items += count
         if self._items > self.end:
             raise PayloadError("at most one item to a byte", f"{self._items} items by byte {self.position}")
         return count
+
+    def _weigh(self, count: int) -> int:
+        if count <= MAX_WEIGHTLESS:
+            self._weightless += count
+        if count > MAX_WEIGHTLESS or self._weightless > MAX_WEIGHTLESS:
+            raise PayloadError(f"at most {MAX_WEIGHTLESS} items without bytes", f"more by byte {self.position}")
+        return count
+
+    def descend(self, levels: int) -> int:
+        """Go down a number of levels, each a record, an array or a map, in data that have no end by their schema."""
+        self._depth += levels
+        if self._depth > MAX_LEVELS:
+            raise PayloadError(
+                f"at most {MAX_LEVELS} records, arrays and maps in each other", f"more at byte {self.position}"
+            )
+        return 0
+
+    def ascend(self, levels: int) -> int:
+        """Go up again."""
+        self._depth -= levels
+        return 0
 
     def short(self, expected: str) -> PayloadError:
         """Return the error for a payload that ends too early."""

@@ -1,4 +1,4 @@
-"""Named types within a schema's JSON: finding their definitions, and putting them where they are first used.
+"""The named types within a schema's JSON: reading the text, names, and putting definitions where they belong.
 
 A schema defines a record, enum or fixed once, where it is first used, and refers to it by name from
 there on. A field that is dropped or moved takes the definition along, and a registry stores a shared
@@ -7,11 +7,12 @@ type on its own; the functions here put the definitions back where they belong.
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.schema import MAX_DEPTH, MAX_TYPES, full_name
-from cdcavro.avro.types import PRIMITIVES
-from cdcavro.errors import SchemaError
+from cdcavro.avro.types import MAX_DEPTH, MAX_TYPES, PRIMITIVES
+from cdcavro.errors import SchemaError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +21,61 @@ if TYPE_CHECKING:
 
 Definitions = dict[str, dict[str, Any]]
 # A tuple, since a registry's text may have anything for a type, and a set cannot be asked for a list or an object.
-_NAMED: Final = ("record", "enum", "fixed")
+_NAMED: Final = ("record", "error", "enum", "fixed")
+# Strings are matched too, since what looks like a comment in one is none.
+_COMMENT: Final = re.compile(r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|//[^\r\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+
+
+def read_json(text: str) -> tuple[Any, bool]:
+    """Return what a JSON text declares, and whether it says so in plain JSON, with each member given once."""
+    repeated: list[str] = []
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        declared = dict(pairs)
+        if len(declared) != len(pairs):
+            repeated.append("a member is given twice")
+        return declared
+
+    def read(text: str) -> Any:
+        return json.loads(text, object_pairs_hook=members, parse_constant=_constant)
+
+    try:
+        return read(text), not repeated and _is_unicode(text)
+    except (ValueError, RecursionError):
+        bare = _COMMENT.sub(_without_comment, text)
+        try:
+            if bare == text:
+                raise
+            return read(bare), False
+        except (ValueError, RecursionError) as still:
+            raise SchemaError("text", f"not JSON: {still}") from still
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether a text has no lone surrogates, which JSON can only spell out."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _without_comment(match: re.Match[str]) -> str:
+    found = match[0]
+    is_closed = found.startswith("//") or (found.startswith("/*") and found.endswith("*/") and found != "/*/")
+    return " " if is_closed else found
+
+
+def plain_json(declared: Any) -> str:
+    """Return a declaration as JSON text, with each member once. Raises `SchemaError` for what JSON cannot hold."""
+    try:
+        return json.dumps(declared, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise SchemaError("text", f"not JSON: {error}") from error
+
+
+def _constant(name: str) -> None:
+    raise ValueError(name)
 
 
 def definitions(declared: Any) -> Definitions:
@@ -112,7 +167,7 @@ def defined_name(declared: Any, space: str) -> str | None:
 
 def standing_alone(declared: dict[str, Any], space: str) -> dict[str, Any]:
     """Return a definition with its own namespace stated, if it inherited one from the enclosing definition."""
-    has_own = not space or "namespace" in declared or "." in str(declared.get("name"))
+    has_own = not space or isinstance(declared.get("namespace"), str) or "." in str(declared.get("name"))
     return declared if has_own else declared | {"namespace": space}
 
 
@@ -125,7 +180,7 @@ def with_types(declared: Any, space: str, depth: int, visit: Visit) -> Any:
     if not isinstance(declared, dict):
         return declared
     inner = (defined_name(declared, space) or "").rpartition(".")[0]
-    if isinstance(declared.get("fields"), list) and declared.get("type") == "record":
+    if isinstance(declared.get("fields"), list) and declared.get("type") in ("record", "error"):
         return declared | {"fields": list(_with_types_of(declared["fields"], inner, depth, visit))}
     member = {"array": "items", "map": "values"}.get(str(declared.get("type")))
     if member in declared:
@@ -137,3 +192,39 @@ def _with_types_of(fields: list[Any], space: str, depth: int, visit: Visit) -> I
     for field in fields:
         is_field = isinstance(field, dict) and "type" in field
         yield field | {"type": visit(field["type"], space, depth + 1)} if is_field else field
+
+
+def full_name(name: Any, space: str, where: str) -> str:
+    """Return the full name of a named type (Avro 1.8.2, "Names").
+
+    >>> full_name("X", "org.foo", "$")
+    'org.foo.X'
+    """
+    if not isinstance(name, str):
+        raise SchemaError(where, "a name is not a string")
+    full = name if "." in name or not space else f"{space}.{name}"
+    for part in full.split("."):
+        check_name(part, where)
+    if full in PRIMITIVES:
+        raise SchemaError(where, f"{full} is a primitive type and cannot be defined")
+    return full
+
+
+def check_name(name: Any, where: str) -> str:
+    """Return a name as it is. Raises `SchemaError` unless it is one: letters, digits and _, as Avro Java takes them."""
+    if not is_name(name):
+        raise SchemaError(where, f"{shown(name)} is not a name: [A-Za-z_][A-Za-z0-9_]*")
+    return str(name)
+
+
+def is_name(name: Any) -> bool:
+    """Return whether a value is a name. As in Avro Java, letters and digits are those of all scripts up to U+FFFF.
+
+    >>> is_name("größe"), is_name("a-b"), is_name("1a")
+    (True, False, False)
+    """
+    if not isinstance(name, str) or not name or name[0].isdecimal():
+        return False
+    if name.isascii():
+        return name.replace("_", "a").isalnum()
+    return all(char == "_" or ((char.isalpha() or char.isdecimal()) and char <= "\uffff") for char in name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 MAX_FINDINGS: Final = 1000
@@ -42,8 +42,20 @@ class Findings:
         """Add a finding."""
         if self.choices and kind != "note":
             kind, partial = "unsafe", True
+        self._put(Finding(where, reason, kind, partial))
+
+    def repeat(self, made: list[Finding], old: str, new: str) -> None:
+        """Add findings once more, at another place."""
+        if all(self._counts[kind] > MAX_FINDINGS for kind in {finding.kind for finding in made}):
+            return
+        for finding in made:
+            if finding.where.startswith(old):
+                self._put(replace(finding, where=new + finding.where.removeprefix(old)))
+
+    def _put(self, finding: Finding) -> None:
+        kind = finding.kind
         self._counts[kind] += 1
         if self._counts[kind] <= MAX_FINDINGS:
-            self.all.append(Finding(where, reason, kind, partial))
+            self.all.append(finding)
         elif self._counts[kind] == MAX_FINDINGS + 1:
             self.all.append(Finding("$", f"more than {MAX_FINDINGS:,} of the kind; the rest is not listed", kind))

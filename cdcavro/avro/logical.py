@@ -1,4 +1,4 @@
-"""Logical types: which one a type really has, and which data are values of it.
+"""Logical types: which one a type really has, what a change of it means, and which data are values of it.
 
 Source: Avro 1.8.2, "Logical Types". Those that later versions added are known too, because today's
 readers apply them. What the specification tells readers to ignore is ignored: a name that it does
@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.avro.findings import Finding
 from cdcavro.avro.types import Primitive
 from cdcavro.errors import PayloadError
 
@@ -73,6 +74,30 @@ def logical_type(declared: Primitive | Fixed) -> Logical | None:
     if not isinstance(declared, Primitive) and declared.size != _SIZES[name]:
         return None
     return Logical(name)
+
+
+def unit_change(writer: Primitive | Fixed, reader: Primitive | Fixed, now_name: str, was_name: str) -> Finding | None:
+    """Return what is found in logical types that differ: another one would read 1.23 as 0.123, or seconds as milliseconds.
+
+    `now_name` and `was_name` are the names of the reader's and the writer's type; the finding has no place.
+    """
+    was, now = logical_type(writer), logical_type(reader)
+    if was and now:
+        if was.name != now.name:
+            return Finding("", f"logicalType {now.name} cannot read logicalType {was.name}", "refused")
+        if was.scale != now.scale:
+            return Finding("", f"scale {now.scale} cannot read scale {was.scale}", "refused")
+        if was.precision > now.precision:
+            return Finding(
+                "", f"precision {now.precision} cannot read precision {was.precision}", "refused", partial=True
+            )
+        return None
+    if (writer.name, reader.name) == ("bytes", "string"):
+        why = f"string reads {was}: its bytes are no text" if was else "string reads bytes: not all are UTF-8"
+        return Finding("", why, "unsafe", partial=not was)
+    if now:
+        return Finding("", f"{now} reads plain {was_name}: nothing says that it is one", "unsafe")
+    return Finding("", f"plain {now_name} reads {was}: what it means is no longer said", "note") if was else None
 
 
 def _decimal(declared: Primitive | Fixed) -> Logical | None:

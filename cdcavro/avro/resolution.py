@@ -10,14 +10,37 @@ the writer's type, that branch is chosen, as in Avro Java, even if one that it p
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from cdcavro.avro.aliases import LISTED, Aliases, brief, brief_list
+from cdcavro.avro.defaults import is_usable
 from cdcavro.avro.findings import Finding, Findings
-from cdcavro.avro.logical import logical_type
-from cdcavro.avro.schema import MAX_DEPTH
-from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Named, Primitive, Record, Type, Union, branch_name
+from cdcavro.avro.logical import unit_change
+from cdcavro.avro.steps import (
+    Paired,
+    ReadArray,
+    ReadEnum,
+    ReadFixed,
+    ReadMap,
+    ReadPrimitive,
+    ReadRecord,
+    ReadUnion,
+    Step,
+)
+from cdcavro.avro.types import (
+    MAX_DEPTH,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Type,
+    Union,
+    branch_name,
+)
 from cdcavro.errors import ResolutionError
 from cdcavro.exact.members import ABSENT
 
@@ -29,62 +52,6 @@ PROMOTIONS: Final = {
     "bytes": ("bytes", "string"),
 }
 _EXACT: Final = {("int", "float"): 24, ("long", "float"): 24, ("long", "double"): 53}
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPrimitive:
-    """Read a value of the type `writer` and return it as the type `reader`."""
-
-    writer: Primitive
-    reader: Primitive
-
-
-@dataclass(frozen=True, slots=True)
-class ReadFixed:
-    """Read `size` bytes."""
-
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReadEnum:
-    """Read an index into the writer's `symbols`, which are None where the reader lacks the symbol."""
-
-    reader: Enum
-    symbols: tuple[str | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadArray:
-    """Read the items of an array."""
-
-    items: Step
-
-
-@dataclass(frozen=True, slots=True)
-class ReadMap:
-    """Read the values of a map."""
-
-    values: Step
-
-
-@dataclass(frozen=True, slots=True)
-class ReadUnion:
-    """Read the index of a writer's branch, then the branch; a text says why the reader cannot read that branch."""
-
-    branches: tuple[Step | str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadRecord:
-    """Read the writer's fields in order, each into a field of the reader or nowhere; then fill in the defaults."""
-
-    reader: Record
-    fields: tuple[tuple[Step, Field, Field | None], ...]
-    defaults: tuple[Field, ...]
-
-
-Step = ReadPrimitive | ReadFixed | ReadEnum | ReadArray | ReadMap | ReadUnion | ReadRecord
 
 
 def resolve(writer: Type, reader: Type, where: str = "$") -> Step:
@@ -117,6 +84,9 @@ class _Comparison:
         self._aliases = Aliases(reader)
         self._enums: dict[tuple[int, int], tuple[ReadEnum, str]] = {}
         self._places: dict[int, dict[str, int]] = {}
+        self._pairs: dict[tuple[int, int, bool], Paired] = {}
+        self._order: list[tuple[int, int, bool]] = []
+        self._open: dict[tuple[int, int], Paired] = {}
         self._depth = 0
 
     def step(self, writer: Type, reader: Type, where: str) -> Step:
@@ -146,7 +116,7 @@ class _Comparison:
             case Enum(), Enum() if self._is_same(writer, reader):
                 return self._enum(writer, reader, where)
             case Record(), Record() if self._is_same(writer, reader):
-                return self._record(writer, reader, where)
+                return self._paired(writer, reader, where)
         raise self._unmatched(writer, (reader,), where, f"{_label(reader)} cannot read {_label(writer)}")
 
     def _is_same(self, writer: Named, reader: Named) -> bool:
@@ -166,23 +136,11 @@ class _Comparison:
         return ReadPrimitive(writer, reader)
 
     def _check_unit(self, writer: Primitive | Fixed, reader: Primitive | Fixed, where: str) -> None:
-        """Compare logical types, since another one would read 1.23 as 0.123, or seconds as milliseconds."""
-        was, now = logical_type(writer), logical_type(reader)
-        if was and now:
-            if was.name != now.name:
-                raise self._refused(where, f"logicalType {now.name} cannot read logicalType {was.name}")
-            if was.scale != now.scale:
-                raise self._refused(where, f"scale {now.scale} cannot read scale {was.scale}")
-            if was.precision > now.precision:
-                reason = f"precision {now.precision} cannot read precision {was.precision}"
-                raise self._refused(where, reason, partial=True)
-        elif (writer.name, reader.name) == ("bytes", "string"):
-            why = f"string reads {was}: its bytes are no text" if was else "string reads bytes: not all are UTF-8"
-            self.findings.add(where, why, "unsafe", partial=not was)
-        elif now:
-            self.findings.add(where, f"{now} reads plain {_label(writer)}: nothing says that it is one", "unsafe")
-        elif was:
-            self.findings.add(where, f"plain {_label(reader)} reads {was}: what it means is no longer said")
+        change = unit_change(writer, reader, brief(reader.name), brief(writer.name))
+        if change is not None:
+            self.findings.add(where, change.reason, change.kind, partial=change.partial)
+            if change.kind == "refused":
+                raise ResolutionError(where, change.reason)
 
     def _unmatched(self, writer: Type, readers: tuple[Type, ...], where: str, reason: str) -> ResolutionError:
         """Return the error for types that do not match; note which readers accept another name all the same."""
@@ -249,7 +207,43 @@ class _Comparison:
         names = (*claims, *_promotions(writer))
         return min((places[name] for name in names if name in places), default=None)
 
-    def _record(self, writer: Record, reader: Record, where: str) -> Step:
+    def _paired(self, writer: Record, reader: Record, where: str) -> Step:
+        """Compare two records, once: within themselves the step leads back, elsewhere the findings are the same."""
+        pair = (id(writer), id(reader))
+        if pair in self._open:
+            return self._open[pair].step
+        key = (*pair, self.findings.choices > 0)
+        if key not in self._pairs:
+            self._compare(writer, reader, where, key)
+        else:
+            self.findings.repeat(self._pairs[key].findings or [], self._pairs[key].where, where)
+        known = self._pairs[key]
+        if known.error is not None:
+            raise ResolutionError(where + known.error.where.removeprefix(known.where), known.error.reason)
+        return known.step
+
+    def _compare(self, writer: Record, reader: Record, where: str, key: tuple[int, int, bool]) -> None:
+        start, before = len(self.findings.all), len(self._order)
+        paired = self._open[key[:2]] = Paired(where, ReadRecord(reader, (), ()))
+        try:
+            fields, missing = self._record(writer, reader, where)
+            object.__setattr__(paired.step, "fields", fields)
+            object.__setattr__(paired.step, "defaults", missing)
+        except ResolutionError as error:
+            paired.error = error
+            # What was compared in here may hold the step that came to nothing.
+            for inner in self._order[before:]:
+                del self._pairs[inner]
+            del self._order[before:]
+        else:
+            self._order.append(key)
+        del self._open[key[:2]]
+        paired.findings = self.findings.all[start:]
+        self._pairs[key] = paired
+
+    def _record(
+        self, writer: Record, reader: Record, where: str
+    ) -> tuple[tuple[tuple[Step, Field, Field | None], ...], tuple[Field, ...]]:
         own = {field.name for field in writer.fields}
         by_name, by_alias = {field.name: field for field in reader.fields}, self._aliases.fields(reader)
         fields: list[tuple[Step, Field, Field | None]] = []
@@ -268,11 +262,15 @@ class _Comparison:
             if field.default == [] and isinstance(field.type, Union):
                 reason = f"{brief(field.name)} is new: Avro Java 1.12 fails on the default [] of a union"
                 self.findings.add(where, reason, "unsafe")
-        bare = [brief(field.name) for field in missing if field.default is ABSENT]
-        errors += [self._refused(where, f"{name} is new and has no default") for name in bare]
+            if field.default is ABSENT:
+                errors.append(self._refused(where, f"{brief(field.name)} is new and has no default"))
+            elif not is_usable(field.type, field.default):
+                errors.append(
+                    self._refused(where, f"{brief(field.name)} is new and its default is no value of its type")
+                )
         if errors:
             raise errors[0]
-        return ReadRecord(reader, tuple(fields), missing)
+        return tuple(fields), missing
 
     def _field(self, written: Field, into: Field | None, matched: set[str], where: str) -> Step:
         if into is None:

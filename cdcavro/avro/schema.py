@@ -1,15 +1,16 @@
 """Avro schemas, parsed once into `types`, with names, shapes and defaults checked.
 
-Source: the Avro 1.8.2 specification. What it leaves to parsers is refused here: invalid names,
-duplicate fields and symbols, negative sizes, types that contain themselves (a recursive payload can
-kill a reader), nesting beyond 128 levels, and more than 100,000 types, where every use of a name
-counts as all the types that it stands for (a short text could stand for billions).
+Source: the Avro 1.8.2 specification, and Avro Java 1.8.2 and 1.12 where they read more: what either of
+them reads is read here, if every reader takes it to mean the same. So an alias that is no name is passed
+over, as it names nothing; text behind a schema, names of other characters and defaults that no reader can
+fill in are refused. Bounds are the project's own: nesting of 128 levels, and 100,000 types in the text.
+What the names in it stand for may be far more, or have no end (a record may contain itself), so whoever
+walks through types enters each record once.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -17,16 +18,29 @@ from typing import Any, Final
 
 import fastavro.schema
 
-from cdcavro.avro.canonical import canonical_form
-from cdcavro.avro.defaults import check_default
-from cdcavro.avro.types import PRIMITIVES, Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union, branch_name
+from cdcavro.avro.defaults import Grades, check_default, stated_default
+from cdcavro.avro.definitions import check_name, definitions, full_name, is_name, plain_json, read_json, settled
+from cdcavro.avro.types import (
+    MAX_DEPTH,
+    MAX_TYPES,
+    PRIMITIVES,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Type,
+    Union,
+    branch_name,
+    canonical_form,
+)
 from cdcavro.errors import SchemaError, shown
 from cdcavro.exact.members import ABSENT
 
-MAX_DEPTH: Final = 128
 MAX_LENGTH: Final = 8 << 20
-MAX_TYPES: Final = 100_000
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_ORDERS: Final = frozenset({"ascending", "descending", "ignore"})
 _SPECIFIED: Final = frozenset(
     {"type", "name", "namespace", "doc", "aliases", "fields", "symbols", "size", "default", "order"}
 )
@@ -65,6 +79,8 @@ class Schema:
 def parse_schema(text: str) -> Schema:
     """Return the schema that a JSON text declares.
 
+    As in Avro Java, the text may have comments, and the last of two members of one name counts; `json` is
+    then plain JSON. It also is where a type is used before it is defined: the definition is moved there.
     Raises `SchemaError` with the place in the schema and the rule that it breaks.
 
     >>> parse_schema('{"type": "map", "values": "long"}').canonical
@@ -72,71 +88,79 @@ def parse_schema(text: str) -> Schema:
     """
     if len(text) > MAX_LENGTH:
         raise SchemaError("text", f"longer than {MAX_LENGTH} characters")
+    declared, is_plain = read_json(text)
     try:
-        declared = json.loads(text, object_pairs_hook=_members, parse_constant=_constant)
-    except SchemaError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise SchemaError("text", f"not JSON: {error}") from error
-    return Schema(text, _Parser().parse(declared, "", "$", 0))
+        root = _Parser().schema(declared)
+    except _UndefinedError:
+        declared, is_plain = settled(declared, definitions(declared)), False
+        root = _Parser().schema(declared)
+    return Schema(text if is_plain else plain_json(declared), root)
 
 
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise SchemaError("text", "a member is given twice")
-    return members
-
-
-def _constant(name: str) -> None:
-    raise SchemaError("text", f"not JSON: {name}")
+class _UndefinedError(SchemaError):
+    """A name is used that is not defined before."""
 
 
 class _Parser:
     """A parser that keeps the named types defined so far, in the specification's order: depth first, left to right."""
 
     def __init__(self) -> None:
-        self._defined: dict[str, Type | None] = {}
-        self._sizes: dict[str, int] = {}
+        self._defined: dict[str, Type] = {}
+        # How many levels there are below a name; a record has none while it is being parsed.
+        self._levels: dict[str, int] = {}
         self._size = 0
+        self._deepest = 0
+        self._defaults: list[tuple[Field, str]] = []
+
+    def schema(self, declared: Any) -> Type:
+        """Return a whole schema, its defaults checked once all records have their fields."""
+        root = self.parse(declared, "", "$", 0)
+        grades = Grades()
+        for stated, where in self._defaults:
+            check_default(stated.type, stated.default, where, grades)
+        return root
 
     def parse(self, declared: Any, space: str, where: str, depth: int) -> Type:
         self._size += 1
         if self._size > MAX_TYPES:
             raise SchemaError(where, f"more than {MAX_TYPES} types")
-        if depth > MAX_DEPTH:
-            raise SchemaError(where, f"nested deeper than {MAX_DEPTH} levels")
+        self._deepen(depth, where)
         match declared:
+            case str() if declared in PRIMITIVES:
+                return Primitive(declared)
             case str():
-                return self._reference(declared, space, where)
+                return self._reference(declared, space, where, depth)
             case list():
                 return self._union(declared, space, where, depth)
             case {"type": "array"}:
                 return Array(self.parse(_need(declared, "items", where), space, where + ".items", depth + 1))
             case {"type": "map"}:
                 return Map(self.parse(_need(declared, "values", where), space, where + ".values", depth + 1))
-            case {"type": "record" | "enum" | "fixed" as kind}:
+            case {"type": "record" | "error" | "enum" | "fixed" as kind}:
                 return self._named(kind, declared, space, where, depth)
             case {"type": str(kind)} if kind in PRIMITIVES:
                 return Primitive(kind, MappingProxyType({k: v for k, v in declared.items() if k != "type"}))
+            case {"type": str(name)}:
+                return self._reference(name, space, where, depth)
         raise SchemaError(where, f"expected a type, got {shown(json.dumps(declared))}")
 
-    def _reference(self, name: str, space: str, where: str) -> Type:
-        if name in PRIMITIVES:
-            return Primitive(name)
+    def _deepen(self, depth: int, where: str) -> None:
+        if depth > MAX_DEPTH:
+            raise SchemaError(where, f"nested deeper than {MAX_DEPTH} levels")
+        self._deepest = max(self._deepest, depth)
+
+    def _reference(self, name: str, space: str, where: str, depth: int) -> Type:
         full = full_name(name, space, where)
+        if full not in self._defined and name in self._defined:
+            # As in Avro Java, a type without a namespace is known in every namespace.
+            full = name
         if full not in self._defined:
-            raise SchemaError(where, f"{shown(name)} is not defined before it is used")
-        known = self._defined[full]
-        if known is None:
-            raise SchemaError(where, f"{full} contains itself; recursive schemas are refused")
-        self._size += self._sizes[full]
-        return known
+            raise _UndefinedError(where, f"{shown(name)} is not defined before it is used")
+        self._deepen(depth + self._levels.get(full, 0), where)
+        return self._defined[full]
 
     def _union(self, declared: list[Any], space: str, where: str, depth: int) -> Union:
         branches = tuple(self.parse(item, space, f"{where}[{i}]", depth + 1) for i, item in enumerate(declared))
-        if not branches:
-            raise SchemaError(where, "a union without branches")
         if any(isinstance(branch, Union) for branch in branches):
             raise SchemaError(where, "a union holds a union")
         names = [branch_name(branch) for branch in branches]
@@ -145,27 +169,24 @@ class _Parser:
         return Union(branches)
 
     def _named(self, kind: str, declared: dict[str, Any], space: str, where: str, depth: int) -> Type:
-        own = declared.get("namespace", space)
-        if not isinstance(own, str):
-            raise SchemaError(where, "namespace is not a string")
-        full = full_name(_need(declared, "name", where), own, where)
+        own = declared.get("namespace")
+        full = full_name(_need(declared, "name", where), own if isinstance(own, str) else space, where)
         if full in self._defined:
             raise SchemaError(where, f"{full} is defined twice")
         space = full.rpartition(".")[0]
-        aliases = tuple(full_name(alias, space, where) for alias in _strings(declared, "aliases", where))
-        attributes = MappingProxyType({k: v for k, v in declared.items() if k not in _SPECIFIED})
-        shared = (full, aliases, _text(declared, "doc", where), attributes)
-        self._defined[full] = None
-        before = self._size
+        shared = (full, _aliases(declared, full, where), _doc(declared), _attributes(declared))
+        deepest, self._deepest = self._deepest, depth
         named: Type
         if kind == "enum":
-            named = Enum(*shared, symbols=_symbols(declared, where))
+            named = self._defined[full] = Enum(*shared, symbols=_symbols(declared, where))
         elif kind == "fixed":
-            named = Fixed(*shared, size=_size(declared, where))
+            named = self._defined[full] = Fixed(*shared, size=_size(declared, where))
         else:
-            named = Record(*shared, fields=self._fields(declared, space, where, depth))
-        self._defined[full] = named
-        self._sizes[full] = self._size - before
+            named = self._defined[full] = Record(*shared, fields=())
+            # A field may be of the record itself, which therefore comes first.
+            object.__setattr__(named, "fields", self._fields(declared, space, where, depth))
+        self._levels[full] = self._deepest - depth
+        self._deepest = max(self._deepest, deepest)
         return named
 
     def _fields(self, declared: dict[str, Any], space: str, where: str, depth: int) -> tuple[Field, ...]:
@@ -173,48 +194,29 @@ class _Parser:
         if not isinstance(listed, list):
             raise SchemaError(where, "fields is not an array")
         fields = tuple(self._field(item, space, f"{where}.fields[{i}]", depth) for i, item in enumerate(listed))
-        names = [name for field in fields for name in (field.name, *field.aliases)]
-        if len(set(names)) != len(names):
-            raise SchemaError(where, "two fields share a name or an alias")
+        if len({field.name for field in fields}) != len(fields):
+            raise SchemaError(where, "two fields share a name")
         return fields
 
     def _field(self, declared: Any, space: str, where: str, depth: int) -> Field:
         if not isinstance(declared, dict):
             raise SchemaError(where, "a field is not an object")
         parsed = self.parse(_need(declared, "type", where), space, where, depth + 1)
-        default = declared.get("default", ABSENT)
-        if default is not ABSENT:
-            check_default(parsed, default, where)
-        return Field(
-            name=_name(_need(declared, "name", where), where),
+        name = check_name(_need(declared, "name", where), where)
+        order = declared.get("order", "ascending")
+        if not isinstance(order, str) or order.lower() not in _ORDERS:
+            raise SchemaError(where, f"order is not one of {', '.join(sorted(_ORDERS))}")
+        made = Field(
+            name=name,
             type=parsed,
-            default=default,
-            aliases=tuple(_name(alias, where) for alias in _strings(declared, "aliases", where)),
-            doc=_text(declared, "doc", where),
-            attributes=MappingProxyType({k: v for k, v in declared.items() if k not in _SPECIFIED}),
+            default=stated_default(parsed, declared.get("default", ABSENT)),
+            aliases=tuple(alias for alias in _strings(declared, "aliases", where) if is_name(alias) and alias != name),
+            doc=_doc(declared),
+            attributes=_attributes(declared),
         )
-
-
-def full_name(name: Any, space: str, where: str) -> str:
-    """Return the full name of a named type (Avro 1.8.2, "Names").
-
-    >>> full_name("X", "org.foo", "$")
-    'org.foo.X'
-    """
-    if not isinstance(name, str):
-        raise SchemaError(where, "a name is not a string")
-    full = name if "." in name or not space else f"{space}.{name}"
-    for part in full.split("."):
-        _name(part, where)
-    if full in PRIMITIVES:
-        raise SchemaError(where, f"{full} is a primitive type and cannot be defined")
-    return full
-
-
-def _name(name: Any, where: str) -> str:
-    if not isinstance(name, str) or not _NAME.match(name):
-        raise SchemaError(where, f"{shown(name)} is not a name: [A-Za-z_][A-Za-z0-9_]*")
-    return name
+        if made.default is not ABSENT:
+            self._defaults.append((made, where))
+        return made
 
 
 def _need(declared: dict[str, Any], member: str, where: str) -> Any:
@@ -223,11 +225,26 @@ def _need(declared: dict[str, Any], member: str, where: str) -> Any:
     return declared[member]
 
 
-def _text(declared: dict[str, Any], member: str, where: str) -> str:
-    text = declared.get(member, "")
-    if not isinstance(text, str):
-        raise SchemaError(where, f"{member} is not a string")
-    return text
+def _doc(declared: dict[str, Any]) -> str:
+    doc = declared.get("doc")
+    return doc if isinstance(doc, str) else ""
+
+
+def _attributes(declared: dict[str, Any]) -> MappingProxyType[str, Any]:
+    return MappingProxyType({key: value for key, value in declared.items() if key not in _SPECIFIED})
+
+
+def _aliases(declared: dict[str, Any], full: str, where: str) -> tuple[str, ...]:
+    """Return the full names of a type's aliases; one that starts with a dot has no namespace."""
+    space = full.rpartition(".")[0]
+    aliases = []
+    for alias in _strings(declared, "aliases", where):
+        check_name(alias.rpartition(".")[2], where)
+        named = alias[1:] if alias.startswith(".") and alias.count(".") == 1 else alias
+        whole = named if "." in alias or not space else f"{space}.{named}"
+        if whole != full and all(map(is_name, whole.split("."))):
+            aliases.append(whole)
+    return tuple(aliases)
 
 
 def _strings(declared: dict[str, Any], member: str, where: str) -> list[str]:
@@ -239,9 +256,12 @@ def _strings(declared: dict[str, Any], member: str, where: str) -> list[str]:
 
 def _symbols(declared: dict[str, Any], where: str) -> tuple[str, ...]:
     _need(declared, "symbols", where)
-    symbols = tuple(_name(symbol, where) for symbol in _strings(declared, "symbols", where))
-    if not symbols or len(set(symbols)) != len(symbols):
-        raise SchemaError(where, "symbols are missing or given twice")
+    symbols = tuple(check_name(symbol, where) for symbol in _strings(declared, "symbols", where))
+    if len(set(symbols)) != len(symbols):
+        raise SchemaError(where, "symbols are given twice")
+    default = declared.get("default")
+    if isinstance(default, str) and default not in symbols:
+        raise SchemaError(where, f"the default {shown(default)} is no symbol")
     return symbols
 
 

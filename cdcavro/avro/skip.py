@@ -10,11 +10,11 @@ each name once. Fields that a reader lacks are skipped in the same way.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from cdcavro.avro.decoder import Decoder
 from cdcavro.avro.logical import value_check
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, recursion
 from cdcavro.errors import MessageError, PayloadError, SchemaError, shown
 from cdcavro.exact.jsontext import escape
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from cdcavro.avro.schema import Schema
 
     Check = Callable[[Decoder], object]
+
+K = TypeVar("K")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def check_payload(raw: bytes, schema: Schema) -> None:
@@ -44,20 +48,62 @@ def _plan(schema: Schema) -> Check:
 
 def skipper(declared: Type) -> Check:
     """Return a function that skips and checks a datum of a type. It raises `PayloadError` with the place."""
-    match declared:
-        case Primitive() | Fixed():
-            return datum_reader(declared)
-        case Enum(symbols=symbols):
-            return lambda source: source.read_index(len(symbols), "a symbol")
-        case Array(items):
-            return items_check(skipper(items))
-        case Map(values):
-            return entries_check(skipper(values))
-        case Union(branches):
-            return union_check([skipper(branch) for branch in branches])
-        case Record(fields=fields):
-            return record_check([(field.name, skipper(field.type)) for field in fields])
-    raise SchemaError("$", f"{type(declared).__name__} is no type")
+    return _Skippers(is_endless=recursion(declared) is not None).of(declared)
+
+
+class _Skippers:
+    """Builds the functions for the types of a schema, that of each record once."""
+
+    def __init__(self, *, is_endless: bool) -> None:
+        self._is_endless = is_endless
+        self._made: dict[str, Check] = {}
+        self._weights: dict[str, bool] = {}
+
+    def of(self, declared: Type, levels: int = 0) -> Check:
+        """Return the function for a type, which is that many levels below the start of the enclosing record."""
+        match declared:
+            case Primitive() | Fixed():
+                return datum_reader(declared)
+            case Enum(symbols=symbols):
+                return lambda source: source.read_index(len(symbols), "a symbol")
+            case Array(items):
+                return items_check(self.of(items, levels + 1), is_weightless=not has_bytes(items, self._weights))
+            case Map(values):
+                return entries_check(self.of(values, levels + 1))
+            case Union(branches):
+                return union_check([self.of(branch, levels) for branch in branches])
+            case Record():
+                return self._entered(declared, levels + 1)
+        raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+    def _entered(self, declared: Record, levels: int) -> Check:
+        name = declared.name
+        if name not in self._made:
+            # While its fields are being read, a record within itself is looked up when data get there.
+            self._made[name] = later(self._made, name)
+            self._made[name] = record_check([(field.name, self.of(field.type)) for field in declared.fields])
+        return entering(self._made[name], levels) if self._is_endless else self._made[name]
+
+
+def later(made: dict[K, Callable[P, T]], key: K) -> Callable[P, T]:
+    """Return a function that calls the one which `made` has under a key by then."""
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return made[key](*args, **kwargs)
+
+    return call
+
+
+def entering(read: Callable[Concatenate[Decoder, P], T], levels: int) -> Callable[Concatenate[Decoder, P], T]:
+    """Return a function that reads a record at a number of levels below the last, with a bound on all of them."""
+
+    def enter(source: Decoder, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        source.descend(levels)
+        found = read(source, *args, **kwargs)
+        source.ascend(levels)
+        return found
+
+    return enter
 
 
 def datum_reader(declared: Primitive | Fixed) -> Callable[[Decoder], Any]:
@@ -79,13 +125,13 @@ def _taken(size: int) -> Callable[[Decoder], bytes]:
     return lambda source: source.take(size)
 
 
-def items_check(check: Check) -> Check:
-    """Return a function that checks the items of an array, from that for one item."""
+def items_check(check: Check, *, is_weightless: bool) -> Check:
+    """Return a function that checks the items of an array, from that for one item, which may have no bytes."""
 
     def walk(source: Decoder) -> None:
         at = 0
         try:
-            while count := source.read_block():
+            while count := source.read_block(is_weightless):
                 for _ in range(count):
                     check(source)
                     at += 1

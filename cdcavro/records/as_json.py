@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.avro.skip import later
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, branch_name
 from cdcavro.errors import MessageError, SchemaError, StructureError, shown
 from cdcavro.exact.jsontext import escape, kind
@@ -48,6 +49,8 @@ class ToJson:
                 return self._union(declared)
             case Record():
                 if declared.name not in self._made:
+                    # While its fields are turned, a record within itself is looked up when values get there.
+                    self._made[declared.name] = later(self._made, declared.name)
                     self._made[declared.name] = self._record(declared)
                 return self._made[declared.name]
             case Enum():
@@ -98,6 +101,8 @@ class FromJson:
                 return self._union(declared)
             case Record():
                 if declared.name not in self._made:
+                    # While its fields are turned, a record within itself is looked up when values get there.
+                    self._made[declared.name] = later(self._made, declared.name)
                     self._made[declared.name] = self._record(declared)
                 return self._made[declared.name]
             case Enum():

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from cdcavro.avro.decoder import Decoder
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import Schema, parse_schema
-from cdcavro.avro.types import Map, Primitive, Record
+from cdcavro.avro.types import Map, Primitive, Record, recursion
 from cdcavro.errors import MessageError, SchemaError
 from cdcavro.exact.jsontext import parse, render
 from cdcavro.records.as_json import FromJson, ToJson
 from cdcavro.records.classes import field_names
 from cdcavro.records.decode import Readers
-from cdcavro.records.encode import Writers
+from cdcavro.records.encode import Output, Writers
 from cdcavro.records.field_defaults import default_value
 from cdcavro.records.shapes import Definition, Key, class_definitions
 from cdcavro.wire.format import Format
@@ -106,7 +106,7 @@ class Codec:
 
     def write(self, value: Any) -> bytes:
         """Return an instance as a payload. Raises `StructureError`."""
-        out = bytearray()
+        out = Output()
         try:
             self._writers.writer(self._record(type(value)))(out, value)
         except MessageError as error:
@@ -178,7 +178,7 @@ class Codec:
 
     @cached_property
     def _writers(self) -> Writers:
-        return Writers(self._classes)
+        return Writers(self._classes, is_endless=recursion(self.schema.root) is not None)
 
     @cached_property
     def _to_json(self) -> ToJson:
@@ -187,7 +187,7 @@ class Codec:
     def _make_reader(self, cls: type, writer: Schema | None, reinterpret: bool) -> Callable[[Decoder], Any]:  # noqa: FBT001  a key of the cache
         record = self._record(cls)
         written = record if writer is None else writer.root
-        readers = Readers({**self._classes, record.name: cls}, reinterpret=reinterpret)
+        readers = Readers({**self._classes, record.name: cls}, written, record, reinterpret=reinterpret)
         return readers.reader(resolve(written, record), written, record)
 
     def _make_from_json(self, cls: type) -> Callable[[Any], Any]:

@@ -9,19 +9,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cdcavro.avro.resolution import (
-    ReadArray,
-    ReadEnum,
-    ReadFixed,
-    ReadMap,
-    ReadPrimitive,
-    ReadRecord,
-    ReadUnion,
-    Step,
-)
-from cdcavro.avro.skip import check_name, skipper
+from cdcavro.avro.skip import check_name, entering, later, skipper
+from cdcavro.avro.steps import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion, Step
 from cdcavro.avro.translation.datum import branch_index, datum_translator, refusing
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, recursion
 from cdcavro.errors import MessageError, PayloadError, SchemaError
 from cdcavro.exact.jsontext import escape
 from cdcavro.records.classes import field_names, maker
@@ -39,24 +30,33 @@ if TYPE_CHECKING:
 
 
 class Readers:
-    """Builds the readers of types. `classes` are by key; `reinterpret` is as in `translation.translator`."""
+    """Builds the readers of a writer's data as a reader's, that of each record once.
 
-    def __init__(self, classes: Mapping[Key, type], *, reinterpret: bool = False) -> None:
+    `classes` are by key; `reinterpret` is as in `translation.translator`.
+    """
+
+    def __init__(self, classes: Mapping[Key, type], writer: Type, reader: Type, *, reinterpret: bool = False) -> None:
         self._classes = classes
         self._reinterpret = reinterpret
+        self._is_endless = recursion(writer) is not None or recursion(reader) is not None
+        self._made: dict[int, Read] = {}
+        self._weights: dict[str, bool] = {}
 
-    def reader(self, step: Step, writer: Type, reader: Type) -> Read:
-        """Return the function that reads the writer's data as values of the reader's type, or raises `PayloadError`."""
+    def reader(self, step: Step, writer: Type, reader: Type, levels: int = 0) -> Read:
+        """Return the function that reads the writer's data as values of the reader's type, or raises `PayloadError`.
+
+        The types are that many levels below the start of the enclosing record.
+        """
         if isinstance(writer, Union):
-            return self._from_union(step, writer, reader)
+            return self._from_union(step, writer, reader, levels)
         if isinstance(reader, Union):
             at = branch_index(step, writer, reader)
-            inner = self._reader(step, writer, reader.branches[at])
+            inner = self._reader(step, writer, reader.branches[at], levels)
             key = branch_keys(reader)[at]
             return inner if key is None else _wrapped(inner, self._classes[key])
-        return self._reader(step, writer, reader)
+        return self._reader(step, writer, reader, levels)
 
-    def _reader(self, step: Step, writer: Type, reader: Type) -> Read:
+    def _reader(self, step: Step, writer: Type, reader: Type, levels: int) -> Read:
         match step, writer, reader:
             case ReadPrimitive(), Primitive(), Primitive():
                 return self._datum(writer, reader)
@@ -65,18 +65,27 @@ class Readers:
             case ReadEnum(symbols=symbols), _, Enum():
                 return self._enum(symbols, reader)
             case ReadArray(inner), Array(written), Array(items):
-                return _array(self.reader(inner, written, items))
+                is_weightless = not has_bytes(written, self._weights)
+                return _array(self.reader(inner, written, items, levels + 1), is_weightless=is_weightless)
             case ReadMap(inner), Map(written), Map(values):
-                return _map(self.reader(inner, written, values))
+                return _map(self.reader(inner, written, values, levels + 1))
             case ReadRecord(), Record(), Record():
-                return self._record(step, reader)
+                return self._entered(step, reader, levels + 1)
         raise SchemaError("$", f"no reader for {type(step).__name__}")
 
-    def _from_union(self, step: Step, writer: Union, reader: Type) -> Read:
+    def _entered(self, step: ReadRecord, declared: Record, levels: int) -> Read:
+        at = id(step)
+        if at not in self._made:
+            # While its fields are being read, a record within itself is looked up when data get there.
+            self._made[at] = later(self._made, at)
+            self._made[at] = self._record(step, declared)
+        return entering(self._made[at], levels) if self._is_endless else self._made[at]
+
+    def _from_union(self, step: Step, writer: Union, reader: Type, levels: int) -> Read:
         if not isinstance(step, ReadUnion):
             raise SchemaError("$", f"a union is not read by {type(step).__name__}")
         readers = [
-            refusing(inner) if isinstance(inner, str) else self.reader(inner, branch, reader)
+            refusing(inner) if isinstance(inner, str) else self.reader(inner, branch, reader, levels)
             for inner, branch in zip(step.branches, writer.branches, strict=True)
         ]
         count = len(readers)
@@ -172,12 +181,12 @@ def _turned(read: Read, turn: Callable[[Any], Any]) -> Read:
     return lambda source: turn(read(source))
 
 
-def _array(inner: Read) -> Read:
+def _array(inner: Read, *, is_weightless: bool) -> Read:
     def read(source: Decoder) -> list[Any]:
         items: list[Any] = []
         append = items.append
         try:
-            while count := source.read_block():
+            while count := source.read_block(is_weightless):
                 for _ in range(count):
                     append(inner(source))
         except MessageError as error:

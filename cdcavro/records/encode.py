@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.binary import (
     MAX_COUNT,
+    MAX_LEVELS,
+    MAX_WEIGHTLESS,
     write_bytes,
     write_double,
     write_float,
     write_long,
 )
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.avro.skip import later
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes
 from cdcavro.errors import MessageError, SchemaError, StructureError
 from cdcavro.exact.jsontext import escape
 from cdcavro.records.classes import field_names, getter
@@ -21,18 +24,41 @@ from cdcavro.records.shapes import Key, branch_classes, branch_keys, meaning
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    Write = Callable[[bytearray, Any], None]
+    Write = Callable[["Output", Any], None]
+
+
+class Output(bytearray):
+    """A payload that is being written.
+
+    Attributes: `levels` (int), how many records, arrays and maps the place is in; `weightless` (int), how many
+    items without bytes there are.
+    """
+
+    __slots__ = ("levels", "weightless")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.levels = 0
+        self.weightless = 0
 
 
 class Writers:
-    """Builds the writers of types; each record's only once. `classes` are by key."""
+    """Builds the writers of types; each record's only once.
 
-    def __init__(self, classes: Mapping[Key, type]) -> None:
+    `classes` are by key; `is_endless` says that a record of the schema contains itself.
+    """
+
+    def __init__(self, classes: Mapping[Key, type], *, is_endless: bool) -> None:
         self._classes = classes
+        self._is_endless = is_endless
         self._made: dict[str, Write] = {}
+        self._weights: dict[str, bool] = {}
 
-    def writer(self, declared: Type) -> Write:
-        """Return the function that appends a value of a type, or raises `StructureError`."""
+    def writer(self, declared: Type, levels: int = 0) -> Write:
+        """Return the function that appends a value of a type, or raises `StructureError`.
+
+        The type is that many levels below the start of the enclosing record.
+        """
         match declared:
             case Primitive(name):
                 return _scalar(scalar(declared).lower, _WRITE[name])
@@ -41,16 +67,23 @@ class Writers:
             case Enum():
                 return _enum(declared, self._classes[declared.name])
             case Array(items):
-                return _array(self.writer(items))
+                is_weightless = not has_bytes(items, self._weights)
+                return _array(self.writer(items, levels + 1), is_weightless=is_weightless)
             case Map(values):
-                return _map(self.writer(values))
+                return _map(self.writer(values, levels + 1))
             case Union():
-                return self._union(declared)
+                return self._union(declared, levels)
             case Record():
-                if declared.name not in self._made:
-                    self._made[declared.name] = self._record(declared)
-                return self._made[declared.name]
+                return self._entered(declared, levels + 1)
         raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+    def _entered(self, declared: Record, levels: int) -> Write:
+        if declared.name not in self._made:
+            # While its fields are being written, a record within itself is looked up when values get there.
+            self._made[declared.name] = later(self._made, declared.name)
+            self._made[declared.name] = self._record(declared)
+        write = self._made[declared.name]
+        return _entering(write, levels) if self._is_endless else write
 
     def _fixed(self, declared: Fixed) -> Write:
         if meaning(declared) is not None:
@@ -58,15 +91,15 @@ class Writers:
         lower = fixed_check(declared, self._classes[declared.name])
         return _scalar(lower, bytearray.extend)
 
-    def _union(self, declared: Union) -> Write:
+    def _union(self, declared: Union, levels: int) -> Write:
         keys, classes = branch_keys(declared), branch_classes(declared, self._classes)
         writers: dict[type, tuple[bytes, Write]] = {}
         for i, (branch, key, cls) in enumerate(zip(declared.branches, keys, classes, strict=True)):
-            write = self.writer(branch)
+            write = self.writer(branch, levels)
             writers[cls] = _index(i), (write if key is None else _branch(write))
         expected = " or ".join(cls.__name__ for cls in classes[:_NAMED]) + (", ..." if len(classes) > _NAMED else "")
 
-        def write_branch(out: bytearray, value: Any) -> None:
+        def write_branch(out: Output, value: Any) -> None:
             branch = writers.get(type(value))
             if branch is None:
                 raise refused(expected, value)
@@ -81,7 +114,7 @@ class Writers:
         get = getter(field_names(cls))
         writers = [self.writer(field.type) for field in declared.fields]
 
-        def write(out: bytearray, value: Any) -> None:
+        def write(out: Output, value: Any) -> None:
             if type(value) is not cls and not isinstance(value, cls):
                 raise refused(cls.__name__, value)
             at = 0
@@ -128,7 +161,7 @@ def _enum(declared: Enum, cls: type) -> Write:
     places = {symbol: i for i, symbol in enumerate(declared.symbols)}
     wanted: Any = cls
 
-    def write(out: bytearray, value: Any) -> None:
+    def write(out: Output, value: Any) -> None:
         if type(value) is not wanted:
             raise refused(wanted.__name__, value)
         write_long(out, places[value])
@@ -136,13 +169,27 @@ def _enum(declared: Enum, cls: type) -> Write:
     return write
 
 
-def _array(inner: Write) -> Write:
-    def write(out: bytearray, value: Any) -> None:
+def _entering(inner: Write, levels: int) -> Write:
+    def write(out: Output, value: Any) -> None:
+        out.levels += levels
+        if out.levels > MAX_LEVELS:
+            raise StructureError(f"at most {MAX_LEVELS} records, arrays and maps in each other", "more")
+        inner(out, value)
+        out.levels -= levels
+
+    return write
+
+
+def _array(inner: Write, *, is_weightless: bool) -> Write:
+    def write(out: Output, value: Any) -> None:
         if type(value) is not list:
             raise refused("a list", value)
         if value:
             _start(out, value)
-            start, at = len(out), 0
+            out.weightless += len(value) if is_weightless else 0
+            if out.weightless > MAX_WEIGHTLESS:
+                raise StructureError(f"at most {MAX_WEIGHTLESS} items without bytes", f"{out.weightless}")
+            at = 0
             try:
                 for item in value:
                     inner(out, item)
@@ -150,15 +197,13 @@ def _array(inner: Write) -> Write:
             except MessageError as error:
                 error.below(f"/{at}")
                 raise
-            if len(out) - start < len(value):
-                raise StructureError("items that take a byte each, as readers demand", f"{len(value)} that take none")
         out.append(0)
 
     return write
 
 
 def _map(inner: Write) -> Write:
-    def write(out: bytearray, value: Any) -> None:
+    def write(out: Output, value: Any) -> None:
         if type(value) is not dict:
             raise refused("a dict", value)
         if value:
@@ -175,7 +220,7 @@ def _map(inner: Write) -> Write:
     return write
 
 
-def _start(out: bytearray, value: list[Any] | dict[str, Any]) -> None:
+def _start(out: Output, value: list[Any] | dict[str, Any]) -> None:
     if len(value) > MAX_COUNT:
         raise StructureError(f"at most {MAX_COUNT} items", f"{len(value)}")
     write_long(out, len(value))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from cdcavro.avro.binary import nearest_float
+from cdcavro.avro.defaults import default_branch, is_usable
 from cdcavro.avro.logical import value_check
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
-from cdcavro.errors import PayloadError, SchemaError
+from cdcavro.errors import PayloadError, SchemaError, shown
 from cdcavro.records.classes import field_names, maker
 from cdcavro.records.scalars import scalar
 from cdcavro.records.shapes import Key, meaning
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 def default_maker(declared: Type, value: Any, classes: Mapping[Key, type]) -> Callable[[], Any]:
     """Return a function that returns a default, a new object each time if it is mutable. Raises `SchemaError`."""
+    if not is_usable(declared, value):
+        raise SchemaError("$", f"the default {shown(json.dumps(value))} is no value of its type")
     default = default_value(declared, value, classes)
     if isinstance(default, (list, dict)) or type(default) in classes.values():
         return lambda: default_value(declared, value, classes)
@@ -30,8 +34,8 @@ def default_value(declared: Type, value: Any, classes: Mapping[Key, type]) -> An
     Raises `SchemaError` for one that Python cannot represent, such as a date beyond the year 9999.
     """
     match declared:
-        case Union(branches):
-            return default_value(branches[0], value, classes)
+        case Union():
+            return default_value(default_branch(declared, value), value, classes)
         case Array(items):
             return [default_value(items, item, classes) for item in value]
         case Map(values):

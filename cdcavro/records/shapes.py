@@ -14,11 +14,11 @@ from types import NoneType
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from cdcavro.avro.logical import MAX_DIGITS, Logical, logical_type
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Named, Primitive, Record, Type, Union, branch_name
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Named, Primitive, Record, Type, Union, branch_name, inner_types
 from cdcavro.errors import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 # The full name of a named type, or the name of a branch and the type of the values in its Branch.
 Key = str | tuple[str, type]
@@ -122,36 +122,22 @@ def class_of(declared: Type, classes: Mapping[Key, type]) -> type:
 
 
 def class_definitions(root: Type) -> list[Definition]:
-    """Return the classes that a schema needs, each after those that it uses."""
+    """Return the classes that a schema needs, each after those that it uses, but for a record within itself."""
     definitions: dict[Key, Definition] = {}
-    _collect(root, definitions)
+    _collect(root, definitions, set())
     return list(definitions.values())
 
 
-def _collect(declared: Type, definitions: dict[Key, Definition]) -> None:
-    if isinstance(declared, Named) and declared.name in definitions:
-        return
-    for inner in _below(declared):
-        _collect(inner, definitions)
+def _collect(declared: Type, definitions: dict[Key, Definition], seen: set[str]) -> None:
+    if isinstance(declared, Named):
+        if declared.name in seen:
+            return
+        seen.add(declared.name)
+    for inner in inner_types(declared):
+        _collect(inner, definitions, seen)
     if isinstance(declared, Union):
         for key, branch in zip(branch_keys(declared), declared.branches, strict=True):
             if key is not None:
                 definitions.setdefault(key, Definition(key, branch))
     elif isinstance(shape(declared), str) and isinstance(declared, Named):
         definitions[declared.name] = Definition(declared.name, declared)
-
-
-def _below(declared: Type) -> Iterator[Type]:
-    match declared:
-        case Array(items):
-            yield items
-        case Map(values):
-            yield values
-        case Union(branches):
-            yield from branches
-        case Record(fields=fields):
-            yield from (field.type for field in fields)
-        case Primitive() | Enum() | Fixed():
-            return
-        case _:
-            raise SchemaError("$", f"{type(declared).__name__} is no type")

@@ -10,8 +10,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.definitions import defined_name, definitions, placed, standing_alone, with_types
-from cdcavro.avro.schema import MAX_LENGTH, Schema, full_name, parse_schema
+from cdcavro.avro.definitions import defined_name, definitions, full_name, placed, standing_alone, with_types
+from cdcavro.avro.schema import MAX_LENGTH, Schema, parse_schema
 from cdcavro.avro.types import PRIMITIVES
 from cdcavro.errors import SchemaError, shown
 

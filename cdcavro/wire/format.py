@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro.buffer import Buffer
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import Schema, parse_schema
-from cdcavro.avro.types import Record
+from cdcavro.avro.types import Record, check_expansion
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
 from cdcavro.exact.jsontext import kind, parse, render, to_bytes
 from cdcavro.wire.attributes import FormatRule, format_rule
@@ -60,6 +60,7 @@ class Format:
         """The outermost record of the wire schema."""
         if not isinstance(self.schema.root, Record):
             raise SchemaError(self.name, "a wire schema is a record")
+        check_expansion(self.schema.root, "a format of messages")
         return self.schema.root
 
     @cached_property

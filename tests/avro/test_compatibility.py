@@ -242,12 +242,17 @@ def test_old_and_new_name_of_one_field(names):
     assert backward(record(field(first), field(second)), record(field("new", aliases=["old"]))) == lines
 
 
-def test_fields_that_share_an_alias_are_no_schema():
-    """Nor is a field whose alias is another's name."""
-    for fields in ([field("a", aliases=["x"]), field("b", aliases=["x"])], [field("a", aliases=["b"]), field("b")]):
-        with pytest.raises(cdcavro.SchemaError) as caught:
-            verdict(json.dumps(record(*fields)), '"int"')
-        assert str(caught.value) == "schema $: two fields share a name or an alias"
+def test_alias_that_two_fields_claim():
+    """Avro Java gives the field to the last of them, and renames even one whose name is a field of the reader's."""
+    writer = record(field("x"), field("b", default=0))
+    shared = record(field("a", aliases=["x"], default=0), field("b", aliases=["x"], default=0))
+    assert backward(writer, shared) == [
+        "$.x: x is an alias of a and of b",
+        "$.b: x and b would both be read as b",
+    ]
+    other = record(field("x", default=0), field("c", aliases=["x"], default=0))
+    assert backward(writer, other) == ["$.x: x is a field of the reader's and an alias of c too"]
+    assert str(judged(other, other)) == "full: each reads all data of the other"
 
 
 def test_type_that_is_also_an_alias():

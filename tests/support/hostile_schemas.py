@@ -44,7 +44,6 @@ def hostile(text: str) -> dict:
         "cdc": {"column": text, "type": text, "note": text, "table": {"database": text, "schema": text, "table": text}},
         "json": {"name": text},
         text: {text: [text]},
-        "order": text,
     }
     raw = "".join(char for char in text if ord(char) < 256)
     inner = (
@@ -57,7 +56,7 @@ def hostile(text: str) -> dict:
             field("map", mapping("string"), default={text: text}),
             field("array", array("string"), default=[text, text]),
             field("raw", "bytes", default=raw),
-            field("enum", enum("A", "None") | {"doc": text, "default": text} | attributes, default="None"),
+            field("enum", enum("A", "None") | {"doc": text, "x-default": text} | attributes, default="None"),
             field("fixed", {"type": "fixed", "name": "F", "size": len(raw), "doc": text} | attributes, default=raw),
             field("inner", inner, default={"text": text}),
             field("decimal", {"type": "bytes", "logicalType": text} | attributes),

@@ -6,17 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.binary import nearest_float
 from cdcavro.avro.logical import logical_type, value_check
-from cdcavro.avro.resolution import (
-    ReadArray,
-    ReadEnum,
-    ReadFixed,
-    ReadMap,
-    ReadPrimitive,
-    ReadRecord,
-    Step,
-    is_same_name,
-)
+from cdcavro.avro.resolution import is_same_name
 from cdcavro.avro.skip import datum_reader
+from cdcavro.avro.steps import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, Step
 from cdcavro.avro.types import Fixed, Primitive, Type, Union, branch_name
 from cdcavro.errors import PayloadError, SchemaError, shown
 

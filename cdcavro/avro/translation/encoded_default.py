@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cdcavro.avro.binary import pack_float
 from cdcavro.avro.buffer import Buffer
-from cdcavro.avro.defaults import check_default
+from cdcavro.avro.defaults import default_branch
 from cdcavro.avro.logical import value_check
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.errors import PayloadError, SchemaError
@@ -45,9 +44,9 @@ def _write(out: Buffer, declared: Type, value: Any) -> None:
                 _write(out, values, item)
             _end(out, value)
         case Union(branches):
-            at = _branch(declared, value)
-            out.write_long(at)
-            _write(out, branches[at], value)
+            branch = default_branch(declared, value)
+            out.write_long(branches.index(branch))
+            _write(out, branch, value)
         case Record(fields=fields):
             for field in fields:
                 _write(out, field.type, value.get(field.name, field.default))
@@ -58,14 +57,6 @@ def _write(out: Buffer, declared: Type, value: Any) -> None:
 def _end(out: Buffer, value: Any) -> None:
     if value:
         out.write_long(0)
-
-
-def _branch(declared: Union, value: Any) -> int:
-    for at, branch in enumerate(declared.branches):
-        with suppress(SchemaError):
-            check_default(branch, value, "$")
-            return at
-    raise SchemaError("$", "the default fits no branch")
 
 
 def _write_datum(out: Buffer, declared: Primitive | Fixed, value: Any) -> None:

@@ -64,13 +64,13 @@ def branches_write(writes: Sequence[Write]) -> Write:
     return lambda source, out: writes[source.read_index(len(writes), "a branch")](source, out)
 
 
-def items_write(write: Write) -> Write:
-    """Return a function that appends an array, from that for an item."""
+def items_write(write: Write, *, is_weightless: bool) -> Write:
+    """Return a function that appends an array, from that for an item, which may have no bytes."""
 
     def write_items(source: Decoder, out: Buffer) -> None:
         at = 0
         try:
-            while count := source.read_block():
+            while count := source.read_block(is_weightless):
                 out.write_long(count)
                 for _ in range(count):
                     write(source, out)

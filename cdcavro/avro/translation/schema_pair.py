@@ -12,18 +12,9 @@ from typing import TYPE_CHECKING
 from cdcavro.avro.binary import pack_float
 from cdcavro.avro.buffer import Buffer
 from cdcavro.avro.decoder import Decoder
-from cdcavro.avro.resolution import (
-    ReadArray,
-    ReadEnum,
-    ReadFixed,
-    ReadMap,
-    ReadPrimitive,
-    ReadRecord,
-    ReadUnion,
-    Step,
-    resolve,
-)
-from cdcavro.avro.skip import entries_check, items_check, record_check, skipper, union_check
+from cdcavro.avro.resolution import resolve
+from cdcavro.avro.skip import entering, entries_check, items_check, later, record_check, skipper, union_check
+from cdcavro.avro.steps import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion, Step
 from cdcavro.avro.translation.datum import branch_index, datum_translator, refusing
 from cdcavro.avro.translation.encoded_default import encoded_default
 from cdcavro.avro.translation.part import (
@@ -38,7 +29,7 @@ from cdcavro.avro.translation.part import (
     items_write,
     written,
 )
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, recursion
 from cdcavro.errors import PayloadError, SchemaError
 
 if TYPE_CHECKING:
@@ -59,7 +50,9 @@ def translator(writer: Schema, reader: Schema, *, reinterpret: bool = False) -> 
     >>> translator(parse_schema('"int"'), parse_schema('["null", "long"]'))(b"\x0e")
     b'\x02\x0e'
     """
-    part = _Parts(reinterpret=reinterpret).part(resolve(writer.root, reader.root), writer.root, reader.root)
+    is_endless = recursion(writer.root) is not None or recursion(reader.root) is not None
+    parts = _Parts(reinterpret=reinterpret, is_endless=is_endless)
+    part = parts.part(resolve(writer.root, reader.root), writer.root, reader.root)
     if isinstance(part, Same):
         check = part.check
 
@@ -82,21 +75,28 @@ def translator(writer: Schema, reader: Schema, *, reinterpret: bool = False) -> 
 
 
 class _Parts:
-    """Builds the parts of types from the steps that read the writer's into the reader's."""
+    """Builds the parts of types from the steps that read the writer's into the reader's, that of a record once."""
 
-    def __init__(self, *, reinterpret: bool) -> None:
+    def __init__(self, *, reinterpret: bool, is_endless: bool) -> None:
         self._reinterpret = reinterpret
+        self._is_endless = is_endless
+        self._made: dict[int, Same | Other] = {}
+        self._writes: dict[int, Callable[[Decoder, Buffer], None]] = {}
+        self._weights: dict[str, bool] = {}
 
-    def part(self, step: Step, writer: Type, reader: Type) -> Same | Other:
-        """Return the part that makes data of the writer's type data of the reader's."""
+    def part(self, step: Step, writer: Type, reader: Type, levels: int = 0) -> Same | Other:
+        """Return the part that makes data of the writer's type data of the reader's.
+
+        The types are that many levels below the start of the enclosing record.
+        """
         if isinstance(writer, Union):
-            return self._from_union(step, writer, reader)
+            return self._from_union(step, writer, reader, levels)
         if isinstance(reader, Union):
             at = branch_index(step, writer, reader)
-            return Other(indexed(at, written(self._part(step, writer, reader.branches[at]))))
-        return self._part(step, writer, reader)
+            return Other(indexed(at, written(self._part(step, writer, reader.branches[at], levels))))
+        return self._part(step, writer, reader, levels)
 
-    def _part(self, step: Step, writer: Type, reader: Type) -> Same | Other:
+    def _part(self, step: Step, writer: Type, reader: Type, levels: int) -> Same | Other:
         match step, writer, reader:
             case ReadPrimitive(), Primitive(), Primitive():
                 return _primitive(writer, reader, reinterpret=self._reinterpret)
@@ -105,18 +105,34 @@ class _Parts:
             case ReadEnum(symbols=symbols), _, Enum():
                 return _enum(symbols, reader)
             case ReadArray(inner), Array(was), Array(items):
-                item = self.part(inner, was, items)
-                return Same(items_check(item.check)) if isinstance(item, Same) else Other(items_write(item.write))
+                item, is_weightless = self.part(inner, was, items, levels + 1), not has_bytes(was, self._weights)
+                if isinstance(item, Same):
+                    return Same(items_check(item.check, is_weightless=is_weightless))
+                return Other(items_write(item.write, is_weightless=is_weightless))
             case ReadMap(inner), Map(was), Map(values):
-                value = self.part(inner, was, values)
+                value = self.part(inner, was, values, levels + 1)
                 return (
                     Same(entries_check(value.check)) if isinstance(value, Same) else Other(entries_write(value.write))
                 )
             case ReadRecord(), Record(), Record():
-                return self._record(step, reader)
+                return self._entered(step, reader, levels + 1)
         raise SchemaError("$", f"no translation for {type(step).__name__}")
 
-    def _from_union(self, step: Step, writer: Union, reader: Type) -> Same | Other:
+    def _entered(self, step: ReadRecord, reader: Record, levels: int) -> Same | Other:
+        at = id(step)
+        if at not in self._made:
+            # While its fields are being translated, a record within itself is looked up when data get there.
+            self._made[at] = Other(later(self._writes, at))
+            self._made[at] = self._record(step, reader)
+            self._writes[at] = written(self._made[at])
+        part = self._made[at]
+        if not self._is_endless:
+            return part
+        if isinstance(part, Same):
+            return Same(entering(part.check, levels))
+        return Other(entering(part.write, levels))
+
+    def _from_union(self, step: Step, writer: Union, reader: Type, levels: int) -> Same | Other:
         if not isinstance(step, ReadUnion):
             raise SchemaError("$", f"a union is not read by {type(step).__name__}")
         branches: list[tuple[int | None, Same | Other]] = []
@@ -125,9 +141,9 @@ class _Parts:
                 branches.append((None, Same(refusing(inner))))
             elif isinstance(reader, Union):
                 into = branch_index(inner, branch, reader)
-                branches.append((into, self._part(inner, branch, reader.branches[into])))
+                branches.append((into, self._part(inner, branch, reader.branches[into], levels)))
             else:
-                branches.append((None, self.part(inner, branch, reader)))
+                branches.append((None, self.part(inner, branch, reader, levels)))
         checks = [
             part.check for at, (into, part) in enumerate(branches) if into in (None, at) and isinstance(part, Same)
         ]

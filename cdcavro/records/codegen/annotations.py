@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from cdcavro.records.codegen.kinds import Dialect
 
+_WORD: Final = re.compile(r"\w+")
 _LONG: Final = 70
 _SEVERAL: Final = 4
 _TYPES: Final[dict[type, str]] = {
@@ -34,7 +36,8 @@ class Annotations:
     """Creates the annotations of a module.
 
     `taken` are the names already in use. Attributes: `names`, the class names of the current schema by key;
-    `used` (set of str), the names in annotations that must be imported, or declared by the dialect; `pending`
+    `later` (set of str), those of the classes that are still to come, in which a record may be that contains
+    itself: an annotation with one of them is a string, and has no declaration; `used` (set of str), the names in annotations that must be imported, or declared by the dialect; `pending`
     (list of str), declarations that belong before the class that uses them.
     """
 
@@ -43,6 +46,7 @@ class Annotations:
         self._taken = taken
         self._aliases: dict[str, str] = {}
         self.names: Mapping[Key, str] = {}
+        self.later: set[str] = set()
         self.used: set[str] = set()
         self.pending: list[str] = []
 
@@ -59,8 +63,14 @@ class Annotations:
                 return self._single(declared)
         raise SchemaError("$", f"{type(declared).__name__} is no type")
 
+    def is_ahead(self, text: str) -> bool:
+        """Return whether an annotation has the name of a class that is still to come."""
+        return not self.later.isdisjoint(_WORD.findall(text))
+
     def alias(self, text: str, place: str) -> str:
-        """Return a name for an annotation; a new one is added to `pending`."""
+        """Return a name for an annotation, unless it is ahead of a class; a new one is added to `pending`."""
+        if self.is_ahead(text):
+            return text
         if text not in self._aliases:
             (name,) = class_names([("", place)], self._taken)
             self._taken.add(name)
@@ -83,7 +93,8 @@ class Annotations:
         if "None" in texts:
             texts.remove("None")
             texts.append("None")
-        text = " | ".join(texts)
+        # No value is of a union without branches.
+        text = " | ".join(texts) or "None"
         if len(texts) > _SEVERAL or len(text) > 2 * _LONG:
             is_column = any(
                 isinstance(branch, Record) and ATTRIBUTE in branch.attributes for branch in declared.branches

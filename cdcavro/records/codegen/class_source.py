@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.avro.defaults import default_branch, is_usable
 from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.errors import SchemaError
 from cdcavro.exact.members import ABSENT
@@ -69,7 +71,8 @@ class ClassWriter:
             for member, symbol in zip(members, declared.symbols, strict=True)
         ]
         text = declared.doc or f"The enum {declared.name}."
-        return "\n".join([f"class {name}(StrEnum):", docstring(text, _INDENT), "", *lines])
+        head = f"class {name}(StrEnum):\n{docstring(text, _INDENT)}"
+        return "\n".join([head, "", *lines]) if lines else head
 
     def _record(self, declared: Record, name: str, number: int) -> str:
         self.used.add("AvroRecord")
@@ -86,8 +89,10 @@ class ClassWriter:
         arguments = self._default(declared, numbers)
         if declared.name != name:
             arguments += [argument.replace(NAME, string_literal(declared.name)) for argument in self._dialect.renamed]
+        if self._annotations.is_ahead(annotation):
+            annotation = f'"{annotation}"'
         line = self._line(f"{_INDENT}{name}: {annotation}", arguments)
-        if len(line.partition("\n")[0]) > WIDTH and not annotation.isidentifier():
+        if annotation[0] != '"' and len(line.partition("\n")[0]) > WIDTH and not annotation.isidentifier():
             short = self._annotations.alias(annotation, place)
             line = self._line(f"{_INDENT}{name}: {short}", arguments)
         text = _field_doc(declared)
@@ -113,6 +118,8 @@ class ClassWriter:
         if declared.default is ABSENT:
             is_nullable = isinstance(declared.type, Union) and _NULL in declared.type.branches
             return [_VALUE + "None"] if is_nullable or declared.type == _NULL else []
+        if not is_usable(declared.type, declared.default):
+            raise SchemaError(declared.name, "the default is no value of its type")
         text = self._literal(declared.type, declared.default)
         if text in ("[]", "{}"):
             return [f"default_factory={'list' if text == '[]' else 'dict'}"]
@@ -123,8 +130,8 @@ class ClassWriter:
     def _literal(self, declared: Type, value: Any) -> str | None:
         """Return a default as an expression; None if it has no literal. Raises `SchemaError`."""
         match declared:
-            case Union(branches):
-                return self._literal(branches[0], value)
+            case Union():
+                return self._literal(default_branch(declared, value), value)
             case Array(items):
                 return _joined("[", [self._literal(items, item) for item in value], "]")
             case Map(values):
@@ -145,6 +152,8 @@ class ClassWriter:
 
 
 def _scalar(value: Any) -> str | None:
+    if type(value) is float and not math.isfinite(value):
+        return None
     if type(value) in (type(None), bool, int, float):
         return repr(value)
     if type(value) is str:

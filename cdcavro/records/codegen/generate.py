@@ -137,8 +137,10 @@ class _Module:
         self._annotations.names = {definition.key: name for definition, name in zip(definitions, names, strict=True)}
         writer = ClassWriter(self._dialect, self._annotations, codec, frozenset(self._taken) | METHODS)
         blocks: list[str] = []
+        self._annotations.later = set(names)
         for number, (definition, name) in enumerate(zip(definitions, names, strict=True)):
             block = writer.definition(definition, name, number)
+            self._annotations.later.remove(name)
             blocks += self._annotations.pending
             self._annotations.pending.clear()
             blocks.append(block)

@@ -79,7 +79,7 @@ def class_name(name: str) -> str:
 
 
 def _words(name: str) -> str:
-    joined = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+    joined = "".join(part[:1].upper() + part[1:] for part in _ascii(name).split("_"))
     return joined if joined[:1].isalpha() else f"Record{joined}"
 
 
@@ -146,8 +146,13 @@ def unique_labels(labels: Iterable[str]) -> list[str]:
 
 def plain(name: str) -> str:
     """Return a name without leading underscores, starting with a letter, and shortened if it is long."""
-    bare = name.lstrip("_")
+    bare = _ascii(name).lstrip("_")
     return _bounded(bare if bare[:1].isalpha() else f"f_{bare}", LONGEST, "_")
+
+
+def _ascii(name: str) -> str:
+    """Return a name with the letters of other scripts by number: Python takes some of them for others."""
+    return name if name.isascii() else "".join(char if char.isascii() else f"u{ord(char):04x}" for char in name)
 
 
 def _bounded(name: str, most: int, joint: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.aliases import named_types
 from cdcavro.avro.logical import logical_type
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, check_expansion
 from cdcavro.errors import SchemaError
 from cdcavro.records.codegen.literals import WIDTH, string_literal, text_lines
 from cdcavro.records.codegen.python_names import KEYWORDS, class_names, unique_labels
@@ -68,6 +68,7 @@ def spark_type(schema: Schema) -> SparkType:
     >>> ddl(spark_type(parse_schema('["null", "string", {"type": "long", "logicalType": "timestamp-micros"}]')))
     'member0 STRING,member1 TIMESTAMP'
     """
+    check_expansion(schema.root, "Spark")
     return _Converter({}).convert(schema.root)
 
 
@@ -100,6 +101,8 @@ def _not_null(field: Any) -> str:
 
 def spark_module(schemas: Sequence[tuple[str, Schema]]) -> str:
     """Return the source of a module with the type and the DDL of each schema; `schemas` are pairs of label and schema."""
+    for _, schema in schemas:
+        check_expansion(schema.root, "Spark")
     labels = unique_labels(label for label, _ in schemas)
     named = [
         (label, declared.name)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import UNSET
 
-from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Type, Union, branch_name
+from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Type, Union, branch_name, check_expansion
 from cdcavro.errors import SchemaError
 from cdcavro.exact.jsontext import escape
 from cdcavro.wire.attributes import field_rule, holds
@@ -37,6 +37,7 @@ def message_reader(declared: Type) -> MessageReader:
     """Return the plan of a wire schema. Raises `SchemaError` for a type that is not one."""
     if not isinstance(declared, Record):
         raise SchemaError("$", "a wire schema is a record")
+    check_expansion(declared, "a format of messages")
     members: dict[str, Member] = {}
     return MessageReader(_record(declared, _Context("", 1, members)), members)
 
