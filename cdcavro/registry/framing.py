@@ -94,7 +94,7 @@ def frame(payload: bytes, id: SchemaPrefix | int, *, schema: Schema | None = Non
     """
     prefix = SchemaId(id) if isinstance(id, int) else id
     if schema is not None and _is_bare(prefix, schema):
-        payload = _bytes_of(payload)
+        payload = bytes_of(payload)
     match prefix:
         case SchemaId(number):
             return _ID + number.to_bytes(4, "big") + payload
@@ -143,7 +143,8 @@ def _is_bare(prefix: SchemaPrefix, schema: Schema) -> bool:
     return is_bytes and not isinstance(prefix, Fingerprint)
 
 
-def _bytes_of(payload: bytes) -> bytes:
+def bytes_of(payload: bytes) -> bytes:
+    """Return the bytes in a payload of type bytes. Raises `PayloadError` for one that is none."""
     source = Decoder(payload)
     raw = source.read_bytes()
     source.finish()

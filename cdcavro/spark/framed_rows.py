@@ -11,8 +11,8 @@ import pyarrow as pa
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.translation import translator
 from cdcavro.errors import MessageError, PayloadError, SchemaError
-from cdcavro.registry.framing import payload_of, unframe
-from cdcavro.spark.arrow_udf import column_function, raw_bytes
+from cdcavro.registry.framing import bytes_of, payload_of, unframe
+from cdcavro.spark.arrow_udf import column_function, converted, raw_bytes
 from cdcavro.spark.functions import ERROR, error_fields
 from cdcavro.wire.arrow_column import MAX_BYTES
 
@@ -130,6 +130,16 @@ class FramedRows:
     def _writers(self, numbers: list[int | None]) -> pa.Array:
         writers = [{"id": known.id, "subject": known.subject, "version": known.version} for known in self._known]
         return pa.array(writers, WRITER).take(pa.array(numbers, pa.int32()))
+
+
+def without_length(col: str) -> Column:
+    """Return the column of bytes in a column of their payloads. A payload that is none fails the job."""
+
+    def bare(values: pa.Array) -> pa.Array:
+        return converted(values, bytes_of)
+
+    payloads: Column = column_function(bare, "binary", "cdc_bare")(col)
+    return payloads
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)

@@ -14,7 +14,7 @@ from cdcavro.errors import SchemaError, UnknownSchemaError, shown
 from cdcavro.registry.backend import UnusableError
 from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, unframe
 from cdcavro.registry.framing import frame as framed_by
-from cdcavro.spark.framed_rows import MAX_SCHEMAS, PREFIXES, FramedRows, Known
+from cdcavro.spark.framed_rows import MAX_SCHEMAS, PREFIXES, FramedRows, Known, without_length
 from cdcavro.spark.versions import ENVELOPE, ROW, as_shown
 from cdcavro.table import schema as table_schema
 from cdcavro.table.fields import ATTRIBUTE
@@ -109,9 +109,8 @@ def to_registry(
     for number, avro_schema in schemas.items():
         header = sf.lit(bytearray(framed_by(b"", ids[number])))
         payload = sf.col(col) if is_payload else to_avro(sf.col(col), avro_schema.json)
-        if avro_schema.root == _BYTES:
-            # Confluent's serialisers write them without their length, which is checked here and left out.
-            payload = from_avro(sf.col(col), '"bytes"', {"mode": "FAILFAST"})
+        # Confluent's serialisers write bytes without their length.
+        payload = without_length(col) if avro_schema.root == _BYTES else payload
         message = sf.when(sf.col(col).isNotNull(), sf.concat(header, payload))
         framed = message if version is None else sf.when(sf.col(version) == number, message).otherwise(framed)
     return frame.withColumn(col, framed)
