@@ -146,6 +146,12 @@ _COLUMNS: Final = IdentityCache(_filled_columns)
 replace = structs.replace
 
 
+def valued_columns(change: Change) -> list[str]:
+    """Return the names of the columns that a change has values for, in either row."""
+    images = [image for image in (change.before, change.after) if image is not None]
+    return list(dict.fromkeys(column for image in images for column in image))
+
+
 def statement(change: Change) -> str | None:
     """Return the text of a DDL statement; None for a row change, though its message may hold its statement's text."""
     return change.ddl if change.op in DDL or change.op == "OTHER" else None

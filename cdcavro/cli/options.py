@@ -17,7 +17,6 @@ from cdcavro.files.streams import STANDARD
 from cdcavro.table.columns.overrides import TypeOverrides, read_types
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.names import GivenTable
-from cdcavro.transcoding.schema_history import PRECISE, STRING
 from cdcavro.wire.formats import REGISTRY
 from cdcavro.wire.sniff import AUTO, MIXED
 
@@ -134,12 +133,6 @@ from_option: Final = click.option(
 )
 zone_option: Final = click.option(
     "--zone", metavar="ZONE", callback=parse_zone, help="The time zone of times without one, e.g. Asia/Shanghai."
-)
-decimals_option: Final = click.option(
-    "--decimals",
-    type=click.Choice((PRECISE, STRING)),
-    default=PRECISE,
-    help="How Debezium represents decimals: its connector's decimal.handling.mode. Default: precise.",
 )
 types_option: Final = click.option(
     "--types",

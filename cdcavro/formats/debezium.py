@@ -8,6 +8,8 @@ Source: Debezium reference, the connectors' "Data change events", "Schema change
 * The names of the key columns are those of the record's key: a value alone does not state them.
 * How a column's value is sent depends on the column's type, which an embedded schema or a `SchemaHistory`
   provides: with the type, values are read as in `connect`; without it, they stay as they were sent.
+* A column whose value the source did not give has a placeholder, and a change does not have the column:
+  see `connect.unavailable`.
 * An update of the primary key is a delete and a create with the same position.
 """
 
@@ -33,6 +35,7 @@ from cdcavro.formats.connect.columns import (
 from cdcavro.formats.connect.envelope import is_debezium, is_row, is_sendable, key_of, value_of, with_sent_values
 from cdcavro.formats.connect.position import connector_position
 from cdcavro.formats.connect.shape import in_shape, shape_of
+from cdcavro.formats.connect.unavailable import available
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -135,7 +138,7 @@ def _tombstone(line: _Line) -> Change:
         source=Source(format=FORMAT),
         key=_names(line),
         columns=columns,
-        before=read_row(line.key, columns, None, ""),
+        before=read_row(line.key, columns, None),
     )
 
 
@@ -149,8 +152,8 @@ def _row(line: _Line) -> Change:
         operation=operation,
         key=_names(line) if whole.op != "OTHER" else None,
         columns=columns,
-        before=read_row(before, columns, whole.source.db_type, "precise"),
-        after=read_row(after, columns, whole.source.db_type, "precise"),
+        before=read_row(before, columns, whole.source.db_type),
+        after=read_row(after, columns, whole.source.db_type),
     )
     return check_images(change, f"{line.pointer}/before", f"{line.pointer}/after")
 
@@ -235,6 +238,7 @@ def _instant(record: Any) -> int | None:
 BRIDGE: Final = Bridge(
     to_changes=to_changes,
     from_changes=from_changes,
+    available=available,
     shape_of=lambda line: str(shape_of(line)),
     in_shape=lambda line, original: in_shape(line, shape_of(original)),
     as_sent=with_sent_values,

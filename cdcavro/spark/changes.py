@@ -10,6 +10,7 @@ from cdcavro.change import order
 from cdcavro.change.model import Arrival, Change, replace
 from cdcavro.errors import MessageError
 from cdcavro.exact.instants import check_zone
+from cdcavro.formats.connect.unavailable import PLACEHOLDER, check_word
 from cdcavro.spark.arrow_udf import column_function, raw_bytes
 from cdcavro.spark.functions import ERROR, error_fields
 from cdcavro.transcoding import mapping
@@ -42,7 +43,12 @@ KEY_TYPE: Final = pa.struct(list(zip(_NAMES, _TYPES, strict=True)))
 
 
 def to_changes(
-    col: Column | str, format: str, *, zone: tzinfo | None = None, place: Column | str | None = None
+    col: Column | str,
+    format: str,
+    *,
+    zone: tzinfo | None = None,
+    place: Column | str | None = None,
+    unavailable: str | None = PLACEHOLDER,
 ) -> Column:
     """Convert a column of JSON text into a column of `struct<changes, unzoned, error>`.
 
@@ -53,18 +59,20 @@ def to_changes(
     `place` is a struct of where each message arrived, with those fields of `Change.place` that are known:
     topic, partition, offset, file, line; what it does not state is taken from the Kafka record around a
     message, if there is one. The order of changes needs it wherever the format's own numbers
-    have ties. `zone` is the time zone of the source, as in `cdcavro.to_changes`. Raises
-    `UnknownFormatError`, and `TypeError` for a `zone` that is not a time zone, both at once and not only
-    when the job runs.
+    have ties. `zone` is the time zone of the source, and `unavailable` the word for values that the source
+    did not give, as in `cdcavro.to_changes`. Raises `UnknownFormatError`, `TypeError` for a `zone` that is
+    not a time zone, and `ValueError` for an `unavailable` that can be no word, all at once and not only when
+    the job runs.
     """
     get_format(format)
     check_zone(zone)
+    check_word(unavailable)
 
     def converted(texts: pa.Array) -> pa.Array:
-        return changes_batch(texts, format, zone)
+        return changes_batch(texts, format, zone, unavailable=unavailable)
 
     def placed(texts: pa.Array, places: pa.Array) -> pa.Array:
-        return changes_batch(texts, format, zone, places)
+        return changes_batch(texts, format, zone, places, unavailable=unavailable)
 
     function = column_function(converted if place is None else placed, RESULT, "cdc_changes").asNondeterministic()
     column: Column = function(col) if place is None else function(col, place)
@@ -106,14 +114,21 @@ def shard(col: Column | str, count: int) -> Column:
     return column
 
 
-def changes_batch(texts: pa.Array, format: str, zone: tzinfo | None, places: pa.Array | None = None) -> pa.Array:
+def changes_batch(
+    texts: pa.Array,
+    format: str,
+    zone: tzinfo | None,
+    places: pa.Array | None = None,
+    *,
+    unavailable: str | None = PLACEHOLDER,
+) -> pa.Array:
     """Return, for an array of texts, a struct array of their changes, how many times have no zone, and the error."""
     payloads: list[list[bytes] | None] = []
     counts: list[int | None] = []
     errors: list[dict[str, str | None] | None] = []
     arrivals = [None] * len(texts) if places is None else places.to_pylist()
     for raw, arrival in zip(raw_bytes(texts), arrivals, strict=True):
-        changes, error = _converted(raw, format, zone)
+        changes, error = _converted(raw, format, zone, unavailable)
         if changes is not None and arrival is not None:
             changes = [replace(change, place=_place(change, arrival)) for change in changes]
         payloads.append(None if changes is None else [change.to_avro() for change in changes])
@@ -137,11 +152,11 @@ def key_fields(change: Change) -> dict[str, Any]:
 
 
 def _converted(
-    raw: bytes | None, format: str, zone: tzinfo | None
+    raw: bytes | None, format: str, zone: tzinfo | None, unavailable: str | None
 ) -> tuple[list[Change] | None, dict[str, str | None] | None]:
     if raw is None:
         return None, None
     try:
-        return mapping.to_changes(raw, format, zone=zone), None
+        return mapping.to_changes(raw, format, zone=zone, unavailable=unavailable), None
     except MessageError as error:
         return None, error_fields(error)

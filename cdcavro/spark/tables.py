@@ -11,6 +11,7 @@ from pyspark.sql import functions as sf
 
 from cdcavro.change.model import DDL, DML, Change, replace
 from cdcavro.change.order import in_order
+from cdcavro.change.values.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, checked_modes
 from cdcavro.errors import CdcAvroError, MisfitError, shown
 from cdcavro.spark.arrow_udf import column_function, raw_bytes
 from cdcavro.spark.changes import KEY, KEY_TYPE, key_fields
@@ -19,7 +20,6 @@ from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.notes import notes_of
 from cdcavro.table.tables import ERROR as ERROR_POLICY
 from cdcavro.table.tables import KEEP, Tables
-from cdcavro.transcoding.schema_history import PRECISE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,6 +90,8 @@ def to_tables(
     zone: tzinfo | None = None,
     on_misfit: str = KEEP,
     decimals: str = PRECISE,
+    times: str = ADAPTIVE_TIME_MICROSECONDS,
+    binaries: str = BYTES,
     table: str | None = None,
 ) -> TypedTables:
     """Return the changes of a frame as typed payloads of their tables, with the version of each.
@@ -100,7 +102,8 @@ def to_tables(
     persist it if that is expensive. The other arguments are those of `cdcavro.Tables`. A change with
     neither numbers nor a place fails the job, and so does a misfit if `on_misfit` is "error".
     """
-    learned = Tables(given=given, zone=zone, on_misfit=on_misfit, decimals=decimals, table=table)
+    modes = checked_modes(decimals, times, binaries)
+    learned = Tables(given=given, zone=zone, on_misfit=on_misfit, table=table, **modes._asdict())
     given_table = learned.given_table
 
     def outlined(payloads: pa.Array) -> pa.Array:

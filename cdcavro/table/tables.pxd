@@ -20,7 +20,7 @@ cdef class Tables:
     cdef object _given
     cdef readonly object given_table
     cdef object _zone
-    cdef object _decimals
+    cdef object _modes
     cdef object _directory
     cdef object _follower
     cdef bint _is_strict

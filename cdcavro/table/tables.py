@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from cdcavro.change.model import DDL, DML, Change, Column, Source, replace
+from cdcavro.change.model import DDL, DML, Change, Column, Source, replace, valued_columns
 from cdcavro.change.order import split_key_change
+from cdcavro.change.values.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, checked_modes
 from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.table.beginnings import time_of
 from cdcavro.table.catalog import MAX_TABLES, TableCatalog
@@ -24,7 +25,7 @@ from cdcavro.table.names import GivenTable, check_row, source_of, table_name_of
 from cdcavro.table.schema import TableSchema
 from cdcavro.table.statements import StatementFollower, sentence, truncated
 from cdcavro.table.writer import TableWriter
-from cdcavro.transcoding.schema_history import PRECISE, lacks_columns, with_columns
+from cdcavro.transcoding.schema_history import lacks_columns, with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,9 +84,9 @@ class Tables:
     `given` (`TypeOverrides`) sets the types of columns that state none, or replaces those stated; `zone`
     (tzinfo or None) is the source's time zone; `on_misfit` (str) decides about a change with a value that
     its column's type cannot carry: "keep" puts the value's text into `unparsed`, "error" and "reject" raise
-    `MisfitError`, for the caller to stop or to set the change aside; `decimals` (str) is as in
-    `SchemaHistory`; `table` (str or None) is the table of rows that name none, as in `GivenTable.of`. Raises
-    `ValueError` for any other `on_misfit` or `table`.
+    `MisfitError`, for the caller to stop or to set the change aside; `decimals`, `times` and `binaries` (str)
+    are as in `SchemaHistory`; `table` (str or None) is the table of rows that name none, as in
+    `GivenTable.of`. Raises `ValueError` for any other `on_misfit`, mode or `table`.
 
     Attributes: `tables` (list of `Table`), all that ever existed; `given_table` (`GivenTable`); `misfits` (dict
     from a table's number to a Counter), how many values of each column went into `unparsed` as text.
@@ -93,12 +94,12 @@ class Tables:
 
     __slots__ = (
         "__weakref__",
-        "_decimals",
         "_directory",
         "_follower",
         "_given",
         "_is_strict",
         "_learned",
+        "_modes",
         "_names",
         "_recent",
         "_room",
@@ -115,11 +116,13 @@ class Tables:
         zone: tzinfo | None = None,
         on_misfit: str = KEEP,
         decimals: str = PRECISE,
+        times: str = ADAPTIVE_TIME_MICROSECONDS,
+        binaries: str = BYTES,
         table: str | None = None,
     ) -> None:
         if on_misfit not in ON_MISFIT:
             raise ValueError(f"on_misfit is one of {', '.join(ON_MISFIT)}, not {shown(on_misfit)}")
-        self._given, self._zone, self._decimals = given, zone, decimals
+        self._given, self._zone, self._modes = given, zone, checked_modes(decimals, times, binaries)
         self._is_strict = on_misfit != KEEP
         self.given_table = GivenTable.of(table)
         self._directory = TableCatalog()
@@ -130,13 +133,13 @@ class Tables:
 
     def __getstate__(self) -> tuple[Any, ...]:
         """Return the state for another process, which makes its own writers; a subclass may add attributes."""
-        facts = (self._given, self._zone, self._decimals, self._is_strict, self.given_table)
+        facts = (self._given, self._zone, self._modes, self._is_strict, self.given_table)
         more = getattr(self, "__dict__", {})
         return (*facts, self._directory, self._follower, self._names, self.misfits, more)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Restore the state that another process returned from `__getstate__`."""
-        self._given, self._zone, self._decimals, self._is_strict, self.given_table, *rest = state
+        self._given, self._zone, self._modes, self._is_strict, self.given_table, *rest = state
         self._directory, self._follower, self._names, self.misfits, more = rest
         for name, value in more.items():
             setattr(self, name, value)
@@ -197,7 +200,7 @@ class Tables:
         if table is None:
             raise SchemaError(name.table, "the table is not known")
         if change.columns is None:
-            return [(table, table.having(_names(change), key))]
+            return [(table, table.having(valued_columns(change), key))]
         return [(table, table.at(change.columns, change.source, self._given, key))]
 
     def write(self, change: Change, found: Sequence[TableVersion]) -> list[TypedChange]:
@@ -228,14 +231,16 @@ class Tables:
             return table, ready
         table, key = self._directory.when(name, change)
         if table is None:
-            listed = [Column(name=column_name) for column_name in _names(change)] if columns is None else columns
+            listed = (
+                [Column(name=column_name) for column_name in valued_columns(change)] if columns is None else columns
+            )
             schema = create_table(name, listed, change.key or (), change.source, self._given)
             with self._directory.whole():
                 table = self._directory.create(name, schema, sentence(name, listed), key)
         if columns is not None:
             schema = table.state(columns, change.source, self._given, key, change.key)
         else:
-            schema = table.extend(_names(change), change.source, self._given, key)
+            schema = table.extend(valued_columns(change), change.source, self._given, key)
         table.use(schema)
         return table, schema
 
@@ -263,7 +268,7 @@ class Tables:
         columns = columns_of_version(schema)
         if all(column.type is None for column in columns):
             return change
-        return with_columns(change, columns, decimals=self._decimals)
+        return with_columns(change, columns, modes=self._modes)
 
     def _writer(self, table: Table, schema: TableSchema, change: Change) -> TableWriter:
         columns, source, recent = change.columns, change.source, self._recent
@@ -279,6 +284,7 @@ class Tables:
                 source,
                 columns,
                 zone=self._zone,
+                modes=self._modes,
                 is_strict=self._is_strict,
                 misfits=self.misfits.setdefault(table.number, Counter()),
             )
@@ -293,9 +299,3 @@ def _rows(change: Change) -> list[Change]:
 def _has(change: Change, key: Sequence[str]) -> bool:
     """Return whether the rows before and after a change both have all columns of a key."""
     return all(image is not None and name in image for name in key for image in (change.before, change.after))
-
-
-def _names(change: Change) -> list[str]:
-    """Return the names of the columns that a change has values for."""
-    images = [image for image in (change.before, change.after) if image is not None]
-    return list(dict.fromkeys(column for image in images for column in image))

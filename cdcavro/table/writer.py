@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.buffer import Buffer
 from cdcavro.change.model import Column
+from cdcavro.change.values.modes import USUAL_MODES, Modes
 from cdcavro.errors import SchemaError, StructureError, shown
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
 from cdcavro.table.columns.column_type import column_type
@@ -35,7 +36,7 @@ class TableWriter:
     """Writes the changes of one version of a table, as one source sends them.
 
     Made from the version, the source, and the columns that its changes state (None if they state
-    none); `zone` is the source's time zone. With `is_strict`, a value that its type cannot carry is an
+    none); `zone` is the source's time zone, and `modes` how Debezium sends values. With `is_strict`, a value that its type cannot carry is an
     error; otherwise it goes into `unparsed` as text, and `misfits` counts it by column. Raises
     `SchemaError` if a stated column's Avro type is not the version's.
     """
@@ -47,6 +48,7 @@ class TableWriter:
         columns: Sequence[Column] | None,
         *,
         zone: tzinfo | None = None,
+        modes: Modes = USUAL_MODES,
         is_strict: bool = False,
         misfits: Counter[str] | None = None,
     ) -> None:
@@ -60,7 +62,7 @@ class TableWriter:
         by_field = {column.field: column for column in schema.all_columns}
         fields = [field for field in schema.record["fields"] if field["name"] in by_field]
         cells = [
-            _cell(field, by_field[field["name"]], stated.get(by_field[field["name"]].name), source, zone)
+            _cell(field, by_field[field["name"]], stated.get(by_field[field["name"]].name), source, zone, modes)
             for field in fields
         ]
         self._rows = RowWriter(
@@ -133,7 +135,12 @@ class TableWriter:
 
 
 def _cell(
-    field: dict[str, Any], column: TableColumn, stated: Column | None, source: Source, zone: tzinfo | None
+    field: dict[str, Any],
+    column: TableColumn,
+    stated: Column | None,
+    source: Source,
+    zone: tzinfo | None,
+    modes: Modes,
 ) -> Cell:
     branches = field["type"] if isinstance(field["type"], list) else [field["type"]]
     avro = avro_of(field)
@@ -145,7 +152,7 @@ def _cell(
     # What the change does not state is known from a statement, in the database's terms, not the format's.
     declared = stated or Column(name=column.name, code=None if column.type else column.code)
     given = column.given or (column.type if stated is None else None)
-    resolved = column_type(declared, source, given=given, zone=zone)
+    resolved = column_type(declared, source, given=given, zone=zone, modes=modes)
     if without_attributes(resolved.avro) != without_attributes(avro):
         raise SchemaError(field["name"], f"holds {avro_label(avro)}, and the column is {avro_label(resolved.avro)}")
     return Cell(column.name, resolved.read, primitive, place, str(column.type or primitive))

@@ -13,6 +13,7 @@ from cdcavro.exact.diff import differences
 from cdcavro.exact.jsontext import parse, render
 from cdcavro.exact.members import ABSENT
 from cdcavro.formats import BRIDGES
+from cdcavro.formats.connect.unavailable import PLACEHOLDER
 from cdcavro.transcoding.mapping import records, to_changes
 
 if TYPE_CHECKING:
@@ -47,11 +48,12 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A route from a source format to a target format, with the time zone of the source."""
+    """A route from a source format to a target format, with the time zone of the source and the word that is no value."""
 
     source: str
     target: str
     zone: tzinfo | None
+    unavailable: str | None = PLACEHOLDER
 
 
 def find_losses(
@@ -111,7 +113,7 @@ def _halves(change: Change) -> list[Change]:
 def _read_back(texts: Sequence[bytes], way: Way) -> Iterator[Change]:
     halves = HalfJoiner()
     for text in texts:
-        for change in to_changes(text, way.target, zone=way.zone):
+        for change in to_changes(text, way.target, zone=way.zone, unavailable=way.unavailable):
             bare = replace(change, members=None)
             # A half without a number came from a half alone: there is nothing to join it with.
             yield from halves.add(bare) if bare.position is not None else [bare]

@@ -17,6 +17,7 @@ from cdcavro.exact.instants import check_zone
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.members import ABSENT
 from cdcavro.formats import BRIDGES
+from cdcavro.formats.connect.unavailable import PLACEHOLDER
 from cdcavro.wire import extras
 from cdcavro.wire.formats import get_format
 
@@ -27,23 +28,33 @@ if TYPE_CHECKING:
 WHOLE: Final = ""
 
 
-def to_changes(message: bytes | str, format: str, *, zone: tzinfo | None = None, members: bool = True) -> list[Change]:
+def to_changes(
+    message: bytes | str,
+    format: str,
+    *,
+    zone: tzinfo | None = None,
+    members: bool = True,
+    unavailable: str | None = PLACEHOLDER,
+) -> list[Change]:
     """Return the changes of a message: one for each row that it holds, or one for anything else.
 
     `zone` is the time zone of the source, a `zoneinfo.ZoneInfo`: times that come as text without a zone
     become instants only with it. Every row carries what its message states for all rows; a message is
     refused if that would take far more room than the message itself (4 MiB and 64 times its length).
     `members=False` leaves out `Change.members`, which only `from_changes` into the same format needs and
-    which take a while to find. Raises `UnknownFormatError`, `TextError`, `StructureError`, and
-    `TypeError` for a `zone` that is not a time zone.
+    which take a while to find. `unavailable` is the word that stands for a column's value which the source
+    did not give, the connector's `unavailable.value.placeholder`: the change does not have that column. None
+    takes every value as it is. Raises `UnknownFormatError`, `TextError`, `StructureError`, `TypeError` for a
+    `zone` that is not a time zone, and `ValueError` for an `unavailable` that can be no word.
 
     >>> to_changes('{"meta":{"op":"del"},"data":{"id":7}}', "oms_shareplex")[0].before
     {'id': 7}
     """
     check_zone(zone)
     record = get_format(format).parse(message)
+    bridge = BRIDGES[format]
     try:
-        changes = BRIDGES[format].to_changes(record, zone)
+        changes = bridge.to_changes(bridge.available(record, unavailable), zone)
         check_repeated(changes, len(message))
         return complete(changes, record, format, zone) if members else changes
     except MessageError as error:

@@ -9,7 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import DML, Change, Column, replace
-from cdcavro.errors import shown
+from cdcavro.change.values.modes import (
+    ADAPTIVE_TIME_MICROSECONDS,
+    BYTES,
+    PRECISE,
+    USUAL_MODES,
+    Modes,
+    checked_modes,
+)
 from cdcavro.exact.jsontext import parse
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect.columns import Table, changed_table, read_row, table_columns, table_key
@@ -19,24 +26,22 @@ from cdcavro.transcoding.mapping import complete, records
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PRECISE: Final = "precise"
-STRING: Final = "string"
 _TABLE_CHANGES: Final = tuple(f"{above}/tableChanges" for above in ("", "/payload", "/value", "/value/payload"))
 
 
 class SchemaHistory:
     """Learns the columns and keys of tables from Debezium's changes as they pass, and adds them to row changes.
 
-    `decimals` is the connector's `decimal.handling.mode`: "precise", its default, or "string"; every
-    other setting that affects how values are sent is assumed to have its default. Only values of the
-    MySQL and MariaDB connectors are converted. A renamed table is known by both names until the old
-    name is created again or dropped. Raises `ValueError` for any other `decimals`.
+    `decimals` is the connector's `decimal.handling.mode`, "precise" or "string"; `times` its
+    `time.precision.mode`; `binaries` its `binary.handling.mode`; each by default the connector's own default.
+    Only values of the MySQL and MariaDB connectors are converted. A renamed table is known by both names
+    until the old name is created again or dropped. Raises `ValueError` for a mode that is not known.
     """
 
-    def __init__(self, *, decimals: str = PRECISE) -> None:
-        if decimals not in (PRECISE, STRING):
-            raise ValueError(f"decimals are {PRECISE} or {STRING}, not {shown(decimals)}")
-        self._decimals = decimals
+    def __init__(
+        self, *, decimals: str = PRECISE, times: str = ADAPTIVE_TIME_MICROSECONDS, binaries: str = BYTES
+    ) -> None:
+        self._modes = checked_modes(decimals, times, binaries)
         self._tables: dict[Table, tuple[tuple[Column, ...], tuple[str, ...] | None]] = {}
 
     def add(self, change: Change) -> Change:
@@ -49,7 +54,7 @@ class SchemaHistory:
         if table is None:
             return change
         columns, key = table
-        converted = with_columns(change, columns, decimals=self._decimals)
+        converted = with_columns(change, columns, modes=self._modes)
         return converted if converted.key is not None else replace(converted, key=key)
 
     def columns(self, database: str | None, table: str, schema: str | None = None) -> tuple[Column, ...] | None:
@@ -72,7 +77,7 @@ def lacks_columns(change: Change) -> bool:
     return change.columns is None and is_debezium(change)
 
 
-def with_columns(change: Change, columns: Sequence[Column], *, decimals: str = PRECISE) -> Change:
+def with_columns(change: Change, columns: Sequence[Column], *, modes: Modes = USUAL_MODES) -> Change:
     """Return a row change of Debezium with its columns, and with its values converted from the form they were sent in.
 
     Values that do not fit their column's type stay as they were sent, as do all values of connectors
@@ -88,8 +93,8 @@ def with_columns(change: Change, columns: Sequence[Column], *, decimals: str = P
     converted = replace(
         change,
         columns=tuple(columns),
-        before=read_row(change.before, columns, connector, decimals),
-        after=read_row(change.after, columns, connector, decimals),
+        before=read_row(change.before, columns, connector, modes),
+        after=read_row(change.after, columns, connector, modes),
         members=unconverted.members,
     )
     return complete([converted], record, format)[0]

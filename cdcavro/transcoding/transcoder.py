@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.change.model import Change, replace
+from cdcavro.change.values.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE
 from cdcavro.errors import MessageError, StructureError
 from cdcavro.exact.instants import check_zone
 from cdcavro.exact.jsontext import parse, render
+from cdcavro.formats.connect.unavailable import PLACEHOLDER, check_word
 from cdcavro.transcoding.joiner import Joined, StreamJoiner
 from cdcavro.transcoding.losses import Loss, Way, find_losses
 from cdcavro.transcoding.mapping import records, to_changes
-from cdcavro.transcoding.schema_history import PRECISE, SchemaHistory
+from cdcavro.transcoding.schema_history import SchemaHistory
 from cdcavro.transcoding.unzoned import unzoned_places
 from cdcavro.wire.formats import get_format
 
@@ -41,17 +43,24 @@ class Transcoded:
     losses: list[Loss]
 
 
-def transcode(message: bytes | str, source: str, target: str, *, zone: tzinfo | None = None) -> Transcoded:
+def transcode(
+    message: bytes | str,
+    source: str,
+    target: str,
+    *,
+    zone: tzinfo | None = None,
+    unavailable: str | None = PLACEHOLDER,
+) -> Transcoded:
     """Convert a message of one format into messages of another, and return them with the losses.
 
-    `zone` is the time zone of the source, a `zoneinfo.ZoneInfo`. Raises `UnknownFormatError`, `TextError`,
+    `zone` is the time zone of the source, a `zoneinfo.ZoneInfo`; `unavailable` is as in `to_changes`. Raises `UnknownFormatError`, `TextError`,
     `StructureError`, the last also for the half of an update, unless the target has halves too (a
     `Transcoder` joins halves), and `TypeError` for a `zone` that is not a time zone.
 
     >>> transcode('{"meta":{"op":"del","size":3},"data":{"id":7}}', "oms_shareplex", "oms_canal").losses
     [Loss(path='$.meta.size', value='3', reason='oms_canal has no place for it', message=0)]
     """
-    transcoder = Transcoder(source, target, zone=zone)
+    transcoder = Transcoder(source, target, zone=zone, unavailable=unavailable)
     results = [outcome.result() for outcome in (*transcoder.add(message), *transcoder.finish())]
     texts = [text for result in results for text in result.texts]
     return Transcoded(texts, [loss for result in results for loss in result.losses])
@@ -65,19 +74,32 @@ class Transcoder:
     no two updates share an id.
 
     The arguments are the names of the formats and the time zone of the source (`zoneinfo.ZoneInfo`). The
-    columns of Debezium's tables are learned from its schema changes as they pass; `decimals` says how its
-    connector sends decimals, "precise" or "string" (see `SchemaHistory`). Raises `UnknownFormatError`,
-    `ValueError` for any other `decimals`, and `TypeError` for a `zone` that is not a time zone.
+    columns of Debezium's tables are learned from its schema changes as they pass; `decimals`, `times` and
+    `binaries` say how its connector sends values (see `SchemaHistory`), and `unavailable` is as in
+    `to_changes`. Raises `UnknownFormatError`, `ValueError` for a mode that is not known and for an
+    `unavailable` that can be no word, and `TypeError` for a `zone` that is not a time zone.
 
     Attributes: `unzoned` (int), how many times came without a zone and stayed text on the way to another
     format; `unzoned_places` (Counter), their number in each column, for the first 1,000 columns.
     """
 
-    def __init__(self, source: str, target: str, *, zone: tzinfo | None = None, decimals: str = PRECISE) -> None:
+    def __init__(
+        self,
+        source: str,
+        target: str,
+        *,
+        zone: tzinfo | None = None,
+        decimals: str = PRECISE,
+        times: str = ADAPTIVE_TIME_MICROSECONDS,
+        binaries: str = BYTES,
+        unavailable: str | None = PLACEHOLDER,
+    ) -> None:
         source_rule, target_rule = get_format(source).rule, get_format(target).rule
         check_zone(zone)
+        check_word(unavailable)
+        self._way = Way(source, target, zone, unavailable)
         self._source, self._target, self._zone = source, target, zone
-        self._catalog = SchemaHistory(decimals=decimals)
+        self._catalog = SchemaHistory(decimals=decimals, times=times, binaries=binaries)
         # If the target has halves too, messages that are stated to be halves stay as they are.
         self._joiner = StreamJoiner(passes_stated=target_rule.has_halves)
         self._is_numbered = target_rule.id == "position" and not source_rule.has_halves
@@ -94,13 +116,16 @@ class Transcoder:
         """
         number = self._count if number is None else number
         self._count += 1
-        changes = list(map(self._catalog.add, to_changes(message, self._source, zone=self._zone)))
+        changes = list(map(self._catalog.add, self._read(message)))
         if self._source == self._target:
             return [Outcome(((number, message),), Transcoded([render(parse(message))], []))]
         self._count_unzoned(changes)
         if self._is_numbered:
             changes = [_numbered(change, self._count) for change in changes]
         return list(map(self._outcome, self._joiner.add(changes, number, message)))
+
+    def _read(self, message: bytes | str) -> list[Change]:
+        return to_changes(message, self._source, zone=self._zone, unavailable=self._way.unavailable)
 
     def finish(self) -> list[Outcome]:
         """Return an outcome for each waiting half: what it is on its own, or its error."""
@@ -123,8 +148,7 @@ class Transcoder:
     def _converted(self, messages: Sequence[tuple[int, bytes | str]], changes: Sequence[Change]) -> Transcoded:
         bare = [replace(change, members=None) for change in changes]
         texts = [render(record) for record in records(bare, self._target, self._zone)]
-        way = Way(self._source, self._target, self._zone)
-        return Transcoded(texts, list(find_losses(messages, changes, texts, way)))
+        return Transcoded(texts, list(find_losses(messages, changes, texts, self._way)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cdcavro.change.model import DML, Change, Column, Source
 from cdcavro.change.values.connect import codec_of
+from cdcavro.change.values.modes import BINARIES, DECIMALS, TIMES, Modes
 from cdcavro.exact.diff import same
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import ExactNumber
@@ -220,11 +221,11 @@ def test_a_change_of_another_format_or_with_columns_stays_as_it_is():
 
 @given(
     columns=st.dictionaries(strings, st.tuples(st.sampled_from(DECLARED), values), max_size=6),
-    decimals=st.sampled_from(["precise", "string"]),
+    modes=st.builds(Modes, *map(st.sampled_from, (DECIMALS, TIMES, BINARIES))),
 )
-def test_every_line_comes_back_from_a_turned_change(columns, decimals):
+def test_every_line_comes_back_from_a_turned_change(columns, modes):
     """Whatever the columns' types and values."""
     source = {"connector": "mysql", "table": "t"}
     message = render({"op": "c", "source": source, "after": {name: sent for name, (_, sent) in columns.items()}})
     types = [Column(name=name, type=type) for name, (type, _) in columns.items()]
-    assert_comes_back(with_columns(change(message), types, decimals=decimals), message)
+    assert_comes_back(with_columns(change(message), types, modes=modes), message)

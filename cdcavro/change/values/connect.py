@@ -11,51 +11,34 @@ Source: Debezium reference, MySQL connector, "Data type mappings", with the conn
 from __future__ import annotations
 
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.change.values import modes, temporal
+from cdcavro.change.values.decimals import bigint, decimal, declared_decimal, read_scaled, send_scaled
 from cdcavro.change.values.geometry import read_connect_geometry, send_connect_geometry
+from cdcavro.change.values.modes import USUAL_MODES, Modes
+from cdcavro.change.values.value_codec import ValueCodec, each, either
 from cdcavro.exact.base64_text import bytes_of
 from cdcavro.exact.caching import bounded_cache
 from cdcavro.exact.diff import same
-from cdcavro.exact.numbers import ExactNumber, minimal_bytes, number, plain_text
-from cdcavro.exact.scan import is_number
-from cdcavro.exact.sqltimes import (
-    day_count,
-    day_text,
-    instant_text,
-    local_count,
-    local_text,
-    time_count,
-    time_text,
-    to_seconds_text,
-)
+from cdcavro.exact.sqltimes import local_count, time_count
 from cdcavro.exact.sqltype import MYSQL_FAMILY, SqlType, parse_sql_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SPELLED: Final = re.compile(r"([\w.]+)(?:\(([^()]*)\))?", re.ASCII)
-_PLAIN: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.([0-9]+))?", re.ASCII)
-_PARAMETER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+_PARAMETER: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
+_HEX: Final = re.compile(r"(?:[0-9a-f]{2})*", re.ASCII)
+_STANDARD_ONLY: Final = re.compile(r"[+/]")
+_ARRAY: Final = "array<"
+_MAX_NESTED: Final = 8
 _KEPT: Final = 4096
 # What a schema claims must not cost more than the message: lengths are those of the databases, padding is bounded.
 _MAX_BIT: Final = 64
 _MAX_PADDED: Final = 8 * 1024
-_MAX_PRECISION: Final = 9
-# Python refuses to parse and print longer integers, and is slow well before that.
-_MAX_DIGITS: Final = 4_300
-_MAX_UNSCALED: Final = 1024
-_MAX_SCALE: Final = 4096
-_NUMBERS: Final = (int, float, ExactNumber)
-
-
-class ValueCodec(NamedTuple):
-    """How the values of a column are read and sent; both functions return None for a value that does not fit."""
-
-    read: Callable[[Any], Any]
-    send: Callable[[Any], Any]
 
 
 def read_connect_value(sent: Any, codec: ValueCodec | None) -> Any:
@@ -80,107 +63,93 @@ def send_connect_value(value: Any, codec: ValueCodec | None) -> Any:
     return value if sent is None else sent
 
 
-def codec_of(declared: str | None, connector: str | None = None, decimals: str = "precise") -> ValueCodec | None:
+def codec_of(declared: str | None, connector: str | None = None, modes: Modes = USUAL_MODES) -> ValueCodec | None:
     """Return the codec of a column's type; None if its values are sent as they are, or the type is unknown.
 
-    `decimals` says how a MySQL DECIMAL is sent: "precise" (base64 of the unscaled number) or "string".
-    A type whose length, precision or scale exceeds what databases allow counts as unknown.
+    `modes` say how the values of MySQL's types are sent. A type whose length, precision or scale exceeds what
+    databases allow counts as unknown.
     """
-    return _codec(declared or "", connector in MYSQL_FAMILY, decimals)
+    return _codec(declared or "", connector in MYSQL_FAMILY, modes)
 
 
 @bounded_cache(_KEPT)
-def _codec(declared: str, is_mysql: bool, decimals: str) -> ValueCodec | None:  # noqa: FBT001  the cache takes positional arguments only
+def _codec(declared: str, is_mysql: bool, modes: Modes) -> ValueCodec | None:  # noqa: FBT001  the cache takes positional arguments only
+    if declared.startswith(_ARRAY) and declared.endswith(">"):
+        items = None if declared.count(_ARRAY) > _MAX_NESTED else _codec(declared[len(_ARRAY) : -1], False, modes)  # noqa: FBT003  as above
+        return None if items is None else each(items)
     match = _SPELLED.fullmatch(declared)
     if match is not None and match[1] in _SEMANTIC:
         parameters = dict(item.partition("=")[::2] for item in (match[2] or "").split(",") if "=" in item)
         if not all(map(_PARAMETER.fullmatch, parameters.values())):
             return None
         return _SEMANTIC[match[1]]({name: int(text) for name, text in parameters.items()})
-    if not is_mysql or not declared:
+    sql_type = parse_sql_type(declared) if declared else None
+    if sql_type is None or not (is_mysql or sql_type.name in _BIGINTS):
         return None
-    sql_type = parse_sql_type(declared)
     if "(" in declared and not sql_type.arguments and not sql_type.members:
         return None
-    if decimals == "string" and sql_type.name in _DECIMALS:
-        return ValueCodec(_read_digits, _send_digits)
     make_codec = _DECLARED.get(sql_type.name)
-    return None if make_codec is None else make_codec(sql_type)
+    return None if make_codec is None else make_codec(sql_type, modes)
 
 
-def _decimal(scale: int) -> ValueCodec | None:
-    return (
-        ValueCodec(partial(_read_decimal, scale=scale), partial(_send_decimal, scale=scale))
-        if scale <= _MAX_SCALE
-        else None
-    )
+def _binary(_: SqlType, mode: Modes) -> ValueCodec | None:
+    return _BINARIES.get(mode.binaries)
 
 
-def _read_decimal(sent: Any, scale: int) -> int | float | ExactNumber | None:
-    raw = bytes_of(sent)
-    if not raw or len(raw) > _MAX_UNSCALED:
+def _read_url_safe(sent: Any) -> str | None:
+    text = sent.translate(_TO_STANDARD) if type(sent) is str and not _STANDARD_ONLY.search(sent) else None
+    return None if bytes_of(text) is None else text
+
+
+def _send_url_safe(value: Any) -> str | None:
+    return None if bytes_of(value) is None else value.translate(_TO_URL_SAFE)
+
+
+def _read_hex(sent: Any) -> str | None:
+    is_hex = type(sent) is str and _HEX.fullmatch(sent) is not None
+    return b64encode(bytes.fromhex(sent)).decode() if is_hex else None
+
+
+def _send_hex(value: Any) -> str | None:
+    return None if bytes_of(value) is None else b64decode(value).hex()
+
+
+def _day(_: SqlType, __: Modes) -> ValueCodec:
+    return either(temporal.DAY, temporal.ISO_DAY, temporal.structured(has_day=True, has_clock=False))
+
+
+def _clock(declared: SqlType, mode: Modes) -> ValueCodec | None:
+    precision = _first(declared, 0)
+    if precision > temporal.MAX_PRECISION:
         return None
-    unscaled = int.from_bytes(raw, "big", signed=True)
-    digits = str(abs(unscaled)).rjust(scale + 1, "0")
-    whole, part = digits[: len(digits) - scale], digits[len(digits) - scale :]
-    return number(f"{'-' if unscaled < 0 else ''}{whole}{'.' if part else ''}{part}")
+    count = temporal.clock(temporal.unit_of(mode.times, precision, is_clock=True), precision)
+    return either(count, *_spelled_times(time_count, precision))
 
 
-def _send_decimal(value: Any, scale: int) -> str | None:
-    text = plain_text(value) if type(value) in _NUMBERS else ""
-    match = _PLAIN.fullmatch(text)
-    if match is None or len(match[1] or "") != scale or len(text) > _MAX_DIGITS:
+def _local(declared: SqlType, mode: Modes) -> ValueCodec | None:
+    precision = _first(declared, 0)
+    if precision > temporal.MAX_PRECISION:
         return None
-    unscaled = int(text.replace(".", ""))
-    if text.startswith("-") and not unscaled:
+    count = temporal.local(temporal.unit_of(mode.times, precision, is_clock=False), precision)
+    return either(count, *_spelled_times(local_count, precision))
+
+
+def _spelled_times(count: Any, precision: int | None = None) -> tuple[ValueCodec, ValueCodec]:
+    """Return the codecs of times that come as ISO text and as structs."""
+    struct = temporal.structured(has_day=count is local_count, has_clock=True, precision=precision)
+    return temporal.iso(count, precision), struct
+
+
+def _instant(declared: SqlType, _: Modes) -> ValueCodec | None:
+    precision = _first(declared, 0)
+    if precision > temporal.MAX_PRECISION:
         return None
-    raw = minimal_bytes(unscaled)
-    return b64encode(raw).decode() if len(raw) <= _MAX_UNSCALED else None
+    return either(temporal.instant(precision), temporal.zoned_structured())
 
 
-def _read_digits(sent: Any) -> int | float | ExactNumber | None:
-    return number(sent) if type(sent) is str and is_number(sent) else None
-
-
-def _send_digits(value: Any) -> str | None:
-    return plain_text(value) if type(value) in _NUMBERS else None
-
-
-def _read_scaled(sent: Any) -> int | float | ExactNumber | None:
-    if type(sent) is not dict or set(sent) != {"scale", "value"}:
+def _bits(length: int | None) -> ValueCodec | None:
+    if length is not None and length < 0:
         return None
-    scale = sent["scale"]
-    return _read_decimal(sent["value"], scale) if type(scale) is int and 0 <= scale <= _MAX_SCALE else None
-
-
-def _send_scaled(value: Any) -> dict[str, Any] | None:
-    match = _PLAIN.fullmatch(plain_text(value)) if type(value) in _NUMBERS else None
-    scale = 0 if match is None else len(match[1] or "")
-    sent = None if match is None else _send_decimal(value, scale)
-    return None if sent is None else {"scale": scale, "value": sent}
-
-
-def _time(digits: int, precision: int | None = None) -> ValueCodec | None:
-    if not _is_precision(precision):
-        return None
-    return ValueCodec(partial(time_text, digits=digits, precision=precision), partial(time_count, digits=digits))
-
-
-def _local(digits: int, precision: int | None = None) -> ValueCodec | None:
-    if not _is_precision(precision):
-        return None
-    return ValueCodec(partial(local_text, digits=digits, precision=precision), partial(local_count, digits=digits))
-
-
-def _instant(precision: int | None = None) -> ValueCodec | None:
-    return ValueCodec(to_seconds_text, partial(instant_text, precision=precision)) if _is_precision(precision) else None
-
-
-def _is_precision(digits: int | None) -> bool:
-    return digits is None or digits <= _MAX_PRECISION
-
-
-def _bits(length: int | None) -> ValueCodec:
     return ValueCodec(partial(_read_bits, length=length), partial(_send_bits, length=length))
 
 
@@ -217,49 +186,55 @@ def _first(declared: SqlType, default: int) -> int:
     return declared.arguments[0] if declared.arguments else default
 
 
-def _second(declared: SqlType) -> int:
-    return declared.arguments[1] if len(declared.arguments) > 1 else 0
-
-
 _CONNECT: Final = "org.apache.kafka.connect.data."
 _DEBEZIUM: Final = "io.debezium.data."
 _DEBEZIUM_TIME: Final = "io.debezium.time."
 _GEOMETRY: Final = "io.debezium.data.geometry."
 _SEMANTIC: Final[dict[str, Callable[[dict[str, int]], ValueCodec | None]]] = {
-    _CONNECT + "Decimal": lambda parameters: _decimal(parameters["scale"]) if "scale" in parameters else None,
-    _CONNECT + "Date": lambda _: ValueCodec(day_text, day_count),
-    _CONNECT + "Time": lambda _: _time(3),
-    _CONNECT + "Timestamp": lambda _: _local(3),
-    _DEBEZIUM_TIME + "Date": lambda _: ValueCodec(day_text, day_count),
-    _DEBEZIUM_TIME + "Time": lambda _: _time(3),
-    _DEBEZIUM_TIME + "MicroTime": lambda _: _time(6),
-    _DEBEZIUM_TIME + "NanoTime": lambda _: _time(9),
-    _DEBEZIUM_TIME + "Timestamp": lambda _: _local(3),
-    _DEBEZIUM_TIME + "MicroTimestamp": lambda _: _local(6),
-    _DEBEZIUM_TIME + "NanoTimestamp": lambda _: _local(9),
-    _DEBEZIUM_TIME + "ZonedTimestamp": lambda _: _instant(),
+    _CONNECT + "Decimal": lambda parameters: decimal(parameters["scale"]) if "scale" in parameters else None,
+    **dict.fromkeys((_CONNECT + "Date", _DEBEZIUM_TIME + "Date"), lambda _: temporal.DAY),
+    **dict.fromkeys((_CONNECT + "Time", _DEBEZIUM_TIME + "Time"), lambda _: temporal.clock(temporal.MILLIS)),
+    **dict.fromkeys((_CONNECT + "Timestamp", _DEBEZIUM_TIME + "Timestamp"), lambda _: temporal.local(temporal.MILLIS)),
+    _DEBEZIUM_TIME + "MicroTime": lambda _: temporal.clock(temporal.MICROS),
+    _DEBEZIUM_TIME + "NanoTime": lambda _: temporal.clock(temporal.NANOS),
+    _DEBEZIUM_TIME + "MicroTimestamp": lambda _: temporal.local(temporal.MICROS),
+    _DEBEZIUM_TIME + "NanoTimestamp": lambda _: temporal.local(temporal.NANOS),
+    _DEBEZIUM_TIME + "ZonedTimestamp": lambda _: temporal.instant(),
+    _DEBEZIUM_TIME + "IsoDate": lambda _: temporal.ISO_DAY,
+    _DEBEZIUM_TIME + "IsoTime": lambda _: temporal.iso(time_count),
+    _DEBEZIUM_TIME + "IsoTimestamp": lambda _: temporal.iso(local_count),
+    _DEBEZIUM_TIME + "StructuredDate": lambda _: temporal.structured(has_day=True, has_clock=False),
+    _DEBEZIUM_TIME + "StructuredTime": lambda _: temporal.structured(has_day=False, has_clock=True),
+    _DEBEZIUM_TIME + "StructuredTimestamp": lambda _: temporal.structured(has_day=True, has_clock=True),
+    _DEBEZIUM_TIME + "StructuredZonedTimestamp": lambda _: temporal.zoned_structured(),
     _DEBEZIUM + "Bits": lambda parameters: _bits(parameters.get("length")),
     _DEBEZIUM + "Enum": lambda _: ValueCodec(_read_label, _send_label),
-    _DEBEZIUM + "VariableScaleDecimal": lambda _: ValueCodec(_read_scaled, _send_scaled),
+    _DEBEZIUM + "VariableScaleDecimal": lambda _: ValueCodec(read_scaled, send_scaled),
     _GEOMETRY + "Point": lambda _: _geometry(is_point=True),
-    _GEOMETRY + "Geometry": lambda _: _geometry(),
-    _GEOMETRY + "Geography": lambda _: _geometry(),
+    **dict.fromkeys((_GEOMETRY + "Geometry", _GEOMETRY + "Geography"), lambda _: _geometry()),
 }
-_DECIMALS: Final = ("DECIMAL", "DEC", "NUMERIC", "FIXED")
+_BIGINTS: Final = ("BIGINT", "SERIAL")
+_BYTES: Final = (*("BINARY", "VARBINARY", "LONG VARBINARY", "CHAR BYTE", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"),)
+_TO_STANDARD: Final = str.maketrans("-_", "+/")
+_TO_URL_SAFE: Final = str.maketrans("+/", "-_")
+_BINARIES: Final = {
+    modes.BASE64_URL_SAFE: ValueCodec(_read_url_safe, _send_url_safe),
+    modes.HEX: ValueCodec(_read_hex, _send_hex),
+}
 _SHAPES: Final = (
     *("GEOMETRY", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON"),
     *("GEOMETRYCOLLECTION", "GEOMCOLLECTION"),
 )
-_MILLISECONDS: Final = 3
-_DECLARED: Final[dict[str, Callable[[SqlType], ValueCodec | None]]] = {
-    **dict.fromkeys(_DECIMALS, lambda declared: _decimal(_second(declared))),
-    **dict.fromkeys(("BIGINT", "SERIAL"), lambda declared: _decimal(0) if declared.unsigned else None),
-    **dict.fromkeys(_SHAPES, lambda _: _geometry()),
-    "POINT": lambda _: _geometry(is_point=True),
-    "DATE": lambda _: ValueCodec(day_text, day_count),
-    "TIME": lambda declared: _time(6, _first(declared, 0)),
-    "DATETIME": lambda declared: _local(3 if _first(declared, 0) <= _MILLISECONDS else 6, _first(declared, 0)),
-    "TIMESTAMP": lambda declared: _instant(_first(declared, 0)),
-    "BIT": lambda declared: _bits(_first(declared, 1)) if _first(declared, 1) <= _MAX_BIT else None,
-    "ENUM": lambda _: ValueCodec(_read_label, _send_label),
+_DECLARED: Final[dict[str, Callable[[SqlType, Modes], ValueCodec | None]]] = {
+    **dict.fromkeys(("DECIMAL", "DEC", "NUMERIC", "FIXED"), declared_decimal),
+    **dict.fromkeys(_BIGINTS, bigint),
+    **dict.fromkeys(_BYTES, _binary),
+    **dict.fromkeys(_SHAPES, lambda _, __: _geometry()),
+    "POINT": lambda _, __: _geometry(is_point=True),
+    "DATE": _day,
+    "TIME": _clock,
+    "DATETIME": _local,
+    "TIMESTAMP": _instant,
+    "BIT": lambda declared, _: _bits(_first(declared, 1)) if _first(declared, 1) <= _MAX_BIT else None,
+    "ENUM": lambda _, __: ValueCodec(_read_label, _send_label),
 }

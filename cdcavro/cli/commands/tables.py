@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cdcavro.change.model import Arrival, replace
+from cdcavro.cli.connector_options import Sent, connector_options
 from cdcavro.cli.faults import SHOWN, Faults, Run, say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     INPUT,
     OUTPUT,
     check_files,
-    decimals_option,
     from_option,
     max_rejects_option,
     table_option,
@@ -60,7 +60,7 @@ _SHOWN_NOTES: Final = 20
     help="What to do with a value that its column's type cannot hold: keep its text in `unparsed` (the default),"
     " end with an error, or reject its message.",
 )
-@decimals_option
+@connector_options
 @click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages to this file, as JSON lines.")
 @max_rejects_option
 @click.option("--force", is_flag=True, help="Replace what an earlier run wrote to DIR.")
@@ -73,7 +73,7 @@ def tables(
     given: TypeOverrides,
     zone: ZoneInfo | None,
     on_misfit: str,
-    decimals: str,
+    sent: Sent,
     rejects: str | None,
     max_rejects: MaxRejects,
     force: bool,
@@ -93,11 +93,11 @@ def tables(
     ):
         lines = read_lines(source, progress.advance)
         own, lines = told_lines(lines, own, file=click.format_filename(source), option="--from")
-        typed = Tables(given=given, zone=zone, on_misfit=on_misfit, decimals=decimals, table=given_table)
+        typed = Tables(given=given, zone=zone, on_misfit=on_misfit, table=given_table, **sent.modes._asdict())
         faults = Faults(source, reject_file, shown=SHOWN)
         run = Run(faults, own)
         job = _Job(source, own, typed, folder, run, is_strict=on_misfit == ERROR)
-        job.take_all(lines, zone)
+        job.take_all(lines, zone, sent.unavailable)
         faults.finish()
         folder.finish(typed.tables)
     job.report(typed.tables)
@@ -115,7 +115,7 @@ class _Job:
         self._zone: ZoneInfo | None = None
         self.typed = 0
 
-    def take_all(self, lines: Iterator[Line], zone: ZoneInfo | None) -> None:
+    def take_all(self, lines: Iterator[Line], zone: ZoneInfo | None, unavailable: str | None) -> None:
         """Type the changes of all lines."""
         self._zone = zone
         joiner = StreamJoiner()
@@ -123,7 +123,7 @@ class _Job:
 
         def joined(line: Line) -> Sequence[Joined]:
             message = line.message()
-            changes = to_changes(message, self._format, zone=zone, members=False)
+            changes = to_changes(message, self._format, zone=zone, members=False, unavailable=unavailable)
             placed = [replace(change, place=_place(change, file, line)) for change in changes]
             return joiner.add(placed, line.number, message)
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import click
 import orjson
 
+from cdcavro.cli.connector_options import Sent, connector_options
 from cdcavro.cli.faults import SHOWN, Faults, Run, say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     INPUT,
     OUTPUT,
     check_files,
-    decimals_option,
     force_option,
     format_name,
     from_option,
@@ -51,7 +51,7 @@ _INDEX: Final = re.compile(r"\[[0-9]+\]")
 @click.option("--losses", type=OUTPUT, metavar="FILE", help="Write what is lost to this file, as JSON lines.")
 @click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages to this file, as JSON lines.")
 @zone_option
-@decimals_option
+@connector_options
 @max_rejects_option
 @force_option
 def transcode(
@@ -63,7 +63,7 @@ def transcode(
     losses: str | None,
     rejects: str | None,
     zone: ZoneInfo | None,
-    decimals: str,
+    sent: Sent,
     max_rejects: MaxRejects,
     force: bool,
 ) -> None:
@@ -83,7 +83,8 @@ def transcode(
         own, lines = told_lines(lines, own, file=click.format_filename(source), option="--from")
         faults = Faults(source, reject_file, shown=SHOWN)
         run = Run(faults)
-        job = _Job(Transcoder(own or target, target, zone=zone, decimals=decimals), run, stream, loss_file)
+        transcoder = Transcoder(own or target, target, zone=zone, unavailable=sent.unavailable, **sent.modes._asdict())
+        job = _Job(transcoder, run, stream, loss_file)
         job.take_all(lines)
         faults.finish()
     job.report()

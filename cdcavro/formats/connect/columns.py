@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Column, Row
 from cdcavro.change.values.connect import codec_of, read_connect_value
+from cdcavro.change.values.modes import USUAL_MODES, Modes
 from cdcavro.exact.members import at, names_at, string_at
 
 if TYPE_CHECKING:
@@ -112,7 +113,9 @@ def _spelled(field: Any) -> str | None:
     return f"{text}({arguments})" if text and arguments else text
 
 
-def read_row(row: Row | None, columns: Sequence[Column] | None, connector: str | None, decimals: str) -> Row | None:
+def read_row(
+    row: Row | None, columns: Sequence[Column] | None, connector: str | None, modes: Modes = USUAL_MODES
+) -> Row | None:
     """Return a row that Debezium sent in the form that every other format uses, given its columns."""
-    codecs = {column.name: codec_of(column.type, connector, decimals) for column in columns or ()}
+    codecs = {column.name: codec_of(column.type, connector, modes) for column in columns or ()}
     return None if row is None else {name: read_connect_value(value, codecs.get(name)) for name, value in row.items()}

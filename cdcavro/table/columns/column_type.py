@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cdcavro.change.values.modes import USUAL_MODES, Modes
 from cdcavro.errors import shown
 from cdcavro.exact.sqltype import MYSQL_FAMILY
 from cdcavro.table.columns.declaration import CODES, USUAL, FormatRules, Given, database_of, stated
@@ -69,12 +70,21 @@ class _Facts(NamedTuple):
     connector: str | None
     given: str | None
     zone: tzinfo | None
+    modes: Modes
 
 
-def column_type(column: Column, source: Source, *, given: str | None = None, zone: tzinfo | None = None) -> ColumnType:
+def column_type(
+    column: Column,
+    source: Source,
+    *,
+    given: str | None = None,
+    zone: tzinfo | None = None,
+    modes: Modes = USUAL_MODES,
+) -> ColumnType:
     """Return how a column's values are stored, as they come in the changes of a format.
 
-    `given` is a type that replaces the declared one; `zone` is the source's time zone. Equal arguments
+    `given` is a type that replaces the declared one; `zone` is the source's time zone; `modes` say how
+    Debezium sends the values of a type that only the user gives. Equal arguments
     usually return the same object, since results are cached.
 
     >>> from cdcavro.change.model import Column, Source
@@ -85,7 +95,7 @@ def column_type(column: Column, source: Source, *, given: str | None = None, zon
     rules = RULES.get(source.format or "", USUAL)
     connector = source.db_type if rules.is_connect and source.db_type in MYSQL_FAMILY else None
     database = database_of(source.db_type)
-    facts = _Facts(column.type, column.code, source.format, database, connector, given, zone)
+    facts = _Facts(column.type, column.code, source.format, database, connector, given, zone, modes)
     return (_remembered if len(column.type or "") + len(given or "") <= _SHORT else _remembered_few)(facts)
 
 
@@ -103,7 +113,9 @@ def _column_type(facts: _Facts) -> ColumnType:
     rules = RULES.get(facts.format or "", USUAL)
     if facts.given is not None:
         storage = _stored(facts, rules, facts.given)
-        read = rules.reader_of_given(Given(facts.given, facts.type, facts.connector, facts.zone, storage.read))
+        read = rules.reader_of_given(
+            Given(facts.given, facts.type, facts.connector, facts.zone, storage.read, facts.modes)
+        )
         return ColumnType(storage.avro, facts.type, storage.note, read)
     storage = _by_code(facts, rules) if facts.type is None else _stored(facts, rules, facts.type)
     return ColumnType(storage.avro, facts.type, storage.note, storage.read)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cdcavro.change.values.modes import USUAL_MODES, Modes
 from cdcavro.exact.sqltype import SqlType, parse_sql_type
 from cdcavro.table.columns.times import from_seconds_text, no_count
 
@@ -77,13 +78,14 @@ class FormatRules:
 
 
 class Given(NamedTuple):
-    """A type that the user gives for a column, with the declared type, the connector, the zone and the reader."""
+    """A type that the user gives for a column, with the declared type, the connector, the zone, the reader and modes."""
 
     type: str
     declared: str | None
     connector: str | None
     zone: tzinfo | None
     read: Callable[[Any], Any]
+    modes: Modes = USUAL_MODES
 
 
 USUAL: Final = FormatRules()

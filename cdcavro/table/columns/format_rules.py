@@ -27,10 +27,13 @@ def _given_to_canal(given: Given) -> Callable[[Any], Any]:
 
 def _given_to_debezium(given: Given) -> Callable[[Any], Any]:
     """Return a reader of values that are still as they were sent because no type was declared."""
-    codec = codec_of(given.type, given.connector) if given.declared is None else None
+    # A plain integer of 64 bits says no more about its meaning than JSON does.
+    is_plain = given.declared is None or given.declared.lower() == _INT64
+    codec = codec_of(given.type, given.connector, given.modes) if is_plain else None
     return given.read if codec is None else lambda value: given.read(read_connect_value(value, codec))
 
 
+_INT64: Final = "int64"
 _BIGINT: Final = {"BIGINT": storage.oms_bigint}
 _OMS: Final = FormatRules(words=_BIGINT, instant=times.seconds)
 RULES: Final[dict[str, FormatRules]] = {

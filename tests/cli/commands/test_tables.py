@@ -351,3 +351,38 @@ def test_rows_that_name_no_table_are_of_the_given_one(tmp_path):
     done = run("tables", write(tmp_path, FLINK), "--out", tmp_path / "out", "--force", "--table", "a.b.c.d")
     expected = "a table is spelled table, database.table or database.schema.table, not 'a.b.c.d'"
     assert (done.exit_code, done.stderr.splitlines()[-1]) == (2, f"Error: Invalid value for '--table': {expected}")
+
+
+@pytest.mark.parametrize(
+    ("options", "doc", "absent"),
+    [
+        ((), None, ["doc"]),
+        (("--unavailable", "other"), "__debezium_unavailable_value", []),
+        (("--unavailable", ""), "__debezium_unavailable_value", []),
+    ],
+)
+def test_a_value_that_the_source_did_not_give_is_absent(tmp_path, options, doc, absent):
+    """By the word of the connector; with an empty word every value is a value."""
+    message = b'{"op":"%s","before":null,"after":{"id":1,"doc":"%s"},"source":{"connector":"postgresql","db":"d","table":"t"}}'
+    lines = [message % (b"c", b"text"), message % (b"u", b"__debezium_unavailable_value")]
+    made = run("tables", write(tmp_path, *lines), "--from", "debezium", "--out", tmp_path / "out", *options)
+    assert made.exit_code == 0, made.output
+    _, after = rows_of(next((tmp_path / "out").glob("*/v1.avro")))
+    assert (after["doc"], after["absent"]) == (doc, absent)
+
+
+def test_the_modes_of_a_connector_say_how_values_are_read(tmp_path):
+    """Where a schema change or given types tell the columns, and nothing else how their values are sent."""
+    types = tmp_path / "types.json"
+    types.write_text(json.dumps({"t": {"at": "datetime(6)", "n": "decimal(9,2)", "raw": "blob"}}))
+    line = b'{"op":"c","before":null,"after":{"at":1,"n":"1234","raw":"6869"},"source":{"connector":"mysql","db":"d","table":"t"}}'
+    found = []
+    for name, options in (
+        ("usual", ()),
+        ("given", ("--decimals", "string", "--times", "connect", "--binaries", "hex")),
+    ):
+        made = run("tables", write(tmp_path, line), "--types", types, "--out", tmp_path / name, *options)
+        assert made.exit_code == 0, made.output
+        (row,) = rows_of(next((tmp_path / name).glob("*/v1.avro")))
+        found.append((row["at"].microsecond, str(row["n"]), row["raw"], row["unparsed"]))
+    assert found == [(1, "-26588.24", base64.b64decode("6869"), {}), (1000, "1234.00", b"hi", {})]

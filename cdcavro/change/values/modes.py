@@ -1,0 +1,60 @@
+"""Modes in which a Debezium connector sends the values of columns, as its own settings are called and valued.
+
+With an embedded schema only `binaries` matters, since the schema says the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from cdcavro.errors import shown
+
+PRECISE: Final = "precise"
+STRING: Final = "string"
+ADAPTIVE: Final = "adaptive"
+ADAPTIVE_TIME_MICROSECONDS: Final = "adaptive_time_microseconds"
+CONNECT: Final = "connect"
+ISOSTRING: Final = "isostring"
+MICROSECONDS: Final = "microseconds"
+NANOSECONDS: Final = "nanoseconds"
+STRUCTURED: Final = "structured"
+BYTES: Final = "bytes"
+BASE64: Final = "base64"
+BASE64_URL_SAFE: Final = "base64-url-safe"
+HEX: Final = "hex"
+DECIMALS: Final = (PRECISE, STRING)
+TIMES: Final = (
+    *(ADAPTIVE_TIME_MICROSECONDS, ADAPTIVE, CONNECT, ISOSTRING, MICROSECONDS),
+    *(NANOSECONDS, STRUCTURED),
+)
+BINARIES: Final = (BYTES, BASE64, BASE64_URL_SAFE, HEX)
+
+
+class Modes(NamedTuple):
+    """How values are sent.
+
+    Attributes: `decimals` (str), the connector's `decimal.handling.mode`; `times` (str), its
+    `time.precision.mode`; `binaries` (str), its `binary.handling.mode`; each by default as in MySQL's connector.
+    """
+
+    decimals: str = PRECISE
+    times: str = ADAPTIVE_TIME_MICROSECONDS
+    binaries: str = BYTES
+
+
+USUAL_MODES: Final = Modes()
+_KNOWN: Final = {"decimals": DECIMALS, "times": TIMES, "binaries": BINARIES}
+
+
+def checked_modes(decimals: str, times: str, binaries: str) -> Modes:
+    """Return modes. Raises `ValueError` for one that is not known.
+
+    >>> checked_modes("string", "connect", "hex")
+    Modes(decimals='string', times='connect', binaries='hex')
+    """
+    modes = Modes(decimals, times, binaries)
+    for name, mode in zip(Modes._fields, modes, strict=True):
+        if mode not in _KNOWN[name]:
+            *others, last = _KNOWN[name]
+            raise ValueError(f"{name} are {', '.join(others)} or {last}, not {shown(mode)}")
+    return modes
