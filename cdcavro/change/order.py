@@ -88,7 +88,7 @@ def order_key(change: Change) -> Key:
     of a full load; 1 for any other change), the format's own numbers if they are the true order, the
     place of arrival, the numbers if the place is the true order, and the row's number in its message.
     A place is a topic, partition and offset, or an offset alone if everything comes from one unnamed
-    topic, or a file and line; files are ordered by name, numbers in it by value: `part-9` before
+    topic, or else a file and line; files are ordered by name, numbers in it by value: `part-9` before
     `part-10`.
 
     Changes whose order is that of arrival are in order within one topic partition or file, where all
@@ -203,10 +203,14 @@ def _kind(change: Change) -> str:
 
 def _is_place(place: Arrival | None) -> bool:
     """Return whether a place orders arrivals: an offset needs the partition of its topic, a line needs its file."""
-    if place is None:
-        return False
-    if place.offset is not None:
-        return place.topic is None or place.partition is not None
+    return place is not None and (_is_offset(place) or _is_line(place))
+
+
+def _is_offset(place: Arrival) -> bool:
+    return place.offset is not None and (place.topic is None or place.partition is not None)
+
+
+def _is_line(place: Arrival) -> bool:
     return place.file is not None and place.line is not None
 
 
@@ -215,7 +219,10 @@ _NOWHERE: Final[Place] = ("", 0, 0, "", 0)
 
 def _arrival(change: Change) -> Place:
     place = change.place or Arrival()
-    return place.topic or "", place.partition or 0, place.offset or 0, file_order(place.file or ""), place.line or 0
+    if _is_offset(place):
+        return place.topic or "", place.partition or 0, place.offset or 0, "", 0
+    # A file may hold records of several topics, in the order in which they were read.
+    return ("", 0, 0, file_order(place.file or ""), place.line or 0) if _is_line(place) else _NOWHERE
 
 
 @lru_cache(maxsize=_KEPT)

@@ -17,6 +17,7 @@ from cdcavro.errors import FileError, MessageError, TextError
 from cdcavro.exact import jsontext
 from cdcavro.files.streams import CHUNK, open_input, unwatched
 from cdcavro.wire.sniff import AUTO, best, fits
+from cdcavro.wire.strangers import stranger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,7 +126,16 @@ def untold(first: Line | None, *, file: str, option: str) -> FileError:
     """Return the error for a file whose format its first lines do not show; `first` is the first of them."""
     expected = f"a message of a known format among the first {HEAD_LINES}, or {option} NAME"
     got = "none" if first is None or not first.is_opening else f"one on several lines: {ONE_LINE}"
-    return FileError(file, expected, got)
+    return FileError(file, expected, _named(first) or got)
+
+
+def _named(first: Line | None) -> str | None:
+    """Return what a line is, if it is a message that is known by sight and not supported."""
+    try:
+        name = None if first is None else stranger(jsontext.parse(first.message()))
+    except MessageError:
+        return None
+    return None if name is None else f"{name}, which is not supported"
 
 
 def _fitting(line: Line) -> dict[str, int]:

@@ -15,12 +15,13 @@ Source: Debezium reference, the connectors' "Data change events", "Schema change
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.images import check_images
 from cdcavro.change.model import Change, Row, Source, meant, replace
 from cdcavro.change.statement_kind import statement_kind
-from cdcavro.errors import StructureError
+from cdcavro.errors import StructureError, shown
 from cdcavro.exact.instants import MILLISECOND, from_count
 from cdcavro.exact.members import at, string_at
 from cdcavro.formats.bridge import Bridge
@@ -36,6 +37,8 @@ from cdcavro.formats.connect.envelope import is_debezium, is_row, is_sendable, k
 from cdcavro.formats.connect.position import connector_position
 from cdcavro.formats.connect.shape import in_shape, shape_of
 from cdcavro.formats.connect.unavailable import available
+from cdcavro.wire.attributes import field_rule
+from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,6 +52,7 @@ VALUE_ALONE: Final = "/value"
 KEY_SCHEMA: Final = "/key/schema"
 _TIMES: Final = frozenset({"ts_ms", "ts_us", "ts_ns"})
 _IMAGES: Final = ("before", "after")
+_DOCUMENTS: Final = "mongodb"
 _NO_SNAPSHOT: Final = frozenset({None, "", "false", "incremental"})
 _ROW: Final = ("op", *_IMAGES)
 _STATEMENT: Final = ("ddl", "databaseName", "tableChanges")
@@ -144,6 +148,7 @@ def _tombstone(line: _Line) -> Change:
 
 def _row(line: _Line) -> Change:
     envelope, operation = line.envelope or {}, string_at(line.envelope, "op") or ""
+    _check_rows(line)
     before, after = envelope.get("before"), envelope.get("after")
     columns = image_columns(line.schema)
     whole = _whole(envelope, meant(operation, OPERATIONS))
@@ -156,6 +161,18 @@ def _row(line: _Line) -> Change:
         after=read_row(after, columns, whole.source.db_type),
     )
     return check_images(change, f"{line.pointer}/before", f"{line.pointer}/after")
+
+
+def _check_rows(line: _Line) -> None:
+    """Raise `StructureError` for a change in MongoDB, whose documents are text and no rows."""
+    for name in _IMAGES:
+        if type(at(line.envelope, name)) is str:
+            raise StructureError(
+                "a row as an object of columns", "a document as text", pointer=f"{line.pointer}/{name}"
+            )
+    if string_at(line.envelope, "source", "connector") == _DOCUMENTS:
+        pointer = f"{line.pointer}/source/connector"
+        raise StructureError("a connector of tables", f"{_DOCUMENTS}, whose documents are no rows", pointer=pointer)
 
 
 def _statement(line: _Line) -> Change:
@@ -203,7 +220,18 @@ def _heartbeat(line: _Line) -> Change:
 
 
 def _other(line: _Line) -> Change:
+    """Return a change of no known kind. Raises `StructureError` for what may be a row without its envelope."""
+    unknown = [name for name in line.envelope or () if name not in _members()]
+    if unknown:
+        got = f"a member {shown(unknown[0])} of none of these"
+        raise StructureError("a change, a statement, a mark or a heartbeat of Debezium", got, pointer=line.pointer)
     return _whole(line.envelope, "OTHER")
+
+
+@cache
+def _members() -> frozenset[str]:
+    """Return the names of the members that an envelope may have."""
+    return frozenset(field_rule(field).name for field in get_format(FORMAT).envelope.fields)
 
 
 def _whole(envelope: Any, op: str) -> Change:

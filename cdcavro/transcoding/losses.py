@@ -15,6 +15,8 @@ from cdcavro.exact.members import ABSENT
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect.unavailable import PLACEHOLDER
 from cdcavro.transcoding.mapping import records, to_changes
+from cdcavro.wire.formats import get_format
+from cdcavro.wire.kafka import VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,7 +65,8 @@ def find_losses(
 
     `changes` are the changes of the messages, with halves joined. Messages are compared in the shape of
     the originals: rows of one message as rows of one, each half with its own half, Debezium's lines as
-    records or values. If they come back in another shape, that is one more loss, without a value.
+    records or values. If they come back in another shape, that is one more loss, without a value; if the
+    source's format has no message for what the target's texts say, each whole message is one more.
     """
     originals = [parse(text) for _, text in messages]
     read = list(_read_back(texts, way))
@@ -77,9 +80,13 @@ def find_losses(
             yield Loss("$", render(originals[i]).decode(), f"{way.target} {_lack(changes, way.target)}", number)
         else:
             yield from _compared(originals[i], back[i], sent[i], way.target, number)
+    if back and not natural:
+        reason = f"does not come back from {way.target}: {way.source} {_lack(read, way.source)}"
+        for (number, _), original in zip(messages, originals, strict=True):
+            yield Loss("$", render(original).decode(), reason, number)
     form = _form(originals, read, natural, texts, way)
     if form is not None and back:
-        yield Loss("$", "", f"through {way.target} {form}", messages[-1][0])
+        yield Loss("$", "", form, messages[-1][0])
 
 
 def _like(originals: Sequence[Any], read: Sequence[Change], natural: Sequence[Any], way: Way) -> Sequence[Any]:
@@ -92,8 +99,14 @@ def _like(originals: Sequence[Any], read: Sequence[Change], natural: Sequence[An
         back = records([BRIDGES[way.source].as_one_message(read[0])], way.source, way.zone)
     else:
         back = records(_rows(read), way.source, way.zone)
-    in_shape = BRIDGES[way.source].in_shape
-    return [in_shape(record, original) for record, original in zip(back, originals, strict=False)]
+    return [_in_shape(record, original, way.source) for record, original in zip(back, originals, strict=False)]
+
+
+def _in_shape(record: Any, original: Any, format: str) -> Any:
+    """Return a message that was read back in the shape of the original, as the value of a Kafka record too."""
+    message = get_format(format).opened(original)
+    shaped = BRIDGES[format].in_shape(record, message)
+    return shaped if message is original else {VALUE: shaped}
 
 
 def _rows(read: Sequence[Change]) -> list[Change]:
@@ -132,7 +145,9 @@ def _compared(original: Any, back: Any, sent: Any, target: str, number: int) -> 
     different = {pointer for pointer, _, _ in differences(original, sent)}
     for pointer, value, value_back in differences(original, back):
         shown = "" if value is ABSENT else render(value).decode()
-        reason = _reason(value, value_back, target) if pointer in different else f"through {target} it is {SAME_VALUE}"
+        reason = (
+            _reason(value, value_back, target) if pointer in different else f"comes back from {target} as {SAME_VALUE}"
+        )
         yield Loss(json_path(pointer), shown, reason, number)
 
 
@@ -140,14 +155,17 @@ def _form(
     originals: Sequence[Any], read: Sequence[Change], natural: Sequence[Any], texts: Sequence[bytes], way: Way
 ) -> str | None:
     """Return in words the form in which messages naturally come back; None if it is that of the originals."""
+    returned = f"come back from {way.target}"
     if len(originals) == _HALVES != len(natural):
-        return "both halves are one message"
+        return f"both halves {returned} as one message" if natural else None
     if len(natural) > len(originals):
-        rows = f"its {len(read)} rows are" if len(read) > 1 else "both images in one message are"
-        return f"{rows} {len(texts)} messages"
-    shape_of = BRIDGES[way.source].shape_of
+        rows = f"its {len(read)} rows" if len(read) > 1 else "both images in one message"
+        return f"{rows} {returned} as {len(texts)} messages"
+    shape_of, opened = BRIDGES[way.source].shape_of, get_format(way.source).opened
+    if natural and opened(originals[0]) is not originals[0]:
+        return f"comes back from {way.target} without its Kafka record"
     if natural and shape_of(natural[0]) != shape_of(originals[0]):
-        return f"it is {shape_of(natural[0])}"
+        return f"comes back from {way.target} as {shape_of(natural[0])}"
     return None
 
 
@@ -161,5 +179,5 @@ def _reason(value: Any, value_back: Any, target: str) -> str:
     if value_back is ABSENT:
         return f"{target} has no place for it"
     if value is ABSENT:
-        return f"through {target} it is there, and was absent"
-    return f"through {target} it is another value"
+        return f"absent here, but present when it comes back from {target}"
+    return f"comes back from {target} as another value"

@@ -18,8 +18,10 @@ from cdcavro.exact.jsontext import render
 from cdcavro.exact.members import ABSENT
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect.unavailable import PLACEHOLDER
+from cdcavro.transcoding.kafka import with_record
 from cdcavro.wire import extras
 from cdcavro.wire.formats import get_format
+from cdcavro.wire.kafka import KAFKA, VALUE, beside_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,15 +53,25 @@ def to_changes(
     {'id': 7}
     """
     check_zone(zone)
-    record = get_format(format).parse(message)
+    target = get_format(format)
+    record = target.parse(message)
+    value = target.opened(record)
     bridge = BRIDGES[format]
     try:
-        changes = bridge.to_changes(bridge.available(record, unavailable), zone)
+        changes = with_record(
+            bridge.to_changes(bridge.available(value, unavailable), zone), target.kafka_record(record)
+        )
         check_repeated(changes, len(message))
-        return complete(changes, record, format, zone) if members else changes
+        changes = complete(changes, value, format, zone) if members else changes
     except MessageError as error:
+        if value is not record:
+            error.below(f"/{VALUE}")
         error.format = format
         raise
+    if members and value is not record:
+        noted = {**(changes[0].members or {}), KAFKA: render(beside_value(record)).decode()}
+        changes[0] = replace(changes[0], members=noted)
+    return changes
 
 
 def complete(changes: list[Change], record: Any, format: str, zone: tzinfo | None = None) -> list[Change]:
@@ -101,8 +113,9 @@ def records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) 
         members = _applicable(rows, target.rule.rows) if rows[0].source.format == format else {}
         if WHOLE in members:
             batch = [target.parse(members[WHOLE])]
-        elif members and batch:
-            extras.apply(batch[0], members)
+            members = {KAFKA: members[KAFKA]} if KAFKA in members else {}
+        if members and batch:
+            batch[0] = extras.apply(batch[0], members)
         messages += batch
     return messages
 
@@ -115,7 +128,7 @@ def _applicable(rows: Sequence[Change], row_members: Sequence[str]) -> Mapping[s
     return {
         pointer: text
         for pointer, text in members.items()
-        if pointer != WHOLE and pointer.split("/", 2)[1] not in row_members
+        if pointer == KAFKA or (pointer != WHOLE and pointer.split("/", 2)[1] not in row_members)
     }
 
 

@@ -8,8 +8,9 @@ fingerprints unchanged. All keys of `json` are listed here and nowhere else. On 
 | `name` | string | the JSON member's name, if it differs from the field's |
 | `missing` | `"null"` or `"absent"` | how this format usually sends a member without a value; departures from it are noted in `extras` |
 | `required` | true | a message without this member is refused |
+| `text` | true | a string may stand here in place of the object; it goes into `extras`, and the field is null |
 | `members` | `"rest"` | a map of all members that the record does not name |
-| `members` | `"extras"` | a map of what no other field carries; the last field of the envelope |
+| `members` | `"extras"` | a map of what no other field carries; the last field of the envelope (see also `kafka`) |
 | `tells` | true | the presence of this member identifies the format |
 | `tells` | list of strings | any of these values identifies the format |
 | `operation` | true | this member says what kind of change the message is |
@@ -66,6 +67,7 @@ class FieldRule:
     name: str
     missing: str = "absent"
     required: bool = False
+    text: bool = False
     members: str = ""
     tells: bool | tuple[str, ...] = False
     operation: bool = False
@@ -109,6 +111,7 @@ def field_rule(declared: Field) -> FieldRule:
         name=_take(attribute, "name", declared.name, lambda value: isinstance(value, str), declared.name),
         missing=_take(attribute, "missing", "absent", lambda value: value in ("null", "absent"), declared.name),
         required=_flag(attribute, "required", declared.name),
+        text=_flag(attribute, "text", declared.name),
         members=_take(attribute, "members", "", lambda value: value in ("rest", "extras"), declared.name),
         tells=_tells(attribute, declared.name),
         operation=_flag(attribute, "operation", declared.name),

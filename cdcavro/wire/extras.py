@@ -16,6 +16,7 @@ from cdcavro.exact.jsontext import unescape
 from cdcavro.exact.members import ABSENT
 from cdcavro.exact.numbers import number
 from cdcavro.exact.scan import is_number
+from cdcavro.wire.kafka import KAFKA, around, opens_records
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +35,7 @@ MAX_NOTES: Final = 100_000
 class SchemaMember(NamedTuple):
     """A member that the schema names: whether it is a scalar, and whether a message must have it.
 
-    `above` holds the pointers to all its parents, outermost first, `parents` their names, and `name` its own.
+    With `is_text` a string may stand in place of the object that it is. `above` holds the pointers to all its parents, outermost first, `parents` their names, and `name` its own.
     """
 
     is_scalar: bool
@@ -42,9 +43,10 @@ class SchemaMember(NamedTuple):
     above: tuple[str, ...]
     parents: tuple[str, ...]
     name: str
+    is_text: bool = False
 
 
-def schema_member(pointer: str, *, is_scalar: bool, is_required: bool) -> SchemaMember:
+def schema_member(pointer: str, *, is_scalar: bool, is_required: bool, is_text: bool = False) -> SchemaMember:
     """Return the schema's member at a pointer.
 
     >>> schema_member("/a/b~1c", is_scalar=True, is_required=False).above
@@ -53,26 +55,35 @@ def schema_member(pointer: str, *, is_scalar: bool, is_required: bool) -> Schema
     tokens = pointer.split("/")
     above = tuple("/".join(tokens[:end]) for end in range(2, len(tokens)))
     *parents, name = map(unescape, tokens[1:])
-    return SchemaMember(is_scalar, is_required, above, tuple(parents), name)
+    return SchemaMember(is_scalar, is_required, above, tuple(parents), name, is_text)
 
 
-def apply(record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str, SchemaMember] | None = None) -> None:
-    """Apply `extras` to a record, in place; `places` are the members that the schema names, by pointer.
+def apply(
+    record: dict[str, Any], extras: Mapping[str, str], places: Mapping[str, SchemaMember] | None = None
+) -> dict[str, Any]:
+    """Apply `extras` to a record, in place, and return it, or the Kafka record around it if they hold that.
 
-    Raises `PayloadError` for an invalid pointer, a missing parent, and a text that is not JSON or not
+    `places` are the members that the schema names, by pointer. Raises `PayloadError` for an invalid pointer, a missing parent, and a text that is not JSON or not
     allowed in its place.
 
-    >>> record = {"a": 1, "b": 2}
-    >>> apply(record, {"/a": "1.0", "/b": "", "/c": "[]"})
-    >>> record
+    >>> apply({"a": 1, "b": 2}, {"/a": "1.0", "/b": "", "/c": "[]"})
     {'a': 1.0, 'c': []}
+    >>> apply({"op": "del"}, {"kafka": '{"topic":"shop"}'})
+    {'topic': 'shop', 'value': {'op': 'del'}}
     """
     known = places or {}
+    beside = extras.get(KAFKA)
+    if beside is not None:
+        if not opens_records([place.name for place in known.values() if not place.parents]):
+            raise PayloadError("a JSON pointer in extras", shown(KAFKA))
+        rest = {pointer: value for pointer, value in extras.items() if pointer != KAFKA}
+        return around(apply(record, rest, places), beside)
     for pointer, value in extras.items():
         _check_step(pointer, value, extras, known)
     for pointer, value in extras.items():
         parents, name = _split(pointer, known)
         _put(_parent(record, parents, pointer), name, pointer, value)
+    return record
 
 
 def steps(extras: Mapping[str, str], places: Mapping[str, SchemaMember]) -> list[Step] | None:
@@ -164,7 +175,7 @@ def _check_place(pointer: str, value: str, place: SchemaMember) -> None:
     if value == "" or bare == "null":
         if place.is_required:
             raise PayloadError("a required member", bare or "none", pointer=pointer)
-    elif not place.is_scalar:
+    elif not place.is_scalar and not (place.is_text and bare.startswith('"')):
         raise PayloadError("null or nothing in extras in place of an object or array", shown(value), pointer=pointer)
     elif bare.startswith(("[", "{")):
         raise PayloadError("a scalar in extras in place of a scalar", shown(value), pointer=pointer)

@@ -18,7 +18,8 @@ from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Record, check_expansion
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
 from cdcavro.exact.jsontext import kind, parse, render, to_bytes
-from cdcavro.wire.attributes import FormatRule, format_rule
+from cdcavro.wire.attributes import FormatRule, field_rule, format_rule
+from cdcavro.wire.kafka import VALUE, is_kafka_record, opens_records
 from cdcavro.wire.payload import PayloadDecoder
 from cdcavro.wire.reading.plan import message_reader
 from cdcavro.wire.renaming import rename, renames_of
@@ -77,6 +78,18 @@ class Format:
         except MessageError as error:
             error.format = self.name
             raise
+
+    def opened(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return the message in a record: the value of the Kafka record around it, if there is one.
+
+        A format that describes Kafka records itself has them as its messages.
+        """
+        message: dict[str, Any] = record[VALUE] if self._opens_records and is_kafka_record(record) else record
+        return message
+
+    def kafka_record(self, record: dict[str, Any]) -> dict[str, Any] | None:
+        """Return a record if it is a Kafka record with a message in it; None if it is a message alone."""
+        return record if (is_kafka_record(record) if self._opens_records else VALUE in record) else None
 
     def encode_lines(self, lines: list[bytes], first: int, out: Buffer) -> int:
         """Append the payloads of lines, each of at most 64 MiB, from index `first` on.
@@ -165,7 +178,16 @@ class Format:
         if writer is None or writer is self.schema:
             return self._reader.read
         reader, names = _resolved(writer, self.schema)
-        return reader.read if names is None else lambda payload: rename(reader.read(payload), names)
+        return reader.read if names is None else lambda payload: self._renamed(reader.read(payload), names)
+
+    def _renamed(self, record: dict[str, Any], names: Names) -> dict[str, Any]:
+        message = self.opened(record)
+        renamed: dict[str, Any] = rename(message, names)
+        return renamed if message is record else {**record, VALUE: renamed}
+
+    @cached_property
+    def _opens_records(self) -> bool:
+        return opens_records([field_rule(field).name for field in self.envelope.fields])
 
     def _encode_exact(self, raw: bytes) -> bytes:
         return self._writer.write(_object(raw))

@@ -25,6 +25,7 @@ def operation(record: dict[str, Any], format: Format) -> str:
     >>> operation({"key": {"id": 1}, "value": None}, get_format("debezium"))
     'TOMBSTONE'
     """
+    record = format.opened(record)
     for names in _members(format, "operation"):
         value: Any = record
         for name in names:

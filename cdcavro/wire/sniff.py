@@ -3,7 +3,7 @@
 A format fits a message that has all its required members and at least one of those that identify it,
 null or not (`required` and `tells` in `attributes`). None of these members may be an object, an array
 or a scalar where the schema has another of the three, because other producers use some of the same
-names. Of the formats that fit, the one with the most identifying members is chosen; among equals, the
+names. A Kafka record is told by its value. Of the formats that fit, the one with the most identifying members is chosen; among equals, the
 first in the order of `REGISTRY`. So a message of the Default family is `oms_default` unless it has a
 `__light_type`.
 """
@@ -21,6 +21,8 @@ from cdcavro.exact import jsontext
 from cdcavro.exact.members import ABSENT
 from cdcavro.wire.attributes import field_rule
 from cdcavro.wire.formats import REGISTRY
+from cdcavro.wire.kafka import VALUE, is_kafka_record
+from cdcavro.wire.strangers import stranger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -61,23 +63,32 @@ def sniff(message: bytes | str) -> str:
 def _unknown(message: bytes | str) -> MessageError:
     """Return the error for a message that fits no format; if it has all members of one, what is wrong with them."""
     value = _parsed(message)
+    is_record = is_kafka_record(value)
+    value = value[VALUE] if is_record else value
     nearest = best([{name: score for name in REGISTRY if (score := _score(value, name, _members_only))}])
     if nearest:
         try:
             REGISTRY[nearest].encode(message)
         except MessageError as error:
             return error
-    return UnknownMessageError(f"a message of a known format ({_looked_for()})", _described(value))
+    got = f"a Kafka record whose value is {_described(value)}" if is_record else _described(value)
+    return UnknownMessageError(f"a message of a known format ({_looked_for()})", got)
 
 
 def fits(message: bytes | str) -> dict[str, int]:
     """Return the formats that fit a message, each with the number of members that identify it.
 
-    Raises `TextError`, and `UnknownMessageError` for JSON that is not an object.
+    What a Kafka record is depends on its value alone. Raises `TextError`, and `UnknownMessageError` for JSON that
+    is not an object, and for a message that is known by sight and not supported, which the error names.
     """
     value = _parsed(message)
     if not isinstance(value, dict):
         raise UnknownMessageError("object", jsontext.kind(value))
+    name = stranger(value)
+    if name is not None:
+        raise UnknownMessageError("a message of a known format", f"{name}, which is not supported")
+    if is_kafka_record(value):
+        value = value[VALUE]
     scores = {name: _score(value, name, _is_shaped) for name in REGISTRY}
     return {name: score for name, score in scores.items() if score}
 

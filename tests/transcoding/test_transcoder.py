@@ -95,7 +95,7 @@ def test_halves_are_joined_across_messages():
     assert [(loss.message, loss.path, loss.reason) for loss in joined.losses] == [
         (0, "$.payload.sequenceId", "oms_canal has no place for it"),
         (2, "$.payload.sequenceId", "oms_canal has no place for it"),
-        (2, "$", "through oms_canal both halves are one message"),
+        (2, "$", "both halves come back from oms_canal as one message"),
     ]
 
 
@@ -225,9 +225,9 @@ def test_a_value_that_is_sent_in_another_form_is_told_from_one_that_is_lost():
     assert [parse(canal.texts[0])["data"], parse(shareplex.texts[0])["data"]] == [[{"p": "5.82"}], {"p": 5.82}]
     lost = [loss for made in (canal, blob, shareplex) for loss in made.losses if loss.path == "$.after.p"]
     assert [loss.reason for loss in lost] == [
-        "through canal it is the same value in another form",
-        "through datahub_blob it is the same value in another form",
-        "through oms_shareplex it is another value",
+        "comes back from canal as the same value in another form",
+        "comes back from datahub_blob as the same value in another form",
+        "comes back from oms_shareplex as another value",
     ]
 
 

@@ -46,12 +46,39 @@ _DEBEZIUM = [
     {"status": "BEGIN", "id": "1", "event_count": None, "data_collections": None},
 ]
 _OTHERS = [
-    {"table": "S.T", "op_type": "I", "op_ts": "2020-01-01 00:00:00", "pos": "1", "after": {"ID": 1}},
-    {"data": {"id": 1}, "metadata": {"operation": "insert", "record-type": "data", "table-name": "t"}},
     {"schema": {"type": "struct"}, "payload": {"id": 1, "name": "x"}},
-    {"operationType": "insert", "fullDocument": {"_id": 1}, "ns": {"db": "shop", "coll": "t"}},
-    {"id": 1, "name": "x", "__op": "c", "__deleted": "false"},
     {"status": "paid", "op": "INSERT", "payload": {"op": "I", "status": "open"}},
+]
+_SIMPLE = {
+    "version": 1,
+    "database": "d",
+    "table": "t",
+    "type": "INSERT",
+    "commitTs": 1,
+    "buildTs": 2,
+    "data": {"a": "1"},
+}
+_NAMED = [
+    *((message, "a message of Maxwell") for message in _MAXWELL),
+    (_SIMPLE, "a message of TiCDC's Simple Protocol"),
+    (
+        {"table": "S.T", "op_type": "I", "op_ts": "2020-01-01 00:00:00", "pos": "1", "after": {"ID": 1}},
+        "a message of Oracle GoldenGate",
+    ),
+    (
+        {"_id": {}, "operationType": "insert", "fullDocument": {"_id": 1}, "ns": {"db": "shop", "coll": "t"}},
+        "an event of a MongoDB change stream",
+    ),
+    (
+        {"id": "5563ae14", "aggregate_type": "Initial Snapshot", "type": "COMPLETED", "additional_data": {}},
+        "a notification of Debezium",
+    ),
+    ({"id": "1", "type": "execute-snapshot", "data": {"data-collections": ["a"]}}, "a signal to Debezium"),
+    ({"id": 1, "name": "x", "__op": "c", "__deleted": "false"}, "a row that Debezium sent without its envelope"),
+    (
+        {"data": {"id": 1}, "metadata": {"operation": "insert", "record-type": "data", "table-name": "t"}},
+        "a message of AWS DMS",
+    ),
 ]
 
 
@@ -167,27 +194,55 @@ def test_debezium_is_no_other_format(message):
 
 @pytest.mark.parametrize("message", _OTHERS)
 def test_other_peoples_formats_are_not_claimed(message):
-    """GoldenGate, AWS DMS, Kafka Connect without Debezium, MongoDB, flattened Debezium, and an `op` that is none."""
+    """Kafka Connect without Debezium, and an `op` that is none."""
     assert fits(json.dumps(message)) == {}
     names = ", ".join(f"'{name}'" for name in message)
     sentence = f"message: $: expected {_LOOKED_FOR}, got an object with {names}"
     assert error_of(cdcavro.sniff, json.dumps(message)) == sentence
 
 
+@pytest.mark.parametrize(("message", "name"), _NAMED)
+@pytest.mark.parametrize("around", ["%s", '{"topic":"t","key":null,"value":%s}', '{"schema":null,"payload":%s}'])
+def test_what_is_known_by_sight_and_not_supported_is_named(message, name, around):
+    """Wherever it stands, alone or in a Kafka record or beside its schema."""
+    sentence = f"message: $: expected a message of a known format, got {name}, which is not supported"
+    assert error_of(cdcavro.sniff, around % json.dumps(message)) == sentence
+    assert error_of(fits, around % json.dumps(message)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("format", "golden"),
+    [
+        pytest.param(f, g, id=f"{f}/{name}")
+        for f in cdcavro.FORMATS
+        for name, g in golden_files(f).items()
+        if b'"value"' not in g
+    ],
+)
+def test_a_kafka_record_is_told_by_its_value(format, golden):
+    """Whatever stands beside it; a value that is nobody's is not Debezium's."""
+    assert cdcavro.sniff(b'{"topic":"t","partition":0,"offset":5,"key":null,"value":' + golden + b"}") == format
+    assert cdcavro.sniff(b'{"value":' + golden + b"}") == format
+
+
+def test_a_kafka_record_of_nothing_that_is_known_is_told_as_that():
+    """The sentence says what stands in it."""
+    sentence = f"message: $: expected {_LOOKED_FOR}, got a Kafka record whose value is an object with 'foo'"
+    assert error_of(cdcavro.sniff, '{"topic":"t","value":{"foo":1}}') == sentence
+
+
 @pytest.mark.parametrize(
     ("message", "sentence"),
     [
-        (_MAXWELL[0], "oms_canal: $.data: expected array, got object"),
-        (_MAXWELL[1], "oms_canal: $.data: expected array, got object"),
-        (_MAXWELL[2], "oms_canal: $.data: expected array, got object"),
-        (_MAXWELL[3], "oms_canal: $.old: expected array, got object"),
+        ({"type": "INSERT", "data": {"id": 1}}, "oms_canal: $.data: expected array, got object"),
+        ({"value": {"type": "INSERT", "data": [], "old": {}}}, "oms_canal: $.value.old: expected array, got object"),
         (_SHAPED_LIKE_DATAWORKS, "oms_dataworks: $.payload.before.data: expected object, got string"),
         ({"op": "c", "tableChanges": {}}, "debezium: $.tableChanges: expected array, got object"),
         ({"recordType": {}}, "oms_default: $.recordType: expected a symbol, got object"),
     ],
 )
 def test_members_of_a_format_in_another_shape_are_its_own_error(message, sentence):
-    """Maxwell's messages have Canal's members, but not their shapes: no format claims them, and the error says why."""
+    """A message with Canal's members, but not their shapes: no format claims it, and the error says why."""
     assert fits(json.dumps(message)) == {}
     with pytest.raises(StructureError) as caught:
         cdcavro.sniff(json.dumps(message))

@@ -120,7 +120,7 @@ class _Job:
             )
         kinds = sorted(self._reasons.items(), key=lambda kind: (kind[0] not in self._of_values, -kind[1]))
         for reason, count in kinds[:_REASONS]:
-            say(f"lost {count:,} times: {reason}")
+            say(f"lost {'once' if count == 1 else f'{count:,} times'}: {reason}")
         if len(self._reasons) > _REASONS:
             say(f"... and {len(self._reasons) - _REASONS:,} other kinds of losses")
 

@@ -57,11 +57,6 @@ def _in_change_table(source: Any) -> Position | None:
     return None if None in matches else (*parts, *(_numbers(at(source, "event_serial_no")) or (0,)))
 
 
-def _in_oplog(source: Any) -> Position | None:
-    """Return the time in milliseconds, and the ordinal of the event at that time."""
-    return _numbers(at(source, "ts_ms"), at(source, "ord"))
-
-
 def _numbers(*values: Any) -> Position | None:
     return values if all(type(value) is int and 0 <= value <= MAX_LONG for value in values) else None
 
@@ -72,5 +67,4 @@ _POSITIONS: Final[dict[str, Callable[[Any], Position | None]]] = {
     "postgresql": _in_log,
     "oracle": _in_redo,
     "sqlserver": _in_change_table,
-    "mongodb": _in_oplog,
 }

@@ -135,7 +135,7 @@ class MessageReader:
                 steps = self._steps(tail)
                 if steps is None or not extras.take(record, steps):
                     payload.extras = _EXTRAS.read(payload.back())
-                    extras.apply(record, payload.extras, self._members)
+                    record = extras.apply(record, payload.extras, self._members)
         except MessageError as error:
             error.below(payload.place)
             raise

@@ -91,7 +91,7 @@ def _record(declared: Record, place: _Context) -> RecordReader:
         own = place if rule.members else place.member(rule.name)
         if place.members is not None and not rule.members:
             place.members[own.pointer] = schema_member(
-                own.pointer, is_scalar=_is_scalar(field.type), is_required=rule.required
+                own.pointer, is_scalar=_is_scalar(field.type), is_required=rule.required, is_text=rule.text
             )
         missing = None if rule.missing == "null" else UNSET
         fields.append(FieldReader(rule.members, rule.name, own.pointer, _reader(field.type, own, missing)))

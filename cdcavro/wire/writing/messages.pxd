@@ -17,6 +17,7 @@ cdef class OptionalWriter(Writer):
     cdef int _null
     cdef bint _null_is_usual
     cdef str _pointer
+    cdef bint _takes_text
 
 
 cpdef check_count(Py_ssize_t count, str pointer)
@@ -77,8 +78,10 @@ cdef class RecordWriter(Writer):
 
 @cython.final
 cdef class MessageWriter:
+    cdef bint _opens_records
     cdef RecordWriter _record
 
     cpdef bytes write(self, object value)
     @cython.locals(notes=Extras)
     cpdef Py_ssize_t write_into(self, Buffer out, object value) except -1
+    cdef _write_opened(self, Buffer out, dict record, Extras notes)

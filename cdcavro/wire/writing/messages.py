@@ -21,6 +21,7 @@ from cdcavro.errors import MessageError, StructureError
 from cdcavro.exact.fastjson import count_members
 from cdcavro.exact.jsontext import escape, kind, render
 from cdcavro.wire.extras import Extras
+from cdcavro.wire.kafka import KAFKA, VALUE, beside_value, is_kafka_record
 from cdcavro.wire.writing.values import ScalarWriter, Writer
 
 if TYPE_CHECKING:
@@ -32,16 +33,17 @@ _NONE: Final = object()
 
 
 class OptionalWriter(Writer):
-    """A writer of a union of null and one other branch."""
+    """A writer of a union of null and one other branch; with `takes_text`, a string is noted and null written."""
 
-    __slots__ = ("_index", "_inner", "_null", "_null_is_usual", "_pointer")
+    __slots__ = ("_index", "_inner", "_null", "_null_is_usual", "_pointer", "_takes_text")
 
-    def __init__(self, inner: Writer, index: int, pointer: str, missing: str) -> None:
+    def __init__(self, inner: Writer, index: int, pointer: str, missing: str, *, takes_text: bool = False) -> None:
         self._inner = inner
         self._index = index << 1
         self._null = (1 - index) << 1
         self._pointer = pointer
         self._null_is_usual = missing == "null"
+        self._takes_text = takes_text
 
     def write(self, out: Buffer, value: Any, notes: Extras) -> None:
         """Append a branch index and the value."""
@@ -53,6 +55,9 @@ class OptionalWriter(Writer):
             out.append(self._null)
             if not self._null_is_usual:
                 notes.add(self._pointer, "null")
+        elif self._takes_text and type(value) is str:
+            out.append(self._null)
+            notes.add(self._pointer, render(value).decode())
         else:
             out.append(self._index)
             self._inner.write(out, value, notes)
@@ -246,12 +251,16 @@ class RecordWriter(Writer):
 
 
 class MessageWriter:
-    """A writer of whole messages: the outermost record, with whatever has no other place in `extras` at its end."""
+    """A writer of whole messages: the outermost record, with whatever has no other place in `extras` at its end.
 
-    __slots__ = ("_record",)
+    With `opens_records`, a message may be the value of a Kafka record, whose other members go into `extras`.
+    """
 
-    def __init__(self, record: RecordWriter) -> None:
+    __slots__ = ("_opens_records", "_record")
+
+    def __init__(self, record: RecordWriter, *, opens_records: bool) -> None:
         self._record = record
+        self._opens_records = opens_records
 
     def write(self, value: Any) -> bytes:
         """Return a message as a payload. Raises `StructureError`."""
@@ -262,6 +271,20 @@ class MessageWriter:
     def write_into(self, out: Buffer, value: Any) -> int:
         """Append a message and return how many JSON members it has. Raises `StructureError`."""
         notes = Extras()
-        self._record.write(out, value, notes)
+        if self._opens_records and type(value) is dict and VALUE in value and is_kafka_record(value):
+            self._write_opened(out, value, notes)
+        else:
+            self._record.write(out, value, notes)
         notes.write(out)
         return notes.members
+
+    def _write_opened(self, out: Buffer, record: dict[str, Any], notes: Extras) -> None:
+        message = record[VALUE]
+        # This checks the values beside the message, and the depth of all.
+        notes.members += count_members(record, 1) - count_members(message, 2)
+        notes.add(KAFKA, render(beside_value(record)).decode())
+        try:
+            self._record.write(out, message, notes)
+        except MessageError as error:
+            error.below(f"/{VALUE}")
+            raise

@@ -386,3 +386,33 @@ def test_the_modes_of_a_connector_say_how_values_are_read(tmp_path):
         (row,) = rows_of(next((tmp_path / name).glob("*/v1.avro")))
         found.append((row["at"].microsecond, str(row["n"]), row["raw"], row["unparsed"]))
     assert found == [(1, "-26588.24", base64.b64decode("6869"), {}), (1000, "1234.00", b"hi", {})]
+
+
+RECORD = b'{"topic":"a.b","partition":3,"offset":%d,"key":{"k":"1"},"value":%s}'
+
+
+def test_messages_in_kafka_records_are_typed_with_their_place(tmp_path):
+    """A table is called as the topic only if that is asked for, and the record's key is the row's."""
+    lines = [RECORD % (5, FULL_LOAD), RECORD % (6, UNNAMED.replace(b'"type"', b'"id":1,"type"'))]
+    done = run("tables", write(tmp_path, *lines), "--out", tmp_path / "out", "--table", "@topic")
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "read 2 = typed 2 + other 0 + rejected 0")
+    found = []
+    for name in ("d.t", "a_x2e_b"):
+        with (tmp_path / "out" / name / "v1.avro").open("rb") as stream:
+            found += [one["source"] for one in fastavro.reader(stream)]
+    assert [(one["topic"], one["partition"], one["offset"], one["message_line"]) for one in found] == [
+        ("a.b", 3, 5, 1),
+        ("a.b", 3, 6, 2),
+    ]
+    assert (tmp_path / "out" / "a_x2e_b" / "v1.key.avsc").exists()
+    done = run("tables", write(tmp_path, *lines), "--out", tmp_path / "out", "--force")
+    assert done.stdout.splitlines()[-1] == "read 2 = typed 1 + other 0 + rejected 1"
+
+
+def test_a_file_of_what_is_known_by_sight_is_named(tmp_path):
+    """And not only that nothing was found."""
+    maxwell = b'{"database":"test","table":"m","type":"insert","ts":1,"xid":2,"commit":true,"data":{"id":1}}'
+    done = run("tables", write(tmp_path, maxwell), "--out", tmp_path / "out")
+    expected = "a message of a known format among the first 100, or --from NAME"
+    sentence = f"{tmp_path / 'in.jsonl'}: expected {expected}, got a message of Maxwell, which is not supported"
+    assert (done.exit_code, done.stderr) == (2, f"Error: {sentence}\n")

@@ -1,0 +1,59 @@
+"""Kafka records as JSON objects, with a message of any format as their value.
+
+    {"topic": "shop", "partition": 0, "offset": 41, "timestamp": 1700000000000, "key": null, "value": {...}}
+
+A message in a Kafka record is a message of its format: the payload has the fields of the value, and the
+other members of the record are together in `extras`, as the text of an object, under the key `kafka`,
+which no JSON pointer can be. A format whose wire schema describes Kafka records itself, with a member
+`value`, takes them as they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.errors import PayloadError, TextError, shown
+from cdcavro.exact.jsontext import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+KAFKA: Final = "kafka"
+VALUE: Final = "value"
+# As Kafka's clients and Spark's source of Kafka call them.
+_MEMBERS: Final = frozenset(
+    {
+        *("topic", "partition", "offset", "timestamp", "timestampType", "timestamp_type"),
+        *("key", "value", "headers"),
+    }
+)
+
+
+def is_kafka_record(value: Any) -> bool:
+    """Return whether a JSON value is a Kafka record with an object as its value.
+
+    >>> is_kafka_record({"topic": "shop", "value": {}}), is_kafka_record({"topic": "shop", "value": {}, "op": "c"})
+    (True, False)
+    """
+    return type(value) is dict and type(value.get(VALUE)) is dict and value.keys() <= _MEMBERS
+
+
+def beside_value(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of a Kafka record other than its value."""
+    return {name: member for name, member in record.items() if name != VALUE}
+
+
+def around(message: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return the Kafka record around a message; `text` is that of its other members. Raises `PayloadError`."""
+    try:
+        members = parse(text, above=0)
+    except TextError as error:
+        raise PayloadError(f"{error.expected} in extras", error.got, pointer=error.pointer) from error
+    if type(members) is not dict or VALUE in members or not members.keys() <= _MEMBERS:
+        raise PayloadError("the members of a Kafka record in extras", shown(text))
+    return {**members, VALUE: message}
+
+
+def opens_records(names: Iterable[str]) -> bool:
+    """Return whether messages of a format with these members are the values of Kafka records, not the records."""
+    return VALUE not in names
