@@ -219,10 +219,10 @@ _NOWHERE: Final[Place] = ("", 0, 0, "", 0)
 
 def _arrival(change: Change) -> Place:
     place = change.place or Arrival()
-    if _is_offset(place):
-        return place.topic or "", place.partition or 0, place.offset or 0, "", 0
-    # A file may hold records of several topics, in the order in which they were read.
-    return ("", 0, 0, file_order(place.file or ""), place.line or 0) if _is_line(place) else _NOWHERE
+    if _is_line(place) and not _is_offset(place):
+        # A file may hold records of several topics, in the order in which they were read.
+        return "", 0, 0, file_order(place.file or ""), place.line or 0
+    return _NOWHERE if place.offset is None else (place.topic or "", place.partition or 0, place.offset, "", 0)
 
 
 @lru_cache(maxsize=_KEPT)

@@ -81,15 +81,14 @@ class _Learned:
 class Tables:
     """Follows the tables of a stream of changes and writes the changes as typed Avro.
 
-    `given` (`TypeOverrides`) sets the types of columns that state none, or replaces those stated; `zone`
-    (tzinfo or None) is the source's time zone; `on_misfit` (str) decides about a change with a value that
-    its column's type cannot carry: "keep" puts the value's text into `unparsed`, "error" and "reject" raise
-    `MisfitError`, for the caller to stop or to set the change aside; `decimals`, `times` and `binaries` (str)
-    are as in `SchemaHistory`; `table` (str or None) is the table of rows that name none, as in
-    `GivenTable.of`. Raises `ValueError` for any other `on_misfit`, mode or `table`.
-
-    Attributes: `tables` (list of `Table`), all that ever existed; `given_table` (`GivenTable`); `misfits` (dict
-    from a table's number to a Counter), how many values of each column went into `unparsed` as text.
+    `given` (`TypeOverrides`) sets the types of columns that state none, or replaces those stated; `zone` (tzinfo or
+    None) is the source's time zone; `on_misfit` (str) decides about a change with a value that its column's type
+    cannot carry: "keep" puts the value's text into `unparsed`, "error" and "reject" raise `MisfitError`, for the
+    caller to stop or to set the change aside; `decimals`, `times` and `binaries` (str) are as in `SchemaHistory`;
+    `table` (str or None) is the table of rows that name none, as in `GivenTable.of`. Raises `ValueError` for any
+    other `on_misfit`, mode or `table`. Attributes: `tables` (list of `Table`), all that ever existed; `given_table`
+    (`GivenTable`); `misfits` (dict from a table's number to a Counter), how many values of each column went into
+    `unparsed` as text.
     """
 
     __slots__ = (

@@ -73,6 +73,15 @@ def test_a_place_beside_a_number_breaks_ties_as_far_as_it_goes():
     assert len(set(keys)) == 4
 
 
+def test_an_offset_counts_before_a_line_and_a_line_before_a_topic_alone():
+    """The records of a topic in a file may come from many partitions; without offsets the file says the order."""
+    shown = [Arrival(topic="b", partition=0, offset=1), Arrival(topic="a"), Arrival(topic="a", offset=7)]
+    places = [replace(place, file="f", line=9 - i) for i, place in enumerate(shown)]
+    keys = [order_key(Change(op="INSERT", place=place))[2] for place in places]
+    assert keys == [("b", 0, 1, "", 0), ("", 0, 0, "f", 8), ("", 0, 0, "f", 7)]
+    assert order_key(Change(op="INSERT", position=(1,), place=Arrival(topic="a")))[2] == ("", 0, 0, "", 0)
+
+
 CANAL = Source(format="oms_canal", table="t")
 OMS = Source(format="oms_default", table="t")
 
