@@ -35,6 +35,8 @@ def getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 def maker(cls: type, names: Sequence[str]) -> Callable[[list[Any]], Any]:
     """Return a function that creates an instance from the values of its fields, without checking them."""
-    # A pydantic model's constructor would check again what was just read.
-    make: Callable[..., Any] = getattr(cls, "model_construct", cls)
+    make: Callable[..., Any] = cls
+    if hasattr(cls, "__pydantic_fields__"):
+        # A pydantic model's constructor would check again what was just read. Only there is this no field.
+        make = cls.model_construct  # type: ignore[attr-defined]
     return lambda values: make(**dict(zip(names, values, strict=True)))

@@ -143,7 +143,8 @@ def _write_rejects(spark: SparkSession, converted: DataFrame, folder: str) -> di
     first = _first_lines(spark, converted)
     placed = rows.join(sf.broadcast(first), ["file", "block"])
     placed.select(
-        sf.base64("raw").alias("raw"),
+        # Spark's own function breaks lines every 76 characters.
+        sf.translate(sf.base64("raw"), "\r\n", "").alias("raw"),
         "file",
         (sf.col("first") + sf.col("index")).alias("line"),
         "format",

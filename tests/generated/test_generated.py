@@ -18,7 +18,7 @@ import cdcavro
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import SchemaError
 from cdcavro.records.codegen import KINDS, NamedSchema, generate
-from support.generated_modules import HARD_NAMES
+from support.generated_modules import HARD_NAMES, own_names
 from support.hostile_schemas import PAYLOADS, hostile, schemas
 from support.messages import shop_canal
 from support.schema_pairs import pairs
@@ -110,6 +110,8 @@ def test_modules_of_hard_schemas(tmp_path, kind):
     names = [name for name in HARD_NAMES if name not in ("int", "R")]
     hard = {
         "fields": record(*(field(name, ["null", "long"], default=None) for name in HARD_NAMES)),
+        "own": record(*(field(name, ["null", "long"], default=None) for name in own_names())),
+        "own_types": record(*(field(f"f{i}", record(field("a"), name=f"q.{n}")) for i, n in enumerate(own_names()))),
         "types": record(*(field(f"f{i}", record(field("a"), name=name)) for i, name in enumerate(names))),
         "symbols": record(field("e", enum(*HARD_NAMES, "title", "mro", "x" * 110))),
         "deep": record(field("a", deep), name="D"),
@@ -123,6 +125,7 @@ def test_modules_of_hard_schemas(tmp_path, kind):
             *(field(f"l{i}", array("string"), default=["x" * 9] * i) for i in range(9)),
             *(field("b" * i, "boolean", default=True) for i in range(60, 70)),
             field("raw", "bytes", default="\u00ff" * 30),
+            *(field(f"d{i}", "double", default=number) for i, number in enumerate([1e22, -1e22, 1e-7, 5e-324, 1e16])),
             field("m", mapping(array("long")), default={"a": [1], "b": []}),
         ),
         "empty": record(),

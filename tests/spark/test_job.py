@@ -12,6 +12,7 @@ import fastavro
 import pytest
 
 import cdcavro
+from cdcavro.exact.base64_text import bytes_of
 from cdcavro.spark.job import Report, run
 from cdcavro.spark.job_lines import read_head, read_line_frame
 from cdcavro.wire.formats import get_format
@@ -176,6 +177,15 @@ def test_a_rejects_format_is_null_where_it_is_not_known(spark, tmp_path):
     (reject,) = read_rejects(tmp_path / "out")
     assert list(reject) == ["raw", "file", "line", "format", "path", "reason"]
     assert reject["format"] is None
+
+
+def test_a_rejects_bytes_are_one_line_of_base64(spark, tmp_path):
+    """As everywhere in the project: strict readers take no line breaks."""
+    line = b"\xff" + b"x" * 500
+    (tmp_path / "in.jsonl").write_bytes(line)
+    run(spark, [str(tmp_path / "in.jsonl")], str(tmp_path / "out"))
+    (reject,) = read_rejects(tmp_path / "out")
+    assert bytes_of(reject["raw"]) == line
 
 
 def test_a_line_longer_than_a_message_may_be_is_a_reject(spark, tmp_path, monkeypatch):

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import builtins
 import itertools
 import json
+import keyword
+import re
 import sys
 import types
+from enum import EnumType, StrEnum
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+import msgspec
 import pytest
 
 from cdcavro.avro.schema import Schema, parse_schema
+from cdcavro.records import AvroRecord, Branch, FixedBytes
 from cdcavro.records.codegen import NamedSchema, generate
+from cdcavro.records.codegen.kinds import DIALECTS
 from support.wire import field, record
 
 RECORD_KINDS = [
@@ -29,6 +37,20 @@ HARD_NAMES = [
     "model_config", "model_fields", "R", "CODEC", "SCHEMA", "Int64", "Struct", "match", "type", "id", "x" * 200,
     "x" * 199 + "y", "Model", "AvroRecord", "f_1", "metadata", "__dict__", "__avro__", "object", "property",
 ]  # fmt: skip
+
+
+def own_names() -> list[str]:
+    """Return every name that Python, its built-ins, the libraries of records and their metaclasses have, as Avro has it."""
+    owners: list[Any] = [builtins, object, type, bytes, StrEnum, EnumType, AvroRecord, Branch, FixedBytes]
+    owners += [msgspec.Struct, type(msgspec.Struct)]
+    if find_spec("pydantic") is not None:
+        pydantic = import_module("pydantic")
+        owners += [pydantic, pydantic.BaseModel, type(pydantic.BaseModel)]
+    names = {name for owner in owners for name in dir(owner)} | {*keyword.kwlist, *keyword.softkwlist}
+    for dialect in DIALECTS.values():
+        names |= {name for listed in dialect.imports.values() for name in listed} | {*dialect.prelude}
+    names |= {"SCHEMA", "DDL", "CODEC", "TYPE", "TYPE_1", "Final", "Codec", "Decimal", "dt", "StructType"}
+    return sorted(name for name in names if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name))
 
 
 def parsed(declared: Any) -> Schema:

@@ -152,9 +152,10 @@ class ClassWriter:
 
 
 def _scalar(value: Any) -> str | None:
-    if type(value) is float and not math.isfinite(value):
-        return None
-    if type(value) in (type(None), bool, int, float):
+    if type(value) is float:
+        # As formatters write it; infinity and NaN have no literal.
+        return repr(value).replace("e+", "e") if math.isfinite(value) else None
+    if type(value) in (type(None), bool, int):
         return repr(value)
     if type(value) is str:
         return string_literal(value)

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from cdcavro.avro.schema import Schema
 from cdcavro.avro.types import Record, Union, branch_name
 from cdcavro.errors import SchemaError, shown
 from cdcavro.records.codegen.annotations import Annotations
@@ -29,7 +30,6 @@ from cdcavro.records.shapes import class_definitions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdcavro.avro.schema import Schema
     from cdcavro.avro.types import Field
     from cdcavro.records.codegen.kinds import Dialect
     from cdcavro.records.shapes import Definition
@@ -67,25 +67,32 @@ class NamedSchema:
         return label_of(self.name.removesuffix(".avsc").removesuffix(".avro"))
 
 
-def generate(schemas: Sequence[NamedSchema], kind: str) -> str:
-    """Return the source (str) of a Python module with the records of schemas; `kind` is one of `KINDS`.
+def generate(schemas: Schema | NamedSchema | Sequence[Schema | NamedSchema], kind: str) -> str:
+    """Return the source (str) of a Python module with the records of one or more schemas; `kind` is one of `KINDS`.
 
-    Raises `SchemaError` for a schema that is not a record (unless the kind is "spark"), and for a default that
+    A `Schema` without a source goes by the name of its type, and the module then states no command. Raises `SchemaError` for a schema that is not a record (unless the kind is "spark"), and for a default that
     Python cannot represent; `ValueError` for any other kind.
 
     >>> from cdcavro.avro.schema import parse_schema
     >>> schema = parse_schema('{"type": "record", "name": "Pair", "fields": [{"name": "key", "type": "string"}]}')
-    >>> "class Pair(AvroRecord):" in generate([NamedSchema("pair.avsc", schema)], "dataclass")
+    >>> "class Pair(AvroRecord):" in generate(schema, "dataclass")
     True
     """
+    given = [schemas] if isinstance(schemas, (Schema, NamedSchema)) else list(schemas)
+    named = [NamedSchema(_own_name(one), one) if isinstance(one, Schema) else one for one in given]
+    head = _head(named, kind, is_command=all(isinstance(one, NamedSchema) for one in given))
     if kind == SPARK:
-        return _head(schemas, kind) + spark_module([(source.label, source.schema) for source in schemas])
+        return head + spark_module([(source.label, source.schema) for source in named])
     if kind not in DIALECTS:
         raise ValueError(f"kinds are {', '.join(KINDS)}, not {shown(kind)}")
-    for source in schemas:
+    for source in named:
         if not isinstance(source.schema.root, Record):
             raise SchemaError(source.name, f"expected a record, got {_root_name(source.schema)}")
-    return _Module(schemas, DIALECTS[kind]).source(_head(schemas, kind))
+    return _Module(named, DIALECTS[kind]).source(head)
+
+
+def _own_name(schema: Schema) -> str:
+    return _root_name(schema).rpartition(".")[2]
 
 
 class _Module:
@@ -202,12 +209,12 @@ def _is_class(block: str) -> bool:
     return block.startswith(("class ", "@"))
 
 
-def _head(schemas: Sequence[NamedSchema], kind: str) -> str:
+def _head(schemas: Sequence[NamedSchema], kind: str, *, is_command: bool) -> str:
     what = "What Spark's from_avro gives" if kind == SPARK else "Typed records"
     origins = "".join(map(_origin, schemas))
     names = [shlex.quote(_printed(source.name)) for source in schemas]
-    command = " ".join(["cdcavro generate", *names, f"--kind {kind}"])
-    text = f"{what}, made by cdcavro from a schema: do not edit, generate again.\n\n{origins}\nCommand: {command}"
+    command = " ".join(["\nCommand: cdcavro generate", *names, f"--kind {kind}"]) if is_command else f"Kind: {kind}"
+    text = f"{what}, made by cdcavro from a schema: do not edit, generate again.\n\n{origins}{command}"
     return f"{docstring(text, '')}\n\n{_COMMENT}\n\n"
 
 

@@ -51,6 +51,8 @@ _OF_MODELS: Final = (
     " model_dump_json model_extra model_fields model_fields_set model_json_schema model_parametrized_name"
     " model_post_init model_rebuild model_validate model_validate_json model_validate_strings parse_file parse_obj"
     " parse_raw schema schema_json update_forward_refs validate"
+    # Those of its metaclass, too: pydantic warns of a field of such a name.
+    " mro register"
 )
 _PYDANTIC: Final = Dialect(
     decorator="",

@@ -110,7 +110,7 @@ def spark_module(schemas: Sequence[tuple[str, Schema]]) -> str:
         for _, declared in named_types(schema.root)
         if isinstance(declared, Record)
     ]
-    names = iter(class_names(named, _CLASSES | KEYWORDS | {"Final"}))
+    names = iter(class_names(named, _CLASSES | KEYWORDS | {"Final", "SCHEMA", "DDL"}))
     blocks: list[str] = []
     for label, (_, schema) in zip(labels, schemas, strict=True):
         records = [declared.name for _, declared in named_types(schema.root) if isinstance(declared, Record)]

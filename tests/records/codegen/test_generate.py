@@ -9,6 +9,7 @@ import io
 import itertools
 import json
 import os
+import struct
 import subprocess
 import sys
 from enum import StrEnum
@@ -19,13 +20,16 @@ import fastavro
 import pytest
 
 import cdcavro
+from cdcavro.avro.binary import nearest_float
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import SchemaError
 from cdcavro.exact.diff import same
 from cdcavro.exact.jsontext import parse
+from cdcavro.records.classes import field_names
 from cdcavro.records.codegen import KINDS, NamedSchema, generate
 from cdcavro.records.codegen.python_names import ENUM_NAMES
-from support.generated_modules import HARD_NAMES, RECORD_KINDS, load, module, one, root
+from cdcavro.records.codegen.spark_types import spark_type
+from support.generated_modules import HARD_NAMES, RECORD_KINDS, load, module, one, own_names, root
 from support.messages import goldens, shop_canal, shop_debezium
 from support.wire import array, enum, field, mapping, record
 
@@ -242,6 +246,92 @@ def test_symbols_are_members(kind):
         assert cls.from_avro(cls(a=symbol).to_avro()).a is symbol
 
 
+OWN_NAMES = own_names()
+
+
+@pytest.mark.parametrize("kind", RECORD_KINDS)
+@pytest.mark.parametrize(
+    ("declared", "more"),
+    [("int", {}), ("int", {"default": 7}), (["null", "int"], {"default": None}), (array("int"), {"default": [7]})],
+)
+@pytest.mark.filterwarnings("error")
+def test_every_name_that_a_class_has_itself_is_a_field(kind, declared, more):
+    """All that Python, the library of the kind, its metaclass and the module have."""
+    made = root(module(record(*(field(name, declared, **more) for name in OWN_NAMES)), kind))
+    values = [[i] if declared == array("int") else i for i in range(len(OWN_NAMES))]
+    instance = made(**dict(zip(field_names(made), values, strict=True)))
+    assert made.from_avro(instance.to_avro()) == instance
+    assert json.loads(instance.to_json()) == dict(zip(OWN_NAMES, values, strict=True))
+    assert made.from_json(instance.to_json()) == instance
+    if more:
+        assert list(json.loads(made().to_json()).values()) == [more["default"]] * len(OWN_NAMES)
+
+
+@pytest.mark.parametrize("kind", RECORD_KINDS)
+@pytest.mark.parametrize("name", ["model_construct", "mro", "register"])
+@pytest.mark.filterwarnings("error")
+def test_a_field_that_a_model_or_a_metaclass_has_is_one_alone_too(kind, name):
+    """The class is made and read by it."""
+    made = root(module(record(field(name)), kind))
+    assert json.loads(made.from_avro(b"\x0e").to_json()) == {name: 7}
+
+
+@pytest.mark.parametrize("kind", RECORD_KINDS)
+@pytest.mark.filterwarnings("error")
+def test_every_name_that_a_module_has_itself_is_a_type_and_a_symbol(kind):
+    """A record, an enum and a fixed of each name, in a namespace of that name, and symbols of all of them."""
+    for i, name in enumerate(OWN_NAMES):
+        types = [
+            record(field("x"), name=f"{name}.{name}"),
+            {"type": "enum", "name": f"e.{name}", "symbols": OWN_NAMES if i % 50 == 0 else ["A"]},
+            {"type": "fixed", "name": f"f.{name}", "size": 1},
+        ]
+        made = root(module(record(*(field(f"a{at}", one) for at, one in enumerate(types)), name="r.Root"), kind))
+        payload = b"\x0e\x00a"
+        instance = made.from_avro(payload)
+        assert instance.to_avro() == payload
+        assert made.from_json(instance.to_json()) == instance
+
+
+def test_every_name_that_a_module_has_itself_is_a_record_for_spark():
+    """`SCHEMA` and `DDL` too, which the module calls its own."""
+    for name in OWN_NAMES:
+        schema = parse_schema(json.dumps(record(field("a", record(field("x"), name=f"q.{name}")), name="Root")))
+        made = load(generate(schema, "spark"))
+        assert made.SCHEMA.jsonValue() == spark_type(schema).json
+        assert made.DDL == "a STRUCT<x: INT NOT NULL> NOT NULL"
+
+
+@pytest.mark.parametrize("kind", RECORD_KINDS)
+def test_any_float_is_a_default(kind):
+    """Those with exponents as a formatter writes them."""
+    for declared, numbers in {
+        "double": [1e22, -1e22, 1e-7, 5e-324, 1.7e308, 1e16, -0.0],
+        "float": [1e22, 1e-7],
+    }.items():
+        for number in numbers:
+            schema = parse_schema(json.dumps(record(field("a", declared, default=number))))
+            source = generate(schema, kind)
+            assert "e+" not in source.partition("SCHEMA")[0]
+            value = root(load(source))().a
+            assert struct.pack("<d", value) == struct.pack(
+                "<d", number if declared == "double" else nearest_float(number)
+            )
+
+
+def test_a_schema_needs_no_source():
+    """It goes by the name of its type; several stand in one module."""
+    pair, other = (parse_schema(json.dumps(record(field("a"), name=f"s.{name}"))) for name in ("Pair", "Other"))
+    assert root(load(generate(pair, "dataclass"))).from_avro(b"\x0e").a == 7
+    source = generate([pair, NamedSchema("other.avsc", other)], "dataclass")
+    assert "class Pair(AvroRecord):" in source
+    assert "class Other(AvroRecord):" in source
+    assert "PAIR_SCHEMA" in source
+    assert "Schema: Pair, s.Pair" in source
+    assert "Command:" not in source
+    assert generate(NamedSchema("p.avsc", pair), "msgspec") == generate([NamedSchema("p.avsc", pair)], "msgspec")
+
+
 def test_what_an_enum_has_itself_is_known():
     """In this version of Python too."""
     assert {name for name in dir(StrEnum) if not name.startswith("_")} <= ENUM_NAMES
@@ -254,7 +344,8 @@ def test_what_a_model_has_itself_is_known():
 
     from cdcavro.records.codegen.kinds import DIALECTS  # noqa: PLC0415
 
-    assert {name for name in dir(BaseModel) if not name.startswith("_")} <= DIALECTS["pydantic"].reserved
+    own = {*dir(BaseModel), *dir(type(BaseModel))}
+    assert {name for name in own if not name.startswith("_")} <= DIALECTS["pydantic"].reserved
 
 
 @pytest.mark.skipif(find_spec("pydantic") is None, reason="needs pydantic")
