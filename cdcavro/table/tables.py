@@ -25,7 +25,7 @@ from cdcavro.table.names import GivenTable, check_row, source_of, table_name_of
 from cdcavro.table.schema import TableSchema
 from cdcavro.table.statements import StatementFollower, sentence, truncated
 from cdcavro.table.writer import TableWriter
-from cdcavro.transcoding.schema_history import lacks_columns, with_columns
+from cdcavro.transcoding.schema_history import depends_on_columns, known_columns, with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -200,7 +200,8 @@ class Tables:
             raise SchemaError(name.table, "the table is not known")
         if change.columns is None:
             return [(table, table.having(valued_columns(change), key))]
-        return [(table, table.at(change.columns, change.source, self._given, key))]
+        stated = known_columns(change, table.schema.columns) or ()
+        return [(table, table.at(stated, change.source, self._given, key))]
 
     def write(self, change: Change, found: Sequence[TableVersion]) -> list[TypedChange]:
         """Return a change as Avro, once for each of its tables and versions. Raises `StructureError`, `SchemaError`."""
@@ -230,14 +231,13 @@ class Tables:
             return table, ready
         table, key = self._directory.when(name, change)
         if table is None:
-            listed = (
-                [Column(name=column_name) for column_name in valued_columns(change)] if columns is None else columns
-            )
+            listed = [Column(name=one) for one in valued_columns(change)] if columns is None else columns
             schema = create_table(name, listed, change.key or (), change.source, self._given)
             with self._directory.whole():
                 table = self._directory.create(name, schema, sentence(name, listed), key)
         if columns is not None:
-            schema = table.state(columns, change.source, self._given, key, change.key)
+            stated = known_columns(change, table.schema.columns) or ()
+            schema = table.state(stated, change.source, self._given, key, change.key)
         else:
             schema = table.extend(valued_columns(change), change.source, self._given, key)
         table.use(schema)
@@ -262,9 +262,7 @@ class Tables:
             return replace(change, source=source_of(change.source, schema.table), columns=None, before=None, after=None)
         if change.key is None and _has(change, schema.key_names):
             change = replace(change, key=schema.key_names)
-        if change.columns is not None or not lacks_columns(change):
-            return change
-        columns = columns_of_version(schema)
+        columns = columns_of_version(schema) if depends_on_columns(change) else ()
         if all(column.type is None for column in columns):
             return change
         return with_columns(change, columns, modes=self._modes)

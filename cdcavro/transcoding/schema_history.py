@@ -19,7 +19,15 @@ from cdcavro.change.values.modes import (
 )
 from cdcavro.exact.jsontext import parse
 from cdcavro.formats import BRIDGES
-from cdcavro.formats.connect.columns import Table, changed_table, read_row, table_columns, table_key
+from cdcavro.formats.connect.columns import (
+    Declared,
+    Table,
+    changed_table,
+    read_row,
+    table_columns,
+    table_key,
+    with_unsigned,
+)
 from cdcavro.formats.connect.envelope import is_debezium
 from cdcavro.transcoding.mapping import complete, records
 
@@ -50,7 +58,7 @@ class SchemaHistory:
             return change
         for table_change in _table_changes(change):
             self._learn(table_change)
-        table = self._tables.get(_table(change)) if change.op in DML and change.columns is None else None
+        table = self._tables.get(_table(change)) if change.op in DML else None
         if table is None:
             return change
         columns, key = table
@@ -72,9 +80,24 @@ class SchemaHistory:
             self._tables[table] = columns, table_key(table_change)
 
 
+def depends_on_columns(change: Change) -> bool:
+    """Return whether the columns of a change's table, if they are known, say how its values are to be read."""
+    return is_debezium(change)
+
+
 def lacks_columns(change: Change) -> bool:
     """Return whether the values of a change are still as Debezium sent them, because its columns are unknown."""
     return change.columns is None and is_debezium(change)
+
+
+def known_columns(change: Change, known: Sequence[Declared]) -> tuple[Column, ...] | None:
+    """Return the columns that a change states, and what its table's known columns say better than they do.
+
+    An embedded schema does not say that a 64-bit integer is unsigned.
+    """
+    return (
+        with_unsigned(change.columns, known) if change.columns is not None and is_debezium(change) else change.columns
+    )
 
 
 def with_columns(change: Change, columns: Sequence[Column], *, modes: Modes = USUAL_MODES) -> Change:
@@ -82,19 +105,20 @@ def with_columns(change: Change, columns: Sequence[Column], *, modes: Modes = US
 
     Values that do not fit their column's type stay as they were sent, as do all values of connectors
     other than MySQL's and MariaDB's. The change still yields its whole message. A change of another
-    format, or one that has columns already, stays as it is.
+    format stays as it is, and so does one that has columns already, but for integers that are unsigned.
     """
-    format = change.source.format
-    if format is None or not lacks_columns(change):
+    format, stated = change.source.format, tuple(columns) if lacks_columns(change) else known_columns(change, columns)
+    if format is None or stated is None or stated is change.columns:
         return change
+    unread = [column for column in stated if change.columns is None or column not in change.columns]
     (record,) = records([change], format)
     (unconverted,) = BRIDGES[format].to_changes(record, None)
     connector = change.source.db_type
     converted = replace(
         change,
-        columns=tuple(columns),
-        before=read_row(change.before, columns, connector, modes),
-        after=read_row(change.after, columns, connector, modes),
+        columns=stated,
+        before=read_row(change.before, unread, connector, modes),
+        after=read_row(change.after, unread, connector, modes),
         members=unconverted.members,
     )
     return complete([converted], record, format)[0]

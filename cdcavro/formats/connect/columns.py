@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from cdcavro.change.model import Column, Row
+from cdcavro.change.model import Column, Row, replace
 from cdcavro.change.values.connect import codec_of, read_connect_value
 from cdcavro.change.values.modes import USUAL_MODES, Modes
 from cdcavro.exact.members import at, names_at, string_at
+from cdcavro.exact.sqltype import parse_sql_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+class Declared(Protocol):
+    """A column with its declared type, a `Column` or a table's own."""
+
+    @property
+    def name(self) -> str | None:
+        """The name."""
+
+    @property
+    def type(self) -> str | None:
+        """The declared type."""
 
 
 Table = tuple[str | None, str | None, str | None]
@@ -92,7 +105,8 @@ def schema_columns(schema: Any) -> tuple[Column, ...] | None:
     """Return the columns that the Kafka Connect schema of a struct describes.
 
     A column's type is its semantic type with the parameters that affect how a value is sent, or else
-    Kafka Connect's own type.
+    Kafka Connect's own type, with the type of the items of an array. If the connector adds the types that the
+    source declares, a 64-bit integer that is unsigned there has that type.
 
     >>> schema_columns({"fields": [{"type": "bytes", "name": "io.debezium.data.Bits", "parameters": {"length": "12"}, "field": "b"}]})
     (Column(name='b', type='io.debezium.data.Bits(length=12)', code=None),)
@@ -103,11 +117,39 @@ def schema_columns(schema: Any) -> tuple[Column, ...] | None:
     return tuple(Column(name=string_at(field, "field"), type=_spelled(field)) for field in fields)
 
 
+def with_unsigned(columns: tuple[Column, ...], known: Sequence[Declared]) -> tuple[Column, ...]:
+    """Return the columns of an embedded schema, 64-bit integers being unsigned where the table's known columns are.
+
+    >>> with_unsigned((Column(name="n", type="int64"),), [Column(name="n", type="BIGINT(20) UNSIGNED")])
+    (Column(name='n', type='BIGINT(20) UNSIGNED', code=None),)
+    """
+    if all(column.type != _LONG for column in columns):
+        return columns
+    types = {column.name: column.type for column in known if column.type is not None and _is_unsigned(column.type)}
+    if not any(column.type == _LONG and column.name in types for column in columns):
+        return columns
+    return tuple(
+        replace(column, type=types.get(column.name, _LONG)) if column.type == _LONG else column for column in columns
+    )
+
+
+def _is_unsigned(declared: str) -> bool:
+    sql_type = parse_sql_type(declared)
+    return sql_type.unsigned and sql_type.name in ("BIGINT", "SERIAL")
+
+
+_LONG: Final = "int64"
+_DECLARED: Final = "__debezium.source.column.type"
 _PARAMETERS: Final = {"connect.decimal.precision": "precision", "scale": "scale", "length": "length"}
 
 
 def _spelled(field: Any) -> str | None:
     text = string_at(field, "name") or string_at(field, "type")
+    declared = string_at(field, "parameters", _DECLARED)
+    if text == _LONG and declared is not None and _is_unsigned(declared):
+        return declared
+    if text == "array":
+        return f"array<{_spelled(at(field, 'items'))}>"
     parameters = {shown: string_at(field, "parameters", name) for name, shown in _PARAMETERS.items()}
     arguments = ",".join(f"{shown}={value}" for shown, value in parameters.items() if value is not None)
     return f"{text}({arguments})" if text and arguments else text

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import DDL, Change, Row, replace, spelled
 from cdcavro.change.values.connect import codec_of, send_connect_value
+from cdcavro.exact.diff import same
 from cdcavro.exact.instants import MILLISECOND
+from cdcavro.exact.jsontext import escape, parse
 from cdcavro.exact.members import given
 from cdcavro.exact.numbers import MAX_LONG
 from cdcavro.exact.sqltype import MYSQL_FAMILY
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 OWN: Final = "debezium"
+# Where an envelope stands in a line.
+_ABOVE: Final = ("", "/payload", "/value", "/value/payload")
 _LETTERS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
 _MARKS: Final = {"TRANSACTION_BEGIN": "BEGIN", "TRANSACTION_END": "END"}
 _GTID: Final = re.compile(r"[0-9a-fA-F-]{36}:(?:\w+:)?[0-9]+|[0-9]+-[0-9]+-[0-9]+", re.ASCII)
@@ -64,7 +68,21 @@ def with_sent_values(change: Change, original: Change) -> Change:
     """
     if change.columns is None or not is_debezium(original):
         return change
-    return replace(change, before=_sent(original, change.before), after=_sent(original, change.after))
+    before, after = _sent_as(original, change.before, "before"), _sent_as(original, change.after, "after")
+    return replace(change, before=before, after=after)
+
+
+def _sent_as(original: Change, image: Row | None, name: str) -> Row | None:
+    """Return a row as it is sent, with values that are those of the original as they were sent there."""
+    sent, own, members = _sent(original, image), getattr(original, name) or {}, original.members or {}
+    if image is None or sent is None or not members:
+        return sent
+    for column, value in image.items():
+        texts = [members.get(f"{above}/{name}/{escape(column)}") for above in _ABOVE]
+        text = next((text for text in texts if text), None)
+        if text is not None and column in own and same(own[column], value):
+            sent[column] = parse(text)
+    return sent
 
 
 def _is_statement(change: Change) -> bool:

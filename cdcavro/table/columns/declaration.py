@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PARENTHESES: Final = re.compile(r"\([^()]*+\)")
 _SEMANTIC: Final = re.compile(r"(?P<name>\w+(?:\.\w+)+)(?:\((?P<given>[^()]*+)\))?", re.ASCII)
-_PARAMETER: Final = re.compile(r"(\w+)=([0-9]{1,9})", re.ASCII)
+_PARAMETER: Final = re.compile(r"(\w+)=(-?[0-9]{1,9})", re.ASCII)
 _LABELLED: Final = re.compile(r"\s*(ENUM|SET)\s*\(", re.ASCII | re.IGNORECASE)
 _MOST_WORDS: Final = 5
 # What may follow the words of a type; anything else there makes it another type.
@@ -140,6 +140,8 @@ def column_type_names(text: str) -> tuple[str, ...]:
     semantic = _SEMANTIC.fullmatch(text)
     if semantic is not None:
         return (semantic["name"],)
+    if text.startswith("array<"):
+        return ("ARRAY",)
     labelled = _LABELLED.match(text)
     if labelled is not None:
         return (labelled[1].upper(),)

@@ -64,6 +64,7 @@ RULES: Final[dict[str, FormatRules]] = {
             "BOOLEAN": storage.BOOLEAN,
             "STRING": storage.STRING,
             "BYTES": storage.BYTES,
+            **dict.fromkeys(("ARRAY", "MAP", "STRUCT"), storage.json_text),
         },
         date_is_days=True,
         bit_width=1,

@@ -79,6 +79,8 @@ def decimal_type(precision: int, scale: int) -> dict[str, Any]:
 
 def decimal(precision: int | None, scale: int, *, is_digits: bool) -> Storage:
     """Return the storage of decimals: decimals up to 38 digits, otherwise strings of the digits sent."""
+    if precision and scale < 0:
+        precision, scale = precision - scale, 0
     if not precision:
         note = "no precision is stated: a string of the digits sent"
     elif precision > numbers.MAX_PRECISION:
@@ -145,10 +147,21 @@ def bits(declaration: Declaration) -> Storage | None:
     return Storage("bytes", strings.read_bits(width), note)
 
 
+def duration(unit: str) -> Callable[[Declaration], Storage]:
+    """Return the rule for Debezium's durations: counts of a unit, in which a month has an average length."""
+    storage = signed(_LONG)
+    return lambda declaration: storage(declaration)._replace(note=f"a duration in {unit}, a month being 30.4375 days")
+
+
+def json_text(_: Declaration) -> Storage:
+    """Return the storage of arrays, maps and structs of Kafka Connect."""
+    return Storage("string", strings.read_json(), "an array, a map or a struct: its JSON text")
+
+
 def connect_bits(declaration: Declaration) -> Storage | None:
     """Return the storage of Debezium's Bits."""
     width = declaration.parameters.get("length")
-    return Storage("bytes", strings.read_bits(width) if width and width <= _LONG else strings.read_binary())
+    return Storage("bytes", strings.read_bits(width) if width and 0 < width <= _LONG else strings.read_binary())
 
 
 def labels(declaration: Declaration) -> Storage:

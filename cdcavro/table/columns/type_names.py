@@ -126,11 +126,24 @@ _SEMANTIC: Final[_Words] = {
     _CLOCK + "NanoTimestamp": storage.connect_local(9),
     _CLOCK + "ZonedTimestamp": storage.always(storage.MICROS, times.read_instant(None, times.from_seconds_text)),
     _CLOCK + "Year": storage.signed(32),
+    **dict.fromkeys(
+        (_CLOCK + "IsoDate", _CLOCK + "StructuredDate"), storage.always(storage.DATE, times.read_date(None))
+    ),
+    **dict.fromkeys((_CLOCK + "IsoTime", _CLOCK + "StructuredTime"), storage.TIME_OF_DAY),
+    **dict.fromkeys(
+        (_CLOCK + "IsoTimestamp", _CLOCK + "StructuredTimestamp"), storage.always(storage.LOCAL, times.read_local(None))
+    ),
+    _CLOCK + "StructuredZonedTimestamp": storage.always(
+        storage.MICROS, times.read_instant(None, times.from_seconds_text)
+    ),
+    _CLOCK + "MicroDuration": storage.duration("microseconds"),
+    _CLOCK + "NanoDuration": storage.duration("nanoseconds"),
+    **dict.fromkeys((_CLOCK + "StructuredZonedTime", _CLOCK + "StructuredDuration"), storage.json_text),
     **dict.fromkeys((_CLOCK + "ZonedTime", _CLOCK + "Interval"), storage.STRING),
     _DATA + "Bits": storage.connect_bits,
-    **dict.fromkeys(
-        (_DATA + "Enum", _DATA + "EnumSet", _DATA + "Uuid", _DATA + "Xml", _DATA + "Ltree"), storage.STRING
-    ),
+    **dict.fromkeys((_DATA + name for name in ("Enum", "EnumSet", "Uuid", "Xml", "Ltree", "Tsvector")), storage.STRING),
+    **dict.fromkeys((_DATA + f"{kind}Vector" for kind in ("Double", "Float", "SparseDouble")), storage.json_text),
+    **dict.fromkeys((_DATA + f"geometry.{shape}" for shape in ("Circle", "Line")), storage.json_text),
     _DATA + "Json": storage.JSON,
     **dict.fromkeys((_DATA + f"geometry.{shape}" for shape in ("Point", "Geometry", "Geography")), storage.GEOMETRY),
 }
