@@ -46,7 +46,6 @@ COVERED_BY = {
     "change/statement_kind": "table/ddl/test_parse",
     "change/values/geometry": "change/values/test_connect",
     "change/values/decimals": "change/values/test_connect",
-    "change/values/modes": "change/values/test_connect",
     "change/values/temporal": "change/values/test_connect",
     "change/values/value_codec": "change/values/test_connect",
     "cli/commands/check": "cli/commands/test_publish",

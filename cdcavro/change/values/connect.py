@@ -182,6 +182,19 @@ def _geometry(*, is_point: bool = False) -> ValueCodec:
     return ValueCodec(read_connect_geometry, partial(send_connect_geometry, is_point=is_point))
 
 
+def _flag(_: SqlType, __: Modes) -> ValueCodec:
+    """Return the codec of TINYINT, which a converter of Debezium's may turn into true and false."""
+    return ValueCodec(_read_flag, _send_flag)
+
+
+def _read_flag(sent: Any) -> int | None:
+    return int(sent) if type(sent) in (bool, int) else None
+
+
+def _send_flag(value: Any) -> int | None:
+    return value if type(value) is int else None
+
+
 def _first(declared: SqlType, default: int) -> int:
     return declared.arguments[0] if declared.arguments else default
 
@@ -231,6 +244,7 @@ _DECLARED: Final[dict[str, Callable[[SqlType, Modes], ValueCodec | None]]] = {
     **dict.fromkeys(_BYTES, _binary),
     **dict.fromkeys(_SHAPES, lambda _, __: _geometry()),
     "POINT": lambda _, __: _geometry(is_point=True),
+    **dict.fromkeys(("TINYINT", "INT1"), _flag),
     "DATE": _day,
     "TIME": _clock,
     "DATETIME": _local,
