@@ -22,6 +22,12 @@ TYPES = [
     *(f"{TIME}{name}" for name in ("NanoTimestamp", "ZonedTimestamp", "Year")),
     *(f"{DATA}{name}" for name in ("Bits(length=12)", "Bits", "Enum", "EnumSet", "Json", "VariableScaleDecimal")),
     *(f"{DATA}geometry.{name}" for name in ("Point", "Geometry", "Geography")),
+    *(f"{TIME}{name}" for name in ("IsoDate", "IsoTime", "IsoTimestamp")),
+    *(f"{TIME}Structured{name}" for name in ("Date", "Time", "Timestamp", "ZonedTimestamp")),
+    f"{CONNECT}Decimal(precision=10,scale=-2)",
+    f"array<{CONNECT}Decimal(precision=10,scale=2)>",
+    f"array<{DATA}VariableScaleDecimal>",
+    f"array<array<{TIME}MicroTimestamp>>",
 ]
 DECLARED = [
     *(
@@ -45,12 +51,21 @@ DECLARED = [
         "POINT",
         "GEOMETRY",
         "BLOB",
+        "BINARY(4)",
+        "TINYINT(1)",
         "INT",
     ),
 ]
 
 
-values = st.one_of(
+_parts = {
+    **{name: st.integers(0, most) for name, most in (("year", 9999), ("month", 12), ("day", 31), ("hour", 23))},
+    **{name: st.integers(0, most) for name, most in (("minute", 59), ("second", 59), ("nanos", 999_999_999))},
+    "precision": st.none() | st.integers(0, 9),
+    "offsetSeconds": st.integers(-90_000, 90_000),
+    "specialValue": st.none() | st.just("POSITIVE_INFINITY"),
+}
+scalars = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-(2**63), 2**63 - 1),
@@ -67,4 +82,13 @@ values = st.one_of(
     st.fixed_dictionaries(
         {"scale": st.integers(-2, 9), "value": st.binary(max_size=9).map(b64encode).map(bytes.decode)}
     ),
+)
+values = st.one_of(
+    scalars,
+    st.fixed_dictionaries(_parts),
+    st.datetimes().map(lambda value: value.date().isoformat() + "Z"),
+    st.times().map(lambda value: value.isoformat() + "Z"),
+    st.lists(scalars, max_size=3),
+    st.lists(st.lists(st.none() | st.integers(-(10**16), 10**16), max_size=2), max_size=2),
+    st.binary(max_size=6).map(bytes.hex),
 )

@@ -66,7 +66,7 @@ def send_connect_value(value: Any, codec: ValueCodec | None) -> Any:
 def codec_of(declared: str | None, connector: str | None = None, modes: Modes = USUAL_MODES) -> ValueCodec | None:
     """Return the codec of a column's type; None if its values are sent as they are, or the type is unknown.
 
-    `modes` say how the values of MySQL's types are sent. A type whose length, precision or scale exceeds what
+    `modes` say how the values of MySQL's types, and binary values, are sent. A type whose length, precision or scale exceeds what
     databases allow counts as unknown.
     """
     return _codec(declared or "", connector in MYSQL_FAMILY, modes)
@@ -84,7 +84,7 @@ def _codec(declared: str, is_mysql: bool, modes: Modes) -> ValueCodec | None:  #
             return None
         return _SEMANTIC[match[1]]({name: int(text) for name, text in parameters.items()})
     sql_type = parse_sql_type(declared) if declared else None
-    if sql_type is None or not (is_mysql or sql_type.name in _BIGINTS):
+    if sql_type is None or not (is_mysql or sql_type.name in _OF_ALL):
         return None
     if "(" in declared and not sql_type.arguments and not sql_type.members:
         return None
@@ -227,7 +227,12 @@ _SEMANTIC: Final[dict[str, Callable[[dict[str, int]], ValueCodec | None]]] = {
     **dict.fromkeys((_GEOMETRY + "Geometry", _GEOMETRY + "Geography"), lambda _: _geometry()),
 }
 _BIGINTS: Final = ("BIGINT", "SERIAL")
-_BYTES: Final = (*("BINARY", "VARBINARY", "LONG VARBINARY", "CHAR BYTE", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"),)
+BYTES: Final = (
+    *("BINARY", "VARBINARY", "LONG VARBINARY", "CHAR BYTE", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"),
+    *("BYTEA", "RAW", "IMAGE"),
+)
+# Types whose values all connectors send in the same way.
+_OF_ALL: Final = frozenset({*_BIGINTS, *BYTES})
 _TO_STANDARD: Final = str.maketrans("-_", "+/")
 _TO_URL_SAFE: Final = str.maketrans("+/", "-_")
 _BINARIES: Final = {
@@ -241,7 +246,7 @@ _SHAPES: Final = (
 _DECLARED: Final[dict[str, Callable[[SqlType, Modes], ValueCodec | None]]] = {
     **dict.fromkeys(("DECIMAL", "DEC", "NUMERIC", "FIXED"), declared_decimal),
     **dict.fromkeys(_BIGINTS, bigint),
-    **dict.fromkeys(_BYTES, _binary),
+    **dict.fromkeys(BYTES, _binary),
     **dict.fromkeys(_SHAPES, lambda _, __: _geometry()),
     "POINT": lambda _, __: _geometry(is_point=True),
     **dict.fromkeys(("TINYINT", "INT1"), _flag),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.values.canal import read_canal_value, write_canal_value
-from cdcavro.change.values.connect import codec_of, read_connect_value
+from cdcavro.change.values.connect import BYTES, codec_of, read_connect_value
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.table.columns import storage, times
 from cdcavro.table.columns.declaration import FormatRules, Given
@@ -27,13 +27,14 @@ def _given_to_canal(given: Given) -> Callable[[Any], Any]:
 
 def _given_to_debezium(given: Given) -> Callable[[Any], Any]:
     """Return a reader of values that are still as they were sent because no type was declared."""
-    # A plain integer of 64 bits says no more about its meaning than JSON does.
-    is_plain = given.declared is None or given.declared.lower() == _INT64
+    # A plain integer of 64 bits says no more about its meaning than JSON does, nor does the text of bytes.
+    declared = None if given.declared is None else given.declared.lower()
+    is_binary = declared == "string" and parse_sql_type(given.type).name in BYTES
+    is_plain = declared in (None, "int64") or is_binary
     codec = codec_of(given.type, given.connector, given.modes) if is_plain else None
     return given.read if codec is None else lambda value: given.read(read_connect_value(value, codec))
 
 
-_INT64: Final = "int64"
 _BIGINT: Final = {"BIGINT": storage.oms_bigint}
 _OMS: Final = FormatRules(words=_BIGINT, instant=times.seconds)
 RULES: Final[dict[str, FormatRules]] = {

@@ -174,6 +174,17 @@ def test_without_schemas_the_semantic_type_can_be_given_for_any_connector(connec
             assert typed(tables, message(connector, sent)) == (held, [])
 
 
+@pytest.mark.parametrize("connector", ["postgresql", "oracle", "sqlserver", "mysql"])
+@pytest.mark.parametrize("schema", [None, told(None, "string")])
+@pytest.mark.parametrize(
+    ("mode", "sent"), [("hex", "deadbeef"), ("base64-url-safe", "3q2-7w=="), ("base64", "3q2+7w==")]
+)
+def test_bytes_sent_as_text_are_bytes_again_if_the_type_and_the_mode_are_given(connector, schema, mode, sent):
+    """With an embedded schema, which only says that it is a text, and without; hexadecimal digits could be base64."""
+    tables = Tables(given=TypeOverrides.from_mapping({"t": {"x": "varbinary(9)"}}), binaries=mode)
+    assert typed(tables, message(connector, sent, schema)) == (bytes.fromhex("deadbeef"), [])
+
+
 def test_the_page_lists_every_mode_and_nothing_else():
     """Each mode of each setting has a row in the page's table and a row here."""
     listed = set(re.findall(r"^\| `([\w.]+)` \| `([\w-]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
