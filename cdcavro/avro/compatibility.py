@@ -10,7 +10,10 @@ each loses data or breaks some reader:
 * ambiguous aliases. Avro Java renames throughout the writer's schema before it compares, so it fails
   where two fields or types get the same name, and mistakes a type whose name is also an alias of
   another type for that other type; fastavro keeps only one of two values;
-* a new field whose type is a union with the default []: Avro Java 1.12 fails to fill it in.
+* a new field whose default Avro Java 1.12 takes for that of another branch of a union, or for none;
+* a default in the writer's schema that names a field which the reader's aliases rename: Avro Java does not find
+  it, and refuses the writer's schema;
+* a branch of a union that fastavro reads into an earlier one that promotes, such as a long into a double.
 """
 
 from __future__ import annotations
@@ -20,9 +23,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from cdcavro.avro.aliases import Aliases, brief, named_types
+from cdcavro.avro.defaults import is_taken
 from cdcavro.avro.resolution import findings
 from cdcavro.avro.schema import Schema, parse_schema
-from cdcavro.avro.types import Record
+from cdcavro.avro.types import Record, recursion
+from cdcavro.exact.members import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,10 +143,12 @@ def _judge(direction: Direction, reader: Schema, writer: Schema, problems: list[
             blamed.add(finding.where)
             problems.append(Problem(direction, finding.where, finding.reason, finding.partial))
     if not _is_same(reader, writer):
-        ambiguous = _ambiguous(writer.root, Aliases(reader.root))
-        problems += [
-            Problem(direction, path, reason, partial=False) for path, reason in ambiguous if path not in blamed
-        ]
+        aliases = Aliases(reader.root)
+        refused = [*_ambiguous(writer.root, aliases), *_renamed_in_defaults(writer.root, aliases)]
+        problems += [Problem(direction, path, reason, partial=False) for path, reason in refused if path not in blamed]
+    endless = recursion(writer.root) or recursion(reader.root)
+    if endless:
+        notes.append(Remark(direction, "$", f"Spark does not read {brief(endless)}, which contains itself"))
 
 
 def _is_same(reader: Schema, writer: Schema) -> bool:
@@ -185,3 +192,21 @@ def _ambiguous_fields(path: str, writer: Named, reader: Named | None) -> Iterato
         if new in became:
             yield place, f"{brief(became[new])} and {name} would both be read as {brief(new)}"
         became[new] = field.name
+
+
+def _renamed_in_defaults(writer: Type, aliases: Aliases) -> Iterator[tuple[str, str]]:
+    """Yield the path and reason of each field whose default Avro Java refuses once it has renamed by the reader's aliases."""
+    renames: dict[str, dict[str, str]] = {}
+    records = [(path, named) for path, named in named_types(writer) if isinstance(named, Record)]
+    for _, named in records:
+        claims = [claim for claim in aliases.claims.get(named.name, ()) if claim != named.name]
+        reader = aliases.types.get(claims[0] if claims else named.name)
+        by_alias = aliases.fields(reader) if isinstance(reader, Record) else {}
+        new = {field.name: by_alias[field.name].name for field in named.fields if field.name in by_alias}
+        if new:
+            renames[named.name] = new
+    for path, named in records if renames else ():
+        for field in named.fields:
+            if field.default is not ABSENT and not is_taken(field.type, field.default, renames):
+                reason = "its default has a field under its old name, which Avro Java, and Spark with it, does not find"
+                yield f"{path}.{brief(field.name)}", reason

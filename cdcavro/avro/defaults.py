@@ -8,16 +8,20 @@ accepted so but is no value of its type is unusable: the schema is valid, and wh
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.avro.aliases import brief
+from cdcavro.avro.findings import Finding
+from cdcavro.avro.logical import logical_type
+from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.errors import SchemaError, shown
 from cdcavro.exact.members import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 MAX_VALUES: Final = 1_000_000
 _BYTE: Final = 256
@@ -61,6 +65,11 @@ def check_default(declared: Type, value: Any, where: str, grades: Grades) -> Non
         raise SchemaError(where, f"the default {shown(json.dumps(value))} does not fit its type")
 
 
+def is_taken(declared: Type, default: Any, renames: Mapping[str, Mapping[str, str]]) -> bool:
+    """Return whether Avro Java takes a default for a type whose fields have been renamed, by record and old name."""
+    return Grades(renames).of(declared, default, "$") != _REFUSED
+
+
 def is_usable(declared: Type, default: Any) -> bool:
     """Return whether a default is a value of its type."""
     return Grades().of(declared, default, "$") == _FITS
@@ -79,14 +88,92 @@ def default_branch(union: Union, default: Any) -> Type:
     raise SchemaError("$", f"the default {shown(json.dumps(default))} fits no branch")
 
 
+def new_field_findings(field: Field) -> list[Finding]:
+    """Return what is found in a field of the reader's that the writer lacks; the findings have no place."""
+    name = brief(field.name)
+    if field.default is ABSENT:
+        return [Finding("", f"{name} is new and has no default", "refused")]
+    if not is_usable(field.type, field.default):
+        return [Finding("", f"{name} is new and its default is no value of its type", "refused")]
+    found = []
+    if not _is_found_by_java(field.type, field.default):
+        shown_default = "[]" if field.default == [] else brief(json.dumps(field.default))
+        reason = f"{name} is new: Avro Java 1.12 fails on the default {shown_default} of a union"
+        found.append(Finding("", reason, "unsafe"))
+    if not _is_literal(field.type, field.default):
+        reason = f"{name} is new: fastavro fills in its default as the schema's JSON has it"
+        found.append(Finding("", reason, "note"))
+    return found
+
+
+def _is_found_by_java(declared: Type, value: Any) -> bool:
+    """Return whether Avro Java takes the default of each union for the branch that it is of.
+
+    It goes by kinds of JSON: a number for the first branch that is a number, and anything for an array, a map, a
+    record or an enum. An empty array has nothing in it that it could encode for a union.
+    """
+    match declared:
+        case Union(branches):
+            branch = default_branch(declared, value)
+            first = next(one for one in branches if _is_taken_by_java(one, value))
+            return first is branch and value != [] and _is_found_by_java(branch, value)
+        case Array(items):
+            return all(_is_found_by_java(items, item) for item in value)
+        case Map(values):
+            return all(_is_found_by_java(values, item) for item in value.values())
+        case Record(fields=fields):
+            return all(_is_found_by_java(one.type, value.get(one.name, one.default)) for one in fields)
+    return True
+
+
+def _is_taken_by_java(declared: Type, value: Any) -> bool:
+    match declared:
+        case Primitive("null"):
+            return value is None
+        case Primitive("boolean"):
+            return isinstance(value, bool)
+        case Primitive("int" | "long" | "float" | "double"):
+            return type(value) in (int, float)
+        case Primitive() | Fixed():
+            return isinstance(value, str)
+    return True
+
+
+def _is_literal(declared: Type, value: Any) -> bool:
+    """Return whether a default in a schema's JSON is the value itself, for a reader that does not convert it."""
+    match declared:
+        case Union():
+            return _is_literal(default_branch(declared, value), value)
+        case Array(items):
+            return all(_is_literal(items, item) for item in value)
+        case Map(values):
+            return all(_is_literal(values, item) for item in value.values())
+        case Record(fields=fields):
+            is_whole = value.keys() == {one.name for one in fields}
+            return is_whole and all(_is_literal(one.type, value[one.name]) for one in fields)
+        case Primitive(name):
+            return name != "bytes" and logical_type(declared) is None and not _is_special(value)
+        case Fixed():
+            return False
+        case Enum():
+            return True
+    raise SchemaError("$", f"no default for {type(declared).__name__}")
+
+
+def _is_special(value: Any) -> bool:
+    """Return whether a number has no form in JSON but text."""
+    return isinstance(value, float) and not math.isfinite(value)
+
+
 class Grades:
     """How defaults fit types, with a bound on the values that they come to.
 
     A record's default may leave out fields, which then have their own defaults: a short text could come to
-    billions of values, or to values without end.
+    billions of values, or to values without end. `renames` are the new names of fields by record and old name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, renames: Mapping[str, Mapping[str, str]] | None = None) -> None:
+        self._renames = renames or {}
         # By type and default: the grade and the number of values; None while they are being looked at.
         self._known: dict[tuple[int, int], tuple[int, int] | None] = {}
 
@@ -124,10 +211,13 @@ class Grades:
             case Map(values):
                 is_map = isinstance(value, dict)
                 return self._all([(values, item) for item in value.values()] if is_map else None, where)
-            case Record(fields=fields):
-                is_map = isinstance(value, dict)
-                filled = [(one.type, value.get(one.name, one.default)) for one in fields] if is_map else None
-                return self._all(filled, where)
+            case Record(name, fields=fields) if isinstance(value, dict):
+                new = self._renames.get(name, {})
+                return self._all(
+                    [(one.type, value.get(new.get(one.name, one.name), one.default)) for one in fields], where
+                )
+            case Record():
+                return _REFUSED, 1
         raise SchemaError(where, f"no default for {type(declared).__name__}")
 
     def _all(self, values: list[tuple[Type, Any]] | None, where: str) -> tuple[int, int]:

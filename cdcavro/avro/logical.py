@@ -19,7 +19,7 @@ from cdcavro.errors import PayloadError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdcavro.avro.types import Fixed
+    from cdcavro.avro.types import Fixed, Union
 
 # A decimal of more digits is taken for plain bytes: ten to the power of its precision may be absurdly long.
 MAX_DIGITS: Final = 1000
@@ -98,6 +98,16 @@ def unit_change(writer: Primitive | Fixed, reader: Primitive | Fixed, now_name: 
     if now:
         return Finding("", f"{now} reads plain {was_name}: nothing says that it is one", "unsafe")
     return Finding("", f"plain {now_name} reads {was}: what it means is no longer said", "note") if was else None
+
+
+def widened_meanings(union: Union) -> str:
+    """Return the logical types in a union of int and long, which Spark reads as long; "" if there are none."""
+    numbers = [branch for branch in union.branches if branch != Primitive("null")]
+    names = {branch.name for branch in numbers if isinstance(branch, Primitive)}
+    if names != {"int", "long"} or len(numbers) != len(names):
+        return ""
+    units = [logical_type(branch) for branch in numbers if isinstance(branch, Primitive)]
+    return " and ".join(str(unit) for unit in units if unit)
 
 
 def _decimal(declared: Primitive | Fixed) -> Logical | None:

@@ -13,9 +13,9 @@ from contextlib import suppress
 from typing import Final
 
 from cdcavro.avro.aliases import LISTED, Aliases, brief, brief_list
-from cdcavro.avro.defaults import is_usable
+from cdcavro.avro.defaults import new_field_findings
 from cdcavro.avro.findings import Finding, Findings
-from cdcavro.avro.logical import unit_change
+from cdcavro.avro.logical import unit_change, widened_meanings
 from cdcavro.avro.steps import (
     Paired,
     ReadArray,
@@ -42,7 +42,6 @@ from cdcavro.avro.types import (
     branch_name,
 )
 from cdcavro.errors import ResolutionError
-from cdcavro.exact.members import ABSENT
 
 PROMOTIONS: Final = {
     "int": ("int", "long", "float", "double"),
@@ -51,6 +50,7 @@ PROMOTIONS: Final = {
     "string": ("string", "bytes"),
     "bytes": ("bytes", "string"),
 }
+_SAME_IN_PYTHON: Final = {("int", "long"), ("float", "double")}
 _EXACT: Final = {("int", "float"): 24, ("long", "float"): 24, ("long", "double"): 53}
 
 
@@ -183,6 +183,9 @@ class _Comparison:
     def _into_union(self, writer: Type, reader: Union, where: str) -> Step:
         if id(reader) not in self._places:
             self._places[id(reader)] = {branch_name(branch): i for i, branch in enumerate(reader.branches)}
+            meanings = widened_meanings(reader)
+            if meanings:
+                self.findings.add(where, f"Spark reads {_label(reader)} as long, and {meanings} as plain numbers")
         places = self._places[id(reader)]
         at = self._branch(writer, places)
         if at is None:
@@ -190,10 +193,10 @@ class _Comparison:
             raise self._unmatched(writer, reader.branches[:LISTED], where, reason)
         first = min((places[name] for name in _promotions(writer) if name in places), default=at)
         if first < at:
-            before = _label(reader.branches[first])
-            self.findings.add(
-                where, f"fastavro reads {_label(writer)} into {before}, which stands before it in the union"
-            )
+            before = branch_name(reader.branches[first])
+            reason = f"fastavro reads {_label(writer)} into {before}, which stands before it in the union"
+            is_same = (branch_name(writer), before) in _SAME_IN_PYTHON
+            self.findings.add(where, reason, "note" if is_same else "unsafe")
         return self.step(writer, reader.branches[at], where)
 
     def _branch(self, writer: Type, places: dict[str, int]) -> int | None:
@@ -258,16 +261,10 @@ class _Comparison:
             except ResolutionError as error:
                 errors.append(error)
         missing = tuple(field for field in reader.fields if field.name not in matched)
-        for field in missing:
-            if field.default == [] and isinstance(field.type, Union):
-                reason = f"{brief(field.name)} is new: Avro Java 1.12 fails on the default [] of a union"
-                self.findings.add(where, reason, "unsafe")
-            if field.default is ABSENT:
-                errors.append(self._refused(where, f"{brief(field.name)} is new and has no default"))
-            elif not is_usable(field.type, field.default):
-                errors.append(
-                    self._refused(where, f"{brief(field.name)} is new and its default is no value of its type")
-                )
+        for finding in (finding for field in missing for finding in new_field_findings(field)):
+            self.findings.add(where, finding.reason, finding.kind)
+            if finding.kind == "refused":
+                errors.append(ResolutionError(where, finding.reason))
         if errors:
             raise errors[0]
         return tuple(fields), missing

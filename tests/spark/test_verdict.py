@@ -5,13 +5,9 @@ Avro Java is the one in Spark's own jars, reading with its conversions of logica
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-import math
 import re
-import uuid
 from collections import Counter
-from decimal import Decimal
 
 import pytest
 from hypothesis import given, note, settings
@@ -23,19 +19,10 @@ from cdcavro.avro.compatibility import verdict
 from cdcavro.avro.schema import parse_schema
 from support.schema_data import expected, is_same, write
 from support.schema_pairs import UnreadableError, fastavro_difference, fastavro_reads, pair, pairs
+from support.verdict_engines import Java, agrees, tried
 from support.wire import array, enum, field, record
 
 PAIRS = 450
-CONVERSIONS = (
-    "Conversions$DecimalConversion",
-    "Conversions$UUIDConversion",
-    "data.TimeConversions$DateConversion",
-    "data.TimeConversions$TimeMillisConversion",
-    "data.TimeConversions$TimeMicrosConversion",
-    "data.TimeConversions$TimestampMillisConversion",
-    "data.TimeConversions$TimestampMicrosConversion",
-    "data.TimeConversions$LocalTimestampMicrosConversion",
-)
 MICROS = {"type": "long", "logicalType": "timestamp-micros"}
 MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
 
@@ -86,78 +73,10 @@ EXAMPLES = [
 ]
 
 
-class Java:
-    """Avro Java behind py4j."""
-
-    def __init__(self, jvm) -> None:
-        self._avro = jvm.org.apache.avro
-        self._data = self._avro.generic.GenericData()
-        self._decoders = self._avro.io.DecoderFactory.get()
-        for name in CONVERSIONS:
-            found = jvm.java.lang.Class.forName(f"org.apache.avro.{name}")
-            self._data.addLogicalTypeConversion(found.getDeclaredConstructor(None).newInstance(None))
-
-    def reader(self, writer: str, reader: str):
-        """Make what reads the payloads of one schema with another, as JSON."""
-        schemas = [self._avro.Schema.Parser().parse(one) for one in (writer, reader)]
-        datum_reader = self._avro.generic.GenericDatumReader(*schemas, self._data)
-
-        def read(payload: bytes):
-            try:
-                datum = datum_reader.read(None, self._decoders.binaryDecoder(payload, None))
-                return json.loads(self._data.toString(datum), parse_float=Decimal)
-            except (Py4JJavaError, PySparkException) as error:
-                raise UnreadableError from error
-
-        return read
-
-
 @pytest.fixture(scope="module")
 def java(spark) -> Java:
     """Avro Java in the session's JVM."""
     return Java(spark._jvm)
-
-
-def agrees(value, shown) -> bool:
-    """Return whether a value is what Avro Java shows as JSON."""
-    match value:
-        case dict():
-            return (
-                isinstance(shown, dict)
-                and value.keys() == shown.keys()
-                and all(agrees(value[k], shown[k]) for k in value)
-            )
-        case list():
-            return isinstance(shown, list) and len(value) == len(shown) and all(map(agrees, value, shown))
-        case bytes():
-            if isinstance(shown, Decimal | int):
-                return is_same(value, Decimal(shown))
-            return shown in (value.decode("latin-1"), [byte - 256 if byte > 127 else byte for byte in value])
-        case dt.date() | dt.time():
-            return isinstance(shown, str) and _instant(type(value), shown) == value
-        case uuid.UUID():
-            return shown == str(value)
-        case Decimal():
-            return isinstance(shown, Decimal | int) and value.as_tuple() == Decimal(shown).as_tuple()
-        case float():
-            return isinstance(shown, Decimal | int) and math.isclose(value, float(shown), rel_tol=1e-6)
-        case _:
-            return type(value) is type(shown) and value == shown
-
-
-def _instant(kind, text):
-    try:
-        return kind.fromisoformat(text)
-    except ValueError:
-        return None
-
-
-def tried(read, payload):
-    """Return what an engine reads, or the class of its error."""
-    try:
-        return read(payload)
-    except UnreadableError:
-        return UnreadableError
 
 
 def differences(one, java: Java) -> set[str]:

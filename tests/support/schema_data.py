@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from cdcavro.avro.defaults import default_branch
 from cdcavro.avro.logical import logical_type
 from cdcavro.avro.steps import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Union
@@ -30,19 +31,24 @@ class Branch:
     value: Any
 
 
-def cover(declared: Type, rng: random.Random) -> list[Any]:
-    """Return data of a type that together covers every branch, symbol and kind of value."""
+def cover(declared: Type, rng: random.Random, within: tuple[str, ...] = ()) -> list[Any]:
+    """Return data of a type that together covers every branch, symbol and kind of value; none if it has none.
+
+    A record that contains itself does so once; `within` are the names of the records around.
+    """
     match declared:
-        case Record(fields=fields):
-            pools = {field.name: cover(field.type, rng) for field in fields}
-            count = max(map(len, pools.values()), default=1)
+        case Record(name, fields=fields):
+            if within.count(name) > 1:
+                return []
+            pools = {field.name: cover(field.type, rng, (*within, name)) for field in fields}
+            count = max(map(len, pools.values()), default=1) if all(pools.values()) else 0
             return [{name: pool[i % len(pool)] for name, pool in pools.items()} for i in range(count)]
         case Union(branches):
-            return [Branch(i, datum) for i, branch in enumerate(branches) for datum in cover(branch, rng)]
+            return [Branch(i, datum) for i, branch in enumerate(branches) for datum in cover(branch, rng, within)]
         case Array(items):
-            return [[], cover(items, rng)]
+            return [[], cover(items, rng, within)]
         case Map(values):
-            return [{}, {f"k{i}": datum for i, datum in enumerate(cover(values, rng))}]
+            return [{}, {f"k{i}": datum for i, datum in enumerate(cover(values, rng, within))}]
         case Enum(symbols=symbols):
             return list(symbols)
         case Fixed(size=size):
@@ -68,7 +74,7 @@ def _primitives(declared: Primitive, rng: random.Random) -> list[Any]:
         }[declared.name]
     if unit.name == "decimal":
         values = [10**unit.precision - 1, -1, rng.randrange(10**unit.precision)]
-        return [unscaled.to_bytes(4, "big", signed=True) for unscaled in values]
+        return [unscaled.to_bytes(9, "big", signed=True) for unscaled in values]
     if unit.name == "uuid":
         return [str(uuid.UUID(int=rng.getrandbits(128)))]
     day = {"date": 30_000, "time-millis": 86_400_000, "time-micros": 86_400_000_000}
@@ -147,9 +153,16 @@ def expected(step: Step, value: Any, *, by_writer: bool = False, raw: bool = Fal
         case ReadRecord(_, fields, defaults):
             row = {into.name: go(inner, value[was.name]) for inner, was, into in fields if into is not None}
             return row | {
-                field.name: field.default if raw else default_value(field.type, field.default) for field in defaults
+                field.name: stated(field.default) if raw else default_value(field.type, field.default)
+                for field in defaults
             }
     raise TypeError(step)
+
+
+def stated(default: Any) -> Any:
+    """Return a default as the schema's JSON has it: numbers that JSON lacks are texts."""
+    special = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+    return special.get(str(default), default) if isinstance(default, float) else default
 
 
 def promoted(writer: str, reader: str, value: Any) -> Any:
@@ -183,8 +196,8 @@ def meaning(declared: Primitive | Fixed, value: Any) -> Any:
 def default_value(declared: Type, default: Any) -> Any:
     """Return the value of a default in a schema's JSON."""
     match declared:
-        case Union(branches):
-            return default_value(branches[0], default)
+        case Union():
+            return default_value(default_branch(declared, default), default)
         case Record(fields=fields):
             return {field.name: default_value(field.type, default.get(field.name, field.default)) for field in fields}
         case Array(items):
@@ -193,6 +206,8 @@ def default_value(declared: Type, default: Any) -> Any:
             return {name: default_value(values, item) for name, item in default.items()}
         case Fixed() | Primitive("bytes"):
             return meaning(declared, default.encode("latin-1"))
+        case Primitive("float" | "double"):
+            return float(default)
         case Primitive():
             return meaning(declared, default)
         case Enum():
@@ -209,5 +224,7 @@ def is_same(left: Any, right: Any) -> bool:
     if isinstance(left, bytes) and isinstance(right, Decimal):
         return int.from_bytes(left, "big", signed=True) == int("".join(map(str, right.as_tuple().digits)))
     if isinstance(left, float) and isinstance(right, float):
-        return math.isclose(left, right, rel_tol=1e-6)
+        return math.isclose(left, right, rel_tol=1e-6) or (math.isnan(left) and math.isnan(right))
+    if {type(left), type(right)} == {int, float}:
+        return bool(left == right)
     return type(left) is type(right) and left == right

@@ -23,6 +23,7 @@ from support.schema_data import cover, expected, is_same, write
 if TYPE_CHECKING:
     from cdcavro.avro.compatibility import Verdict
     from cdcavro.avro.steps import Step
+    from cdcavro.avro.types import Type
 
 PLAIN = ["boolean", "int", "long", "float", "double", "bytes", "string"]
 LOGICAL = [
@@ -288,6 +289,7 @@ class Pair:
     verdict: Verdict
     step: Step | None
     data: list[tuple[Any, bytes]]
+    roots: tuple[Type, Type]
 
     @property
     def reasons(self) -> list[str]:
@@ -306,7 +308,7 @@ def pair(writer: str, reader: str, seed: int = 0) -> Pair:
     result = verdict(now, was)
     step = resolve(was.root, now.root) if result.backward else None
     data = [(datum, write(was.root, datum)) for datum in cover(was.root, random.Random(seed))]
-    return Pair(writer, reader, result, step, data)
+    return Pair(writer, reader, result, step, data, (was.root, now.root))
 
 
 @st.composite
