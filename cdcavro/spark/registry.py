@@ -9,7 +9,7 @@ from pyspark.sql.avro.functions import from_avro, to_avro
 from pyspark.sql.types import BinaryType
 
 from cdcavro.avro.schema import Schema, parse_schema
-from cdcavro.avro.types import Primitive, Record
+from cdcavro.avro.types import Primitive, Record, check_expansion
 from cdcavro.errors import SchemaError, UnknownSchemaError, shown
 from cdcavro.registry.backend import UnusableError
 from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, unframe
@@ -60,13 +60,14 @@ def from_registry(
 
     The schemas are collected in a pass over the frame of its own, so the frame is read twice: persist it
     if that is expensive. For a stream, call this function in `foreachBatch`: a new schema then works
-    without a restart. Raises `RegistryError`; `SchemaError` if it is not clear which subject is meant;
-    `ValueError` for a streaming frame.
+    without a restart. Raises `RegistryError`; `SchemaError` if it is not clear which subject is meant, and
+    for a reader's schema that contains itself, which Spark does not read; `ValueError` for a streaming frame.
     """
     if frame.isStreaming:
         raise ValueError("from_registry takes a batch: call it in foreachBatch, where each batch finds its schemas")
     known = _known(frame, col, registry)
     wanted = _reader(registry, reader, subject, known.values())
+    check_expansion(wanted.root, "Spark")
     outcome = FramedRows(known, wanted.json, reinterpret=reinterpret).column(col)
     own = next(name for name in map("_brought{}".format, range(len(frame.columns) + 1)) if name not in frame.columns)
     behind = sf.expr(f"substring(`{col.replace('`', '``')}`, {own}.start)")

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 import struct
-from collections import defaultdict
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyspark.errors import PythonException
+from pyspark.sql.avro.functions import from_avro
 
 from cdcavro import registry
 from cdcavro import spark as cdc
 from cdcavro.avro.binary import write_long
-from cdcavro.avro.schema import parse_schema
-from cdcavro.errors import CdcAvroError, RegistryError
+from cdcavro.errors import CdcAvroError, RegistryError, SchemaError
 from cdcavro.registry.framing import Fingerprint, frame
 from cdcavro.spark import framed_rows
 from cdcavro.spark import registry as spark_registry
 from cdcavro.spark.framed_rows import FramedRows, Known
 from support.generated_modules import module, parsed, root
 from support.roundtrip import outcome
+from support.schema_pairs import pairs
 from support.wire import array, enum, field, mapping, record
 
 DATE = {"type": "int", "logicalType": "date"}
@@ -83,35 +87,56 @@ def schemas(tmp_path):
     return registry.connect(f"file:{tmp_path / 'schemas'}")
 
 
-def accepted(call, *arguments, **named):
+def refusal(call, *arguments, **named):
     """Return the sentence of a refusal without its source, or None."""
     result = outcome(CdcAvroError, lambda: call(*arguments, **named))
     return str(result).partition(": ")[2] if isinstance(result, CdcAvroError) else None
 
 
-def test_all_three_accept_and_refuse_the_same_payloads(spark, schemas):
-    """Each payload once by the registry, once by a class and once by Spark, with the same reason."""
-    framed = []
+def test_all_three_accept_and_refuse_the_same_payloads(schemas):
+    """The registry and the class of the writer; the class of the reader and what is brought to Spark."""
     for at, (was, now, payloads) in enumerate(CASES):
         writer, reader = parsed(record(field("a", was))), parsed(record(field("a", now)))
         id = schemas.publish(writer, f"case{at}").id
         made, own = root(module(reader)), root(module(writer))
-        for payload, is_good in payloads.items():
-            by_class = accepted(made.from_avro, payload, writer=writer)
+        rows = FramedRows({frame(b"", id): Known(writer.json, id)}, reader.json, reinterpret=False)
+        brought = rows.brought(pa.array([frame(payload, id) for payload in payloads], pa.binary())).to_pylist()
+        for (payload, is_good), row in zip(payloads.items(), brought, strict=True):
+            by_class = refusal(made.from_avro, payload, writer=writer)
             assert (by_class is None) is is_good, (was, now, payload, by_class)
-            assert accepted(schemas.open, frame(payload, id)) == accepted(own.from_avro, payload), (was, payload)
-            framed.append((reader.json, at, bytearray(frame(payload, id)), by_class))
-    by_reader = defaultdict(list)
-    for reader, *row in framed:
-        by_reader[reader].append(row)
-    for reader, rows in by_reader.items():
-        frame_ = spark.createDataFrame(rows, "at int, raw binary, fault string").coalesce(1)
-        read = cdc.from_registry(frame_, "raw", schemas, parse_schema(reader))
-        # As text, since Python has no instants of the last hours before the year 10000 east of Greenwich.
-        found = read.selectExpr("to_json(value) AS value", "error", "fault").collect()
-        told = [None if row.error is None else row.error.message.partition(": ")[2] for row in found]
-        assert told == [row.fault for row in found]
-        assert [row.value is None for row in found] == [row.fault is not None for row in found]
+            assert (row["error"] and row["error"]["message"].partition(": ")[2]) == by_class
+            assert (row["start"] is None and row["payload"] is None) is not is_good
+            assert refusal(schemas.open, frame(payload, id)) == refusal(own.from_avro, payload), (was, payload)
+
+
+def test_spark_reads_what_is_accepted_and_tells_of_the_rest(spark, schemas):
+    """All cases in one column, with a schema for each, under one reader that has them all."""
+    boxes = [
+        [json.dumps(record(field("a", one), name=f"C{at}")) for one in (was, now)]
+        for at, (was, now, _) in enumerate(CASES)
+    ]
+    # Enums and other types of one name are others in each case.
+    boxes = [
+        [re.sub(r'"name": "([EFS])"', rf'"name": "\g<1>{at}"', text) for text in pair] for at, pair in enumerate(boxes)
+    ]
+    news = [field(f"c{at}", ["null", json.loads(now)], default=None) for at, (_, now) in enumerate(boxes)]
+    reader = parsed(record(*news))
+    made = root(module(reader))
+    rows = []
+    for at, (was, _) in enumerate(boxes):
+        writer = parsed(record(field(f"c{at}", json.loads(was))))
+        id = schemas.publish(writer, f"case{at}").id
+        for payload, is_good in CASES[at][2].items():
+            fault = refusal(made.from_avro, payload, writer=writer)
+            assert (fault is None) is is_good
+            rows.append((at, bytearray(frame(payload, id)), fault))
+    read = cdc.from_registry(spark.createDataFrame(rows, "at int, raw binary, fault string"), "raw", schemas, reader)
+    # As text, since Python has no instants of the last hours before the year 10000 east of Greenwich.
+    found = read.selectExpr("at", "to_json(value) AS value", "error.message", "fault", "schema.subject").collect()
+    assert len(found) == len(rows)
+    assert [row.message and row.message.partition(": ")[2] for row in found] == [row.fault for row in found]
+    assert [row.value is None for row in found] == [row.fault is not None for row in found]
+    assert all(row.subject == f"case{row.at}" for row in found)
 
 
 def test_values_are_those_of_the_reader(spark, schemas):
@@ -218,6 +243,53 @@ def test_top_level_bytes_are_read_and_written_as_confluent_writes_them(spark, sc
         rows = spark.createDataFrame([(bytearray(wrong),)], "raw binary")
         with pytest.raises(PythonException, match=r"PayloadError: message: \$: expected "):
             cdc.to_registry(rows, "raw", schemas, "raws", '"bytes"').collect()
+
+
+def test_what_contains_itself_is_left_out_by_a_reader_and_is_no_reader(spark, schemas):
+    """Spark has no type for it."""
+    node = record(field("v"), field("next", ["null", "N"]), name="N")
+    id = schemas.publish(json.dumps(record(field("a"), field("list", node))), "rows").id
+    rows = [(bytearray(frame(b"\x0e\x02\x02\x04\x00", id)),), (bytearray(frame(b"\x0e" + b"\x02" * 999, id)),)]
+    frame_ = spark.createDataFrame(rows, "raw binary")
+    with pytest.raises(SchemaError, match="N contains itself, which Spark does not read"):
+        cdc.from_registry(frame_, "raw", schemas)
+    found = cdc.from_registry(frame_, "raw", schemas, parsed(record(field("a")))).select("value.a", "error.message")
+    assert [row.a for row in found.collect()] == [7, None]
+
+
+@pytest.mark.timeout(300)
+def test_what_is_brought_to_spark_never_fails_it(spark):
+    """Random payloads of random schemas, of which a byte was changed, under another random schema."""
+    tried = 0
+
+    @settings(max_examples=25)
+    @given(pairs(), st.integers(0, 2**32))
+    def check(pair, seed):
+        nonlocal tried
+        rng = random.Random(seed)
+        payloads = [payload for _, payload in pair.data]
+        for payload in payloads[:10]:
+            changed = bytearray(payload)
+            for _ in range(3):
+                if changed:
+                    changed[rng.randrange(len(changed))] = rng.choice([0, 1, 2, 0x7F, 0x80, 0xFF, rng.randrange(256)])
+                payloads.append(bytes(changed))
+        rows = FramedRows({frame(b"", 1): Known(pair.writer, 1)}, pair.reader, reinterpret=rng.random() < 0.5)
+        framed = [frame(payload, 1) for payload in payloads]
+        brought = rows.brought(pa.array(framed, pa.binary())).to_pylist()
+        good = [
+            (bytearray(row["payload"] if row["start"] is None else raw[row["start"] - 1 :]),)
+            for raw, row in zip(framed, brought, strict=True)
+            if row["error"] is None
+        ]
+        if good:
+            frame_ = spark.createDataFrame(good, "payload binary").coalesce(1)
+            read = frame_.select(from_avro("payload", pair.reader, {"mode": "FAILFAST"}).alias("value"))
+            assert read.selectExpr("to_json(value) AS value").where("value IS NOT NULL").count() == len(good)
+        tried += len(good)
+
+    check()
+    assert tried > 100
 
 
 def test_a_column_of_any_name_stands_beside_the_result(spark, schemas):

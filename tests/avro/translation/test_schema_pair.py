@@ -148,6 +148,18 @@ def test_a_few_bytes_do_not_become_gigabytes(monkeypatch):
         translated(array(item), array(longer), payload)
 
 
+def test_data_that_have_no_end_by_their_schema_are_translated_to_a_bound():
+    """A list of records in each other, as long as readers take it."""
+    older = record(field("v"), field("next", ["null", "N"]), name="N")
+    newer = record(field("z", default=7), field("next", ["N", "null"]), field("v", "double"), name="N")
+    payload = b"\x02\x02" * 127 + b"\x02\x00"
+    assert translated(older, older, payload) == payload
+    assert translated(older, newer, payload) == b"\x0e\x00" * 127 + b"\x0e\x02" + struct.pack("<d", 1.0) * 128
+    for now in (older, newer):
+        with pytest.raises(PayloadError, match="expected at most 128 records, arrays and maps in each other"):
+            translated(older, now, b"\x02\x02" + payload)
+
+
 @given(pairs())
 def test_random_payloads_are_translated_as_resolution_says(pair):
     """What fastavro reads of the translation, with the reader's schema alone, is what the steps say."""
