@@ -105,7 +105,6 @@ COVERED_BY = {
     "spark/versions": "spark/test_tables",
     "table/catalog": "table/test_tables",
     "table/notes": "cli/commands/test_tables",
-    "wire/strangers": "wire/test_sniff",
     "table/columns/declaration": "table/columns/test_column_type",
     "table/columns/format_rules": "table/columns/test_storage",
     "table/columns/numbers": "table/columns/test_storage",

@@ -10,6 +10,7 @@ import click
 from cdcavro.errors import MessageError
 from cdcavro.files.lines import ONE_LINE
 from cdcavro.files.rejects import Reject
+from cdcavro.wire.version import version_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -86,6 +87,24 @@ class Run:
             error.format = self._format
         self.rejected += 1
         self._faults.add(error, line)
+
+
+class VersionWatch:
+    """Says once in a run that messages state a version of their format which no document describes."""
+
+    def __init__(self) -> None:
+        self._is_said = False
+
+    def see(self, message: bytes, format: str) -> None:
+        """Look at a message."""
+        if not self._is_said and format:
+            self.note(version_note(message, format))
+
+    def note(self, sentence: str | None) -> None:
+        """Say a sentence about a version, if there is one and none was said before."""
+        if sentence is not None and not self._is_said:
+            self._is_said = True
+            say(sentence)
 
 
 def say(sentence: str) -> None:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cdcavro.errors import FileError, MessageError, TextError
 from cdcavro.exact import jsontext
 from cdcavro.files.streams import CHUNK, open_input, unwatched
-from cdcavro.wire.sniff import AUTO, best, fits
-from cdcavro.wire.strangers import stranger
+from cdcavro.wire.sniff import AUTO, best, fits, stranger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,6 +13,7 @@ from cdcavro.avro.blocks import MARKER_BYTES, Block, Framing, PackedBlock, read_
 from cdcavro.avro.buffer import Buffer
 from cdcavro.errors import CdcAvroError, MessageError
 from cdcavro.wire.formats import get_format
+from cdcavro.wire.version import version_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -51,12 +52,14 @@ class Tally:
     """The counts and faults of a chunk, or of a part of it.
 
     Attributes: `done` (int), the number of messages in the block; `lines` (int), the number of lines in
-    the chunk, 0 except in its last part; `faults`, with lines numbered from the first of the chunk.
+    the chunk, 0 except in its last part; `faults`, with lines numbered from the first of the chunk; `note`
+    (str or None), a sentence about a version that the chunk's messages state.
     """
 
     done: int = 0
     lines: int = 0
     faults: tuple[tuple[MessageError, Line], ...] = ()
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,8 @@ class ChunkEncoder:
             rejected += len(faults)
             yield [], Tally(faults=tuple(faults))
         done = len(lines) - rejected
-        yield self.framing.pack(Block(out.taken(), done)) if done else [], Tally(done, len(lines))
+        note = version_note(chunk.raw, self.format)
+        yield self.framing.pack(Block(out.taken(), done)) if done else [], Tally(done, len(lines), note=note)
 
     def _faults(self, chunk: Chunk, lines: list[bytes], out: Buffer) -> Iterator[tuple[MessageError, Line]]:
         """Append the payloads of all lines, and yield the faults of those that cannot be encoded."""

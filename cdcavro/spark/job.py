@@ -24,6 +24,7 @@ from cdcavro.spark.job_lines import first_line, glob_free, hidden_files, plain_p
 from cdcavro.wire.formats import REGISTRY, get_format
 from cdcavro.wire.operation import NONE, TOMBSTONE, operation_paths, tombstone_pointers
 from cdcavro.wire.sniff import AUTO, MIXED
+from cdcavro.wire.version import version_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -92,7 +93,9 @@ def _run(
     if passed_over:
         say(f"passing over {len(passed_over)} files whose names start with _ or ., such as {passed_over[0]}")
     lines = read_line_frame(spark, inputs)
-    formats = _formats(spark, lines.inputFiles(), format)
+    formats, notes = _formats(spark, lines.inputFiles(), format)
+    for note in notes[:1]:
+        say(note)
     say(f"converting {len(formats)} files")
     counted = Observation("lines")
     lines = lines.observe(counted, sf.count(sf.lit(1)).alias("read"))
@@ -112,13 +115,17 @@ def _run(
         converted.unpersist()
 
 
-def _formats(spark: SparkSession, files: Sequence[str], format: str) -> dict[str, str]:
-    formats = {}
+def _formats(spark: SparkSession, files: Sequence[str], format: str) -> tuple[dict[str, str], list[str]]:
+    """Return the format of each file, and what is to be said about versions that the first messages state."""
+    formats, notes = {}, []
     for file in files:
         # The head is always read, because gzip under another name would be rejected line by line.
-        head = read_head(spark, file, HEAD_BYTES if format == AUTO else _MAGIC)
-        formats[plain_path(file)] = tell_format(head)[0] if format == AUTO else "" if format == MIXED else format
-    return formats
+        head = list(read_head(spark, file, _MAGIC if format == MIXED else HEAD_BYTES))
+        name = tell_format(iter(head))[0] if format == AUTO else "" if format == MIXED else format
+        note = version_note(b"\n".join(line.raw for line in head), name) if name else None
+        formats[plain_path(file)] = name
+        notes += [] if note is None else [note]
+    return formats, notes
 
 
 def _kinds(converted: DataFrame) -> DataFrame:

@@ -17,6 +17,7 @@ from cdcavro.spark.arrow_udf import column_function, raw_bytes
 from cdcavro.spark.changes import KEY, KEY_TYPE, key_fields
 from cdcavro.spark.functions import ERROR
 from cdcavro.table.evolution.evolve import NONE_GIVEN
+from cdcavro.table.names import has_row_of_table
 from cdcavro.table.notes import notes_of
 from cdcavro.table.tables import ERROR as ERROR_POLICY
 from cdcavro.table.tables import KEEP, Tables
@@ -142,7 +143,7 @@ def _outlines(payloads: pa.Array, given: GivenTable) -> pa.Array:
 
 
 def _outline(change: Change) -> dict[str, Any] | None:
-    if not change.source.table if change.op in DML else (change.ddl is None or change.op not in DDL):
+    if not has_row_of_table(change) and (change.ddl is None or change.op not in DDL):
         return None
     at = key_fields(change)
     blank = change

@@ -150,12 +150,20 @@ def _is_of_table(change: Change) -> bool:
     return change.op in DML or (change.op == "TRUNCATE" and change.ddl is None)
 
 
+def has_row_of_table(change: Change) -> bool:
+    """Return whether a change is a row change that has its row and names its table."""
+    has_row = change.before is not None or change.after is not None
+    return change.op in DML and has_row and bool(change.source.table)
+
+
 def check_row(change: Change) -> None:
-    """Raise `StructureError` for a change with a row, or a TRUNCATE, that is of no known operation or table."""
+    """Raise `StructureError` for a change with a row, or a TRUNCATE, of no known operation or table, or without a row."""
     if _is_of_table(change):
         if not change.source.table:
             expected = "a message that names its table, or a table given for those that do not (--table)"
             raise StructureError(expected, "none", format=change.source.format)
+        if change.op != "TRUNCATE" and change.before is None and change.after is None:
+            raise StructureError("a row before or after the change", "none", format=change.source.format)
     elif change.op != "TOMBSTONE" and (change.before is not None or change.after is not None):
         expected = "an operation on a row that is known, because the message holds a row"
         raise StructureError(expected, shown(change.operation or "none"), format=change.source.format)

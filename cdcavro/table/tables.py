@@ -169,7 +169,7 @@ class Tables:
 
     def learn(self, change: Change) -> TableVersion | None:
         """Apply what a change says about tables; return a row change's table and version. Raises as `add` does."""
-        if change.op in DML:
+        if change.op in DML and (change.after is not None or change.before is not None):
             learned = self._learned
             if learned is not None and learned.is_for(change, self._room.edits):
                 return learned.table_version

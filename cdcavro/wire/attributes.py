@@ -13,6 +13,7 @@ fingerprints unchanged. All keys of `json` are listed here and nowhere else. On 
 | `members` | `"extras"` | a map of what no other field carries; the last field of the envelope (see also `kafka`) |
 | `tells` | true | the presence of this member identifies the format |
 | `tells` | list of strings | any of these values identifies the format |
+| `version` | true | this member says the version of the format; others than those in `tells` are remarked on |
 | `operation` | true | this member says what kind of change the message is |
 | `tombstone` | true | null here means that the key is gone: no more changes of it follow |
 | `local_time` | `"event_time"` or `"system_time"` | this member is that time of a change, as text without a time zone |
@@ -70,6 +71,7 @@ class FieldRule:
     text: bool = False
     members: str = ""
     tells: bool | tuple[str, ...] = False
+    version: bool = False
     operation: bool = False
     tombstone: bool = False
     local_time: str = ""
@@ -114,6 +116,7 @@ def field_rule(declared: Field) -> FieldRule:
         text=_flag(attribute, "text", declared.name),
         members=_take(attribute, "members", "", lambda value: value in ("rest", "extras"), declared.name),
         tells=_tells(attribute, declared.name),
+        version=_flag(attribute, "version", declared.name),
         operation=_flag(attribute, "operation", declared.name),
         tombstone=_flag(attribute, "tombstone", declared.name),
         local_time=_take(attribute, "local_time", "", lambda value: value in _TIMES, declared.name),

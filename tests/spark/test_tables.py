@@ -365,18 +365,19 @@ def test_a_row_is_typed_or_a_reject_whatever_it_does_not_say(spark):
     """Full-load rows and operations in small letters are typed; a row of no table or operation that is known is not."""
     canal = '{"type":"%s","database":"s","table":%s,"id":1,"es":%d,"mysqlType":{"d":"int"},"data":[{"d":"1"}]}'
     texts = [canal % ("INIT", '"t"', 1), canal % ("insert", '"t"', 2), canal % ("INSERT", "null", 3)]
-    texts.append(canal % ("MERGE", '"t"', 4))
+    texts += [canal % ("MERGE", '"t"', 4), (canal % ("INSERT", '"bare"', 5)).replace('[{"d":"1"}]', "null")]
     frame = spark.createDataFrame([(text,) for text in texts], "value string")
     changes = frame.select(sf.explode(cdc.to_changes("value", "canal")["changes"]).alias("change")).persist()
     typed = cdc.to_tables(changes)
     assert [(row.table, row.key) for row in typed.frame.collect()] == [("t", None)] * 2
     assert sorted(row.error.message for row in typed.rejects.collect()) == [
         "canal: $: expected a message that names its table, or a table given for those that do not (--table), got none",
+        "canal: $: expected a row before or after the change, got none",
         "canal: $: expected an operation on a row that is known, because the message holds a row, got 'MERGE'",
     ]
-    assert typed.faults == []
+    assert (typed.faults, len(typed.tables)) == ([], 1)
     assert [note.split(",")[0] for note in typed.notes] == ["t: no primary key is known"]
     named = cdc.to_tables(changes, table="other.u")
     assert sorted(row.table for row in named.frame.collect()) == ["t", "t", "u"]
-    assert named.rejects.count() == 1
+    assert named.rejects.count() == 2
     assert named.table("s.u").schema.table.database == "s"

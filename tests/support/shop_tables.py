@@ -60,7 +60,7 @@ class Moved(NamedTuple):
 def shop_changes(producer: str) -> tuple[Change, ...]:
     """Return a producer's changes in the order of arrival, each with its line number as its place."""
     return tuple(
-        replace(change, place=Arrival(file="shop.jsonl", line=line))
+        replace(change, place=replace(change.place or Arrival(), file="shop.jsonl", line=line))
         for line, message in enumerate(MESSAGES[producer](), 1)
         for change in to_changes(message, producer, zone=UTC)
     )

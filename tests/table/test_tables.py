@@ -882,6 +882,24 @@ def test_a_statement_with_a_row_is_an_error():
         typed("oms_canal", message)
 
 
+@pytest.mark.parametrize(
+    ("format", "message"),
+    [
+        ("oms_canal", '{"type":"INSERT","table":"t","data":null}'),
+        ("oms_canal", '{"type":"INSERT","table":"t","data":[{"id":1},null]}'),
+        ("debezium", '{"key":{"id":7},"value":{"op":"d","before":null,"source":{"table":"t"}}}'),
+    ],
+)
+def test_a_change_of_a_row_without_a_row_is_an_error(format, message):
+    """Nothing says which row was changed, and no table is made of it."""
+    tables = Tables()
+    *_, change = to_changes(message, format)
+    for refuses in (tables.add, tables.find):
+        with pytest.raises(StructureError, match="expected a row before or after the change, got none"):
+            refuses(change)
+    assert tables.tables == []
+
+
 def test_a_row_without_an_operation_is_an_error_in_debezium():
     """Neither a heartbeat nor a mark has a row."""
     for message in (

@@ -12,7 +12,7 @@ import click
 
 from cdcavro.avro.blocks import CODECS, Framing
 from cdcavro.avro.container import header
-from cdcavro.cli.faults import SHOWN, Faults, say
+from cdcavro.cli.faults import SHOWN, Faults, VersionWatch, say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, jobs_option, max_rejects_option
 from cdcavro.cli.progress import Progress
@@ -120,9 +120,10 @@ def _with_framing(format: Format, codec: str, chunks: Iterator[Task]) -> tuple[F
 
 
 def _counted(tallies: Iterable[Tally], faults: Faults) -> Counts:
-    counts = Counts()
+    counts, versions = Counts(), VersionWatch()
     before = 0
     for tally in tallies:
+        versions.note(tally.note)
         counts.done += tally.done
         counts.rejected += len(tally.faults)
         for error, line in tally.faults:

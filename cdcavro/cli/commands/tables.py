@@ -11,7 +11,7 @@ import click
 
 from cdcavro.change.model import Arrival, replace
 from cdcavro.cli.connector_options import Sent, connector_options
-from cdcavro.cli.faults import SHOWN, Faults, Run, say
+from cdcavro.cli.faults import SHOWN, Faults, Run, VersionWatch, say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     INPUT,
@@ -118,11 +118,12 @@ class _Job:
     def take_all(self, lines: Iterator[Line], zone: ZoneInfo | None, unavailable: str | None) -> None:
         """Type the changes of all lines."""
         self._zone = zone
-        joiner = StreamJoiner()
+        joiner, versions = StreamJoiner(), VersionWatch()
         file = click.format_filename(self._file)
 
         def joined(line: Line) -> Sequence[Joined]:
             message = line.message()
+            versions.see(message, self._format)
             changes = to_changes(message, self._format, zone=zone, members=False, unavailable=unavailable)
             placed = [replace(change, place=_place(change, file, line)) for change in changes]
             return joiner.add(placed, line.number, message)

@@ -11,7 +11,7 @@ import click
 import orjson
 
 from cdcavro.cli.connector_options import Sent, connector_options
-from cdcavro.cli.faults import SHOWN, Faults, Run, say
+from cdcavro.cli.faults import SHOWN, Faults, Run, VersionWatch, say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     INPUT,
@@ -85,7 +85,7 @@ def transcode(
         run = Run(faults)
         transcoder = Transcoder(own or target, target, zone=zone, unavailable=sent.unavailable, **sent.modes._asdict())
         job = _Job(transcoder, run, stream, loss_file)
-        job.take_all(lines)
+        job.take_all(lines, own)
         faults.finish()
     job.report()
     click.get_current_context().exit(0 if max_rejects.allows(run.rejected, run.read) else REJECTED)
@@ -100,9 +100,15 @@ class _Job:
         self._of_values: set[str] = set()
         self._written = self._unanswered = 0
 
-    def take_all(self, lines: Iterator[Line]) -> None:
-        """Transcode all lines."""
-        for outcomes in self._run.results(lines, lambda line: self._transcoder.add(line.message(), line.number)):
+    def take_all(self, lines: Iterator[Line], format: str) -> None:
+        """Transcode all lines, which are of a format."""
+        versions = VersionWatch()
+
+        def transcoded(line: Line) -> list[Outcome]:
+            versions.see(line.message(), format)
+            return self._transcoder.add(line.message(), line.number)
+
+        for outcomes in self._run.results(lines, transcoded):
             self._take(outcomes)
         self._take(self._transcoder.finish())
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 import cdcavro
-from cdcavro.cli.faults import Faults
+from cdcavro.cli.faults import Faults, VersionWatch
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import files_argument, max_rejects_option, mixed_format_option
 from cdcavro.cli.progress import Progress
@@ -39,16 +39,16 @@ def validate(ctx: click.Context, files: tuple[str, ...], format: str, max_reject
     by format and operation follows at the end. The exit code is 1 if messages were rejected, unless
     --max-rejects allows them.
     """
-    counts = Counts()
+    counts, versions = Counts(), VersionWatch()
     with Progress("validating", total_size(files or (STANDARD,))) as progress:
         for file in files or (STANDARD,):
-            _validate_lines(file, read_lines(file, progress.advance), format, counts)
+            _validate_lines(file, read_lines(file, progress.advance), format, counts, versions)
     click.echo(counts.table())
     click.echo(counts.balance("valid"))
     ctx.exit(0 if max_rejects.allows(counts.rejected, counts.read) else REJECTED)
 
 
-def _validate_lines(file: str, lines: Iterator[Line], format: str, counts: Counts) -> None:
+def _validate_lines(file: str, lines: Iterator[Line], format: str, counts: Counts, versions: VersionWatch) -> None:
     name = "" if format == MIXED else format
     if format == AUTO:
         name, lines = tell_format(lines)
@@ -57,6 +57,7 @@ def _validate_lines(file: str, lines: Iterator[Line], format: str, counts: Count
         try:
             message = line.message()
             own = get_format(name or cdcavro.sniff(message))
+            versions.see(message, own.name)
             counts.add(own.name, operation(validated(message, own), own))
         except MessageError as error:
             error.format = error.format or name or None

@@ -388,3 +388,27 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         taken.append(most_memory("decode", out, "--out", again, "--jobs", "2", "--force"))
     assert max(taken) < 70 << 10
     assert max(taken[2:]) < max(taken[:2]) + (10 << 10)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("encode", "--out", "out", "--format", "oms_dataworks", "--jobs", "2"),
+        ("validate", "--format", "mixed"),
+        ("transcode", "--to", "oms_canal", "--out", "out"),
+        ("tables", "--out", "out", "--table", "t"),
+    ],
+)
+def test_a_version_that_no_document_describes_is_told_once(tmp_path, monkeypatch, arguments):
+    """In a run, and not for each message."""
+    monkeypatch.chdir(tmp_path)
+    message = b'{"version":"1.0","schema":{"source":{"table":"t"},"pk":["id"]},"payload":{"op":"INSERT","after":{"data":{"id":1}}}}'
+    (tmp_path / "in.jsonl").write_bytes(message.replace(b"1.0", b"2.0") + b"\n" + 3 * (message + b"\n"))
+    done = CliRunner().invoke(main, [arguments[0], "in.jsonl", *arguments[1:]], catch_exceptions=False)
+    sentence = "oms_dataworks: version '1.0' is read as 2.0, which is the one that is documented"
+    assert (done.exit_code, done.stderr.splitlines().count(sentence)) == (0, 1)
+    (tmp_path / "in.jsonl").write_bytes(message.replace(b"1.0", b"2.0") + b"\n")
+    done = CliRunner().invoke(
+        main, [arguments[0], "in.jsonl", *arguments[1:], *["--force"][: arguments[0] != "validate"]]
+    )
+    assert (done.exit_code, sentence in done.stderr) == (0, False)
