@@ -227,6 +227,24 @@ def test_of_too_many_schemas_those_of_the_most_rows_are_read(spark, schemas, mon
     assert faults == [f"message: $: expected one of the 10,000 schemas that most rows have, got id {ids[0]}"]
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_more_than_a_thousand_schemas_in_a_batch(spark, schemas):
+    """One expression reads them all; a nested one for each overflowed the JVM's stack."""
+    count = 1100
+    ids = [schemas.publish(json.dumps(record(field("a"), field(f"x{i}"))), f"s{i}").id for i in range(count)]
+    rows = spark.createDataFrame(
+        [(i, bytearray(frame(b"\x0e" + long(i), id))) for i, id in enumerate(ids)], "at int, raw binary"
+    )
+    found = cdc.from_registry(rows, "raw", schemas, parsed(record(field("a")))).cache()
+    assert found.selectExpr("sum(value.a)", "count(error)", "count(distinct schema.id)").first() == (
+        7 * count,
+        0,
+        count,
+    )
+    assert found.where("schema.subject <> concat('s', at)").count() == 0
+
+
 def test_top_level_bytes_are_read_and_written_as_confluent_writes_them(spark, schemas):
     """Without their length behind an id, with it behind a fingerprint."""
     id = schemas.publish('"bytes"', "raws").id
