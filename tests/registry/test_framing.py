@@ -13,6 +13,7 @@ import cdcavro
 from cdcavro import registry
 from cdcavro.avro.skip import check_payload
 from cdcavro.registry import Fingerprint, Guid, SchemaId
+from cdcavro.registry.framing import payload_of
 from cdcavro.registry.subjects import STRATEGIES, subject_name
 from support.roundtrip import error_of
 from support.schema_data import cover, write
@@ -41,6 +42,37 @@ def test_what_is_framed_is_unframed(payload, id):
     """Each form, with any payload, an empty one too."""
     assert registry.unframe(registry.frame(payload, id)) == (id, payload)
     assert registry.unframe(payload, header=registry.frame(b"", id)) == (id, payload)
+
+
+@given(st.binary(max_size=40), FRAMES)
+def test_top_level_bytes_have_their_length_only_in_an_avro_payload(raw, id):
+    """Confluent's serialisers leave it out behind their prefixes; a single-object encoding has it."""
+    schema = cdcavro.parse_schema('{"type":"bytes"}')
+    payload = write(schema.root, raw)
+    value = registry.frame(payload, id, schema=schema)
+    behind = registry.unframe(value)[1]
+    assert behind == (payload if isinstance(id, Fingerprint) else raw)
+    assert payload_of(behind, id, schema) == payload
+    other = cdcavro.parse_schema('["bytes"]')
+    assert registry.frame(payload, id, schema=other) == registry.frame(payload, id)
+    assert payload_of(payload, id, other) == payload
+
+
+def test_what_is_no_payload_of_bytes_is_not_framed_as_one():
+    """Cut short, or with bytes left over."""
+    schema = cdcavro.parse_schema('"bytes"')
+    for payload in (b"\x04a", b"\x04abc", b""):
+        with pytest.raises(cdcavro.PayloadError):
+            registry.frame(payload, 7, schema=schema)
+
+
+def test_a_registry_opens_top_level_bytes_as_an_avro_payload(tmp_path):
+    """So that whoever reads payloads reads it; in a header's company too."""
+    schemas = registry.connect(f"file:{tmp_path}")
+    made = schemas.publish('"bytes"', "raws")
+    assert schemas.open(b"\x00" + made.id.to_bytes(4, "big") + b"ab")[1] == b"\x04ab"
+    assert schemas.open(b"\x00" + made.id.to_bytes(4, "big"))[1] == b"\x00"
+    assert schemas.open(b"ab", header=registry.frame(b"", made.id))[1] == b"\x04ab"
 
 
 @given(st.binary(max_size=40))

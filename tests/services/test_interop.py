@@ -70,6 +70,20 @@ def test_we_read_what_confluent_writes(client, place, format):
     assert cdcavro.decode(payload, format, writer=found.schema) == cdcavro.decode(cdcavro.encode(text, format), format)
 
 
+@pytest.mark.parametrize("raw", [b"a", b"\x04ab", b"\xff" * 300])
+@pytest.mark.parametrize("declared", ["bytes", {"type": "bytes"}])
+def test_top_level_bytes_have_no_length_on_either_side(client, place, raw, declared):
+    """Confluent's serialiser writes them as they are; what one side writes, both read."""
+    schema = cdcavro.parse_schema(json.dumps(declared))
+    value = AvroSerializer(client, schema.json)(raw, context(place))
+    found, payload = place.registry.open(value)
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, declared, raw)
+    assert payload == out.getvalue()
+    assert registry.frame(payload, found.id, schema=found.schema) == value
+    assert AvroDeserializer(client)(value, context(place)) == raw
+
+
 def test_confluent_reads_what_refers_to_shared_types(client, place):
     """The shared type is a subject of its own."""
     shared = {"a.Address": place.subject + "-shared"}
