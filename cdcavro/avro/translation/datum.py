@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.binary import nearest_float
 from cdcavro.avro.logical import logical_type, value_check
 from cdcavro.avro.resolution import is_same_name
 from cdcavro.avro.skip import datum_reader
@@ -101,9 +101,21 @@ def _text(raw: bytes) -> str:
         raise PayloadError("UTF-8", f"byte 0x{raw[error.start]:02x}") from error
 
 
+def _single(value: int) -> float:
+    """Return the 32-bit float nearest to an integer, rounded once: by way of a double it would be rounded twice."""
+    shift = value.bit_length() - _SINGLE_BITS
+    if shift <= 0:
+        return float(value)
+    whole, rest = divmod(abs(value), 1 << shift)
+    half = 1 << (shift - 1)
+    whole += rest > half or (rest == half and whole % 2)
+    return math.copysign(whole << shift, value)
+
+
+_SINGLE_BITS: Final = 24
 _PROMOTE: Final[dict[tuple[str, str], Callable[[Any], Any]]] = {
-    ("int", "float"): nearest_float,
-    ("long", "float"): nearest_float,
+    ("int", "float"): _single,
+    ("long", "float"): _single,
     ("int", "double"): float,
     ("long", "double"): float,
     ("string", "bytes"): str.encode,

@@ -13,7 +13,7 @@ from cdcavro.avro.skip import check_payload
 from cdcavro.avro.translation import part, translator
 from cdcavro.errors import PayloadError, SchemaError
 from support.roundtrip import outcome
-from support.schema_data import expected, is_same
+from support.schema_data import expected, is_same, write
 from support.schema_pairs import UnreadableError, fastavro_reads, pairs
 from support.wire import array, enum, field, mapping, record
 
@@ -72,6 +72,25 @@ def test_what_both_schemas_encode_alike_is_the_payload_itself(was, now, payload)
 def test_a_payload_becomes_what_the_reader_would_have_written(was, now, payload, wanted):
     """Promoted, put into another branch, another order, with the defaults of what is new."""
     assert translated(was, now, payload) == wanted
+
+
+@pytest.mark.parametrize(
+    ("value", "single"),
+    [
+        (2**60 + 2**36 + 1, 2.0**60 + 2.0**37),
+        (-(2**60) - 2**36 - 1, -(2.0**60) - 2.0**37),
+        (2**60 + 2**36, 2.0**60),
+        (2**60 + 3 * 2**36, 2.0**60 + 2.0**38),
+        (2**24 + 1, 2.0**24),
+        (-(2**63), -(2.0**63)),
+        (2**63 - 1, 2.0**63),
+        (0, 0.0),
+    ],
+)
+def test_a_long_is_the_nearest_float_as_in_java(value, single):
+    """Rounded once, to even where two are as near."""
+    payload = write(parse_schema('"long"').root, value)
+    assert struct.unpack("<f", translated("long", "float", payload))[0] == single
 
 
 @pytest.mark.parametrize(
