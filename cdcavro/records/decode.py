@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Readers:
     """Builds the readers of a writer's data as a reader's, that of each record once.
 
-    `classes` are by key; `reinterpret` is as in `translation.translator`.
+    `classes` are by key; `reinterpret` is as in `schema_pair.translator`.
     """
 
     def __init__(self, classes: Mapping[Key, type], writer: Type, reader: Type, *, reinterpret: bool = False) -> None:

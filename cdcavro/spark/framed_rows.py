@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.translation import translator
+from cdcavro.avro.translation.schema_pair import translator
 from cdcavro.errors import MessageError, PayloadError, SchemaError
 from cdcavro.registry.framing import bytes_of, payload_of, unframe
 from cdcavro.spark.arrow_udf import column_function, converted, raw_bytes
@@ -55,7 +55,7 @@ class FramedRows:
     """Brings framed payloads into the reader's schema, an Arrow batch at a time.
 
     `known` is what each prefix identifies, `reader` the text of the reader's schema; `reinterpret` is as in
-    `translation.translator`. Schemas are parsed where they are first met, so that only their texts are sent to
+    `schema_pair.translator`. Schemas are parsed where they are first met, so that only their texts are sent to
     executors.
     """
 

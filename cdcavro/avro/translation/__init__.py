@@ -1,5 +1,1 @@
-"""Payloads of one schema translated into payloads of another."""
-
-from cdcavro.avro.translation.schema_pair import translator
-
-__all__ = ["translator"]
+"""Translation of payloads: what one schema wrote, as another would have written it."""

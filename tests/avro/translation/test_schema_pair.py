@@ -10,7 +10,8 @@ from hypothesis import given
 
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.skip import check_payload
-from cdcavro.avro.translation import part, translator
+from cdcavro.avro.translation import part
+from cdcavro.avro.translation.schema_pair import translator
 from cdcavro.errors import PayloadError, SchemaError
 from support.roundtrip import outcome
 from support.schema_data import expected, is_same, write
