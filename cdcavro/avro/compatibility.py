@@ -22,6 +22,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+import fastavro.schema
+
 from cdcavro.avro.aliases import Aliases, brief, named_types
 from cdcavro.avro.defaults import is_taken
 from cdcavro.avro.resolution import findings
@@ -146,9 +148,18 @@ def _judge(direction: Direction, reader: Schema, writer: Schema, problems: list[
         aliases = Aliases(reader.root)
         refused = [*_ambiguous(writer.root, aliases), *_renamed_in_defaults(writer.root, aliases)]
         problems += [Problem(direction, path, reason, partial=False) for path, reason in refused if path not in blamed]
-    endless = recursion(writer.root) or recursion(reader.root)
+    notes += [Remark(direction, "$", reason) for reason in dict.fromkeys([*_refusals(writer), *_refusals(reader)])]
+
+
+def _refusals(schema: Schema) -> Iterator[str]:
+    """Yield the reasons why one of the three readers does not take a schema at all."""
+    endless = recursion(schema.root)
     if endless:
-        notes.append(Remark(direction, "$", f"Spark does not read {brief(endless)}, which contains itself"))
+        yield f"Spark does not read {brief(endless)}, which contains itself"
+    try:
+        fastavro.schema.parse_schema(json.loads(schema.json))
+    except Exception as error:  # noqa: BLE001  fastavro raises all kinds of errors
+        yield f"fastavro refuses a schema: {brief(str(error) or type(error).__name__)}"
 
 
 def _is_same(reader: Schema, writer: Schema) -> bool:

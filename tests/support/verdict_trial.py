@@ -3,7 +3,7 @@
 A yes holds if Avro Java and Spark give what the resolution says, and fastavro gives it too or a note of the
 verdict says what it gives instead. A command for long trials; `test_verdict.py` makes a short one:
 
-    .venv/bin/python tests/spark/verdict_trial.py --triples 20000 --seed 1
+    .venv/bin/python tests/support/verdict_trial.py --triples 20000 --seed 1
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BATCH = 40
 NOTED = {
     "default": "fastavro fills in its default as the schema's JSON has it",
     "unit": "what it means is no longer said",
-    "schema": "fastavro refuses the schema",
+    "schema": "fastavro refuses a schema",
 }
 
 
