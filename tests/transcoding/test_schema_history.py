@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.change.model import DML, Change, Column, Source
+from cdcavro.change.model import DML, Arrival, Change, Column, Source, replace
 from cdcavro.change.values.connect import codec_of
 from cdcavro.change.values.modes import BINARIES, DECIMALS, TIMES, Modes
 from cdcavro.exact.diff import same
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import ExactNumber
+from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from cdcavro.transcoding.schema_history import SchemaHistory, with_columns
+from cdcavro.transcoding.transcoder import Transcoder
 from support.connect_types import DECLARED, values
 from support.messages import SAMPLES, shop_debezium
 from support.roundtrip import exact
 from support.strategies import strings
+from support.typed import read
 
 SHOP = shop_debezium()
 
@@ -229,3 +233,69 @@ def test_every_line_comes_back_from_a_turned_change(columns, modes):
     message = render({"op": "c", "source": source, "after": {name: sent for name, (_, sent) in columns.items()}})
     types = [Column(name=name, type=type) for name, (type, _) in columns.items()]
     assert_comes_back(with_columns(change(message), types, modes=modes), message)
+
+
+UNSIGNED = {"id": "INT", "n": "BIGINT(20) UNSIGNED", "m": "BIGINT"}
+PLAIN = [{"field": "id", "type": "int32"}, {"field": "n", "type": "int64"}, {"field": "m", "type": "int64"}]
+TOLD = [
+    PLAIN[0],
+    PLAIN[1] | {"parameters": {"__debezium.source.column.type": "BIGINT UNSIGNED"}},
+    PLAIN[2] | {"parameters": {"__debezium.source.column.type": "BIGINT"}},
+]
+
+
+def with_schema(message: str, fields: list[dict[str, object]] | None) -> str:
+    """Write a value with the embedded schema of the row after the change."""
+    if fields is None:
+        return message
+    schema = {"fields": [{"field": "after", "type": "struct", "fields": fields}]}
+    return json.dumps({"schema": schema, "payload": json.loads(message)})
+
+
+@pytest.mark.parametrize("fields", [None, PLAIN, TOLD])
+def test_a_negative_long_is_the_unsigned_number_of_a_column_that_is_known_to_be_unsigned(fields):
+    """`bigint.unsigned.handling.mode` is "long" by default: with and without an embedded schema, which may not tell."""
+    catalog = SchemaHistory()
+    catalog.add(change(statement("CREATE TABLE t", ("CREATE", "t", UNSIGNED))))
+    for sent, value in ((-1, ExactNumber(str(2**64 - 1))), (-(2**63), ExactNumber(str(2**63))), (7, 7), (None, None)):
+        message = with_schema(row("t", {"id": -1, "n": sent, "m": -1}), fields)
+        found = catalog.add(change(message))
+        assert found.after == {"id": -1, "n": value, "m": -1}
+        assert_comes_back(found, message)
+
+
+def test_a_long_of_a_column_that_is_not_known_stays_as_it_is():
+    """It may be signed."""
+    found = SchemaHistory().add(change(with_schema(row("t", {"id": 1, "n": -1, "m": -1}), PLAIN)))
+    assert found.after == {"id": 1, "n": -1, "m": -1}
+
+
+@pytest.mark.parametrize("fields", [None, PLAIN, TOLD])
+@pytest.mark.parametrize("changes", [[("CREATE", "t", UNSIGNED)], []])
+def test_a_typed_table_holds_the_unsigned_number_in_one_version(fields, changes):
+    """Whether the schema change or its statement alone tells the type, and on the way of Spark, too."""
+    ddl = "CREATE TABLE t (id INT PRIMARY KEY, n BIGINT UNSIGNED, m BIGINT)"
+    create = replace(change(statement(ddl, *changes)), place=Arrival(file="f", line=1))
+    message = with_schema(row("t", {"id": 1, "n": -1, "m": -1}), fields)
+    inserted = replace(change(message), place=Arrival(file="f", line=2))
+    tables = Tables()
+    tables.add(create)
+    (typed,) = tables.add(inserted)
+    (found,) = tables.write(inserted, tables.find(inserted))
+    assert found.payload == typed.payload
+    after = read(typed.payload, typed.schema.envelope)["after"]
+    assert (after["n"], after["m"], after["unparsed"]) == (Decimal(2**64 - 1), -1, {})
+    assert typed.schema.version == len(typed.table.versions) == 1
+
+
+@pytest.mark.parametrize("fields", [None, PLAIN, TOLD])
+@pytest.mark.parametrize("target", ["canal", "oms_canal"])
+def test_transcoding_an_unsigned_number_is_no_loss_of_a_value(fields, target):
+    """A target that states columns has the number, and on the way back it is only written otherwise."""
+    transcoder = Transcoder("debezium", target)
+    transcoder.add(statement("CREATE TABLE t", ("CREATE", "t", UNSIGNED)))
+    message = with_schema(row("t", {"id": 1, "n": -1, "m": 5}), fields)
+    (outcome,) = transcoder.add(message)
+    assert b"18446744073709551615" in outcome.made.texts[0]
+    (loss,) = [loss for loss in outcome.made.losses if loss.path.endswith(".after.n")]
+    assert (loss.value, loss.is_of_a_value) == ("-1", False)
