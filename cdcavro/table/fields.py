@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from cdcavro.table.names import NameAllocator
 
 ATTRIBUTE: Final = "cdc"
+# The key of what older rows have if it is not the default of new rows.
+OLDER: Final = "older"
 UNPARSED: Final = "unparsed"
 MISSING: Final = "absent"
 

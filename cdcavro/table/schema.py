@@ -17,6 +17,7 @@ cannot express is in the attribute `cdc`, which Avro readers ignore:
 | | `since`, `until` | the first version that has it; the last that writes it, if a new field took over |
 | | `note` | a remark on how its values are stored |
 | | `default` | what new rows get, as declared; Avro's own default is what rows older than the column have |
+| | `older` | what these have, as declared, where it differs from `default` or the type cannot hold it |
 
 Source: Debezium reference, MySQL connector, "Data change events"; Avro 1.8.2, "Aliases".
 """

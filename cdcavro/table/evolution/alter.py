@@ -31,7 +31,7 @@ from cdcavro.table.ddl.tokens import dialect_of
 from cdcavro.table.evolution.defaults import constant_of, default_text, filling
 from cdcavro.table.evolution.promotion import without_attributes
 from cdcavro.table.evolution.row_edit import RowEdit
-from cdcavro.table.fields import avro_of, column_name, said_of
+from cdcavro.table.fields import ATTRIBUTE, OLDER, avro_of, column_name, said_of
 from cdcavro.table.names import completed, source_of
 
 if TYPE_CHECKING:
@@ -96,9 +96,25 @@ class AlterContext:
             and column.code in (None, attributes.get("code"))
         ):
             return
-        default = attributes.get("default")
+        default = attributes.get(OLDER, attributes.get("default"))
         fill = ABSENT if default is None else filling(constant_of(default), resolved)
-        self.edit.retype(name, resolved.avro, said_by(column, resolved, given), fill=fill)
+        said = said_by(column, resolved, given)
+        if fill is ABSENT and self._is_filled(field):
+            # Another type, in the same version, may hold it again.
+            said[OLDER] = default
+        self.edit.retype(name, resolved.avro, said, fill=fill)
+
+    def set_default(self, name: str, default: str | None) -> None:
+        """Set a column's default for new rows, whatever older rows have, which a column added just now was told."""
+        field = self.edit.need(name)
+        said = said_of(field)
+        self.edit.set_default(name, default)
+        if self._is_filled(field) and OLDER not in said and "default" in said:
+            field[ATTRIBUTE] = said_of(field) | {OLDER: said["default"]}
+
+    def _is_filled(self, field: dict[str, Any]) -> bool:
+        """Return whether this very version added a column with a value in older rows."""
+        return field.get("default") is not None and said_of(field).get("since", 1) == self.edit.version
 
 
 def _drop_all(context: AlterContext, actions: Sequence[DropColumn]) -> None:
@@ -153,7 +169,7 @@ def _drop_default(context: AlterContext, action: DropDefault) -> None:
 def _default(context: AlterContext, name: str, default: Any) -> None:
     text = None if default is None else default_text(default)
     if said_of(context.edit.need(name)).get("default") != text:
-        context.edit.set_default(name, text)
+        context.set_default(name, text)
 
 
 def _set_nullable(context: AlterContext, action: SetNullable) -> None:

@@ -16,6 +16,7 @@ from cdcavro.exact.members import ABSENT
 from cdcavro.table.evolution.promotion import avro_label, is_promotion, promoted, promotion_loss, without_attributes
 from cdcavro.table.fields import (
     ATTRIBUTE,
+    OLDER,
     avro_of,
     column_field,
     column_fields,
@@ -148,8 +149,7 @@ class RowEdit:
     def retype(self, name: str, avro: Any, attributes: dict[str, Any], *, fill: Any = ABSENT) -> bool:
         """Change a column's type; return whether a new field began because old values do not read as the new type.
 
-        `fill` is the new constant in older rows, for a column that this version added with a constant.
-        Raises `SchemaError`.
+        `fill` is the new constant in older rows, for a column that this version added with one. Raises `SchemaError`.
         """
         field = self.need(name)
         name, was, old = column_name(field), said_of(field), avro_of(field)
@@ -158,7 +158,7 @@ class RowEdit:
             if (was.get("type"), was.get("note")) != (attributes.get("type"), attributes.get("note")):
                 self._log(f"column {shown(name)} is {attributes.get('type')}, and was {was.get('type')}: held alike")
         elif was.get("since", 1) == self.version:
-            is_filled, fill = field.get("default") is not None, None if fill is ABSENT else fill
+            is_filled, fill = field.get("default") is not None or OLDER in was, None if fill is ABSENT else fill
             field.update(filled(field, avro, fill if is_filled else None))
             lost = "; what it is in older rows is not known" if is_filled and fill is None else ""
             self._log(f"column {shown(name)} is {avro_label(avro)}{lost}")

@@ -595,3 +595,24 @@ def test_names_that_are_too_long_are_refused(statement):
     """Those of columns, and those of tables."""
     with pytest.raises(CdcAvroError, match="expected a name of at most 255 characters"):
         evolve(table("a|int"), statement.format("x" * 256))
+
+
+@pytest.mark.parametrize(
+    ("actions", "avro", "older", "newer"),
+    [
+        ("ALTER c TYPE bigint", "long", 5, "5"),
+        ("ALTER c TYPE date, ALTER c TYPE bigint", "long", 5, "5"),
+        ("ALTER c TYPE date, ALTER c TYPE varchar(9)", "string", "5", "5"),
+        ("ALTER c TYPE date", {"type": "int", "logicalType": "date"}, None, "5"),
+        ("ALTER c SET DEFAULT 7, ALTER c TYPE bigint", "long", 5, "7"),
+        ("ALTER c DROP DEFAULT, ALTER c TYPE bigint", "long", 5, None),
+        ("ALTER c TYPE date, ALTER c SET DEFAULT 7, ALTER c TYPE bigint", "long", 5, "7"),
+    ],
+)
+def test_what_older_rows_have_survives_two_changes_in_the_version_that_adds_the_column(actions, avro, older, newer):
+    """A type in between that cannot hold it, and another default for new rows."""
+    source = Source(db_type="postgresql")
+    schema = evolve(table("id|int"), f"ALTER TABLE t ADD c int DEFAULT 5, {actions}", source=source).schema
+    field = next(field for field in schema.record["fields"] if field["name"] == "c")
+    null, typed = ("null", avro) if older is None else (avro, "null")
+    assert (field["type"], field["default"], field["cdc"].get("default")) == ([null, typed], older, newer)
