@@ -49,6 +49,8 @@ def filled(row: Column, fields: Sequence[Mapping[str, Any]], names: Sequence[str
 
 def _value(value: Column, old: Any, new: Any) -> Column:
     """Return a value of an older field in the newer type, null if it cannot be that exactly."""
+    if kind_of(old) == kind_of(new) != "decimal":
+        return value
     if kind_of(new) == "string":
         return _text(value, old)
     made = value.try_cast(_name(new))

@@ -4,6 +4,7 @@ Rows that were written before a column changed its type have their value in the 
 column's own field is null there. `heirs` says which field belongs to which, `is_fillable` whether values of
 one type can be values of the other, and `filled_value` what a value is in the newer type: exactly, or None.
 
+* A column may come back to a type that it had, and has its values of then.
 * A number becomes another number if that is the same number; a double is the number that its shortest
   text says.
 * An integer or a decimal becomes its digits, a decimal with all of its places, as the server writes it into
@@ -93,6 +94,8 @@ def filled_value(value: Any, old: Any, new: Any) -> Any:
 def _rule(old: str, new: str) -> Callable[[Any, Any], Any] | None:
     if old in NUMBERS and new in NUMBERS:
         return _number
+    if old == new:
+        return lambda value, _: value
     if old == "boolean" and new in EXACT_NUMBERS:
         return lambda value, declared: _number(int(value), declared)
     if old in EXACT_NUMBERS and new == "boolean":

@@ -19,7 +19,7 @@ from cdcavro.table.older_fields import kind_of
 from cdcavro.table.writer import TableWriter
 from support.older_values import CASES
 
-NAMES = {"long": "bigint", "local-timestamp-micros": "timestamp_ntz"}
+NAMES = {"long": "bigint", "bytes": "binary", "local-timestamp-micros": "timestamp_ntz"}
 SOURCE = Source(format="canal")
 
 

@@ -92,18 +92,25 @@ def test_a_generated_record_has_the_values_of_older_rows_in_the_present_field(ki
     ]
 
 
-def test_a_default_survives_two_changes_of_type():
-    """A row that is older than the column has its declared default, whatever its type is by now."""
-    versions = versions_of(
-        "ALTER TABLE t ADD c INT NOT NULL DEFAULT 5",
-        "ALTER TABLE t MODIFY c BIGINT NOT NULL DEFAULT 5",
-        "ALTER TABLE t MODIFY c VARCHAR(9) NOT NULL DEFAULT '5'",
-        "ALTER TABLE t MODIFY c DECIMAL(10,3) NOT NULL DEFAULT 5",
-    )
+@pytest.mark.parametrize(
+    ("types", "held"),
+    [
+        (["INT|5", "BIGINT|5", "VARCHAR(9)|'5'", "DECIMAL(10,3)|5"], ["5", "5", "5", "5.000"]),
+        (["DECIMAL(5,2)|0.50", "DECIMAL(10,2)|0.50", "DECIMAL(12,4)|0.50"], ["0.50", "0.50", "0.5000"]),
+        (["DECIMAL(10,2)|0.50", "DECIMAL(5,2)|0.50", "DECIMAL(5,1)|0.5"], ["0.50", "0.50", "0.5"]),
+        (["BIGINT|5", "INT|5", "BIGINT|5"], ["5", "5", "5"]),
+        (["VARCHAR(9)|'5'", "INT|5", "VARCHAR(9)|'5'"], ["5", "5", "5"]),
+        (["VARCHAR(9)|'x'", "INT|5", "VARCHAR(9)|'y'"], ["x", "None", "x"]),
+    ],
+)
+def test_a_default_survives_changes_of_type(types, held):
+    """A row older than the column has the default that it was added with, wherever the present type holds it."""
+    (first, *others) = [declared.replace("|", " NOT NULL DEFAULT ") for declared in types]
+    versions = versions_of(f"ALTER TABLE t ADD c {first}", *[f"ALTER TABLE t MODIFY c {other}" for other in others])
     payload = row_of(versions[0], {"id": 1})
     found = []
     for version in versions[1:]:
         read = root(module(version.row)).from_avro(payload, writer=versions[0].row)
         present = next(column.field for column in version.columns if column.name == "c")
         found.append(str(getattr(read, present)))
-    assert found == ["5", "5", "5", "5.000"]
+    assert found == held
