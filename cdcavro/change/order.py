@@ -105,7 +105,7 @@ def order_key(change: Change) -> Key:
     if change.op == "SNAPSHOT":
         return 0, (), _arrival(change), (), change.row
     phase, position, kind = -1 if change.snapshot else 1, change.position or (), _kind(change)
-    if place and rule_of(change.source.format).order == ARRIVAL:
+    if place and not is_by_numbers(change):
         ties = Numbers.of(change, kind, position)
         return phase, Numbers.of(change, _PLACE, ()), _arrival(change), ties, change.row
     return phase, Numbers.of(change, kind, position), _arrival(change), (), change.row
@@ -175,6 +175,11 @@ def precedes(one: Key, other: Key) -> bool | None:
 
 def _has_place(key: Key) -> bool:
     return key[2] != _NOWHERE or _kind_of(key[1]) in (_NONE, _PLACE)
+
+
+def is_by_numbers(change: Change) -> bool:
+    """Return whether the numbers of a change's format are its true order."""
+    return rule_of(change.source.format).order != ARRIVAL
 
 
 def is_of_before(one: Key, other: Key) -> bool:

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "debezium"
 OPERATIONS: Final = {"c": "INSERT", "u": "UPDATE", "d": "DELETE", "r": "SNAPSHOT", "t": "TRUNCATE"}
+# Statements without a text, as connectors send them that read no DDL: SQL Server, Db2, Informix.
+TABLE_CHANGES: Final = {"CREATE": "CREATE", "ALTER": "ALTER", "DROP": "ERASE"}
 MARKS: Final = {"BEGIN": "TRANSACTION_BEGIN", "END": "TRANSACTION_END"}
 # Notes among the members of a change, which record the shape of its line.
 VALUE_ALONE: Final = "/value"
@@ -178,13 +180,16 @@ def _check_rows(line: _Line) -> None:
 def _statement(line: _Line) -> Change:
     """Return the change of a statement, with the resulting table, key and columns if it is about a single table."""
     ddl = string_at(line.envelope, "ddl")
-    whole = _whole(line.envelope, statement_kind(ddl or ""))
     changed = at(line.envelope, "tableChanges") or []
     table_change = changed[0] if len(changed) == 1 else None
     table = changed_table(table_change)
+    kind = TABLE_CHANGES.get(string_at(table_change, "type") or "") if ddl is None else None
+    whole = _whole(line.envelope, kind or statement_kind(ddl or ""))
+    database = string_at(line.envelope, "databaseName") or whole.source.database or ""
     source = replace(
         whole.source,
-        database=string_at(line.envelope, "databaseName") or whole.source.database,
+        # Db2's is in capital letters here, and not in the source, which rows have too.
+        database=whole.source.database if (whole.source.database or "").lower() == database.lower() else database,
         schema=string_at(line.envelope, "schemaName") or whole.source.schema,
         table=whole.source.table if table is None else table[-1],
     )

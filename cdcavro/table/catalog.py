@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.order import is_of_before
 from cdcavro.errors import CdcAvroError, SchemaError
-from cdcavro.table.beginnings import FIRST, last_begun, later_of, time_of
-from cdcavro.table.history import SharedLimits, Table
+from cdcavro.table.beginnings import FIRST, is_before, last_begun, later_of, time_of
+from cdcavro.table.evolution.limits import SharedLimits
+from cdcavro.table.history import Table
+from cdcavro.table.names import folded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,10 +35,32 @@ class TableCatalog:
         self._entries: dict[TableName, list[tuple[Any, Table | None]]] = {}
         self.room = SharedLimits()
         self._undo: list[Callable[[], None]] = []
+        self._alike: dict[TableName, dict[TableName, None]] = {}
+        self._seen: set[TableName] = set()
+        self._left: dict[TableName, tuple[Key | None, TableName, Any]] = {}
 
     def live(self, name: TableName) -> Table | None:
         """Return the table that bears a name now, or None."""
         return self._live.get(name)
+
+    def alike(self, name: TableName) -> TableName | None:
+        """Return the name that a table bears now and that differs from this one in case only, if it is the only one."""
+        names = self._alike.get(folded(name), ())
+        return next(iter(names)) if len(names) == 1 else None
+
+    def see(self, name: TableName) -> None:
+        """Note that rows spell a table's name like this."""
+        self._seen.add(name)
+
+    def unseen_alike(self, name: TableName) -> Table | None:
+        """Return the table whose name only statements have spelled, in another case than this name of a row."""
+        alike = None if name in self._entries else self.alike(name)
+        return None if alike is None or alike in self._seen else self._live[alike]
+
+    def is_late(self, name: TableName, key: Key | None) -> bool:
+        """Return whether a time is known to come before the one at which a name got its bearer, or lost it."""
+        entries = self._entries.get(name)
+        return entries is not None and is_before(key, entries[-1][0])
 
     def names(self) -> list[TableName]:
         """Return the names that tables bear now."""
@@ -85,13 +109,43 @@ class TableCatalog:
             table.is_gone = True
             self._name(name, None, start)
 
-    def move(self, old: TableName, new: TableName, start: Key | None) -> None:
-        """Rename a table. A table that still bears the new name must have been dropped unseen, and is dropped."""
+    def move(self, old: TableName, new: TableName, start: Key | None, mark: Any = None) -> None:
+        """Rename a table. A table that still bears the new name must have been dropped unseen, and is dropped.
+
+        `mark` is the table's state before it was renamed, which `give_back` restores.
+        """
         table = self._live.get(old)
         if table is not None and old != new:
+            if any(not _is_same_time(start, left) for left, _, _ in self._left.values()):
+                self._left.clear()
+            if mark is not None and new not in self._live:
+                self._left[old] = start, new, mark
             self.drop(new, start)
             self._name(old, None, start)
             self._name(new, table, start)
+
+    def give_back(self, name: TableName, start: Key | None) -> Table | None:
+        """Undo that a table was renamed away from a name at this very time; return the table, or None if none was."""
+        left, new, mark = self._left.pop(name, (None, name, None))
+        table = self._live.get(new)
+        if mark is None or table is None or table.is_used or not _is_same_time(start, left):
+            return None
+        moved = table.mark()
+        table.back(mark)
+        entries = [self._entries[one].pop() for one in (name, new)]
+        self._set(name, table)
+        self._set(new, None)
+
+        def undo() -> None:
+            table.back(moved)
+            for one, entry in zip((name, new), entries, strict=True):
+                self._entries.setdefault(one, []).append(entry)
+                self._set(one, entry[1])
+
+        self._undo.append(undo)
+        if not self._entries[new]:
+            del self._entries[new]
+        return table
 
     def touch(self, table: Table) -> None:
         """Record the state of a table before it is changed, so that `whole` can restore it."""
@@ -102,6 +156,8 @@ class TableCatalog:
     def whole(self) -> Iterator[None]:
         """Undo everything done in the `with` block if it ends in a `CdcAvroError`."""
         self._undo.clear()
+        # Without a time, only the parts of one statement are of one time.
+        self._left = {name: left for name, left in self._left.items() if left[0] is not None}
         try:
             yield
         except CdcAvroError:
@@ -128,9 +184,17 @@ class TableCatalog:
         self.room.edits += 1
         if table is None:
             self._live.pop(name, None)
+            self._seen.discard(name)
+            self._alike.get(folded(name), {}).pop(name, None)
         else:
             self._live[name] = table
+            self._alike.setdefault(folded(name), {})[name] = None
 
 
 def _is_again(key: Key, start: Any) -> bool:
     return start != FIRST and is_of_before(key, start)
+
+
+def _is_same_time(one: Key | None, other: Key | None) -> bool:
+    """Return whether two statements are parts of one: their times are equal, or their numbers, wherever they arrived."""
+    return one == other or (one is not None and other is not None and one[1] == other[1] != ())

@@ -138,4 +138,5 @@ def _listed(table: Table, folder: str, count: int) -> dict[str, Any]:
         {"version": schema.version, "table": schema.table.table, "steps": list(steps)}
         for schema, steps in zip(table.versions, table.steps, strict=True)
     ]
-    return {"folder": folder, "changes": count, "is_gone": table.is_gone, "versions": versions}
+    listed = {"folder": folder, "changes": count, "is_gone": table.is_gone, "versions": versions}
+    return listed | ({"findings": table.findings} if table.findings else {})

@@ -10,8 +10,10 @@ from cdcavro.change.order import is_of_before
 from cdcavro.errors import SchemaError, shown
 from cdcavro.table.beginnings import FIRST, is_before, last_begun, later_of
 from cdcavro.table.columns.column_type import column_type
-from cdcavro.table.evolution.column_list import ColumnList, ColumnMarks, listed_of, mark_of
+from cdcavro.table.evolution.column_list import ColumnList, ColumnMarks, columns_of_version, listed_of, mark_of
 from cdcavro.table.evolution.evolve import by_columns
+from cdcavro.table.evolution.explanation import Unexplained, explained
+from cdcavro.table.evolution.limits import SharedLimits
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -19,30 +21,12 @@ if TYPE_CHECKING:
     from cdcavro.change.model import Source
     from cdcavro.change.order import Key
     from cdcavro.table.columns.overrides import TypeOverrides
+    from cdcavro.table.ddl.steps import Action
     from cdcavro.table.schema import TableSchema
 
 MAX_VERSIONS: Final = 1_000
-MAX_TEXT: Final = 128 << 20
+MAX_FINDINGS: Final = 100
 _REMEMBERED: Final = 64
-
-
-class SharedLimits:
-    """What all tables share: how many characters of schema text are `left`, and a count of `edits`.
-
-    An edit is any change of a table, of its versions, or of its name.
-    """
-
-    __slots__ = ("edits", "left")
-
-    def __init__(self) -> None:
-        self.left = MAX_TEXT
-        self.edits = 0
-
-    def take(self, schema: TableSchema) -> None:
-        """Reserve the characters of a schema. Raises `SchemaError` if too few are left."""
-        if len(schema.row.json) > self.left:
-            raise SchemaError(schema.table.table, f"the schemas of all tables have more than {MAX_TEXT} characters")
-        self.left -= len(schema.row.json)
 
 
 @dataclass(slots=True, eq=False)
@@ -52,7 +36,9 @@ class Table:
     Attributes: `number` (int), unique among all tables; `room` (`SharedLimits`), the space left for schemas;
     `versions` (list of `TableSchema`), from the first on; `steps` (list of tuple of str), what led to
     each version; `is_gone` (bool), whether it was dropped; `is_stated` (bool), whether a statement or a
-    list of columns has declared which columns it has; `is_written` (bool), whether payloads of it exist.
+    list of columns has declared which columns it has; `is_written` (bool), whether payloads of it exist;
+    `unexplained` (`Unexplained`), the columns that came or went without a statement; `findings` (list of
+    str), sentences on what its statements left open and how that was decided, at most 100.
     """
 
     number: int
@@ -62,6 +48,8 @@ class Table:
     is_gone: bool = False
     is_stated: bool = False
     is_written: bool = False
+    unexplained: Unexplained = field(default_factory=Unexplained)
+    findings: list[str] = field(default_factory=list)
     _starts: list[Any] = field(default_factory=list)
     _names: list[frozenset[str]] = field(default_factory=list)
     _indexes: dict[ColumnMarks, list[int]] = field(default_factory=dict)
@@ -129,7 +117,9 @@ class Table:
         """
         if not self.is_stated and not any(known.issuperset(names) for known in self._names):
             added = [Column(name=name) for name in names if name not in self._names[-1]]
-            self.append(*by_columns(self.schema, [*columns_of_version(self.schema), *added], source, given), key)
+            old = self.schema
+            self.append(*by_columns(old, [*columns_of_version(old), *added], source, given), key)
+            self.unexplained.take(old, self.schema)
         return self.having(names, key)
 
     def having(self, names: Collection[str], key: Key | None) -> TableSchema:
@@ -152,6 +142,31 @@ class Table:
         """Return whether the newest version has exactly these columns."""
         return self.listed(columns, source, given) == self._own()
 
+    @property
+    def is_used(self) -> bool:
+        """Whether data is being written with the newest version."""
+        return self._is_used
+
+    def is_late(self, key: Key | None) -> bool:
+        """Return whether a time is known to come before the newest version."""
+        return is_before(key, self._starts[-1])
+
+    def explain(self, actions: Sequence[Action], source: Source, given: TypeOverrides, start: Key | None) -> None:
+        """Take what the actions of a statement explain about columns that came or went before it. Raises `SchemaError`."""
+        is_new = self._is_used or self.is_written
+        schema, steps = explained(self.schema, actions, self.unexplained, source, given, is_new=is_new)
+        if not steps:
+            return
+        if is_new:
+            self.append(schema, steps, start)
+        else:
+            self._replace(schema, steps)
+
+    def find_out(self, finding: str) -> None:
+        """Note a finding, once."""
+        if finding not in self.findings and len(self.findings) < MAX_FINDINGS:
+            self.findings.append(finding)
+
     def use(self, schema: TableSchema) -> None:
         """Note that data is being written with a version: if it is the newest, it no longer changes."""
         self._is_used = self._is_used or schema is self.schema
@@ -165,13 +180,15 @@ class Table:
 
     def mark(self) -> tuple[Any, ...]:
         """Return the state that `back` needs to undo everything done to the table from now on."""
-        facts = [list(part) for part in (self.versions, self.steps, self._starts, self._names)]
+        facts = [list(part) for part in (self.versions, self.steps, self._starts, self._names, self.findings)]
         indexes = {marks: list(places) for marks, places in self._indexes.items()}
-        return facts, indexes, dict(self._declared), (self.is_gone, self.is_stated, self._is_used)
+        flags = self.is_gone, self.is_stated, self._is_used
+        return facts, indexes, dict(self._declared), flags, self.unexplained.copy()
 
     def back(self, mark: tuple[Any, ...]) -> None:
         """Undo everything done since the mark."""
-        (self.versions[:], self.steps[:], self._starts, self._names), self._indexes, self._declared, flags = mark
+        facts, self._indexes, self._declared, flags, self.unexplained = mark
+        self.versions[:], self.steps[:], self._starts, self._names, self.findings[:] = facts
         self.is_gone, self.is_stated, self._is_used = flags
         self.room.edits += 1
         self._ready.clear()
@@ -230,12 +247,18 @@ class Table:
         is_new = self._is_used or self._names[-1] != {column.name for column in columns}
         if is_new and len(self.versions) >= MAX_VERSIONS:
             raise SchemaError(self.schema.table.table, f"more than {MAX_VERSIONS} versions")
-        schema, steps = by_columns(self.schema, columns, source, given, key=names, is_new=is_new)
-        if schema is self.schema:
+        old = self.schema
+        schema, steps = by_columns(old, columns, source, given, key=names, is_new=is_new)
+        if schema is old:
             return
         if is_new:
             self.append(schema, steps, key)
-            return
+            self.unexplained.take(old, schema)
+        else:
+            self._replace(schema, steps)
+
+    def _replace(self, schema: TableSchema, steps: Sequence[str]) -> None:
+        """Replace the newest version, with which nothing has been written."""
         self.room.take(schema)
         marks = self._own().resolved
         self._indexes[marks].remove(self._last)
@@ -269,8 +292,3 @@ class Table:
         return SchemaError(
             schema.table.table, f"column {shown(name)} is not as in version {schema.version}, nor any other"
         )
-
-
-def columns_of_version(schema: TableSchema) -> list[Column]:
-    """Return the columns of a version as they were declared."""
-    return [Column(name=column.name, type=column.type, code=column.code) for column in schema.columns]

@@ -177,6 +177,12 @@ def statement_table(name: TableName, source: Source) -> TableName:
     return TableName(f"{source.tenant}.{full.database or ''}", full.schema, full.table)
 
 
+def folded(name: TableName) -> TableName:
+    """Return a name that is the same for all spellings that differ in case only."""
+    database, schema = (part and part.lower() for part in (name.database, name.schema))
+    return TableName(database, schema, name.table.lower())
+
+
 def is_about(name: TableName, table: TableName) -> bool:
     """Return whether a statement's name means a table; a part that either of them leaves out is not compared."""
     pairs = ((name.database, table.database), (name.schema, table.schema))

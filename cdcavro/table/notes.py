@@ -16,12 +16,14 @@ _NO_KEY: Final = (
 
 
 def notes_of(tables: Iterable[Table]) -> list[str]:
-    """Return sentences about tables: those without a key, then columns whose type is not the declared one."""
+    """Return sentences about tables: on those without a key, on types that are not as declared, and on statements."""
     known = list(tables)
     keys = [f"{table.schema.table.table}: {_NO_KEY}" for table in known if table.schema.key is None]
-    return keys + [
+    findings = [f"{table.schema.table.table}: {finding}" for table in known for finding in table.findings]
+    types = [
         f"{table.schema.table.table}: {column.name}: {column.note}"
         for table in known
         for column in table.schema.columns
         if column.note is not None
     ]
+    return keys + types + findings

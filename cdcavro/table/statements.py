@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
-from cdcavro.change.model import Change, Source, replace
+from cdcavro.change.model import Change, Column, Source, replace, valued_columns
 from cdcavro.errors import SchemaError, shown
-from cdcavro.table.ddl.parse import parse_ddl
+from cdcavro.table.ddl.contents import full_actions, sentence, steps_of
+from cdcavro.table.ddl.deliveries import Deliveries
 from cdcavro.table.ddl.steps import (
+    AddColumn,
     AddKey,
     AlterTable,
     CreateTable,
@@ -20,40 +21,21 @@ from cdcavro.table.ddl.steps import (
     TableName,
     Truncate,
 )
+from cdcavro.table.ddl.tokens import is_mysql
+from cdcavro.table.evolution.column_list import columns_of_version
 from cdcavro.table.evolution.evolve import by_columns, by_step, columns_of_statement, create_table
-from cdcavro.table.history import columns_of_version
-from cdcavro.table.names import statement_table, table_name_of
+from cdcavro.table.names import folded, statement_table, table_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cdcavro.change.model import Column
     from cdcavro.change.order import Key
     from cdcavro.table.catalog import TableCatalog
     from cdcavro.table.columns.overrides import TypeOverrides
-    from cdcavro.table.ddl.steps import Action, Step
+    from cdcavro.table.ddl.steps import Action
     from cdcavro.table.history import Table
 
-_REMEMBERED: Final = 10_000
-
-
-class _Statement(NamedTuple):
-    """What identifies a statement: its place in the order, its source, and a digest of its text."""
-
-    key: Key | None
-    source: Source
-    text: bytes
-
-    @classmethod
-    def of(cls, change: Change, key: Key | None) -> _Statement:
-        text = (change.ddl or "").encode(errors="surrogatepass")
-        return cls(key, change.source, hashlib.sha256(text).digest())
-
-    def is_as(self, other: _Statement | None) -> bool:
-        """Return whether another statement has the same order numbers, source and text, wherever it arrived."""
-        if other is None or self.key is None or other.key is None:
-            return False
-        return (self.key[1], self.source, self.text) == (other.key[1], other.source, other.text)
+    _Created = tuple[Sequence[Column] | None, Sequence[str], Source]
 
 
 class StatementFollower:
@@ -61,8 +43,7 @@ class StatementFollower:
 
     def __init__(self, tables: TableCatalog, given: TypeOverrides) -> None:
         self._tables, self._given = tables, given
-        self._applied: dict[_Statement, None] = {}
-        self._last: _Statement | None = None
+        self._deliveries = Deliveries()
         self._appliers: dict[type, Callable[..., None]] = {
             CreateTable: self._on_create,
             DropTable: self._on_drop,
@@ -75,99 +56,156 @@ class StatementFollower:
 
     def follow(self, change: Change, key: Key | None) -> None:
         """Apply a statement wholly or not at all, skipping repeated deliveries. Raises `DdlError`, `SchemaError`."""
-        statement = _Statement.of(change, key)
-        if statement in self._applied or (change.position is not None and statement.is_as(self._last)):
+        if self._deliveries.is_repeated(change, key):
             return
-        source = replace(change.source, format=None)
-        with self._tables.whole():
-            for step in steps_of(change):
-                self._appliers[type(step)](step, change, source, key)
-        self._last = statement
-        if change.place is not None and key is not None:
-            if len(self._applied) >= _REMEMBERED:
-                del self._applied[next(iter(self._applied))]
-            self._applied[statement] = None
+        try:
+            with self._tables.whole():
+                for step in steps_of(change):
+                    self._appliers[type(step)](step, change, key)
+        except SchemaError:
+            # Nothing says that it was applied before, but that the table is as it left it.
+            if not self._deliveries.is_known(change):
+                raise
+        else:
+            self._deliveries.note(change, key)
 
-    def _on_create(self, step: CreateTable, change: Change, source: Source, start: Key | None) -> None:
-        name = statement_table(step.table, change.source)
+    def begin(self, change: Change, name: TableName, start: Key | None) -> Table:
+        """Return the table of a row whose name no table bears: one that only statements have named, or a new one."""
+        table = self._respelled(change, name, start)
+        if table is None:
+            names = [Column(name=one) for one in valued_columns(change)]
+            listed = names if change.columns is None else change.columns
+            schema = create_table(name, listed, change.key or (), change.source, self._given)
+            with self._tables.whole():
+                table = self._tables.create(name, schema, sentence(name, listed), start)
+            table.unexplained.take(None, schema)
+        return table
+
+    def _respelled(self, change: Change, name: TableName, start: Key | None) -> Table | None:
+        """Return the table that only statements have named, in another case than a row does, under the row's name."""
+        table = self._tables.unseen_alike(name) if is_mysql(change.source.db_type) else None
+        stated = None if change.columns is None else {column.name for column in change.columns}
+        if table is None or not _names_of(table).issuperset(valued_columns(change) if stated is None else stated):
+            return None
+        with self._tables.whole():
+            self._tables.touch(table)
+            old = table.schema.table
+            self._evolve(table, RenameTable(old, name), change, start)
+            self._tables.move(old, name, start)
+        return table
+
+    def _on_create(self, step: CreateTable, change: Change, start: Key | None) -> None:
+        name = self._own_name(step.table, change)
+        columns, key, source = self._created(step, change)
+        alike = self._tables.live(self._tables.alike(name) or name) if is_mysql(change.source.db_type) else None
+        if alike is not None and _names_of(alike) == {column.name for column in columns or ()}:
+            name = self._tables.alike(name) or name
         live = self._tables.live(name)
-        if live is not None and step.if_not_exists:
+        if self._deliveries.is_old(name, start) or (live is not None and step.if_not_exists and live.is_stated):
             return
-        columns, key, own = self._created(step, change, source)
-        if live is not None and (columns is None or self._is_that(live, columns, key, own, start)):
+        if live is not None and (columns is None or self._is_that(live, step, (columns, key, source), change, start)):
             return
         self._tables.drop(name, start)
         if columns is not None:
-            schema = create_table(name, columns, key, own, self._given)
+            schema = create_table(name, columns, key, source, self._given)
             self._tables.create(name, schema, sentence(name, columns), start).is_stated = True
 
-    def _created(
-        self, step: CreateTable, change: Change, source: Source
-    ) -> tuple[Sequence[Column] | None, Sequence[str], Source]:
+    def _created(self, step: CreateTable, change: Change) -> _Created:
         """Return a new table's columns (None if unknown), its key, and the source whose type names they use."""
-        like = None if step.like is None else self._tables.live(statement_table(step.like, change.source))
+        like = None if step.like is None else self._tables.live(self._name(step.like, change))
         key = step.key or (like.schema.key_names if like is not None else ())
-        if change.columns is not None and table_name_of(change.source) == statement_table(step.table, change.source):
+        if change.columns is not None and _is_own(step.table, change):
             return change.columns, change.key or key, change.source
+        source = _plain(change)
         if step.as_select or (step.like is not None and like is None):
             return None, key, source
         lent = [] if like is None else columns_of_version(like.schema)
         return [*lent, *columns_of_statement(step, source)] or None, key, source
 
-    def _is_that(
-        self, live: Table, columns: Sequence[Column], key: Sequence[str], source: Source, start: Key | None
-    ) -> bool:
+    def _is_that(self, live: Table, step: CreateTable, created: _Created, change: Change, start: Key | None) -> bool:
         """Return whether a statement creates a table that already exists, and adopt what else it declares.
 
-        Such a statement declares the same columns: it belongs to a snapshot, whose statements come after its
-        rows, or is delivered again. If the table's columns were never declared, it includes those seen so far.
+        Such a statement declares the same columns, or it is older than the rows that changed them: it belongs
+        to a snapshot, whose statements come after its rows, arrives behind its rows, or is delivered again.
+        If the table's columns were never declared, it includes those seen so far.
         """
-        names, new = {column.name for column in live.schema.columns}, {column.name for column in columns}
-        if names != new and (live.is_stated or not names < new):
+        columns, key, source = created
+        names, new = _names_of(live), {column.name for column in columns or ()}
+        if names != new and (live.is_stated or not names < new) and not live.is_late(start):
             return False
         self._tables.touch(live)
         if not live.is_stated:
             table = live.schema.table
+            listed = [*(columns or ()), *(one for one in columns_of_version(live.schema) if one.name not in new)]
             if live.is_written:
-                live.append(*by_columns(live.schema, columns, source, self._given), start)
+                live.append(*by_columns(live.schema, listed, source, self._given), start)
             else:
-                live.begin_again(create_table(table, columns, key, source, self._given), [sentence(table, columns)])
-            live.is_stated = True
-        if key and not live.schema.key_names:
-            self._evolve(
-                live, AlterTable(live.schema.table, (AddKey(tuple(key)),)), replace(source, db_type=None), start
-            )
+                live.begin_again(create_table(table, listed, key, source, self._given), [sentence(table, listed)])
+            live.is_stated = names <= new
+        actions: list[Action] = [*map(AddColumn, step.columns), *([AddKey(tuple(key))] if key else [])]
+        live.explain(actions, _dialect(change), self._given, start)
         return True
 
-    def _on_drop(self, step: DropTable, change: Change, _source: Source, start: Key | None) -> None:
+    def _on_drop(self, step: DropTable, change: Change, start: Key | None) -> None:
         for table in step.tables:
-            self._tables.drop(statement_table(table, change.source), start)
+            self._drop(self._name(table, change), start)
 
-    def _on_drop_database(self, step: DropDatabase, change: Change, _source: Source, start: Key | None) -> None:
+    def _on_drop_database(self, step: DropDatabase, change: Change, start: Key | None) -> None:
         dropped = statement_table(TableName(step.database, step.schema, ""), change.source)
         for name in self._tables.names():
             if name.database == dropped.database and step.schema in (None, name.schema):
-                self._tables.drop(name, start)
+                self._drop(name, start)
 
-    def _on_rename(self, step: RenameTable, change: Change, source: Source, start: Key | None) -> None:
-        old, new = statement_table(step.old, change.source), statement_table(step.new, change.source)
+    def _drop(self, name: TableName, start: Key | None) -> None:
+        if not self._deliveries.is_old(name, start) and not self._tables.is_late(name, start):
+            self._tables.drop(name, start)
+
+    def _on_rename(self, step: RenameTable, change: Change, start: Key | None) -> None:
+        old, new = self._name(step.old, change), self._own_name(step.new, change)
+        if not (self._deliveries.is_old(old, start) | self._deliveries.is_old(new, start)):
+            self._rename(old, new, change, start)
+
+    def _rename(self, old: TableName, new: TableName, change: Change, start: Key | None) -> None:
         table = self._tables.live(old)
-        if table is not None and old != new:
+        if table is None:
+            self._take_over(old, new, change, start)
+        elif old != new and not self._tables.is_late(old, start):
+            if self._tables.live(new) is not None and self._tables.is_late(new, start):
+                table.find_out(f"was renamed to {shown(new.table)}, whose rows came before that statement")
+                self._tables.drop(old, start)
+                return
+            mark = table.mark()
             self._tables.touch(table)
-            self._evolve(table, RenameTable(old, new), source, start)
-            self._tables.move(old, new, start)
+            self._evolve(table, RenameTable(old, new), change, start)
+            self._tables.move(old, new, start, mark)
 
-    def _on_alter(self, step: AlterTable, change: Change, source: Source, start: Key | None) -> None:
-        name, own = statement_table(step.table, change.source), table_name_of(change.source)
-        table, columns = self._tables.live(name), change.columns
+    def _take_over(self, old: TableName, new: TableName, change: Change, start: Key | None) -> None:
+        """Keep the table of a name that an unknown table gets: tools change a copy of a table, and swap the two."""
+        if self._tables.live(new) is None and is_mysql(change.source.db_type):
+            new = self._tables.alike(new) or new
+        table = self._tables.give_back(new, start) or self._tables.live(new)
+        if table is None or self._tables.is_late(new, start):
+            return
+        self._tables.touch(table)
+        table.find_out(
+            f"{shown(old.table)}, which is not known, was renamed to {shown(new.table)}: taken for this table"
+        )
+        if change.columns is not None and table_name_of(change.source) == new:
+            table.state(change.columns, change.source, self._given, start, change.key)
+
+    def _on_alter(self, step: AlterTable, change: Change, start: Key | None) -> None:
+        name = self._name(step.table, change)
+        if self._deliveries.is_old(name, start):
+            return
+        table, columns, own = self._tables.live(name), change.columns, table_name_of(change.source)
+        actions = full_actions(step.actions, change.source)
         if table is not None:
+            is_late = table.is_late(start)
             self._tables.touch(table)
-            try:
-                self._evolve(table, AlterTable(name, _full(step.actions, change.source)), source, start)
-            except SchemaError:
-                if columns is None or own != name or not table.is_as(columns, change.source, self._given):
-                    raise
+            if is_late or not self._is_altered(table, AlterTable(name, actions), change, start):
+                self._explain(table, actions, change, start)
             self._tables.move(name, table.schema.table, start)
+            columns = None if is_late else columns
         if columns is None or own not in (name, table and table.schema.table):
             return
         if table is None:
@@ -175,36 +213,66 @@ class StatementFollower:
             table = self._tables.create(name, schema, sentence(name, columns), start)
         table.state(columns, change.source, self._given, start, change.key)
 
-    def _evolve(self, table: Table, step: Step, source: Source, start: Key | None) -> None:
-        schema, steps = by_step(table.schema, step, source, self._given)
+    def _is_altered(self, table: Table, step: AlterTable, change: Change, start: Key | None) -> bool:
+        """Apply actions and return True, or return False if rows have done already what they do."""
+        try:
+            self._evolve(table, step, change, start)
+        except SchemaError:
+            columns = change.columns
+            is_that = columns is not None and table.is_as(columns, change.source, self._given)
+            if not (is_that or (columns is None and table.unexplained.explains(table.schema, step.actions))):
+                raise
+            return False
+        return True
+
+    def _explain(self, table: Table, actions: Sequence[Action], change: Change, start: Key | None) -> None:
+        """Take what late actions explain about a table, and rename it unless its new name came before them."""
+        if change.ddl is not None:
+            table.explain(actions, _dialect(change), self._given, start)
+        for action in actions:
+            if isinstance(action, RenameTo) and not self._deliveries.is_old(action.new, start):
+                self._rename(table.schema.table, action.new, change, start)
+
+    def _evolve(self, table: Table, step: RenameTable | AlterTable, change: Change, start: Key | None) -> None:
+        if isinstance(step, AlterTable) and not step.actions:
+            return
+        schema, steps = by_step(table.schema, step, _plain(change), self._given)
         if steps:
             table.append(schema, steps, start)
 
-    def _on_nothing(self, step: NoChange | Truncate, change: Change, source: Source, start: Key | None) -> None:
+    def _own_name(self, name: TableName, change: Change) -> TableName:
+        """Return a statement's name in full, in the case in which the message itself names the table."""
+        full, own = statement_table(name, change.source), table_name_of(change.source)
+        is_own = own is not None and is_mysql(change.source.db_type) and folded(own) == folded(full)
+        return own if is_own and own is not None else full
+
+    def _name(self, name: TableName, change: Change) -> TableName:
+        """Return a statement's name in full, as the table is known if only the case differs and no other is meant."""
+        full = self._own_name(name, change)
+        if self._tables.live(full) is not None or not is_mysql(change.source.db_type):
+            return full
+        return self._tables.alike(full) or full
+
+    def _on_nothing(self, step: NoChange | Truncate, change: Change, start: Key | None) -> None:
         """Do nothing: removing rows does not affect schemas."""
 
 
-def steps_of(change: Change) -> tuple[Step, ...]:
-    """Return the steps that a change's statement consists of. Raises `DdlError`."""
-    return parse_ddl(change.ddl or "", change.source.db_type, database=change.source.database)
+def _plain(change: Change) -> Source:
+    """Return the source of a statement, whose types are the database's own and not the format's."""
+    return replace(change.source, format=None)
 
 
-def truncated(change: Change) -> list[TableName]:
-    """Return the names of the tables that a change empties. Raises `DdlError`."""
-    if change.ddl is None:
-        name = table_name_of(change.source)
-        return [] if name is None else [name]
-    steps = [step for step in steps_of(change) if isinstance(step, Truncate)]
-    return [statement_table(table, change.source) for step in steps for table in step.tables]
+def _dialect(change: Change) -> Source:
+    """Return the source of a statement; without a text it needs no dialect."""
+    source = _plain(change)
+    return source if change.ddl is not None else replace(source, db_type=None)
 
 
-def sentence(name: TableName, columns: Sequence[Column]) -> str:
-    """Return the sentence that says a table was made."""
-    return f"table {shown(name.table)} with {len(columns)} columns"
+def _is_own(name: TableName, change: Change) -> bool:
+    own = table_name_of(change.source)
+    full = statement_table(name, change.source)
+    return own is not None and (own == full or (is_mysql(change.source.db_type) and folded(own) == folded(full)))
 
 
-def _full(actions: Sequence[Action], source: Source) -> tuple[Action, ...]:
-    """Return actions in which a table's new name is written as row changes have it."""
-    return tuple(
-        RenameTo(statement_table(action.new, source)) if isinstance(action, RenameTo) else action for action in actions
-    )
+def _names_of(table: Table) -> set[str]:
+    return {column.name for column in table.schema.columns}

@@ -1,7 +1,7 @@
 cimport cython
 
 from cdcavro.change.order cimport split_key_change
-from cdcavro.table.history cimport SharedLimits
+from cdcavro.table.evolution.limits cimport SharedLimits
 from cdcavro.table.writer cimport TableWriter
 
 

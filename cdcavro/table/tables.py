@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from cdcavro.change.model import DDL, DML, Change, Column, Source, replace, valued_columns
+from cdcavro.change.model import DDL, DML, Change, Source, replace, valued_columns
 from cdcavro.change.order import split_key_change
 from cdcavro.change.values.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, checked_modes
 from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.table.beginnings import time_of
 from cdcavro.table.catalog import MAX_TABLES, TableCatalog
-from cdcavro.table.evolution.evolve import NONE_GIVEN, create_table
-from cdcavro.table.history import Table, columns_of_version
+from cdcavro.table.ddl.contents import truncated
+from cdcavro.table.evolution.column_list import columns_of_version
+from cdcavro.table.evolution.evolve import NONE_GIVEN
+from cdcavro.table.history import Table
 from cdcavro.table.names import GivenTable, check_row, source_of, table_name_of
 from cdcavro.table.schema import TableSchema
-from cdcavro.table.statements import StatementFollower, sentence, truncated
+from cdcavro.table.statements import StatementFollower
 from cdcavro.table.writer import TableWriter
 from cdcavro.transcoding.schema_history import depends_on_columns, known_columns, with_columns
 
@@ -177,7 +179,7 @@ class Tables:
             if name is not None:
                 return self._row(change, name)
         check_row(change)
-        if change.ddl is not None and change.op in DDL:
+        if change.op in DDL and (change.ddl is not None or change.columns is not None or change.op == "ERASE"):
             self._follower.follow(change, time_of(change))
         return None
 
@@ -231,10 +233,8 @@ class Tables:
             return table, ready
         table, key = self._directory.when(name, change)
         if table is None:
-            listed = [Column(name=one) for one in valued_columns(change)] if columns is None else columns
-            schema = create_table(name, listed, change.key or (), change.source, self._given)
-            with self._directory.whole():
-                table = self._directory.create(name, schema, sentence(name, listed), key)
+            table = self._follower.begin(change, name, key)
+        self._directory.see(name)
         if columns is not None:
             stated = known_columns(change, table.schema.columns) or ()
             schema = table.state(stated, change.source, self._given, key, change.key)

@@ -31,6 +31,8 @@ Table = tuple[str | None, str | None, str | None]
 
 _IDENTIFIER: Final = re.compile(r'"((?:[^"]|"")*+)"')
 _IDENTIFIERS: Final = re.compile(rf"{_IDENTIFIER.pattern}(?:\.{_IDENTIFIER.pattern})*+")
+# SQL Server's types of columns that it numbers: `int identity`, `decimal() identity`.
+_IDENTITY: Final = re.compile(r"(?:\(\))?\s+identity", re.ASCII | re.IGNORECASE)
 _IMAGES: Final = frozenset({"before", "after"})
 _MOST: Final = 3
 
@@ -38,11 +40,16 @@ _MOST: Final = 3
 def changed_table(change: Any) -> Table | None:
     """Return the database, schema and name of the table that a table change is about; None if its id is malformed.
 
+    TiCDC names a renamed table by both of its names, the new one first.
+
     >>> changed_table({"id": '"shop"."we ird"'})
     ('shop', None, 'we ird')
     """
     text = string_at(change, "id") or ""
-    names = [name.replace('""', '"') for name in _IDENTIFIER.findall(text)] if _IDENTIFIERS.fullmatch(text) else []
+    match = _IDENTIFIERS.match(text)
+    if match is None or text[match.end() : match.end() + 1] not in ("", ","):
+        return None
+    names = [name.replace('""', '"') for name in _IDENTIFIER.findall(match[0])]
     if not 1 <= len(names) <= _MOST:
         return None
     *above, name = names
@@ -73,6 +80,7 @@ def table_key(change: Any) -> tuple[str, ...] | None:
 def _declared(column: Any) -> str | None:
     """Return a type with its length, scale or members: `INT UNSIGNED` of length 8 is `INT(8) UNSIGNED`."""
     text = string_at(column, "typeExpression") or string_at(column, "typeName")
+    text = text and _IDENTITY.sub("", text)
     members, length, scale = names_at(column, "enumValues"), _integer(column, "length"), _integer(column, "scale")
     if text is None or "(" in text:
         return text

@@ -15,6 +15,7 @@ Position = tuple[int, ...]
 
 _SUFFIX: Final = re.compile(r".*?([0-9]{1,18})", re.ASCII | re.DOTALL)
 _SEQUENCE: Final = re.compile(r'\[\s*(?:null|"([0-9]{1,18})")\s*,\s*"([0-9]{1,18})"\s*\]', re.ASCII)
+_NO_LSN: Final = "00000000:00000000:0000"
 _LSN: Final = re.compile(r"([0-9a-fA-F]{8}):([0-9a-fA-F]{8}):([0-9a-fA-F]{4})", re.ASCII)
 
 
@@ -51,10 +52,25 @@ def _in_redo(source: Any) -> Position | None:
 
 
 def _in_change_table(source: Any) -> Position | None:
-    """Return the parts of the log sequence numbers of the commit and of the change, and the number of the event."""
-    matches = [_LSN.fullmatch(string_at(source, name) or "") for name in ("commit_lsn", "change_lsn")]
+    """Return the parts of the log sequence numbers of the commit and of the change, and the number of the event.
+
+    A schema change and a row of a snapshot have no number of their own, and come before the changes of the commit.
+    """
+    change = string_at(source, "change_lsn")
+    matches = [_LSN.fullmatch(text or "") for text in (string_at(source, "commit_lsn"), change or _NO_LSN)]
     parts = [int(part, 16) for match in matches if match is not None for part in match.groups()]
     return None if None in matches else (*parts, *(_numbers(at(source, "event_serial_no")) or (0,)))
+
+
+def _in_logical_log(source: Any) -> Position | None:
+    """Return the log sequence numbers of the commit and of the change, which Informix writes as decimal text."""
+    commit, change = (whole_number(string_at(source, name)) for name in ("commit_lsn", "change_lsn"))
+    return None if commit is None or change is None else (*commit, *change)
+
+
+def _in_commits(source: Any) -> Position | None:
+    """Return TiDB's time stamp of the commit."""
+    return _numbers(at(source, "commit_ts"))
 
 
 def _numbers(*values: Any) -> Position | None:
@@ -67,4 +83,7 @@ _POSITIONS: Final[dict[str, Callable[[Any], Position | None]]] = {
     "postgresql": _in_log,
     "oracle": _in_redo,
     "sqlserver": _in_change_table,
+    "db2": _in_change_table,
+    "informix": _in_logical_log,
+    "TiCDC": _in_commits,
 }

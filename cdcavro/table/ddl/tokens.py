@@ -131,6 +131,12 @@ def dialect_of(db_type: str | None) -> Dialect:
     return dialect
 
 
+def is_mysql(db_type: str | None) -> bool:
+    """Return whether a database type writes MySQL's dialect, which does not hold for an unknown one."""
+    dialect = _DIALECTS.get("MYSQL" if db_type is None else db_type.upper().replace("-", "_"))
+    return dialect is not None and dialect.is_mysql
+
+
 def place(text: str, at: int) -> tuple[int, int]:
     """Return the line and column, both from 1, of an index in a text."""
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)

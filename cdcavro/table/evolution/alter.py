@@ -72,6 +72,10 @@ class AlterContext:
         """The dialect of the statement. Raises `DdlError`."""
         return dialect_of(self._db_type)
 
+    def resolved(self, column: Column) -> ColumnType:
+        """Return how the values of a column are read and stored."""
+        return column_type(column, self._source, given=self._given.of(self._source, column.name))
+
     def add(self, column: Column, default: Any = None, *, first: bool = False, after: str | None = None) -> None:
         """Add a column of its type, with its default."""
         given = self._given.of(self._source, column.name)

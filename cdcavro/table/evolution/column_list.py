@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cdcavro.change.model import Column
 from cdcavro.exact.sqltype import canonical
 from cdcavro.table.evolution.promotion import without_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from cdcavro.table.schema import TableSchema
 
 
 ColumnMarks = frozenset[tuple[Any, ...]]
@@ -35,3 +38,8 @@ def mark_of(name: str | None, declared: str | None, avro: Any) -> tuple[Any, ...
 def listed_of(marks: Sequence[tuple[Any, ...]]) -> ColumnList:
     """Return the `ColumnList` of columns with these marks."""
     return ColumnList(frozenset(marks), frozenset(mark[:2] for mark in marks))
+
+
+def columns_of_version(schema: TableSchema) -> list[Column]:
+    """Return the columns of a version as they were declared."""
+    return [Column(name=column.name, type=column.type, code=column.code) for column in schema.columns]

@@ -1,0 +1,53 @@
+"""Contents of statements: the steps that they consist of, and the tables that they empty."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cdcavro.errors import shown
+from cdcavro.table.ddl.parse import parse_ddl
+from cdcavro.table.ddl.steps import AlterTable, CreateTable, DropTable, RenameTo, TableName, Truncate
+from cdcavro.table.names import statement_table, table_name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cdcavro.change.model import Change, Column, Source
+    from cdcavro.table.ddl.steps import Action, Step
+
+
+def steps_of(change: Change) -> tuple[Step, ...]:
+    """Return the steps that a change's statement consists of. Raises `DdlError`.
+
+    Of a statement without a text, which states the columns that it leads to, it is one step about its table.
+    """
+    name = table_name_of(change.source)
+    if change.ddl is not None:
+        return parse_ddl(change.ddl, change.source.db_type, database=change.source.database)
+    if name is None:
+        return ()
+    table = TableName(change.source.database, name.schema, name.table)
+    if change.op == "ERASE":
+        return (DropTable((table,)),)
+    return (CreateTable(table),) if change.op == "CREATE" else (AlterTable(table, ()),)
+
+
+def truncated(change: Change) -> list[TableName]:
+    """Return the names of the tables that a change empties. Raises `DdlError`."""
+    if change.ddl is None:
+        name = table_name_of(change.source)
+        return [] if name is None else [name]
+    steps = [step for step in steps_of(change) if isinstance(step, Truncate)]
+    return [statement_table(table, change.source) for step in steps for table in step.tables]
+
+
+def sentence(name: TableName, columns: Sequence[Column]) -> str:
+    """Return the sentence that says a table was made."""
+    return f"table {shown(name.table)} with {len(columns)} columns"
+
+
+def full_actions(actions: Sequence[Action], source: Source) -> tuple[Action, ...]:
+    """Return actions in which a table's new name is written as row changes have it."""
+    return tuple(
+        RenameTo(statement_table(action.new, source)) if isinstance(action, RenameTo) else action for action in actions
+    )

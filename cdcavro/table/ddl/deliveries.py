@@ -1,0 +1,110 @@
+"""Deliveries of statements: which statement came before and must not be applied again.
+
+Messages are delivered at least once, so a stream may go back and repeat what it sent, at new places.
+A statement that is older than the last one about a table's name is old. Where a source's numbers are
+its true order, a statement with the numbers, source and text of an earlier one is that one. Where they
+are only a time, many statements may share it: a statement is then taken for an equal earlier one if
+that was made before the newest statement, or is next in a sequence that is being repeated, or was the
+last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cdcavro.change.order import is_by_numbers
+from cdcavro.table.beginnings import is_before
+
+if TYPE_CHECKING:
+    from cdcavro.change.model import Change, Source
+    from cdcavro.change.order import Key
+    from cdcavro.table.ddl.steps import TableName
+
+_REMEMBERED: Final = 10_000
+_NAMES: Final = 100_000
+
+
+class _Statement(NamedTuple):
+    """What identifies a statement, wherever it arrives: when it was made, its source, and a digest of what it says."""
+
+    made: tuple[int, ...]
+    source: Source
+    said: bytes
+
+    @classmethod
+    def of(cls, change: Change) -> _Statement:
+        # Canal numbers batches anew when it delivers them again, but the time stays.
+        is_timed = change.event_time is not None and not is_by_numbers(change)
+        said = change.ddl if change.ddl is not None else repr((change.op, change.columns, change.key))
+        return cls(
+            (change.event_time or 0,) if is_timed else change.position or (),
+            change.source,
+            hashlib.sha256(said.encode(errors="surrogatepass")).digest(),
+        )
+
+
+class Deliveries:
+    """Remembers the last 10,000 statements that were applied, and the time of the last one about each table's name."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[Key, _Statement], None] = {}
+        self._applied: list[_Statement] = []
+        self._known: set[_Statement] = set()
+        self._newest: tuple[int, ...] = ()
+        self._repeated: int | None = None
+        self._last: dict[TableName, Key] = {}
+
+    def is_repeated(self, change: Change, key: Key | None) -> bool:
+        """Return whether a statement is delivered again."""
+        statement = _Statement.of(change)
+        if key is not None and change.place is not None and (key, statement) in self._places:
+            return True
+        if self.is_known(change):
+            return is_by_numbers(change) or self._is_in_sequence(statement)
+        self._repeated = None
+        return False
+
+    def is_known(self, change: Change) -> bool:
+        """Return whether a statement with a position reads and is numbered as one that was applied."""
+        return change.position is not None and _Statement.of(change) in self._known
+
+    def note(self, change: Change, key: Key | None) -> None:
+        """Remember a statement that was applied."""
+        statement = _Statement.of(change)
+        if key is not None and change.place is not None:
+            if len(self._places) >= _REMEMBERED:
+                del self._places[next(iter(self._places))]
+            self._places[key, statement] = None
+        if len(self._applied) >= _REMEMBERED:
+            self._applied = self._applied[_REMEMBERED // 2 :]
+            self._known = set(self._applied)
+        self._applied.append(statement)
+        self._known.add(statement)
+        self._newest = max(self._newest, statement.made)
+
+    def is_old(self, name: TableName, key: Key | None) -> bool:
+        """Return whether a statement about a name is older than the last one; if it is not, it is the last one now."""
+        if key is None:
+            return False
+        # A statement read in a snapshot begins before all else, but was not made before all else.
+        time = (1, *key[1:])
+        last = self._last.get(name)
+        if last is not None and is_before(time, last):
+            return True
+        if last is None and len(self._last) >= _NAMES:
+            del self._last[next(iter(self._last))]
+        self._last[name] = time
+        return False
+
+    def _is_in_sequence(self, statement: _Statement) -> bool:
+        """Return whether a statement that was applied before is repeated, and not one that only reads the same."""
+        begins = [] if self._repeated is None else [self._repeated + 1]
+        if statement.made < self._newest:
+            begins.append(0)
+        for begin in begins:
+            if statement in self._applied[begin:]:
+                self._repeated = self._applied.index(statement, begin)
+                return True
+        self._repeated = None
+        return statement == self._applied[-1]

@@ -1,0 +1,161 @@
+"""Explanations of columns that came or went with a list of columns, by a statement that arrives behind them.
+
+A list says that one column went and another came; the statement, that one became the other. Taken
+late, it changes no column: it adds the alias under which older rows are read, the default that they
+have, or a type or key that nothing has declared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.errors import shown
+from cdcavro.exact.members import ABSENT
+from cdcavro.table.ddl.steps import AddColumn, AddKey, ChangeColumn, DropColumn, ModifyColumn, RenameColumn
+from cdcavro.table.ddl.tokens import dialect_of
+from cdcavro.table.evolution.alter import AlterContext, column_of
+from cdcavro.table.evolution.defaults import default_text, filling
+from cdcavro.table.evolution.promotion import is_promotion, without_attributes
+from cdcavro.table.evolution.row_edit import RowEdit
+from cdcavro.table.fields import ATTRIBUTE, avro_of, column_fields, column_name, filled, said_of
+from cdcavro.table.schema import TableSchema, as_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cdcavro.change.model import Source
+    from cdcavro.table.columns.overrides import TypeOverrides
+    from cdcavro.table.ddl.steps import Action
+
+
+@dataclass(slots=True)
+class Unexplained:
+    """The columns of a table that came or went without a statement.
+
+    Attributes: `came` (set of str), those that came; `went` (dict from str to a field's JSON value),
+    those that went, as they were last.
+    """
+
+    came: set[str] = field(default_factory=set)
+    went: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def take(self, old: TableSchema | None, new: TableSchema) -> None:
+        """Take in the columns that differ between two versions, of which a list has made the second."""
+        before = {} if old is None else _written(old)
+        after = _written(new)
+        self.came |= after.keys() - before.keys()
+        self.went = {name: own for name, own in (self.went | before).items() if name not in after}
+
+    def copy(self) -> Unexplained:
+        """Return a copy that does not change with this one."""
+        return Unexplained(set(self.came), dict(self.went))
+
+    def explains(self, schema: TableSchema, actions: Sequence[Action]) -> bool:
+        """Return whether lists did already what all of these actions do to the columns that there are."""
+        names = {column.name for column in schema.columns}
+        return any(type(action) in _DONE for action in actions) and all(
+            _DONE[type(action)](action, self, names) for action in actions if type(action) in _DONE
+        )
+
+
+def explained(
+    table: TableSchema,
+    actions: Sequence[Action],
+    unexplained: Unexplained,
+    source: Source,
+    given: TypeOverrides,
+    *,
+    is_new: bool,
+) -> tuple[TableSchema, list[str]]:
+    """Return the version with what late actions explain about it, and sentences on that; the same if nothing.
+
+    Unless `is_new`, the result replaces the same version, with which nothing has been written yet.
+    """
+    is_folded = dialect_of(source.db_type).is_mysql
+    context = AlterContext(table, source, given, RowEdit(table.record, is_new=is_new, is_folded=is_folded))
+    for action in actions:
+        explain = _EXPLAIN.get(type(action))
+        if explain is not None:
+            explain(context, action, unexplained)
+    record = context.edit.finish()
+    return (TableSchema(as_schema(record)) if context.edit.steps else table), context.edit.steps
+
+
+def _written(schema: TableSchema) -> dict[str, dict[str, Any]]:
+    return {column_name(own): own for own in column_fields(schema.record) if "until" not in said_of(own)}
+
+
+def _add(context: AlterContext, action: AddColumn | ChangeColumn | ModifyColumn, unexplained: Unexplained) -> None:
+    """Give a column the type that it lacks, and the default that rows older than it have."""
+    declared, own = action.column, context.edit.find(action.column.name)
+    if own is None or declared.type is None or column_name(own) not in unexplained.came:
+        return
+    name, column = column_name(own), column_of(declared, context.dialect)
+    if said_of(own).get("type") is None:
+        context.retype(name, column)
+        own = context.edit.need(name)
+    if declared.default is None or "default" in said_of(own):
+        return
+    fill = filling(declared.default, context.resolved(column))
+    own[ATTRIBUTE] = said_of(own) | {"default": default_text(declared.default)}
+    is_younger = isinstance(action, AddColumn) and said_of(own).get("since", 1) > 1
+    if is_younger and fill is not ABSENT and own.get("default") is None:
+        own.update(filled(own, avro_of(own), fill))
+        context.edit.steps.append(f"column {shown(name)} was added: {default_text(declared.default)} in older rows")
+    else:
+        context.edit.steps.append(f"column {shown(name)} has the default {shown(default_text(declared.default))}")
+
+
+def _drop(_: AlterContext, action: DropColumn, unexplained: Unexplained) -> None:
+    unexplained.went.pop(action.name, None)
+
+
+def _rename(context: AlterContext, action: RenameColumn, unexplained: Unexplained) -> None:
+    _link(context, action.old, action.new, unexplained)
+
+
+def _change(context: AlterContext, action: ChangeColumn, unexplained: Unexplained) -> None:
+    _link(context, action.old, action.column.name, unexplained)
+    _add(context, action, unexplained)
+
+
+def _link(context: AlterContext, old: str, new: str, unexplained: Unexplained) -> None:
+    """Read older rows' values of a column that went as those of the one that came, if these types do."""
+    was, own = unexplained.went.pop(old, None), context.edit.find(new)
+    if was is None:
+        return
+    if own is None:
+        unexplained.went[new] = was
+        return
+    one, other = without_attributes(avro_of(was)), without_attributes(avro_of(own))
+    if column_name(own) not in unexplained.came or not (one == other or is_promotion(avro_of(was), avro_of(own))):
+        return
+    names = [was["name"], *was.get("aliases", ())]
+    own["aliases"] = [name for name in dict.fromkeys([*own.get("aliases", ()), *names]) if name != own["name"]]
+    said = said_of(context.edit.record)
+    context.edit.record[ATTRIBUTE] = said | {"gone": [name for name in said.get("gone", ()) if name not in names]}
+    context.edit.steps.append(f"column {shown(column_name(was))} was renamed to {shown(column_name(own))}")
+
+
+def _key(context: AlterContext, action: AddKey, _: Unexplained) -> None:
+    if not context.edit.key and all(context.edit.find(name) is not None for name in action.names):
+        context.edit.set_key(action.names)
+
+
+_EXPLAIN: Final[dict[type, Callable[[AlterContext, Any, Unexplained], None]]] = {
+    AddColumn: _add,
+    AddKey: _key,
+    ChangeColumn: _change,
+    DropColumn: _drop,
+    ModifyColumn: _add,
+    RenameColumn: _rename,
+}
+# Whether lists did already what an action does, given the columns that there are.
+_DONE: Final[dict[type, Callable[[Any, Unexplained, set[str]], bool]]] = {
+    AddColumn: lambda action, known, names: action.column.name in known.came & names,
+    ChangeColumn: lambda action, known, names: action.old not in names and action.column.name in known.came & names,
+    DropColumn: lambda action, known, names: action.name not in names and action.name in known.went,
+    ModifyColumn: lambda action, _, names: action.column.name in names,
+    RenameColumn: lambda action, known, names: action.old not in names and action.new in known.came & names,
+}

@@ -1,0 +1,443 @@
+"""Statements that come late, twice, in another case, without a text, or not at all."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cdcavro.change.model import Arrival, Change, Source, replace
+from cdcavro.errors import SchemaError
+from cdcavro.table.tables import Tables
+from cdcavro.transcoding.mapping import to_changes
+from support.streams import CANAL, Stream, stated
+from support.typed import read
+
+MYSQL = Source(format="debezium", db_type="mysql", database="shop", table="t")
+
+
+def after(made: Any) -> dict[str, Any]:
+    """Return the row after a change as the newest version of its table reads it, under the columns' true names."""
+    newest = made.table.schema
+    row = read(made.payload, made.schema.envelope, newest.envelope)["after"]
+    return {column.name: row[column.field] for column in newest.columns}
+
+
+# Old statements
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        "CREATE TABLE t (id INT)",
+        "DROP TABLE t",
+        "DROP TABLE u, t",
+        "DROP DATABASE shop",
+        "ALTER TABLE t ADD z INT",
+        "ALTER TABLE t DROP id",
+        "ALTER TABLE t RENAME TO w",
+        "RENAME TABLE t TO w",
+        "RENAME TABLE u TO t",
+        "CREATE OR REPLACE TABLE t (x INT)",
+    ],
+)
+def test_a_statement_that_its_position_says_is_old_changes_nothing(old):
+    """Whether it was applied before or not: what it says came before what is known."""
+    stream = Stream(MYSQL)
+    stream.ddl("CREATE TABLE t (id INT, PRIMARY KEY (id))")
+    stream.ddl("ALTER TABLE t ADD a INT")
+    stream.row(None, {"id": 1, "a": 1})
+    before = stream.versions
+    stream.ddl(old, number=15)
+    assert stream.versions == before
+    assert [one.is_gone for one in stream.tables.tables] == [False]
+
+
+def test_a_window_read_again_across_a_new_name_leaves_one_table():
+    """Its statements are old, and its rows go where they went, under both names."""
+    stream = Stream(MYSQL)
+    window = [
+        lambda at: stream.ddl("CREATE TABLE t (id INT, PRIMARY KEY (id))", number=at),
+        lambda at: stream.row(None, {"id": 1}, number=at),
+        lambda at: stream.ddl("ALTER TABLE t ADD a INT", number=at),
+        lambda at: stream.ddl("RENAME TABLE t TO u", number=at),
+        lambda at: stream.row(None, {"id": 1, "a": 2}, number=at, table="u"),
+        lambda at: stream.ddl("ALTER TABLE u DROP a", table="u", number=at),
+    ]
+    for number, message in enumerate(window, 1):
+        message(number)
+    once = stream.versions
+    for begin in range(len(window)):
+        for number, message in enumerate(window[begin:], begin + 1):
+            message(number)
+    assert stream.versions == once == ["t: id | t: id a | u: id a | u: id"]
+    places = {number: {tuple(found)} for number, found in stream.found.items() if found}
+    assert set().union(*places.values()) == {((0, 1),), ((0, 3),)}
+
+
+def test_a_snapshot_read_again_changes_nothing():
+    """Its statements come before all else in order, and are judged by their position all the same."""
+    stream = Stream(MYSQL)
+    texts = ["DROP TABLE IF EXISTS t", "CREATE TABLE t (id INT)"]
+
+    def snapshot() -> None:
+        for text in texts:
+            kind = {"DROP": "ERASE", "CREATE": "CREATE"}[text.split()[0]]
+            stream.tables.add(Change(op=kind, source=MYSQL, ddl=text, position=(5,), snapshot=True))
+
+    snapshot()
+    stream.row(None, {"id": 1}, number=5, op="SNAPSHOT")
+    stream.ddl("ALTER TABLE t ADD a INT")
+    snapshot()
+    assert stream.versions == ["t: id | t: id a"]
+
+
+def test_canals_statements_repeated_in_sequence_change_nothing_and_new_ones_that_read_the_same_do():
+    """A batch that is delivered again has another number, and its statements the times that they had."""
+    tables = Tables()
+
+    def say(batch: int, second: int, text: str, offset: int) -> None:
+        place = Arrival(topic="x", partition=0, offset=offset)
+        change = Change(op="ALTER", source=CANAL, ddl=text, position=(second * 1000, batch), place=place)
+        tables.add(replace(change, event_time=second * 1_000_000))
+
+    texts = ["CREATE TABLE t (id INT)", "RENAME TABLE t TO u", "CREATE TABLE t (id INT, a INT)", "ALTER TABLE t DROP a"]
+    for offset, text in enumerate(texts):
+        say(1, offset // 3, text, offset)
+    for offset, text in enumerate(texts, 10):
+        say(2, (offset - 10) // 3, text, offset)
+    assert [len(one.versions) for one in tables.tables] == [2, 2]
+    say(3, 5, "DROP TABLE t", 20)
+    say(3, 5, texts[2], 21)
+    assert [one.is_gone for one in tables.tables] == [False, True, False]
+
+
+def test_rows_of_canal_delivered_again_behind_a_new_name_keep_their_table():
+    """They arrive when no table bears the name, and were made when one did."""
+    tables = Tables()
+
+    def add(second: int, offset: int, **facts: Any) -> Any:
+        place = Arrival(topic="x", partition=0, offset=offset)
+        change = Change(source=CANAL, position=(second * 1000, offset), event_time=second, place=place, **facts)
+        return tables.add(change)
+
+    row = {"op": "INSERT", "columns": stated("id int"), "after": {"id": 1}}
+    first = add(1, 0, **row)
+    add(2, 1, op="RENAME", ddl="RENAME TABLE t TO u")
+    assert add(1, 2, **row)[0].table is first[0].table
+    assert add(3, 3, **row)[0].table is not first[0].table
+    assert len(tables.tables) == 2
+
+
+# Statements behind their rows
+
+
+@pytest.mark.parametrize("number", [25, None], ids=["late by its position", "late by its arrival"])
+def test_a_rename_behind_rows_that_have_the_new_name_is_an_alias(number):
+    """Written rows of the old name are read under the new one."""
+    stream = Stream()
+    first = stream.row("id int, a int")
+    stream.row("id int", number=15)
+    second = stream.row("id int, b bigint", {"id": "1", "b": "7"}, number=30)
+    assert stream.versions == ["t: id a | t: id | t: id b"]
+    assert after(first) == {"id": 1, "b": None}
+    stream.ddl("ALTER TABLE t RENAME COLUMN a TO b", number=number)
+    assert after(first) == {"id": 1, "b": 1}
+    assert after(second) == {"id": 1, "b": 7}
+    assert stream.tables.tables[0].steps[-1] == ("column 'a' was renamed to 'b'",)
+    assert stream.row("id int, b bigint", number=40).schema.version == 4
+
+
+def test_renames_behind_rows_are_followed_from_one_to_the_next():
+    """The name in between was in no row."""
+    stream = Stream()
+    first = stream.row("id int, a int", number=10)
+    stream.row("id int, c int", number=90)
+    stream.ddl("ALTER TABLE t RENAME COLUMN a TO b", number=30)
+    stream.ddl("ALTER TABLE t CHANGE b c INT DEFAULT 3", number=40)
+    assert after(first) == {"id": 1, "c": 1}
+    assert stream.tables.tables[0].steps[-1] == (
+        "column 'a' was renamed to 'c'",
+        "column 'c' has the default '3'",
+    )
+
+
+def test_a_rename_behind_rows_whose_type_does_not_read_the_old_one_is_no_alias():
+    """Old values would be misread; they stay readable in their own version."""
+    stream = Stream()
+    first = stream.row("id int, a int")
+    stream.row("id int, b date", {"id": "1", "b": "2024-01-01"})
+    stream.ddl("ALTER TABLE t CHANGE a b DATE", number=15)
+    assert after(first) == {"id": 1, "b": None}
+
+
+def test_a_dropped_column_is_not_taken_for_the_one_that_came():
+    """The statement says so, and the one behind it that the new one is new."""
+    stream = Stream()
+    first = stream.row("id int, a int")
+    stream.row("id int, b int")
+    stream.ddl("ALTER TABLE t DROP a", number=12)
+    stream.ddl("ALTER TABLE t ADD b INT NOT NULL DEFAULT 5", number=13)
+    stream.ddl("ALTER TABLE t RENAME COLUMN a TO b", number=14)
+    assert after(first) == {"id": 1, "b": 5}
+
+
+@pytest.mark.parametrize("number", [15, None])
+def test_an_added_column_behind_rows_that_have_it_gives_older_rows_its_default(number):
+    """Rows that have it keep their values, null too."""
+    stream = Stream()
+    first = stream.row("id int")
+    second = stream.row("id int, n int", {"id": "1", "n": None})
+    stream.ddl("ALTER TABLE t ADD n INT DEFAULT 7", number=number)
+    assert [after(one) for one in (first, second)] == [{"id": 1, "n": 7}, {"id": 1, "n": None}]
+    assert stream.row("id int, n int").schema.version == 3
+
+
+def test_a_statement_behind_rows_that_did_what_it_does_in_part_is_refused():
+    """The columns are not those that it leads to, and nothing says that it is late."""
+    stream = Stream()
+    stream.row("id int")
+    stream.row("id int, n int")
+    before = stream.versions
+    with pytest.raises(SchemaError, match="there is no column 'nothing'"):
+        stream.ddl("ALTER TABLE t ADD n INT, DROP nothing")
+    assert stream.versions == before
+    with pytest.raises(SchemaError, match="there is no column 'x'"):
+        stream.ddl("ALTER TABLE t MODIFY x INT")
+
+
+def test_a_statement_that_creates_a_table_behind_rows_of_more_columns_drops_nothing():
+    """Types, key and defaults are taken from it, and the ALTER behind it says the rest."""
+    stream = Stream(MYSQL)
+    first = stream.row(None, {"id": 1, "a": 2, "b": "x"}, number=50)
+    stream.ddl("CREATE TABLE t (id INT, a BIGINT DEFAULT 3, PRIMARY KEY (id))", number=10)
+    stream.ddl("ALTER TABLE t ADD b VARCHAR(5)", number=20)
+    (table,) = stream.tables.tables
+    assert (table.is_gone, table.schema.key_names) == (False, ("id",))
+    made = stream.row(None, {"id": 1, "a": 2, "b": "x"}, number=60)
+    assert made.table is first.table
+    assert [(one.name, one.avro, one.type) for one in made.schema.columns] == [
+        ("id", "int", "INT"),
+        ("a", "long", "BIGINT"),
+        ("b", "string", "VARCHAR(5)"),
+    ]
+    assert after(made) == {"id": 1, "a": 2, "b": "x"}
+
+
+def test_a_table_renamed_behind_rows_of_its_new_name_is_gone_and_says_where_it_went():
+    """What was written of the two cannot become one; the one with the name keeps it."""
+    stream = Stream(MYSQL)
+    stream.row(None, {"id": 1}, number=10)
+    stream.row(None, {"id": 1}, table="u", number=30)
+    stream.ddl("RENAME TABLE t TO u", number=20)
+    one, other = stream.tables.tables
+    assert (one.is_gone, other.is_gone) == (True, False)
+    assert one.findings == ["was renamed to 'u', whose rows came before that statement"]
+    assert stream.row(None, {"id": 2}, table="u").table is other
+
+
+# Names in another case
+
+
+@pytest.mark.parametrize("table", ["t", "T", None])
+def test_a_statement_finds_a_table_whose_name_differs_in_case_only(table):
+    """With `lower_case_table_names=1` a statement is logged as it was typed, and rows have small letters."""
+    stream = Stream()
+    stream.row("id int")
+    stream.ddl("ALTER TABLE Shop.T ADD a INT", table=table)
+    stream.ddl("ALTER TABLE T RENAME TO U", table=table)
+    assert stream.row("id int, a int", table="u").table.number == 0
+    stream.ddl("DROP TABLE SHOP.U", table=table)
+    assert [one.is_gone for one in stream.tables.tables] == [True]
+
+
+def test_rows_find_the_table_that_a_statement_has_named_in_another_case():
+    """It bears the rows' name then, which is the server's own."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE Orders (id INT PRIMARY KEY)", table="Orders")
+    made = stream.row("id int", table="orders")
+    assert (made.table.number, made.schema.key_names, made.table.schema.table.table) == (0, ("id",), "orders")
+    stream.ddl("CREATE TABLE ORDERS (id INT PRIMARY KEY)", table="ORDERS")
+    assert len(stream.tables.tables) == 1
+
+
+def test_tables_whose_names_differ_in_case_only_are_two_where_both_are_known():
+    """Each statement is about the one that it spells, or that its message names; one that spells neither, about none."""
+    stream = Stream()
+    stream.row("id int")
+    stream.row("id int", table="T")
+    stream.ddl("ALTER TABLE T ADD a INT", table="T")
+    stream.ddl("ALTER TABLE T ADD b INT", table="t")
+    assert stream.versions == ["t: id | t: id b", "T: id | T: id a"]
+    wide = Stream()
+    for name in ("tab", "Tab"):
+        wide.row("id int", table=name)
+    wide.ddl("ALTER TABLE TAB ADD a INT", table=None)
+    assert wide.versions == ["tab: id", "Tab: id"]
+
+
+def test_case_matters_where_the_database_says_so():
+    """Outside MySQL's family a quoted name is the table's own."""
+    stream = Stream(replace(CANAL, db_type="postgresql", format="oms_default"))
+    stream.row(None, {"id": 1})
+    stream.ddl('ALTER TABLE "T" ADD a INT', table=None)
+    stream.row(None, {"id": 1}, table="T")
+    assert stream.versions == ["t: id", "T: id"]
+
+
+# Tools that swap tables
+
+
+SWAPS = [
+    ["RENAME TABLE shop.t TO shop._t_del, shop._t_gho TO shop.t"],
+    ["RENAME TABLE t TO _t_old, _t_new TO t", "DROP TABLE IF EXISTS _t_old"],
+    ["RENAME TABLE t TO _t_del", "RENAME TABLE _t_gho TO t"],
+]
+
+
+@pytest.mark.parametrize("statements", SWAPS)
+@pytest.mark.parametrize("source", [CANAL, MYSQL])
+def test_a_table_that_a_tool_swaps_for_a_copy_that_is_not_known_keeps_its_history(statements, source):
+    """The copy has the rows and columns of the table; Debezium sends the parts of one statement one by one."""
+    stream = Stream(source)
+    stream.ddl("CREATE TABLE t (id INT, PRIMARY KEY (id))")
+    first = stream.row("id int")
+    for text in statements:
+        stream.ddl(text, number=70 if text.startswith("RENAME") else None, table=None)
+    second = stream.row("id int, a int", number=80)
+    assert first.table is second.table
+    assert stream.versions == ["t: id | t: id a"]
+    assert not second.table.is_gone
+    name = "_t_new" if "_t_new" in statements[0] else "_t_gho"
+    assert second.table.findings == [f"'{name}', which is not known, was renamed to 't': taken for this table"]
+
+
+def test_a_table_that_made_way_long_before_is_not_the_one_that_takes_its_name():
+    """Nothing says that the two are one; nor where rows came under the name that it was given."""
+    stream = Stream()
+    first = stream.row("id int")
+    stream.ddl("RENAME TABLE t TO t_old")
+    stream.ddl("RENAME TABLE t_new TO t")
+    assert stream.row("id int").table is not first.table
+    other = Stream()
+    first = other.row("id int")
+    other.ddl("RENAME TABLE t TO t_old", number=50)
+    assert other.row("id int", table="t_old", number=60).table is first.table
+    other.ddl("RENAME TABLE t_new TO t", number=50)
+    assert other.row("id int", number=70).table is not first.table
+
+
+def test_a_swap_that_fails_as_a_whole_leaves_the_names_as_they_were():
+    """Its last part contradicts a table."""
+    stream = Stream()
+    first = stream.row("id int")
+    with pytest.raises(SchemaError):
+        stream.ddl("RENAME TABLE t TO _t_del, _t_gho TO t; ALTER TABLE t DROP nothing")
+    assert stream.versions == ["t: id"]
+    assert first.table.findings == []
+    assert stream.row("id int").table is first.table
+
+
+def test_an_unknown_table_renamed_onto_a_known_one_is_taken_for_it():
+    """Its own renaming was not sent."""
+    stream = Stream()
+    first = stream.row("id int")
+    stream.ddl("RENAME TABLE _t_gho TO t")
+    assert stream.row("id int").table is first.table
+    assert first.table.findings == ["'_t_gho', which is not known, was renamed to 't': taken for this table"]
+
+
+# Statements without a text
+
+
+def column(name: str, type: str, code: int, *, length: int | None = None, scale: int | None = None) -> dict[str, Any]:
+    """Return a column as a table change states it."""
+    sizes = {"length": length, "scale": scale}
+    return {"name": name, "jdbcType": code, "typeName": type, "typeExpression": type, **sizes}
+
+
+def table_change(kind: str, id: str, *columns: dict[str, Any], key: list[str] | None = None) -> dict[str, Any]:
+    """Return a table change."""
+    table = {"primaryKeyColumnNames": key or [], "columns": list(columns)} if columns else None
+    return {"type": kind, "id": id, "table": table}
+
+
+def changes(*messages: dict[str, Any]) -> list[Change]:
+    """Return the changes of Debezium's messages."""
+    return [change for message in messages for change in to_changes(json.dumps(message), "debezium")]
+
+
+POSITIONS = {
+    "sqlserver": lambda n: {"commit_lsn": f"00000025:00000d98:{n:04x}", "change_lsn": None},
+    "db2": lambda n: {"commit_lsn": f"00000025:00000d98:{n:04x}", "change_lsn": None},
+    "informix": lambda n: {"commit_lsn": f"{n}", "change_lsn": f"{n}"},
+    "oracle": lambda n: {"scn": f"{n}", "commit_scn": f"{n}"},
+}
+
+
+@pytest.mark.parametrize("connector", POSITIONS)
+def test_columns_types_and_keys_come_from_the_table_changes_of_statements_without_a_text(connector):
+    """SQL Server, Db2, Informix and Oracle send `"ddl": null`."""
+
+    def source(number: int) -> dict[str, Any]:
+        named = {"connector": connector, "db": "db", "schema": "S", "table": "T"}
+        return {"source": named | POSITIONS[connector](number), "ts_ms": 1}
+
+    def statement(number: int, kind: str, *columns: dict[str, Any]) -> dict[str, Any]:
+        id = '"S"."T"' if connector == "db2" else '"db"."S"."T"'
+        names = {"databaseName": "DB" if connector == "db2" else "db", "schemaName": "S", "ddl": None}
+        return source(number) | names | {"tableChanges": [table_change(kind, id, *columns, key=["id"])]}
+
+    columns = [column("id", "int identity", 4, length=10, scale=0), column("name", "varchar", 12, length=9)]
+    wide = [*columns, column("n", "decimal() identity", 3, length=10, scale=2)]
+    row = {"before": None, "after": {"id": 7, "name": "x"}, "op": "c"}
+    messages = [
+        statement(10, "CREATE", *columns),
+        source(20) | row,
+        statement(30, "ALTER", *wide),
+        source(40) | row | {"after": {"id": 8, "name": "y", "n": None}},
+    ]
+    sent = changes(*messages)
+    assert [one.op for one in sent] == ["CREATE", "INSERT", "ALTER", "INSERT"]
+    tables = Tables()
+    made = [typed for change in [*sent, *sent[:3]] for typed in tables.add(change)]
+    (table,) = tables.tables
+    assert [(one.schema.version, after(one)["id"], one.key is not None) for one in made] == [
+        (1, 7, True),
+        (2, 8, True),
+        (1, 7, True),
+    ]
+    assert [(one.name, one.type) for one in table.schema.columns] == [
+        ("id", "int(10,0)"),
+        ("name", "varchar(9)"),
+        ("n", "decimal(10,2)"),
+    ]
+    assert (table.schema.key_names, table.is_gone) == (("id",), False)
+    assert connector == "oracle" or table.schema.columns[0].avro == "int"
+    for change in changes(statement(50, "DROP")):
+        tables.add(change)
+    assert table.is_gone
+
+
+def test_ticdc_writes_mysqls_dialect_and_both_names_of_a_renamed_table():
+    """Its time stamps of commits order changes."""
+    named = {"connector": "TiCDC", "db": "test", "table": "t1", "file": "", "pos": 0, "row": 0}
+
+    def statement(number: int, ddl: str, kind: str, id: str) -> dict[str, Any]:
+        columns = table_change(kind, id, column("id", "INT", 4), key=["id"])
+        source = named | {"commit_ts": number}
+        return {"source": source, "ts_ms": 1, "databaseName": "test", "ddl": ddl, "tableChanges": [columns]}
+
+    sent = changes(
+        statement(1, "CREATE TABLE t1 (id INT, PRIMARY KEY (id))", "CREATE", '"test"."t1"'),
+        {"source": named | {"commit_ts": 2}, "op": "c", "before": None, "after": {"id": 1}},
+        statement(3, "RENAME TABLE test.t1 TO test.t2", "ALTER", '"test"."t2","test"."t1"'),
+        {"source": named | {"commit_ts": 4, "table": "t2"}, "op": "c", "before": None, "after": {"id": 2}},
+    )
+    assert [one.position for one in sent] == [(1,), (2,), (3,), (4,)]
+    assert [one.source.table for one in sent] == ["t1", "t1", "t2", "t2"]
+    tables = Tables()
+    made = [typed for change in sent for typed in tables.add(change)]
+    assert [(one.table.number, after(one)["id"]) for one in made] == [(0, 1), (0, 2)]
+    assert tables.tables[0].schema.table.table == "t2"
