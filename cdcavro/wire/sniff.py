@@ -2,8 +2,8 @@
 
 A format fits a message that has all its required members and at least one of those that identify it,
 null or not (`required` and `tells` in `attributes`). None of these members may be an object, an array
-or a scalar where the schema has another of the three, because other producers use some of the same
-names. A Kafka record is told by its value. Of the formats that fit, the one with the most identifying members is chosen; among equals, the
+or a scalar where the schema has another of the three, nor may anything else stand where the schema has
+an object or an array, because other producers use some of the same names. A Kafka record is told by its value. Of the formats that fit, the one with the most identifying members is chosen; among equals, the
 first in the order of `REGISTRY`. So a message of the Default family is `oms_default` unless it has a
 `__light_type`.
 """
@@ -123,9 +123,10 @@ def _score(value: dict[str, Any], name: str, fits_shape: Callable[[Any, type | N
     required, tells, shapes = _marks(name)
     if any(_at(value, place) in (None, ABSENT) for place in required):
         return 0
-    if not all(fits_shape(_at(value, place), shape) for place, shape in shapes):
+    score = sum(_identifies(_at(value, place), values) for place, values in tells)
+    if score and not all(fits_shape(_at(value, place), shape) for place, shape in shapes):
         return 0
-    return sum(_identifies(_at(value, place), values) for place, values in tells)
+    return score
 
 
 def _members_only(_member: Any, _shape: type | None) -> bool:
@@ -164,8 +165,9 @@ def _collect(declared: Type, place: MemberPath, marks: _Marks) -> None:
                 marks.required.add(own)
             if rule.tells:
                 marks.tells.append((own, rule.tells))
-            if rule.required or rule.tells:
-                marks.shapes.append((own, _shape(field.type)))
+            shape = _shape(field.type)
+            if not rule.members and not rule.text and (shape or rule.required or rule.tells):
+                marks.shapes.append((own, shape))
             _collect(field.type, own, marks)
 
 

@@ -238,6 +238,10 @@ def test_a_kafka_record_of_nothing_that_is_known_is_told_as_that():
         ({"value": {"type": "INSERT", "data": [], "old": {}}}, "oms_canal: $.value.old: expected array, got object"),
         (_SHAPED_LIKE_DATAWORKS, "oms_dataworks: $.payload.before.data: expected object, got string"),
         ({"op": "c", "tableChanges": {}}, "debezium: $.tableChanges: expected array, got object"),
+        ({"op": "c", "source": "mysql"}, "debezium: $.source: expected object, got string"),
+        ({"topic": "t", "value": "{}"}, "debezium: $.value: expected object, got string"),
+        ({"topic": "t", "offset": 1, "payload": "{}"}, "debezium: $.payload: expected object, got string"),
+        ({"recordType": "INSERT", "postStruct": "{}"}, "oms_default: $.postStruct: expected object, got string"),
         ({"recordType": {}}, "oms_default: $.recordType: expected a symbol, got object"),
     ],
 )
