@@ -47,6 +47,7 @@ COVERED_BY = {
     "change/values/geometry": "change/values/test_connect",
     "change/values/decimals": "change/values/test_connect",
     "change/values/temporal": "change/values/test_connect",
+    "change/values/unsigned": "transcoding/test_schema_history",
     "change/values/value_codec": "change/values/test_connect",
     "cli/commands/check": "cli/commands/test_publish",
     "cli/commands/decode": "cli/commands/test_encode",

@@ -16,6 +16,7 @@ from msgspec import Struct
 from cdcavro.change.model import DDL, DML, Change, Source, replace, valued_columns
 from cdcavro.change.order import split_key_change
 from cdcavro.change.values.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, checked_modes
+from cdcavro.change.values.unsigned import with_unsigned
 from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.table.beginnings import time_of
 from cdcavro.table.catalog import MAX_TABLES, TableCatalog
@@ -27,7 +28,7 @@ from cdcavro.table.names import GivenTable, check_row, source_of, table_name_of
 from cdcavro.table.schema import TableSchema
 from cdcavro.table.statements import StatementFollower
 from cdcavro.table.writer import TableWriter
-from cdcavro.transcoding.schema_history import depends_on_columns, known_columns, with_columns
+from cdcavro.transcoding.schema_history import with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -202,8 +203,8 @@ class Tables:
             raise SchemaError(name.table, "the table is not known")
         if change.columns is None:
             return [(table, table.having(valued_columns(change), key))]
-        stated = known_columns(change, table.schema.columns) or ()
-        return [(table, table.at(stated, change.source, self._given, key))]
+        columns = with_unsigned(change.columns, table.schema.columns)
+        return [(table, table.at(columns, change.source, self._given, key))]
 
     def write(self, change: Change, found: Sequence[TableVersion]) -> list[TypedChange]:
         """Return a change as Avro, once for each of its tables and versions. Raises `StructureError`, `SchemaError`."""
@@ -236,8 +237,8 @@ class Tables:
             table = self._follower.begin(change, name, key)
         self._directory.see(name)
         if columns is not None:
-            stated = known_columns(change, table.schema.columns) or ()
-            schema = table.state(stated, change.source, self._given, key, change.key)
+            columns = with_unsigned(columns, table.schema.columns)
+            schema = table.state(columns, change.source, self._given, key, change.key)
         else:
             schema = table.extend(valued_columns(change), change.source, self._given, key)
         table.use(schema)
@@ -262,10 +263,11 @@ class Tables:
             return replace(change, source=source_of(change.source, schema.table), columns=None, before=None, after=None)
         if change.key is None and _has(change, schema.key_names):
             change = replace(change, key=schema.key_names)
-        columns = columns_of_version(schema) if depends_on_columns(change) else ()
-        if all(column.type is None for column in columns):
+        if change.columns is not None and with_unsigned(change.columns, schema.columns) is change.columns:
             return change
-        return with_columns(change, columns, modes=self._modes)
+        columns = columns_of_version(schema)
+        is_known = any(column.type is not None for column in columns)
+        return with_columns(change, columns, modes=self._modes) if is_known else change
 
     def _writer(self, table: Table, schema: TableSchema, change: Change) -> TableWriter:
         columns, source, recent = change.columns, change.source, self._recent

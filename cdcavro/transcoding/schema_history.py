@@ -17,16 +17,15 @@ from cdcavro.change.values.modes import (
     Modes,
     checked_modes,
 )
+from cdcavro.change.values.unsigned import with_unsigned
 from cdcavro.exact.jsontext import parse
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect.columns import (
-    Declared,
     Table,
     changed_table,
     read_row,
     table_columns,
     table_key,
-    with_unsigned,
 )
 from cdcavro.formats.connect.envelope import is_debezium
 from cdcavro.transcoding.mapping import complete, records
@@ -80,24 +79,9 @@ class SchemaHistory:
             self._tables[table] = columns, table_key(table_change)
 
 
-def depends_on_columns(change: Change) -> bool:
-    """Return whether the columns of a change's table, if they are known, say how its values are to be read."""
-    return is_debezium(change)
-
-
 def lacks_columns(change: Change) -> bool:
     """Return whether the values of a change are still as Debezium sent them, because its columns are unknown."""
     return change.columns is None and is_debezium(change)
-
-
-def known_columns(change: Change, known: Sequence[Declared]) -> tuple[Column, ...] | None:
-    """Return the columns that a change states, and what its table's known columns say better than they do.
-
-    An embedded schema does not say that a 64-bit integer is unsigned.
-    """
-    return (
-        with_unsigned(change.columns, known) if change.columns is not None and is_debezium(change) else change.columns
-    )
 
 
 def with_columns(change: Change, columns: Sequence[Column], *, modes: Modes = USUAL_MODES) -> Change:
@@ -107,7 +91,7 @@ def with_columns(change: Change, columns: Sequence[Column], *, modes: Modes = US
     other than MySQL's and MariaDB's. The change still yields its whole message. A change of another
     format stays as it is, and so does one that has columns already, but for integers that are unsigned.
     """
-    format, stated = change.source.format, tuple(columns) if lacks_columns(change) else known_columns(change, columns)
+    format, stated = change.source.format, tuple(columns) if lacks_columns(change) else _known(change, columns)
     if format is None or stated is None or stated is change.columns:
         return change
     unread = [column for column in stated if change.columns is None or column not in change.columns]
@@ -122,6 +106,10 @@ def with_columns(change: Change, columns: Sequence[Column], *, modes: Modes = US
         members=unconverted.members,
     )
     return complete([converted], record, format)[0]
+
+
+def _known(change: Change, known: Sequence[Column]) -> tuple[Column, ...] | None:
+    return with_unsigned(change.columns, known) if change.columns is not None and is_debezium(change) else None
 
 
 def _table(change: Change) -> Table:

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.model import Column, Row, replace
+from cdcavro.change.model import Column, Row
 from cdcavro.change.values.connect import codec_of, read_connect_value
 from cdcavro.change.values.modes import USUAL_MODES, Modes
+from cdcavro.change.values.unsigned import PLAIN_LONG, is_unsigned
 from cdcavro.exact.members import at, names_at, string_at
-from cdcavro.exact.sqltype import parse_sql_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-class Declared(Protocol):
-    """A column with its declared type, a `Column` or a table's own."""
-
-    @property
-    def name(self) -> str | None:
-        """The name."""
-
-    @property
-    def type(self) -> str | None:
-        """The declared type."""
 
 
 Table = tuple[str | None, str | None, str | None]
@@ -125,28 +113,6 @@ def schema_columns(schema: Any) -> tuple[Column, ...] | None:
     return tuple(Column(name=string_at(field, "field"), type=_spelled(field)) for field in fields)
 
 
-def with_unsigned(columns: tuple[Column, ...], known: Sequence[Declared]) -> tuple[Column, ...]:
-    """Return the columns of an embedded schema, 64-bit integers being unsigned where the table's known columns are.
-
-    >>> with_unsigned((Column(name="n", type="int64"),), [Column(name="n", type="BIGINT(20) UNSIGNED")])
-    (Column(name='n', type='BIGINT(20) UNSIGNED', code=None),)
-    """
-    if all(column.type != _LONG for column in columns):
-        return columns
-    types = {column.name: column.type for column in known if column.type is not None and _is_unsigned(column.type)}
-    if not any(column.type == _LONG and column.name in types for column in columns):
-        return columns
-    return tuple(
-        replace(column, type=types.get(column.name, _LONG)) if column.type == _LONG else column for column in columns
-    )
-
-
-def _is_unsigned(declared: str) -> bool:
-    sql_type = parse_sql_type(declared)
-    return sql_type.unsigned and sql_type.name in ("BIGINT", "SERIAL")
-
-
-_LONG: Final = "int64"
 _DECLARED: Final = "__debezium.source.column.type"
 _PARAMETERS: Final = {"connect.decimal.precision": "precision", "scale": "scale", "length": "length"}
 
@@ -154,7 +120,7 @@ _PARAMETERS: Final = {"connect.decimal.precision": "precision", "scale": "scale"
 def _spelled(field: Any) -> str | None:
     text = string_at(field, "name") or string_at(field, "type")
     declared = string_at(field, "parameters", _DECLARED)
-    if text == _LONG and declared is not None and _is_unsigned(declared):
+    if text == PLAIN_LONG and declared is not None and is_unsigned(declared):
         return declared
     if text == "array":
         return f"array<{_spelled(at(field, 'items'))}>"

@@ -1,0 +1,51 @@
+"""Unsigned integers of 64 bits, which Kafka Connect has no type for: a column of plain integers may have been one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from cdcavro.change.model import replace
+from cdcavro.exact.sqltype import parse_sql_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cdcavro.change.model import Column
+
+PLAIN_LONG: Final = "int64"
+
+
+class Declared(Protocol):
+    """A column with its declared type, a `Column` or a table's own."""
+
+    @property
+    def name(self) -> str | None:
+        """The name."""
+
+    @property
+    def type(self) -> str | None:
+        """The declared type."""
+
+
+def with_unsigned(columns: tuple[Column, ...], known: Sequence[Declared]) -> tuple[Column, ...]:
+    """Return the columns of a change, plain 64-bit integers being unsigned where the table's known columns are.
+
+    >>> from cdcavro.change.model import Column
+    >>> with_unsigned((Column(name="n", type="int64"),), [Column(name="n", type="BIGINT(20) UNSIGNED")])
+    (Column(name='n', type='BIGINT(20) UNSIGNED', code=None),)
+    """
+    if all(column.type != PLAIN_LONG for column in columns):
+        return columns
+    types = {column.name: column.type for column in known if column.type is not None and is_unsigned(column.type)}
+    if not any(column.type == PLAIN_LONG and column.name in types for column in columns):
+        return columns
+    return tuple(
+        replace(column, type=types.get(column.name, PLAIN_LONG)) if column.type == PLAIN_LONG else column
+        for column in columns
+    )
+
+
+def is_unsigned(declared: str) -> bool:
+    """Return whether a declared type is an unsigned integer of 64 bits."""
+    sql_type = parse_sql_type(declared)
+    return sql_type.unsigned and sql_type.name in ("BIGINT", "SERIAL")
