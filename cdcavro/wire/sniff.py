@@ -86,10 +86,16 @@ def fits(message: bytes | str) -> dict[str, int]:
     name = stranger(value)
     if name is not None:
         raise UnknownMessageError("a message of a known format", f"{name}, which is not supported")
-    if is_kafka_record(value):
-        value = value[VALUE]
-    scores = {name: _score(value, name, _is_shaped) for name in REGISTRY}
-    return {name: score for name, score in scores.items() if score}
+    told = value[VALUE] if is_kafka_record(value) else value
+    scores = {name: _score(told, name, _is_shaped) for name in REGISTRY}
+    return {name: score for name, score in scores.items() if score and _takes(value, name)}
+
+
+def _takes(record: dict[str, Any], name: str) -> bool:
+    """Return whether a format that describes Kafka records itself has such a record as this; others take any."""
+    if not is_kafka_record(record) or REGISTRY[name].opened(record) is not record:
+        return True
+    return all(_is_shaped(_at(record, place), shape) for place, shape in _marks(name).shapes)
 
 
 def best(messages: Iterable[dict[str, int]]) -> str:

@@ -33,6 +33,7 @@ from pyspark.sql.types import (
 )
 
 from cdcavro import spark as cdc
+from cdcavro.change.model import Change
 from cdcavro.errors import CdcAvroError
 from cdcavro.spark.tables import TypedTables, to_tables
 from cdcavro.spark.versions import read_versions
@@ -381,3 +382,22 @@ def test_a_row_is_typed_or_a_reject_whatever_it_does_not_say(spark):
     assert sorted(row.table for row in named.frame.collect()) == ["t", "t", "u"]
     assert named.rejects.count() == 2
     assert named.table("s.u").schema.table.database == "s"
+
+
+def test_messages_in_kafka_records_have_their_place_and_the_table_of_their_topic(spark):
+    """What the caller states of the place counts before what the record does."""
+    line = '{"topic":"%s","partition":0,"offset":%d,"key":{"id":1},"value":{"op":"c","before":null,"after":{"id":1}}}'
+    frame = spark.createDataFrame([(line % ("a.b", 5),), (line % ("u", 7),)], "value string")
+    place = sf.struct(
+        sf.lit("f").alias("file"), sf.lit(3).cast("long").alias("line"), sf.lit(9).cast("long").alias("offset")
+    )
+    made = [
+        frame.select(sf.explode(turned["changes"]).alias("change"))
+        for turned in (cdc.to_changes("value", "debezium"), cdc.to_changes("value", "debezium", place=place))
+    ]
+    places = [[Change.from_avro(bytes(row.change)).place for row in changes.collect()] for changes in made]
+    assert [(one.topic, one.offset, one.line) for one in places[0]] == [("a.b", 5, None), ("u", 7, None)]
+    assert [(one.topic, one.offset, one.line) for one in places[1]] == [("a.b", 9, 3), ("u", 9, 3)]
+    typed = cdc.to_tables(made[0].persist(), table="@topic")
+    assert sorted((row.table, row.key is not None) for row in typed.frame.collect()) == [("a.b", True), ("u", True)]
+    assert typed.rejects.count() == 0

@@ -239,6 +239,7 @@ def test_a_kafka_record_of_nothing_that_is_known_is_told_as_that():
         (_SHAPED_LIKE_DATAWORKS, "oms_dataworks: $.payload.before.data: expected object, got string"),
         ({"op": "c", "tableChanges": {}}, "debezium: $.tableChanges: expected array, got object"),
         ({"op": "c", "source": "mysql"}, "debezium: $.source: expected object, got string"),
+        ({"topic": "t", "key": "k", "value": {"op": "c"}}, "debezium: $.key: expected object, got string"),
         ({"topic": "t", "value": "{}"}, "debezium: $.value: expected object, got string"),
         ({"topic": "t", "offset": 1, "payload": "{}"}, "debezium: $.payload: expected object, got string"),
         ({"recordType": "INSERT", "postStruct": "{}"}, "oms_default: $.postStruct: expected object, got string"),
