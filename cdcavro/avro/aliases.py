@@ -77,6 +77,16 @@ def _below(path: str, declared: Type) -> Iterator[tuple[str, Type]]:
         yield from ((f"{path}.{brief(field.name)}", field.type) for field in declared.fields)
 
 
+def last_name(named: Named) -> str:
+    """Return the last part of a type's name, by which some readers go."""
+    return named.name.rpartition(".")[2]
+
+
+def kind_and_last(named: Named) -> str:
+    """Return a key that types of one kind and one last name share, and that is no name."""
+    return f"{type(named).__name__} {last_name(named)}"
+
+
 def brief(name: str) -> str:
     """Return a name shortened to at most 80 characters, for use in a path or a sentence."""
     return name if len(name) <= BRIEF else name[:BRIEF] + "..."

@@ -14,10 +14,11 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.aliases import brief
+from cdcavro.avro.binary import pack_float
 from cdcavro.avro.findings import Finding
-from cdcavro.avro.logical import logical_type
+from cdcavro.avro.logical import logical_type, value_check
 from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union
-from cdcavro.errors import SchemaError, shown
+from cdcavro.errors import PayloadError, SchemaError, shown
 from cdcavro.exact.members import ABSENT
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 MAX_VALUES: Final = 1_000_000
 _BYTE: Final = 256
 _REFUSED, _UNUSABLE, _FITS = range(3)
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"\s*[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)\s*\Z", re.ASCII)
 
 
@@ -37,12 +39,22 @@ def _is_number(value: Any) -> bool:
     return type(value) is float or (type(value) is int and abs(value) <= sys.float_info.max)
 
 
+def _is_float(value: Any) -> bool:
+    if not _is_number(value):
+        return False
+    try:
+        pack_float(value)
+    except OverflowError:
+        return False
+    return True
+
+
 _VALUES: Final[dict[str, Callable[[Any], bool]]] = {
     "null": lambda value: value is None,
     "boolean": lambda value: type(value) is bool,
     "int": lambda value: type(value) is int and -(2**31) <= value < 2**31,
     "long": lambda value: type(value) is int and -(2**63) <= value < 2**63,
-    "float": _is_number,
+    "float": _is_float,
     "double": _is_number,
     "bytes": _is_bytes,
     "string": lambda value: isinstance(value, str),
@@ -123,7 +135,9 @@ def _is_found_by_java(declared: Type, value: Any) -> bool:
             return all(_is_found_by_java(values, item) for item in value.values())
         case Record(fields=fields):
             return all(_is_found_by_java(one.type, value.get(one.name, one.default)) for one in fields)
-    return True
+        case Primitive() | Enum() | Fixed():
+            return True
+    raise SchemaError("$", f"no default for {type(declared).__name__}")
 
 
 def _is_taken_by_java(declared: Type, value: Any) -> bool:
@@ -136,7 +150,9 @@ def _is_taken_by_java(declared: Type, value: Any) -> bool:
             return type(value) in (int, float)
         case Primitive() | Fixed():
             return isinstance(value, str)
-    return True
+        case Array() | Map() | Record() | Enum():
+            return True
+    raise SchemaError("$", f"no branch for {type(declared).__name__}")
 
 
 def _is_literal(declared: Type, value: Any) -> bool:
@@ -183,7 +199,7 @@ class Grades:
 
     def _of(self, declared: Type, value: Any, where: str) -> tuple[int, int]:
         if isinstance(declared, Primitive):
-            return _primitive(declared.name, value), 1
+            return _primitive(declared, value), 1
         key = (id(declared), id(value))
         if key not in self._known:
             self._known[key] = None
@@ -205,7 +221,8 @@ class Grades:
             case Enum(symbols=symbols):
                 return _text(value, is_fit=value in symbols), 1
             case Fixed(size=size):
-                return _text(value, is_fit=_is_bytes(value) and len(value) == size), 1
+                is_fit = _is_bytes(value) and len(value) == size and _is_meant(declared, value)
+                return _text(value, is_fit=is_fit), 1
             case Array(items):
                 return self._all([(items, item) for item in value] if isinstance(value, list) else None, where)
             case Map(values):
@@ -232,11 +249,27 @@ class Grades:
         return grade, count
 
 
-def _primitive(name: str, value: Any) -> int:
+def _primitive(declared: Primitive, value: Any) -> int:
+    name = declared.name
     if _VALUES[name](value):
-        return _FITS
-    is_taken = isinstance(value, str) if name == "bytes" else name in ("float", "double") and type(value) is int
+        return _FITS if _is_meant(declared, value) else _UNUSABLE
+    is_taken = (
+        isinstance(value, str) if name == "bytes" else name in ("float", "double") and type(value) in (int, float)
+    )
     return _UNUSABLE if is_taken else _REFUSED
+
+
+def _is_meant(declared: Primitive | Fixed, value: Any) -> bool:
+    """Return whether a default is a value of its type's logical type, such as a decimal of so many digits."""
+    logical, check = logical_type(declared), value_check(declared)
+    if logical is not None and logical.name == "uuid" and isinstance(declared, Primitive):
+        return _UUID.match(value) is not None
+    try:
+        if check is not None:
+            check(value.encode("latin-1") if isinstance(value, str) else value)
+    except PayloadError:
+        return False
+    return True
 
 
 def _text(value: Any, *, is_fit: bool) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from cdcavro.avro.aliases import LISTED, Aliases, brief, brief_list
+from cdcavro.avro.aliases import LISTED, Aliases, brief, brief_list, kind_and_last, last_name
 from cdcavro.avro.defaults import new_field_findings
 from cdcavro.avro.findings import Finding, Findings
 from cdcavro.avro.logical import unit_change, widened_meanings
@@ -145,7 +145,7 @@ class _Comparison:
     def _unmatched(self, writer: Type, readers: tuple[Type, ...], where: str, reason: str) -> ResolutionError:
         """Return the error for types that do not match; note which readers accept another name all the same."""
         same_kind = [named for named in readers if isinstance(named, Named) and type(named) is type(writer)]
-        if isinstance(writer, Named) and any(_last(named) == _last(writer) for named in same_kind):
+        if isinstance(writer, Named) and any(last_name(named) == last_name(writer) for named in same_kind):
             self.findings.add(
                 where, f"fastavro, and Avro Java mostly, passes over the namespace of {brief(writer.name)}"
             )
@@ -182,7 +182,11 @@ class _Comparison:
 
     def _into_union(self, writer: Type, reader: Union, where: str) -> Step:
         if id(reader) not in self._places:
-            self._places[id(reader)] = {branch_name(branch): i for i, branch in enumerate(reader.branches)}
+            places = {branch_name(branch): i for i, branch in enumerate(reader.branches)}
+            for i, branch in enumerate(reader.branches):
+                if isinstance(branch, Named):
+                    places.setdefault(kind_and_last(branch), i)
+            self._places[id(reader)] = places
             meanings = widened_meanings(reader)
             if meanings:
                 self.findings.add(where, f"Spark reads {_label(reader)} as long, and {meanings} as plain numbers")
@@ -191,7 +195,11 @@ class _Comparison:
         if at is None:
             reason = f"no branch of {_label(reader)} reads {_label(writer)}"
             raise self._unmatched(writer, reader.branches[:LISTED], where, reason)
-        first = min((places[name] for name in _promotions(writer) if name in places), default=at)
+        names = _promotions(writer)
+        if isinstance(writer, Named):
+            # fastavro takes types of one kind and one last name for the same.
+            names = (kind_and_last(writer),)
+        first = min((places[name] for name in names if name in places), default=at)
         if first < at:
             before = branch_name(reader.branches[first])
             reason = f"fastavro reads {_label(writer)} into {before}, which stands before it in the union"
@@ -280,10 +288,6 @@ class _Comparison:
 
 def _promotions(writer: Type) -> tuple[str, ...]:
     return PROMOTIONS.get(writer.name, ())[1:] if isinstance(writer, Primitive) else ()
-
-
-def _last(named: Named) -> str:
-    return named.name.rpartition(".")[2]
 
 
 def _label(declared: Type) -> str:

@@ -274,6 +274,11 @@ def test_what_is_noted(writer, reader, lines):
         ("long", ["float", "long"], ["$: fastavro reads long into float, which stands before it in the union"]),
         ("string", ["bytes", "string"], ["$: fastavro reads string into bytes, which stands before it in the union"]),
         ("bytes", ["string", "bytes"], ["$: fastavro reads bytes into string, which stands before it in the union"]),
+        (
+            [enum("A", name="a.E"), enum("B", name="b.E")],
+            [enum("A", name="a.E"), enum("B", name="b.E")],
+            ["$: fastavro reads b.E into a.E, which stands before it in the union (some data)"],
+        ),
     ],
 )
 def test_branch_that_fastavro_takes_for_another(writer, reader, lines):
@@ -304,6 +309,11 @@ def test_default_that_avro_java_takes_for_another_branch(declared, default):
         (fixed(2), "abc"),
         (enum("A"), "B"),
         ("bytes", "\u0100"),
+        ("float", 1e300),
+        (decimal(2, 0), "\u007f"),
+        (fixed(1, logicalType="decimal", precision=1), "\u007f"),
+        (logical("date", "int"), 2**31 - 1),
+        (logical("uuid", "string"), "no uuid"),
         (record(field("x", fixed(2)), name="S"), {"x": ""}),
     ],
 )

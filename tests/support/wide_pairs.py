@@ -62,6 +62,18 @@ class WideMaker(Maker):
             return copy.deepcopy(self.rng.choice(MORE))
         return made
 
+    def union(self, depth: int) -> list[Any]:
+        """Return a union, sometimes with two types of one name in two namespaces, or of one shape."""
+        branches = super().union(depth)
+        named = [branch for branch in branches if isinstance(branch, dict) and branch["type"] in ("enum", "fixed")]
+        if named and self.rng.random() < 0.3:
+            other = copy.deepcopy(self.rng.choice(named))
+            other["name"] = "m." + other["name"].partition(".")[2] if self.rng.random() < 0.5 else "n." + self.name("X")
+            if other["type"] == "enum" and self.rng.random() < 0.5:
+                other["symbols"] = ["Y", *other["symbols"]]
+            branches.insert(self.rng.randint(0, len(branches)), other)
+        return branches
+
     def default(self, declared: Any) -> Any:
         """Return a random default for a type; that of a union is mostly of the first branch."""
         if isinstance(declared, list):

@@ -413,10 +413,7 @@ def test_a_default_without_a_python_value_is_refused():
     declared = record(field("a", array(record(field("d", day), name="D")), default=[{"d": 2**31 - 1}]))
     with pytest.raises(SchemaError) as error:
         generate([NamedSchema("t", parse_schema(json.dumps(declared)))], "dataclass")
-    assert (
-        str(error.value)
-        == "schema int: the default: expected a date of the years 1 to 9999, got day 2147483647 of 1970"
-    )
+    assert str(error.value) == "schema a: the default is no value of its type"
 
 
 def test_docs_of_several_lines_are_read_as_they_were_written():
