@@ -16,7 +16,7 @@ _DECLARED: Final = re.compile(
     rf"""\s*(?P<name>DOUBLE\s+PRECISION|LONG\s+VARBINARY|LONG\s+VARCHAR|CHAR\s+BYTE
         |(?:CHARACTER|CHAR)\s+VARYING|NATIONAL\s+\w+|\w+)
     \s*(?:\(\s*(?:
-        (?P<arguments>[0-9]{{1,9}}(?:\s*,\s*[0-9]{{1,9}})*+)
+        (?P<arguments>[0-9]{{1,9}}(?:\s*,\s*-?[0-9]{{1,9}})*+)
         |(?P<members>{_MEMBER}(?:\s*,\s*{_MEMBER})*+)
     )\s*\))?
     (?P<rest>.*)""",
@@ -45,7 +45,7 @@ class SqlType:
     """A declared column type.
 
     Attributes: `name` (str), in upper case, without arguments; `arguments` (tuple of int), the length
-    or the precision and scale; `members` (tuple of str), the labels of ENUM and SET; `indexes`
+    or the precision and scale, which may be negative; `members` (tuple of str), the labels of ENUM and SET; `indexes`
     (mapping), the first index of each label in `members`; `unsigned` and `zerofill` (bool).
     """
 

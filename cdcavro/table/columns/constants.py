@@ -73,6 +73,8 @@ def _string(value: Any, type: ColumnType) -> Any:
     if len(arguments) != 2 or max(arguments) > _MAX_DIGITS:  # noqa: PLR2004  precision and scale
         return type.read(number(text))
     precision, scale = arguments
+    if scale < 0:
+        return type.read(number(text))
     whole = unscaled(text, scale, precision)
     if whole is None:
         return MISFIT

@@ -79,14 +79,15 @@ def decimal_type(precision: int, scale: int) -> dict[str, Any]:
 
 def decimal(precision: int | None, scale: int, *, is_digits: bool) -> Storage:
     """Return the storage of decimals: decimals up to 38 digits, otherwise strings of the digits sent."""
+    stated = f"DECIMAL({precision},{scale})"
     if precision and scale < 0:
         precision, scale = precision - scale, 0
     if not precision:
         note = "no precision is stated: a string of the digits sent"
     elif precision > numbers.MAX_PRECISION:
-        note = f"DECIMAL({precision},{scale}) has more than {numbers.MAX_PRECISION} digits: a string"
+        note = f"{stated} has more than {numbers.MAX_PRECISION} digits: a string"
     elif scale > precision:
-        note = f"DECIMAL({precision},{scale}) has a scale beyond its precision: a string"
+        note = f"{stated} has a scale beyond its precision: a string"
     else:
         return Storage(decimal_type(precision, scale), numbers.read_decimal(precision, scale, is_text=is_digits))
     return Storage("string", numbers.read_digits(is_text=is_digits), note)

@@ -101,3 +101,12 @@ def test_a_hostile_constant_is_a_datum_or_a_misfit(value):
     types = ("int", "float", "decimal(10,2)", "decimal(65,30)", "text", "blob", "bit(9)", "date", "time", "datetime")
     for type in types:
         constant(value, made(type))
+
+
+@pytest.mark.parametrize(
+    ("declared", "avro", "datum"), [("number(10,-2)", "bytes", b"\x01\xf4"), ("number(38,-84)", "string", "500")]
+)
+def test_a_constant_of_a_negative_scale_is_the_number(declared, avro, datum):
+    """Oracle's NUMBER(10,-2) has hundreds; of more digits than a decimal may have it is a string."""
+    type = column_type(Column(name="n", type=declared), Source(format="oms_default", db_type="OB_ORACLE"))
+    assert (type.avro if isinstance(type.avro, str) else type.avro["type"], constant(500, type)) == (avro, datum)

@@ -163,6 +163,8 @@ LAW = [
     ("decimal(65,30)", "canal", E("9" * 35 + "." + "9" * 30), "9" * 35 + "." + "9" * 30),
     ("decimal(65,30)", "canal", E("1.20"), "1.20"),
     ("decimal(65,30)", "canal", "abc", MISFIT),
+    ("number(10,-2)", "oms_default", 999_999_999_900, fixed(999_999_999_900)),
+    ("number(10,-2)", "oms_default", 10**12, MISFIT),
     ("DECIMAL(10,2)", "debezium", "1234", MISFIT),
     ("bigint", "oms_canal", E("10223372036854775806"), fixed(10223372036854775806)),
     ("bigint", "oms_canal", -(2**63), fixed(-(2**63))),
