@@ -13,6 +13,7 @@ import cdcavro
 from cdcavro import spark as cdc
 from cdcavro.change.model import Arrival, Change, Source, replace
 from cdcavro.spark.changes import key_fields
+from cdcavro.table import TypeOverrides
 from cdcavro.transcoding.mapping import to_changes
 from support.messages import goldens, shop_canal
 
@@ -114,3 +115,50 @@ def test_a_number_of_shards_below_one_is_refused_at_once(spark):
     """No job is started for it."""
     with pytest.raises(ValueError, match="a number of shards from 1, not 0"):
         cdc.shard("change", 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "after"),
+    [
+        ({}, {"id": 1}),
+        ({"unavailable": "other"}, {"id": 1, "doc": "__debezium_unavailable_value"}),
+        ({"unavailable": None}, {"id": 1, "doc": "__debezium_unavailable_value"}),
+    ],
+)
+def test_a_value_that_the_source_did_not_give_is_in_no_change(spark, options, after):
+    """By the word of the connector, and absent in a typed row."""
+    source = '"source":{"connector":"mysql","db":"d","table":"t","ts_ms":1}'
+    texts = [
+        f'{{"op":"{op}","before":null,"after":{{"id":1,"doc":"{doc}"}},{source}}}'
+        for op, doc in (("c", "x"), ("u", "__debezium_unavailable_value"))
+    ]
+    frame = spark.createDataFrame(list(enumerate(texts)), "offset long, value string")
+    place = sf.struct(sf.lit("t").alias("topic"), sf.lit(0).alias("partition"), "offset")
+    made = frame.select(
+        "offset", cdc.to_changes("value", "debezium", place=place, **options)["changes"][0].alias("change")
+    )
+    _, update = [Change.from_avro(bytes(row.change)) for row in sorted(made.collect())]
+    assert update.after == after
+    typed = cdc.to_tables(made)
+    rows = typed.payloads("t").select(cdc.read_versions("version", "payload", typed.table("t")).alias("e"))
+    (absent,) = [row.absent for row in rows.where("e.op = 'u'").select("e.after.absent").collect()]
+    assert absent == [name for name in ("id", "doc") if name not in after]
+    with pytest.raises(ValueError, match=r"^the word for unavailable values"):
+        cdc.to_changes("value", "debezium", unavailable="")
+
+
+def test_the_modes_of_a_connector_are_those_of_typed_tables(spark):
+    """Milliseconds and hexadecimal digits, where only the given types say what a column is."""
+    text = (
+        '{"op":"c","before":null,"after":{"at":1500,"raw":"6869"},"source":{"connector":"mysql","db":"d","table":"t"}}'
+    )
+    frame = spark.createDataFrame([(7, text)], "offset long, value string")
+    place = sf.struct(sf.lit("t").alias("topic"), sf.lit(0).alias("partition"), "offset")
+    changes = frame.select(cdc.to_changes("value", "debezium", place=place)["changes"][0].alias("change"))
+    given = TypeOverrides.from_mapping({"t": {"at": "datetime(6)", "raw": "blob"}})
+    typed = cdc.to_tables(changes, given=given, times="connect", binaries="hex")
+    rows = typed.payloads("t").select(cdc.read_versions("version", "payload", typed.table("t"))["after"].alias("a"))
+    (row,) = rows.select(sf.col("a.at").cast("string").alias("at"), "a.raw").collect()
+    assert (row["at"], bytes(row.raw)) == ("1970-01-01 00:00:01.5", b"hi")
+    with pytest.raises(ValueError, match=r"^times are .*, not 'seconds'$"):
+        cdc.to_tables(changes, times="seconds")
