@@ -21,15 +21,22 @@ from support.shop_tables import MESSAGES, ORACLE, moved, shop_changes
 COUNTS = {producer: len(messages()) for producer, messages in MESSAGES.items()}
 
 
-# Of slow tests, each of which goes through every message.
-PARTS = 4
+# The lines of the statements that create the tables of the end.
+CREATED = {
+    "canal": {"all_types": 3, "orders_v3": 11, "we ird-tab.le": 20, "big": 57},
+    "debezium": {"all_types": 3, "orders_v3": 21, "we ird-tab.le": 41, "big": 80},
+}
+# Parts of slow tests that go through every message, and how many messages the others leave out.
+PARTS = 2
+EVERY = 3
 
 
 class Final(NamedTuple):
-    """What a stream ends with: the live tables' columns, and their rows by key, both with true names."""
+    """What a stream ends with: the live tables' columns, their rows by key, and the names of all tables' versions."""
 
     columns: dict[str, list[tuple[str, str]]]
     rows: dict[str, dict[str, str]]
+    versions: list[tuple[bool, list[str]]]
 
 
 def final(tables: Tables, typed: Iterable[TypedChange]) -> Final:
@@ -49,6 +56,7 @@ def final(tables: Tables, typed: Iterable[TypedChange]) -> Final:
             for one in live.values()
         },
         {one.schema.table.table: rows[one.number] for one in live.values()},
+        [(one.is_gone, [schema.table.table for schema in one.versions]) for one in tables.tables],
     )
 
 
@@ -156,6 +164,7 @@ def test_messages_delivered_again_from_some_message_on_change_nothing(producer: 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("producer", MESSAGES)
 @pytest.mark.parametrize("ended", [added, learned])
@@ -165,13 +174,47 @@ def test_messages_delivered_again_from_any_message_on_change_nothing(producer: s
     assert [begin for begin in begins if ended(again(producer, begin)) != whole(producer)] == []
 
 
+def assert_tail(producer: str, begin: int) -> None:
+    """Check what the messages behind some message end with, without those before it.
+
+    A table that is created among them ends as it does with the whole stream. Of an older one, Canal's
+    rows that changed end as they do there; Debezium's cannot be read, since nothing says what their columns are.
+    """
+    ended = added([one for one in shop_changes(producer) if one.place.line > begin])
+    for name in ended.rows:
+        is_new = CREATED[producer][name] > begin
+        if is_new or producer == "canal":
+            assert ended.columns[name] == whole(producer).columns[name]
+            assert ended.rows[name].items() <= whole(producer).rows[name].items()
+        assert not is_new or ended.rows[name] == whole(producer).rows[name]
+    assert {name for name, line in CREATED[producer].items() if line > begin} <= set(ended.rows)
+
+
+@pytest.mark.parametrize(
+    ("producer", "begin"), [(producer, begin) for producer, begins in FEW.items() for begin in begins]
+)
+def test_a_stream_that_is_read_from_some_message_on_ends_with_what_these_messages_say(producer: str, begin: int):
+    """Nothing before it is known: statements about unknown tables change nothing."""
+    assert_tail(producer, begin)
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("back", [1, 2, 5, 25, 1_000])
 @pytest.mark.parametrize("producer", MESSAGES)
-def test_a_stream_that_goes_back_at_any_message_ends_with_the_same_tables(producer: str, back: int, part: int):
+def test_a_stream_that_is_read_from_any_message_on_ends_with_what_these_messages_say(producer: str, part: int):
+    """From each of them on."""
+    for begin in range(part, COUNTS[producer], PARTS):
+        assert_tail(producer, begin)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("back", [1, 5, 1_000])
+@pytest.mark.parametrize("producer", MESSAGES)
+def test_a_stream_that_goes_back_at_any_message_ends_with_the_same_tables(producer: str, back: int):
     """A connector that starts again repeats what was not acknowledged: a few messages, or all since the first."""
-    stops = range(1 + part, COUNTS[producer] + 1, PARTS)
+    stops = range(1, COUNTS[producer] + 1, EVERY)
     found = {stop: added(again(producer, max(stop - back, 0), stop=stop)) for stop in stops}
     assert [stop for stop in stops if found[stop] != whole(producer)] == []
 
@@ -180,18 +223,18 @@ def test_a_stream_that_goes_back_at_any_message_ends_with_the_same_tables(produc
 def test_statements_before_their_rows_give_the_same_tables(producer: str):
     """All of them, read from a topic of their own: each row goes to the version and the name of its time."""
     statements, rows = apart(producer)
-    assert added([*statements, *rows]) == whole(producer)
-    assert learned([*statements, *rows]) == whole(producer)
+    assert added([*statements, *rows])[:2] == whole(producer)[:2]
+    assert learned([*statements, *rows])[:2] == whole(producer)[:2]
 
 
 @pytest.mark.parametrize("producer", MESSAGES)
 def test_statements_behind_their_rows_give_the_same_tables(producer: str):
     """All of them, if everything is learned before rows are written."""
     statements, rows = apart(producer)
-    assert learned([*rows, *statements]) == whole(producer)
+    assert learned([*rows, *statements])[:2] == whole(producer)[:2]
 
 
 def test_statements_behind_written_rows_that_state_their_columns_give_the_same_tables():
     """Canal's rows make their tables, under each name one; what was renamed away is gone when the statement comes."""
     statements, rows = apart("canal")
-    assert added([*rows, *statements]) == whole("canal")
+    assert added([*rows, *statements])[:2] == whole("canal")[:2]
