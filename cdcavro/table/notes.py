@@ -9,8 +9,9 @@ if TYPE_CHECKING:
 
     from cdcavro.table.history import Table
 
+_SHOWN: Final = 20
 _NO_KEY: Final = (
-    "no primary key is known, so payloads have no key and a merge cannot tell its rows apart:"
+    "no primary key is known, so payloads have no key and a merge cannot tell rows apart:"
     " neither a message nor a statement nor the key of a Kafka record names one"
 )
 
@@ -18,7 +19,9 @@ _NO_KEY: Final = (
 def notes_of(tables: Iterable[Table]) -> list[str]:
     """Return sentences about tables: on those without a key, on types that are not as declared, and on statements."""
     known = list(tables)
-    keys = [f"{table.schema.table.table}: {_NO_KEY}" for table in known if table.schema.key is None]
+    keyless = [table.schema.table.table for table in known if table.schema.key is None]
+    more = f" and {len(keyless) - _SHOWN:,} more" if len(keyless) > _SHOWN else ""
+    keys = [f"{', '.join(keyless[:_SHOWN])}{more}: {_NO_KEY}"] if keyless else []
     findings = [f"{table.schema.table.table}: {finding}" for table in known for finding in table.findings]
     types = [
         f"{table.schema.table.table}: {column.name}: {column.note}"

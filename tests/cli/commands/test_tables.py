@@ -328,7 +328,7 @@ SMALL = FULL_LOAD.replace(b'"INIT"', b'"insert"').replace(b'"1"', b'"2"')
 UNNAMED = b'{"data":[{"k":"1"}],"type":"INSERT"}'
 FLINK = b'{"before":null,"after":{"id":1},"op":"c"}'
 NO_KEY = (
-    "no primary key is known, so payloads have no key and a merge cannot tell its rows apart:"
+    "no primary key is known, so payloads have no key and a merge cannot tell rows apart:"
     " neither a message nor a statement nor the key of a Kafka record names one"
 )
 
@@ -416,3 +416,11 @@ def test_a_file_of_what_is_known_by_sight_is_named(tmp_path):
     expected = "a message of a known format among the first 100, or --from NAME"
     sentence = f"{tmp_path / 'in.jsonl'}: expected {expected}, got a message of Maxwell, which is not supported"
     assert (done.exit_code, done.stderr) == (2, f"Error: {sentence}\n")
+
+
+def test_tables_without_a_key_are_told_in_one_sentence(tmp_path):
+    """However many there are."""
+    lines = [FULL_LOAD.replace(b'"t"', b'"t%d"' % i) for i in range(22)]
+    done = run("tables", write(tmp_path, *lines), "--out", tmp_path / "out")
+    names = ", ".join(f"t{i}" for i in range(20))
+    assert done.stderr == f"{names} and 2 more: {NO_KEY}\n"
