@@ -12,6 +12,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
+from cdcavro.avro.binary import MAX_COUNT
 from cdcavro.avro.decoder import Decoder
 from cdcavro.avro.logical import value_check
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, recursion
@@ -131,7 +132,7 @@ def items_check(check: Check, *, is_weightless: bool) -> Check:
     def walk(source: Decoder) -> None:
         at = 0
         try:
-            while count := source.read_block(is_weightless):
+            while count := next_block(source, at, is_weightless=is_weightless):
                 for _ in range(count):
                     check(source)
                     at += 1
@@ -149,7 +150,7 @@ def entries_check(check: Check) -> Check:
         names: set[str] = set()
         name = ""
         try:
-            while count := source.read_block():
+            while count := next_block(source, len(names)):
                 for _ in range(count):
                     name = source.read_string()
                     check_name(name, names)
@@ -160,6 +161,17 @@ def entries_check(check: Check) -> Check:
             raise
 
     return walk
+
+
+def next_block(source: Decoder, read: int, *, is_weightless: bool = False) -> int:
+    """Read the number of items in the next block of a collection; `read` is how many there have been.
+
+    Raises `PayloadError` if there are more in all than Avro Java reads.
+    """
+    count = source.read_block(is_weightless)
+    if read + count > MAX_COUNT:
+        raise PayloadError(f"at most {MAX_COUNT:,} items", f"{read + count:,}")
+    return count
 
 
 def check_name(name: str, known: Container[str]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from cdcavro.avro.schema import parse_schema
+from cdcavro.avro.translation.part import MAX_TRANSLATED
 from cdcavro.avro.translation.schema_pair import translator
 from cdcavro.errors import MessageError, PayloadError, SchemaError
 from cdcavro.registry.framing import bytes_of, payload_of, unframe
@@ -96,6 +97,8 @@ class FramedRows:
                 try:
                     translate = self._translate.get(prefix) or self._reading(raw, prefix)
                     framed = raw[size:]
+                    if len(framed) > MAX_TRANSLATED:
+                        raise PayloadError(f"at most {MAX_TRANSLATED} bytes", f"{len(framed)}")
                     payload = translate(framed)
                     if payload is framed:
                         start, payload = size + 1, None

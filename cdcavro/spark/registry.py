@@ -90,7 +90,8 @@ def to_registry(
 ) -> DataFrame:
     """Publish a column's schema, and return the frame with the column in Confluent's wire format.
 
-    `col` is a struct, which `to_avro` writes, or holds payloads (binary) of the schema already. For a
+    `col` is a struct, which `to_avro` writes, or holds payloads (binary) of the schema already: of a schema of type
+    bytes too, whose payloads begin with their length, which is checked and left out, as Confluent does. For a
     `Table`, as `to_tables` returns it, all versions are published in their order, and `version` names the
     column with the version of each row. Raises `RegistryError`, `IncompatibleError`, and `ValueError` for
     a table of several versions without `version`.

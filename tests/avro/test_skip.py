@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cdcavro
+from cdcavro.avro import skip
 from cdcavro.avro.binary import write_long
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.skip import check_payload
@@ -155,6 +156,17 @@ def test_an_integer_of_32_bits_has_at_most_5_bytes(declared):
     fault = error_of(check_payload, padded, parse_schema(json.dumps(declared)))
     assert fault == "message: $: expected an integer of at most 5 bytes, got more at byte 6"
     check_payload(padded, parse_schema('"long"'))
+
+
+@pytest.mark.parametrize("declared", ["array", "map"])
+def test_a_collection_has_at_most_ten_million_items(declared, monkeypatch):
+    """In all of its blocks together, as Avro Java counts them."""
+    monkeypatch.setattr(skip, "MAX_COUNT", 3)
+    item = {"array": b"\x02", "map": b"\x02%c\x02"}[declared]
+    schema = parse_schema(json.dumps({"type": declared, {"array": "items", "map": "values"}[declared]: "int"}))
+    blocks = [b"\x04" + b"".join(item.replace(b"%c", b"abcd"[i : i + 1]) for i in (at, at + 1)) for at in (0, 2)]
+    check_payload(blocks[0] + b"\x00", schema)
+    assert "expected at most 3 items, got 4" in error_of(check_payload, blocks[0] + blocks[1] + b"\x00", schema)
 
 
 def test_a_map_has_each_name_once():

@@ -319,6 +319,17 @@ def test_a_column_of_any_name_stands_beside_the_result(spark, schemas):
     assert found.select("_brought0", "value.a").first() == (1, 7)
 
 
+def test_payloads_that_are_longer_than_spark_reads_are_errors(monkeypatch):
+    """The session's bounds on Avro Java are those of messages, 64 MiB."""
+    monkeypatch.setattr(framed_rows, "MAX_TRANSLATED", 4)
+    rows = FramedRows({frame(b"", 1): Known('"string"', 1)}, '"string"', reinterpret=False)
+    found = rows.brought(pa.array([frame(b"\x06abc", 1), frame(b"\x08abcd", 1)], pa.binary())).to_pylist()
+    assert [row["error"] and row["error"]["message"] for row in found] == [
+        None,
+        "message: $: expected at most 4 bytes, got 5",
+    ]
+
+
 def test_payloads_that_grow_too_much_in_one_arrow_batch_are_errors(monkeypatch):
     """The others of the batch are read."""
     monkeypatch.setattr(framed_rows, "MAX_BYTES", 20)

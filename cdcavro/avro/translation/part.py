@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdcavro.avro.buffer import Buffer
-from cdcavro.avro.skip import check_name, record_check
+from cdcavro.avro.skip import check_name, next_block, record_check
 from cdcavro.errors import MessageError, PayloadError
 from cdcavro.exact.jsontext import escape
 
@@ -70,7 +70,7 @@ def items_write(write: Write, *, is_weightless: bool) -> Write:
     def write_items(source: Decoder, out: Buffer) -> None:
         at = 0
         try:
-            while count := source.read_block(is_weightless):
+            while count := next_block(source, at, is_weightless=is_weightless):
                 out.write_long(count)
                 for _ in range(count):
                     write(source, out)
@@ -91,7 +91,7 @@ def entries_write(write: Write) -> Write:
         names: set[str] = set()
         name = ""
         try:
-            while count := source.read_block():
+            while count := next_block(source, len(names)):
                 out.write_long(count)
                 for _ in range(count):
                     name = source.read_string()
