@@ -25,6 +25,7 @@ from cdcavro.avro.types import (
     recursion,
 )
 from cdcavro.exact.members import ABSENT
+from support.lenient_schemas import LENIENT, LINKED
 from support.roundtrip import error_of
 from support.schema_pairs import pairs
 
@@ -286,70 +287,6 @@ def test_default_that_fits_is_taken(type, default):
     assert parse_schema(_default(type, default)).root.fields[0].default == json.loads(default)
 
 
-_LIST = '{"type":"record","name":"a.L","fields":[{"name":"next","type":["null","L"],"default":null}]}'
-# What Avro Java reads and the specification does not allow, or only just, each with what it comes to.
-LENIENT = {
-    "a doc that is no text": (
-        '{"type":"record","name":"R","doc":null,"fields":[]}',
-        '{"type":"record","name":"R","fields":[]}',
-    ),
-    "a namespace that is no text": (
-        '{"type":"record","name":"R","namespace":null,"fields":[{"name":"a","type":{"type":"fixed","name":"F","namespace":1,"size":1}}]}',
-        '{"type":"record","name":"R","fields":[{"name":"a","type":{"type":"fixed","name":"F","size":1}}]}',
-    ),
-    "a namespace that is inherited, as it is no text": (
-        '{"type":"record","name":"a.R","fields":[{"name":"a","type":{"type":"fixed","name":"F","namespace":null,"size":1}}]}',
-        '{"type":"record","name":"a.R","fields":[{"name":"a","type":{"type":"fixed","name":"a.F","size":1}}]}',
-    ),
-    "a type without a namespace, used within one": (
-        '{"type":"record","name":"a.R","fields":[{"name":"a","type":{"type":"fixed","name":"F","namespace":"","size":1}},{"name":"b","type":"F"}]}',
-        '["null",{"type":"record","name":"a.R","fields":[{"name":"a","type":{"type":"fixed","name":"F","namespace":"","size":1}},{"name":"b","type":"F"}]}]',
-    ),
-    "comments, which strings do not have": (
-        '// one\n{"type":/* two */"enum","name":"E","symbols":["A"],"x":"/* // */"}\n// "three',
-        '{"type":"enum","name":"E","symbols":["A"]}',
-    ),
-    "a member given twice": ('{"type":"fixed","name":"F","size":1,"size":2}', '{"type":"fixed","name":"F","size":2}'),
-    "letters of other scripts": (
-        '{"type":"enum","name":"Größe_1","symbols":["日","٣a"][:1]}'.replace('["日","٣a"][:1]', '["日"]'),
-        None,
-    ),
-    "an error of a protocol": ('{"type":"error","name":"E","fields":[]}', '{"type":"record","name":"E","fields":[]}'),
-    "a name as an object": (
-        '{"type":"record","name":"R","fields":[{"name":"a","type":{"type":"fixed","name":"F","size":1}},{"name":"b","type":{"type":"F"}}]}',
-        None,
-    ),
-    "a type used before it is defined": (
-        '{"type":"record","name":"R","fields":[{"name":"a","type":"F"},{"name":"b","type":{"type":"fixed","name":"F","size":1}}]}',
-        '{"type":"record","name":"R","fields":[{"name":"a","type":{"type":"fixed","name":"F","size":1}},{"name":"b","type":"F"}]}',
-    ),
-    "an enum without symbols": ('{"type":"enum","name":"E","symbols":[]}', None),
-    "a union without branches": ("[]", None),
-    "an order in capitals": (_record('{"name":"a","type":"int","order":"Ignore"}'), None),
-    "an alias that is the field's own name": (_record('{"name":"a","type":"int","aliases":["a"]}'), None),
-    "an alias that is another field's name": (
-        _record('{"name":"a","type":"int"}', '{"name":"b","type":"int","aliases":["a"]}'),
-        None,
-    ),
-    "aliases that are no names": (
-        '{"type":"record","name":"R","aliases":["7.S",".T"],"fields":[{"name":"a","type":"int","aliases":["b c"]}]}',
-        None,
-    ),
-    "a default of a later branch": (_default('["null","int"]', "1"), None),
-    "a number as text": (_default('"float"', '"NaN"'), None),
-    "a number beyond all doubles": (_default('"double"', "1e999"), None),
-    "bytes of other characters": (_default('"bytes"', '"\\u0100"'), None),
-    "a default of another size": (_default('{"type":"fixed","name":"F","size":2}', '"abc"'), None),
-    "a default that is no symbol": (_default('{"type":"enum","name":"E","symbols":["A"]}', '"B"'), None),
-    "a record that contains itself": (_LIST, None),
-    "records that contain each other": (
-        '{"type":"record","name":"A","fields":[{"name":"b","type":{"type":"array","items":{"type":"record","name":"B","fields":[{"name":"a","type":{"type":"map","values":"A"}}]}}}]}',
-        None,
-    ),
-    "a record of which there are no data": (_record('{"name":"a","type":"R"}'), None),
-}
-
-
 @pytest.mark.parametrize(("text", "plain"), LENIENT.values(), ids=LENIENT)
 def test_schema_that_avro_java_reads_is_parsed(text, plain):
     """It is what the plain schema is, and its `json` is one that a stricter parser reads too."""
@@ -364,12 +301,12 @@ def test_schema_that_avro_java_reads_is_parsed(text, plain):
 
 def test_record_that_contains_itself_is_a_circle():
     """Its branch is the record itself; equal schemas are equal, and others are not."""
-    schema = parse_schema(_LIST)
+    schema = parse_schema(LINKED)
     assert isinstance(schema.root, Record)
     assert schema.root.fields[0].type.branches[1] is schema.root
-    assert schema.root == parse_schema(_LIST).root
-    assert schema.root != parse_schema(_LIST.replace('"next"', '"last"')).root
-    assert hash(schema.root) == hash(parse_schema(_LIST).root)
+    assert schema.root == parse_schema(LINKED).root
+    assert schema.root != parse_schema(LINKED.replace('"next"', '"last"')).root
+    assert hash(schema.root) == hash(parse_schema(LINKED).root)
     assert "L" in repr(schema.root)
     assert recursion(schema.root) == "a.L"
     assert recursion(parse_schema('{"type":"array","items":"int"}').root) is None

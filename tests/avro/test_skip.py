@@ -15,8 +15,10 @@ from cdcavro.avro import skip
 from cdcavro.avro.binary import write_long
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.skip import check_payload
+from cdcavro.avro.types import Record, has_bytes
 from support.messages import goldens, shop_canal
 from support.roundtrip import error_of, outcome
+from support.wire import array, field, mapping, record
 
 EVERYTHING = {
     "type": "record",
@@ -192,3 +194,75 @@ def test_a_payload_with_another_byte_is_a_datum_or_refused(at, byte):
         stream = io.BytesIO(raw)
         fastavro.schemaless_reader(stream, EVERYTHING)
         assert stream.tell() == len(raw)
+
+
+# Records that contain themselves, and items without bytes
+
+TREE = json.dumps(record(field("kids", array("T")), name="T"))
+NEXT = json.dumps(record(field("v"), field("next", ["null", "L"]), name="L"))
+TURNS = json.dumps(record(field("b", ["null", record(field("m", mapping("A")), name="B")]), name="A"))
+
+
+@pytest.mark.parametrize(
+    ("schema", "level", "end", "levels"),
+    [
+        (NEXT, b"\x02\x02", b"\x02\0", 128),
+        (TREE, b"\x02", b"\0", 64),
+        (TURNS, b"\x02\x02\x02k", b"\0", 43),
+        (json.dumps(array(json.loads(NEXT))), b"\x02\x02", b"\x02\0", 127),
+    ],
+)
+def test_data_of_a_record_within_itself_have_a_bound(schema, level, end, levels):
+    """Of 128 records, arrays and maps in each other; what is far beyond does not reach Python's own limit."""
+    declared = parse_schema(schema)
+    is_list, tail = schema.startswith('{"type": "array"'), {TREE: b"\0", TURNS: b"\0"}.get(schema, b"")
+
+    def payload(count):
+        inside = level * (count - 1) + end + tail * (count - 1)
+        return b"\x02" + inside + b"\0" if is_list else inside
+
+    check_payload(payload(levels), declared)
+    for count in (levels + 1, 100_000):
+        said = error_of(check_payload, payload(count), declared)
+        assert "expected at most 128 records, arrays and maps in each other, got more at byte" in said
+
+
+def test_a_record_that_has_to_contain_itself_has_no_data():
+    """The schema is one, and no payload fits."""
+    declared = parse_schema(json.dumps(record(field("a", "R"), field("b"), name="R")))
+    assert "in each other" in error_of(check_payload, b"\0" * 1000, declared)
+    assert "in each other" in error_of(check_payload, b"", declared)
+
+
+@pytest.mark.parametrize(
+    "items", ["null", {"type": "fixed", "name": "F", "size": 0}, record(name="S"), record(field("a", "null"), name="S")]
+)
+def test_items_without_bytes_are_bounded_by_a_count(items):
+    """Whatever stands behind them, and of all arrays of a payload together."""
+    one = parse_schema(json.dumps(record(field("a", array(items)), field("b"))))
+    for count in (1, 7, 100_000):
+        out = bytearray()
+        write_long(out, count)
+        check_payload(bytes(out) + b"\0\x02", one)
+        out = bytearray()
+        write_long(out, -count)
+        check_payload(bytes(out) + b"\0\0\x02", one)
+    several = parse_schema(json.dumps(array(array(items))))
+    out = bytearray()
+    write_long(out, 60_000)
+    check_payload(b"\x02" + bytes(out) + b"\0\0", several)
+    said = error_of(check_payload, b"\x04" + (bytes(out) + b"\0") * 2 + b"\0", several)
+    assert said.endswith("expected at most 100000 items without bytes, got more by byte 8")
+    for count in (2**62, -(2**63)):
+        out = bytearray()
+        write_long(out, count)
+        assert "items" in error_of(check_payload, bytes(out) + b"\0\0", one)
+
+
+def test_items_of_records_within_themselves_have_bytes_or_none():
+    """An array of the record itself takes a byte; a record of which there are no data has none."""
+    declared = parse_schema(TREE).root
+    assert isinstance(declared, Record)
+    assert has_bytes(declared, {})
+    empty = parse_schema(json.dumps(record(field("a", "R"), field("n", "null"), name="R"))).root
+    assert not has_bytes(empty, {})

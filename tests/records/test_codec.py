@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import json
 import math
 import struct
@@ -10,6 +11,7 @@ from decimal import Decimal
 from importlib.util import find_spec
 from typing import Any
 
+import fastavro
 import pytest
 from hypothesis import given
 
@@ -533,3 +535,98 @@ def test_no_model_makes_a_double_of_another_number(value):
     for members in ({"d": value, "u": None}, {"d": 1.5, "u": value}):
         with pytest.raises(ValueError, match="instance of float"):
             made.R(**members)
+
+
+NODE = record(
+    field("v", "long"),
+    field("next", ["null", "Node"], default=None),
+    field("kids", array("Node"), default=[]),
+    field("other", ["null", record(field("back", ["null", "Node", "string", "bytes"]), name="Other")], default=None),
+    field("named", mapping(["null", "Other"]), default={}),
+    name="Node",
+)
+
+
+@pytest.mark.parametrize("kind", RECORD_KINDS)
+def test_records_within_themselves(kind):
+    """Go to Avro and JSON and back, up to 128 records, lists and dicts in each other; fastavro reads them too."""
+    made = module(NODE, kind)
+    node, other = made.Node, made.Other
+    value = node(
+        v=1, next=node(v=2, kids=[node(v=3)]), other=other(back=node(v=4)), named={"a": None, "b": other(back="x")}
+    )
+    payload = value.to_avro()
+    assert node.from_avro(payload) == value
+    assert node.from_json(value.to_json()) == value
+    read = fastavro.schemaless_reader(io.BytesIO(payload), fastavro.parse_schema(NODE))
+    assert read["other"] == {"back": {"v": 4, "next": None, "kids": [], "other": None, "named": {}}}
+    assert read["named"] == {"a": None, "b": {"back": "x"}}
+    assert other.from_avro(other(back=value).to_avro()) == other(back=value)
+    chain = node(v=0)
+    for v in range(1, 128):
+        chain = node(v=v, next=chain)
+    assert node.from_avro(chain.to_avro()) == chain
+    with pytest.raises(StructureError, match="expected at most 128 records, arrays and maps in each other, got more"):
+        node(v=128, next=chain).to_avro()
+    with pytest.raises(PayloadError, match="expected at most 128 records, arrays and maps in each other, got more"):
+        node.from_avro(b"\x02\x02" + chain.to_avro() + b"\0" * 3)
+    value.next = value
+    with pytest.raises(StructureError, match="in each other"):
+        value.to_avro()
+
+
+@pytest.mark.parametrize("kind", RECORD_KINDS)
+def test_data_of_another_record_within_itself_are_read(kind):
+    """By aliases and promotions, with the reader's defaults at each level."""
+    node = module(NODE, kind).Node
+    old = parsed(record(field("number", "int"), field("next", ["null", "Old"]), name="Old"))
+    new = module(
+        record(
+            field("v", "long", aliases=["number"]),
+            field("next", ["null", "New"]),
+            field("w", default=7),
+            name="New",
+            aliases=["Old"],
+        ),
+        kind,
+    ).New
+    read = new.from_avro(b"\x02\x02\x04\0", writer=old)
+    assert read == new(v=1, next=new(v=2, next=None, w=7), w=7)
+    assert node.from_avro(node(v=1).to_avro(), writer=parsed(NODE)) == node(v=1)
+
+
+@pytest.mark.parametrize("kind", RECORD_KINDS)
+def test_items_without_bytes_come_back(kind):
+    """What is read is written again, whatever stands behind it, up to a number."""
+    cls = one(array("null"), kind)
+    for count in (0, 1, 1000, 100_000):
+        value = cls(a=[None] * count)
+        payload = value.to_avro()
+        assert cls.from_avro(payload) == value
+        check_payload(payload, cls.module.CODEC.schema)
+    with pytest.raises(StructureError, match="at most 100000 items without bytes"):
+        cls(a=[None] * 100_001).to_avro()
+    with pytest.raises(PayloadError, match="at most 100000 items without bytes"):
+        cls.from_avro(b"\xfe\xff\xff\xff\x0f\0")
+
+
+@pytest.mark.parametrize("kind", RECORD_KINDS)
+def test_what_only_avro_java_reads_has_classes(kind):
+    """Enums and unions of which there are no values, defaults of later branches, and numbers that JSON lacks."""
+    made = module(
+        record(
+            field("e", ["null", enum(name="E")], default=None),
+            field("u", ["int", "string"], default="x"),
+            field("n", "double", default="NaN"),
+            field("größe", "int", default=7),
+            field("nothing", ["null", record(field("never", []), name="S")], default=None),
+        ),
+        kind,
+    )
+    value = made.R()
+    assert (value.e, value.u, value.nothing) == (None, "x", None)
+    assert math.isnan(value.n)
+    assert repr(made.R.from_avro(value.to_avro())) == repr(value)
+    assert b'"gr\xc3\xb6\xc3\x9fe":7' in value.to_json()
+    with pytest.raises(StructureError):
+        made.R(nothing=made.S(never=None)).to_avro()

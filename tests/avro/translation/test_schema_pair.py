@@ -197,3 +197,37 @@ def test_random_payloads_are_translated_as_resolution_says(pair):
             assert is_same(expected(pair.step, datum), fastavro_reads(pair.reader, pair.reader, made))
         except UnreadableError:
             assert "decimal" in pair.reader
+
+
+NODE = record(field("v"), field("next", ["null", "N"], default=None), field("kids", array("N"), default=[]), name="N")
+WIDE = record(
+    field("next", ["N", "null"], default=None), field("v", "double"), field("kids", array("N"), default=[]), name="N"
+)
+
+
+@pytest.mark.parametrize("now", [NODE, WIDE, record(field("v"), name="N"), {**NODE, "name": "M", "aliases": ["N"]}])
+def test_records_within_themselves_are_translated(now):
+    """To what fastavro reads, as deep as data may be; the same bytes if nothing differs."""
+    if now.get("name") == "M":
+        now = json.loads(json.dumps(now).replace('"N"]', '"M"]').replace('"items": "N"', '"items": "M"'))
+        now["aliases"] = ["N"]
+    payload = b"\x02" * 127 * 2 + b"\x02\0\0" + b"\0" * 127
+    check_payload(payload, parse_schema(json.dumps(NODE)))
+    made = translated(NODE, now, payload)
+    check_payload(made, parse_schema(json.dumps(now)))
+    plain = {**NODE, "aliases": []}
+    inner = b"\x02\0\x02\x04\0\0\0"
+    found = fastavro_reads(json.dumps(plain), json.dumps(now), inner)
+    assert fastavro_reads(json.dumps(now), json.dumps(now), translated(NODE, now, inner)) == found
+    if now is NODE:
+        assert made == payload
+    with pytest.raises(PayloadError, match="in each other"):
+        translated(NODE, now, b"\x02" * 1000)
+
+
+def test_items_without_bytes_are_translated():
+    """Up to their number, and also where the reader's have bytes."""
+    assert translated(array("null"), array(["null", "int"]), b"\x04\0") == b"\x04\0\0\0"
+    assert translated(array("null"), array("null"), b"\x04\0") == b"\x04\0"
+    with pytest.raises(PayloadError, match="at most 100000 items without bytes"):
+        translated(array("null"), array(["null", "int"]), b"\xfe\xff\xff\xff\x0f\0")
