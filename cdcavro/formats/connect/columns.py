@@ -114,12 +114,15 @@ def schema_columns(schema: Any) -> tuple[Column, ...] | None:
 
 
 _DECLARED: Final = "__debezium.source.column.type"
+# Vitess has its own names for MySQL's types.
+_VITESS: Final = {"UINT64": "BIGINT UNSIGNED"}
 _PARAMETERS: Final = {"connect.decimal.precision": "precision", "scale": "scale", "length": "length"}
 
 
 def _spelled(field: Any) -> str | None:
     text = string_at(field, "name") or string_at(field, "type")
     declared = string_at(field, "parameters", _DECLARED)
+    declared = _VITESS.get(declared or "", declared)
     if text == PLAIN_LONG and declared is not None and is_unsigned(declared):
         return declared
     if text == "array":

@@ -335,3 +335,72 @@ def test_types_of_any_length_are_taken_and_long_ones_not_kept():
     declared = "ENUM('" + "x" * 100_000 + "')"
     assert codec_of(declared, "mysql") is not codec_of(declared, "mysql")
     assert codec_of("ENUM('x')", "mysql") is codec_of("ENUM('x')", "mysql")
+
+
+@pytest.mark.parametrize(
+    ("declared", "sent", "value"),
+    [
+        (f"{CONNECT}Decimal(scale=-2)", "BQ==", 500),
+        (f"{CONNECT}Decimal(scale=-2)", "AA==", 0),
+        (f"{CONNECT}Decimal(scale=-2)", "+w==", -500),
+        (f"array<{CONNECT}Decimal(scale=2)>", ["AkY=", None, "AA=="], [5.82, None, ExactNumber("0.00")]),
+        (f"array<array<{TIME}Date>>", [[0], [], None], [["1970-01-01"], [], None]),
+        (f"{TIME}IsoDate", "2024-02-29Z", "2024-02-29"),
+        (f"{TIME}IsoTime", "23:59:59.999999999Z", "23:59:59.999999999"),
+        (f"{TIME}IsoTimestamp", "2024-02-29T12:00:00Z", "2024-02-29 12:00:00"),
+        ("DATETIME(3)", 1, "1970-01-01 00:00:00.001"),
+        ("BIGINT UNSIGNED", "AP//////////", ExactNumber(str(2**64 - 1))),
+    ],
+)
+def test_a_value_is_sent_as_it_was(declared, sent, value):
+    """What is read of it is sent in the very same form."""
+    assert read(declared, sent) == value
+
+
+@pytest.mark.parametrize(
+    ("declared", "sent", "value"),
+    [
+        ("BIGINT UNSIGNED", -1, ExactNumber(str(2**64 - 1))),
+        ("BIGINT UNSIGNED", -(2**63), ExactNumber(str(2**63))),
+        ("TINYINT(1)", True, 1),
+        ("DATE", "2024-02-29Z", "2024-02-29"),
+        ("DATETIME(3)", "2024-02-29T12:00:00.5Z", "2024-02-29 12:00:00.500"),
+        ("TIME", "12:00:00Z", "12:00:00"),
+        (f"{TIME}StructuredDate", {"year": 0, "month": 0, "day": 0, "specialValue": None}, "0000-00-00"),
+        (f"{TIME}StructuredTime", {"hour": 1, "minute": 2, "second": 3, "nanos": 40_000_000}, "01:02:03.04"),
+        (f"{TIME}StructuredTime", {"hour": 1, "minute": 2, "second": 3, "nanos": 0, "precision": 2}, "01:02:03.00"),
+        (f"{DATA}VariableScaleDecimal", {"scale": -2, "value": "BQ=="}, 500),
+    ],
+)
+def test_a_value_that_can_be_sent_in_several_ways_is_the_same_value(declared, sent, value):
+    """Which way it was is not in the value, but beside it."""
+    assert read_connect_value(sent, codec_of(declared, "mysql")) == value
+
+
+@pytest.mark.parametrize(
+    ("declared", "sent"),
+    [
+        (f"{TIME}NanoTimestamp", 2**63 - 1),
+        (f"{TIME}NanoTimestamp", -(2**63)),
+        (f"{TIME}MicroTimestamp", 9_223_372_036_825_200_000),
+        (f"{TIME}IsoDate", "2023-02-29Z"),
+        (f"{TIME}IsoDate", "2024-02-29"),
+        (f"{TIME}IsoDate", "+292278994-08-17Z"),
+        (f"{TIME}IsoTime", "24:00:00Z"),
+        (f"{TIME}IsoTime", "2024-02-29T12:00:00Z"),
+        (f"{TIME}IsoTimestamp", "2024-02-29T12:00:00+08:00"),
+        (f"{TIME}IsoTimestamp", "12:00:00Z"),
+        (f"{TIME}StructuredDate", {"year": None, "month": None, "day": None, "specialValue": "POSITIVE_INFINITY"}),
+        (f"{TIME}StructuredDate", {"year": 2024, "month": 13, "day": 1}),
+        (f"{TIME}StructuredTime", {"hour": 1, "minute": 2, "second": 3, "nanos": 45, "precision": 2}),
+        (f"{TIME}StructuredZonedTimestamp", {"year": 2024, "month": 1, "day": 1, "hour": 0, "minute": 0, "second": 0}),
+        (f"array<{CONNECT}Decimal(scale=2)>", ["AkY=", 5]),
+        (f"array<{CONNECT}Decimal(scale=2)>", "AkY="),
+        ("array<" * 9 + f"{TIME}Date" + ">" * 9, [[[[[[[[[0]]]]]]]]]),
+        ("BIGINT UNSIGNED", -(2**63) - 1),
+        ("BIGINT", -1),
+    ],
+)
+def test_what_is_no_value_of_its_type_stays_as_it_was_sent(declared, sent):
+    """An infinity, a time of another kind or zone, an array of which one item does not fit, a signed number."""
+    assert same(read_connect_value(sent, codec_of(declared, "mysql")), sent)

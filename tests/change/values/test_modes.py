@@ -37,6 +37,7 @@ def told(name: str | None, kind: str = "int64", **parameters: str) -> dict[str, 
 
 
 BIGINT = told(None, **{"__debezium.source.column.type": "BIGINT UNSIGNED"})
+UINT64 = told(None, **{"__debezium.source.column.type": "UINT64"})
 PRECISE = told(f"{CONNECT}Decimal", "bytes", scale="2", **{"connect.decimal.precision": "9"})
 PRICES = {"type": "array", "items": PRECISE}
 # The setting and its mode; the connector; how the column's type is known; what is sent; what the typed column holds.
@@ -52,7 +53,7 @@ ROWS: list[tuple[str, str, str, Any, Any, Any]] = [
     ("decimal.handling.mode", "double", "mysql", "DECIMAL(9,2)", 5.8, Decimal("5.80")),
     ("bigint.unsigned.handling.mode", "long", "mysql", BIGINT, -1, Decimal(2**64 - 1)),
     ("bigint.unsigned.handling.mode", "long", "mariadb", "BIGINT UNSIGNED", -1, Decimal(2**64 - 1)),
-    ("bigint.unsigned.handling.mode", "long", "vitess", BIGINT, -(2**63), Decimal(2**63)),
+    ("bigint.unsigned.handling.mode", "long", "vitess", UINT64, -(2**63), Decimal(2**63)),
     ("bigint.unsigned.handling.mode", "precise", "mysql", "BIGINT UNSIGNED", "AP//////////", Decimal(2**64 - 1)),
     ("bigint.unsigned.handling.mode", "precise", "mysql", told(f"{CONNECT}Decimal", "bytes", scale="0", **{"connect.decimal.precision": "20"}), "AP//////////", Decimal(2**64 - 1)),
     ("bigint.unsigned.handling.mode", "string", "vitess", told(None, "string"), "18446744073709551615", "18446744073709551615"),
