@@ -158,3 +158,12 @@ def test_transcoding_into_the_same_format_gives_the_placeholder_back():
     message = json.dumps(update({"id": 1, "doc": PLACEHOLDER}))
     made = transcode(message, "debezium", "debezium")
     assert (made.texts, made.losses) == ([render(parse(message))], [])
+
+
+def test_a_text_that_would_be_taken_for_a_placeholder_is_a_loss():
+    """Whoever reads the message made takes it for one, unless the word is another."""
+    message = json.dumps({"type": "INSERT", "table": "t", "data": [{"id": 1, "doc": PLACEHOLDER}]})
+    (loss,) = [loss for loss in transcode(message, "oms_canal", "debezium").losses if loss.path == "$.data[0].doc"]
+    assert (loss.value, loss.is_of_a_value) == (f'"{PLACEHOLDER}"', True)
+    other = transcode(message, "oms_canal", "debezium", unavailable="other").losses
+    assert [loss for loss in other if loss.path.startswith("$.data")] == []
