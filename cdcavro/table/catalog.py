@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from cdcavro.table.schema import TableSchema
 
 MAX_TABLES: Final = 100_000
+# How many renames of one time can be undone.
+_MOVES: Final = 1_000
 
 
 class TableCatalog:
@@ -118,7 +120,7 @@ class TableCatalog:
         if table is not None and old != new:
             if any(not _is_same_time(start, left) for left, _, _ in self._left.values()):
                 self._left.clear()
-            if mark is not None and new not in self._live:
+            if mark is not None and new not in self._live and len(self._left) < _MOVES:
                 self._left[old] = start, new, mark
             self.drop(new, start)
             self._name(old, None, start)
