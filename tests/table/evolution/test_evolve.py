@@ -147,6 +147,15 @@ def test_a_column_stands_behind_one_whose_type_became_another():
 # DEFAULT
 
 
+def test_a_default_that_fastavro_fills_in_otherwise_is_noted():
+    """A decimal: each reader reads the older rows, and the note says which one gives another value."""
+    made = evolve(table("id|int"), "ALTER TABLE t ADD amount DECIMAL(10,2) NOT NULL DEFAULT 0.50")
+    assert made.verdict.name == "full"
+    assert [note.reason for note in made.verdict.notes] == [
+        "amount is new: fastavro fills in its default as the schema's JSON has it"
+    ]
+
+
 def test_a_default_that_is_set_later_changes_nothing_in_old_rows():
     """It is for rows to come, and so only noted."""
     old = table("id|int")
