@@ -424,3 +424,16 @@ def test_tables_without_a_key_are_told_in_one_sentence(tmp_path):
     done = run("tables", write(tmp_path, *lines), "--out", tmp_path / "out")
     names = ", ".join(f"t{i}" for i in range(20))
     assert done.stderr == f"{names} and 2 more: {NO_KEY}\n"
+
+
+def test_what_statements_left_open_is_told_and_written(tmp_path):
+    """A table that a tool has swapped for a copy is one table, and says so."""
+    swap = (
+        b'{"type":"RENAME","isDdl":true,"database":"s","table":"_t_gho","id":3,"es":3,'
+        b'"sql":"RENAME TABLE t TO _t_del, _t_gho TO t"}'
+    )
+    done = run("tables", write(tmp_path, CREATE, row(2, "a", "7"), swap, row(4, "a", "8")), "--out", tmp_path / "out")
+    finding = "'_t_gho', which is not known, was renamed to 't': taken for this table"
+    assert (done.exit_code, done.stderr) == (0, f"t: {finding}\n")
+    (table,) = json.loads((tmp_path / "out" / "tables.json").read_text(encoding="utf-8"))
+    assert (table["changes"], table["is_gone"], table["findings"]) == (2, False, [finding])
