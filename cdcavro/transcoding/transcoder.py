@@ -21,6 +21,7 @@ from cdcavro.transcoding.losses import Loss, Way, find_losses
 from cdcavro.transcoding.mapping import records, to_changes
 from cdcavro.transcoding.schema_history import SchemaHistory
 from cdcavro.transcoding.unzoned import unzoned_places
+from cdcavro.wire.attributes import ARRIVAL
 from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ class Transcoder:
 
     Where an update is split into halves, for `datahub_tuple`, the id that they share is the position of
     the change, the number of its message in the stream, from 1, and its row (see `sequence_id`), so that
-    no two updates share an id.
+    no two updates share an id. Where the order of arrival is the true one, as in the Canal formats, a
+    position that falls back counts as the greatest before it, so that ids sort as the messages came.
 
     The arguments are the names of the formats and the time zone of the source (`zoneinfo.ZoneInfo`). The
     columns of Debezium's tables are learned from its schema changes as they pass; `decimals`, `times` and
@@ -103,6 +105,8 @@ class Transcoder:
         # If the target has halves too, messages that are stated to be halves stay as they are.
         self._joiner = StreamJoiner(passes_stated=target_rule.has_halves)
         self._is_numbered = target_rule.id == "position" and not source_rule.has_halves
+        self._is_by_arrival = source_rule.order == ARRIVAL
+        self._greatest: tuple[int, ...] = ()
         self._count = 0
         self.unzoned = 0
         self.unzoned_places: Counter[str] = Counter()
@@ -121,8 +125,18 @@ class Transcoder:
             return [Outcome(((number, message),), Transcoded([render(parse(message))], []))]
         self._count_unzoned(changes)
         if self._is_numbered:
-            changes = [_numbered(change, self._count) for change in changes]
+            changes = [_numbered(self._raised(change), self._count) for change in changes]
         return list(map(self._outcome, self._joiner.add(changes, number, message)))
+
+    def _raised(self, change: Change) -> Change:
+        """Return a change with the greatest position so far, if its own falls back and does not say the order."""
+        position = change.position
+        if position is None or not self._is_by_arrival:
+            return change
+        if len(position) == len(self._greatest):
+            position = max(position, self._greatest)
+        self._greatest = position
+        return replace(change, position=position)
 
     def _read(self, message: bytes | str) -> list[Change]:
         return to_changes(message, self._source, zone=self._zone, unavailable=self._way.unavailable)

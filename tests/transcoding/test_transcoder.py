@@ -135,6 +135,18 @@ def test_no_two_updates_of_a_stream_share_a_number(source, messages, count):
     assert sorted(found, key=lambda row: int(row["_sequence_id_"])) == found
 
 
+def test_ids_of_updates_sort_as_their_messages_came_where_times_fall_back():
+    """Canal's `es` is when an UPDATE began: one that waited has the smaller time, and is the later."""
+    text = '{{"type":"UPDATE","es":{},"id":{},"gtid":"","table":"t","data":[{{"a":"2"}}],"old":[{{"a":"1"}}]}}'
+    transcoder = Transcoder("canal", "datahub_tuple")
+    texts = [text.format(second * 1_000, batch) for batch, second in enumerate((5, 2, 3, 9))]
+    made = [parse(one) for text in texts for outcome in transcoder.add(text) for one in outcome.result().texts]
+    ids = [int(row["_sequence_id_"]) for row in made]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 4
+    assert [row["_excute_time_"] for row in made[::2]] == [5_000, 2_000, 3_000, 9_000]
+
+
 def test_halves_find_each_other_in_any_order():
     """Two messages of one batch of Canal, each of two rows."""
     message = '{{"type":"UPDATE","es":1609344671000,"id":7,"data":[{{"id":{0}}},{{"id":{1}}}],"old":[{{"id":1{0}}},{{"id":1{1}}}]}}'
