@@ -101,7 +101,7 @@ class StatementFollower:
         if alike is not None and _names_of(alike) == {column.name for column in columns or ()}:
             name = self._tables.alike(name) or name
         live = self._tables.live(name)
-        if self._deliveries.is_old(name, start) or (live is not None and step.if_not_exists and live.is_stated):
+        if self._is_old(name, change, start) or (live is not None and step.if_not_exists and live.is_stated):
             return
         if live is not None and (columns is None or self._is_that(live, step, (columns, key, source), change, start)):
             return
@@ -148,21 +148,21 @@ class StatementFollower:
 
     def _on_drop(self, step: DropTable, change: Change, start: Key | None) -> None:
         for table in step.tables:
-            self._drop(self._name(table, change), start)
+            self._drop(self._name(table, change), change, start)
 
     def _on_drop_database(self, step: DropDatabase, change: Change, start: Key | None) -> None:
         dropped = statement_table(TableName(step.database, step.schema, ""), change.source)
         for name in self._tables.names():
             if name.database == dropped.database and step.schema in (None, name.schema):
-                self._drop(name, start)
+                self._drop(name, change, start)
 
-    def _drop(self, name: TableName, start: Key | None) -> None:
-        if not self._deliveries.is_old(name, start) and not self._tables.is_late(name, start):
+    def _drop(self, name: TableName, change: Change, start: Key | None) -> None:
+        if not self._is_old(name, change, start) and not self._tables.is_late(name, start):
             self._tables.drop(name, start)
 
     def _on_rename(self, step: RenameTable, change: Change, start: Key | None) -> None:
         old, new = self._name(step.old, change), self._own_name(step.new, change)
-        if not (self._deliveries.is_old(old, start) | self._deliveries.is_old(new, start)):
+        if not (self._is_old(old, change, start) | self._is_old(new, change, start)):
             self._rename(old, new, change, start)
 
     def _rename(self, old: TableName, new: TableName, change: Change, start: Key | None) -> None:
@@ -195,7 +195,7 @@ class StatementFollower:
 
     def _on_alter(self, step: AlterTable, change: Change, start: Key | None) -> None:
         name = self._name(step.table, change)
-        if self._deliveries.is_old(name, start):
+        if self._is_old(name, change, start):
             return
         table, columns, own = self._tables.live(name), change.columns, table_name_of(change.source)
         actions = full_actions(step.actions, change.source)
@@ -230,7 +230,7 @@ class StatementFollower:
         if change.ddl is not None:
             table.explain(actions, _dialect(change), self._given, start)
         for action in actions:
-            if isinstance(action, RenameTo) and not self._deliveries.is_old(action.new, start):
+            if isinstance(action, RenameTo) and not self._is_old(action.new, change, start):
                 self._rename(table.schema.table, action.new, change, start)
 
     def _evolve(self, table: Table, step: RenameTable | AlterTable, change: Change, start: Key | None) -> None:
@@ -239,6 +239,14 @@ class StatementFollower:
         schema, steps = by_step(table.schema, step, _plain(change), self._given)
         if steps:
             table.append(schema, steps, start)
+
+    def _is_old(self, name: TableName, change: Change, start: Key | None) -> bool:
+        """Return whether a statement is older than the last one about a name, and note it: it was not applied before."""
+        table = self._tables.live(name)
+        is_old = self._deliveries.is_old(name, start)
+        if is_old and table is not None:
+            table.find_out(f"a statement older than the last one changes nothing: {shown(change.ddl or change.op)}")
+        return is_old
 
     def _own_name(self, name: TableName, change: Change) -> TableName:
         """Return a statement's name in full, in the case in which the message itself names the table."""
