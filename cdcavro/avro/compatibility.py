@@ -127,8 +127,11 @@ def verdict(reader: Schema | str, writer: Schema | str) -> Verdict:
     new, old = _parsed(reader), _parsed(writer)
     problems: list[Problem] = []
     notes: list[Remark] = []
+    refusals = list(dict.fromkeys([*_refusals(old), *_refusals(new)]))
     _judge("backward", new, old, problems, notes)
+    notes += [Remark("backward", "$", reason) for reason in refusals]
     _judge("forward", old, new, problems, notes)
+    notes += [Remark("forward", "$", reason) for reason in refusals]
     return Verdict(tuple(problems), tuple(notes))
 
 
@@ -148,7 +151,6 @@ def _judge(direction: Direction, reader: Schema, writer: Schema, problems: list[
         aliases = Aliases(reader.root)
         refused = [*_ambiguous(writer.root, aliases), *_renamed_in_defaults(writer.root, aliases)]
         problems += [Problem(direction, path, reason, partial=False) for path, reason in refused if path not in blamed]
-    notes += [Remark(direction, "$", reason) for reason in dict.fromkeys([*_refusals(writer), *_refusals(reader)])]
 
 
 def _refusals(schema: Schema) -> Iterator[str]:

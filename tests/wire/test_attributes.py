@@ -211,6 +211,15 @@ def test_schema_that_is_no_wire_schema(fields, sentence):
     assert error_of(format.encode, "{}") == sentence
 
 
+def test_record_that_contains_itself_is_no_wire_schema():
+    """The plan of a format spells all types out."""
+    fields = [{"name": "r", "type": ["null", "M"]}, _EXTRAS]
+    format = Format("mine", parse_schema(json.dumps({"type": "record", "name": "M", "fields": fields})))
+    said = "schema $: M contains itself, which a format of messages does not read"
+    assert error_of(format.encode, "{}") == said
+    assert error_of(format.decode, b"\0") == said
+
+
 def test_record_may_have_no_fields():
     """All members of a record without fields go into extras."""
     fields = [{"name": "r", "type": ["null", {"type": "record", "name": "E", "fields": []}]}, _EXTRAS]

@@ -401,6 +401,15 @@ def test_a_schema_that_is_no_record_is_refused():
     assert str(error.value) == "schema t.avsc: expected a record, got union"
 
 
+def test_a_record_within_itself_has_no_type_on_spark():
+    """Spark refuses it; classes are made of it, which name themselves in quotes, and of a record around them."""
+    declared = parse_schema(json.dumps(record(field("next", ["null", "N"], default=None), name="N")))
+    with pytest.raises(SchemaError) as error:
+        generate([NamedSchema("t", declared)], "spark")
+    assert str(error.value) == "schema $: N contains itself, which Spark does not read"
+    assert '    next: "N | None" = None\n' in generate([NamedSchema("t", declared)], "dataclass")
+
+
 def test_another_kind_is_refused():
     """With those that there are."""
     with pytest.raises(ValueError, match=r"^kinds are dataclass, msgspec, pydantic, spark, not 'attrs'$"):
