@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from cdcavro.table.ddl.keywords import INTERVAL_WORDS, TYPE_ENDS, TYPE_WORDS
 
@@ -11,11 +12,27 @@ if TYPE_CHECKING:
     from cdcavro.table.ddl.tokens import Token
 
 
+# MySQL turns characters in the character set `binary` into bytes.
+_BINARY: Final = {
+    "CHAR": "binary",
+    "CHARACTER": "binary",
+    "VARCHAR": "varbinary",
+    "TINYTEXT": "tinyblob",
+    "TEXT": "blob",
+    "MEDIUMTEXT": "mediumblob",
+    "LONGTEXT": "longblob",
+}
+_IN_BINARY: Final = re.compile(
+    r"(\w+)(\([0-9]+\))?(?: binary)? (?:char(?:acter)? set|charset) binary", re.ASCII | re.IGNORECASE
+)
+
+
 def type_of(cursor: TokenCursor) -> str:
     """Parse a type; return it as spelled, with single spaces and no spaces around brackets and commas.
 
-    Labels are in apostrophes, with `''` for an apostrophe, as MySQL shows them. A character set is part
-    of the type only if it is `binary`.
+    Labels are in apostrophes, with `''` for an apostrophe, as MySQL shows them. Characters in MySQL's
+    character set `binary` are the bytes that MySQL makes of them: `varchar(5) character set binary` is a
+    `varbinary(5)`.
     """
     start = cursor.at
     if cursor.token.kind not in ("word", "name"):
@@ -26,7 +43,11 @@ def type_of(cursor: TokenCursor) -> str:
         cursor.name("type")
     while _type_goes_on(cursor, is_interval=is_interval):
         pass
-    return _spelled(cursor.tokens[start : cursor.at])
+    text = _spelled(cursor.tokens[start : cursor.at])
+    match = _IN_BINARY.fullmatch(text) if cursor.dialect.is_mysql else None
+    if match is None or match[1].upper() not in _BINARY:
+        return text
+    return _BINARY[match[1].upper()] + (match[2] or "")
 
 
 def _spelled(tokens: list[Token]) -> str:
@@ -41,6 +62,12 @@ def _spelled(tokens: list[Token]) -> str:
 def _type_goes_on(cursor: TokenCursor, *, is_interval: bool) -> bool:
     if _sees_charset(cursor):
         return _charset(cursor)
+    if cursor.dialect.is_mysql and cursor.accept("BINARY"):
+        # A collation, and no part of the type, unless the character set is binary, too.
+        if _sees_charset(cursor) and _charset(cursor):
+            return True
+        cursor.at -= 1
+        return False
     if cursor.accept_one_of(TYPE_WORDS) or (is_interval and cursor.accept_one_of(INTERVAL_WORDS)):
         return True
     if any(cursor.accept(*words) for words in TYPE_ENDS):
