@@ -501,7 +501,12 @@ def test_data_of_random_schemas_are_read_as_resolution_says(pair):
 def test_a_class_and_a_translation_accept_the_same_payloads(pair):
     """And the class reads the translation as it reads the payload, whether or not all data can be read."""
     writer, reader = parse_schema(pair.writer), parse_schema(pair.reader)
-    made = root(load(generate([NamedSchema("t", reader)], "dataclass")))
+    source = outcome(SchemaError, generate, [NamedSchema("t", reader)], "dataclass")
+    if isinstance(source, SchemaError):
+        # Avro Java takes some defaults that are no values; no class has them.
+        assert str(source).endswith("the default is no value of its type")
+        return
+    made = root(load(source))
 
     def read(payload, written, reinterpret):
         return made.from_avro(payload, writer=written, reinterpret=reinterpret)
