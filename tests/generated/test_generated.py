@@ -101,6 +101,14 @@ def test_modules_of_every_schema(tmp_path):
     assert_typed(tmp_path)
 
 
+# Records within each other, under names so long that their annotations have no place on a line.
+_ENDLESS = record(
+    field("next", ["null", "R"], default=None),
+    field("all", ["null", "R", *(record(field("back", array("R")), name=f"N{i}{'n' * 30}") for i in range(9))]),
+    field("kids", mapping(array(["null", "R", "int", "long", "string"])), default={}),
+)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_modules_of_hard_schemas(tmp_path, kind):
     """Names that Python has itself, texts with code, unions of all branches, long names and types, defaults."""
@@ -129,6 +137,10 @@ def test_modules_of_hard_schemas(tmp_path, kind):
             field("m", mapping(array("long")), default={"a": [1], "b": []}),
         ),
         "empty": record(),
+        "nothing": record(
+            field("e", enum(name="E")), field("u", []), field("n", "float", default="NaN"), field("größe")
+        ),
+        **({} if kind == "spark" else {"endless": _ENDLESS}),
         **{f"text{i}": hostile(text) for i, text in enumerate(PAYLOADS)},
     }
     for name, declared in hard.items():
