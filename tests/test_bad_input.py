@@ -21,7 +21,7 @@ from cdcavro.wire import extras
 from cdcavro.wire.formats import REGISTRY
 from cdcavro.wire.writing import messages
 from support.messages import goldens
-from support.roundtrip import assert_round_trip, error_of, fast, fastavro_schema, outcome
+from support.roundtrip import Leaving, assert_round_trip, error_of, fast, fastavro_schema, outcome
 
 _DIGITS = "1" * 1_000_000
 
@@ -132,9 +132,10 @@ def test_text_of_another_type_is_the_callers_mistake(sent):
         '{"recordType":"ROW","allMetaData":{"storeDataSequence":-0}}',
     ],
 )
-def test_what_the_fast_way_cannot_tell_goes_the_exact_way(sent):
+def test_a_negative_zero_is_kept(sent):
     """Msgspec decodes -0 to 0: such text is never taken from it."""
-    assert fast("oms_default", sent) is None
+    assert not REGISTRY["oms_default"]._engine.is_plain(sent.encode())
+    assert REGISTRY["oms_default"].parse(sent) == jsontext.parse(sent)
     assert_round_trip("oms_default", sent)
 
 
@@ -349,8 +350,9 @@ def test_block_of_more_payloads_than_bytes_is_refused(count):
 def test_array_or_map_beyond_the_bound_is_refused(monkeypatch):
     """Nothing is written that the reader would refuse; the bound itself is allowed."""
     monkeypatch.setattr(messages, "MAX_COUNT", 3)
+    monkeypatch.setitem(REGISTRY["oms_canal"].__dict__, "_engine", Leaving())
     for sent in ('{"type":"X","pkNames":["","",""]}', '{"type":"X","mysqlType":{"a":"","b":"","c":""}}'):
-        assert_round_trip("oms_canal", sent)
+        cdcavro.encode(sent, "oms_canal")
     sentence = "oms_canal: $.pkNames: expected at most 3 items, got 4"
     assert error_of(cdcavro.encode, '{"type":"X","pkNames":["","","",""]}', "oms_canal") == sentence
     sentence = "oms_canal: $.data[0]: expected at most 3 items, got 4"
@@ -374,8 +376,9 @@ def test_what_is_written_is_within_what_is_read():
 def test_notes_beyond_the_bound_are_refused(monkeypatch, made):
     """Each note costs much memory: a message may hold only so many values that have no place of their own."""
     monkeypatch.setattr(extras, "MAX_NOTES", 8)
+    monkeypatch.setitem(REGISTRY["oms_canal"].__dict__, "_engine", Leaving())
     usual = {"type": "INSERT", **dict.fromkeys(["pkNames", "sqlType", "mysqlType", "data", "old"])}
-    assert_round_trip("oms_canal", json.dumps(usual | made(8)))
+    cdcavro.encode(json.dumps(usual | made(8)), "oms_canal")
     sentence = error_of(cdcavro.encode, json.dumps(usual | made(9)), "oms_canal")
     assert sentence.startswith("oms_canal: $")
     assert sentence.endswith(": expected at most 8 values that the schema has no place for, got one more")

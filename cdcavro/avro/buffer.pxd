@@ -12,9 +12,8 @@ cdef class Buffer:
     cpdef int write_string(self, str value) except -1
     cpdef int write_double(self, double value) except -1
     cpdef int write_raw(self, bytes raw) except -1
+    cdef int append_raw(self, const char *start, Py_ssize_t size) except -1
     cpdef int write_again(self, Py_ssize_t start, Py_ssize_t end) except -1
-    cdef int _quote(self, const unsigned char *raw, Py_ssize_t size) except -1
-    cpdef int write_digits(self, long long value) except -1
     cpdef int write_int32(self, int value) except -1
     cpdef int cut(self, Py_ssize_t size) except -1
     cpdef bytes taken(self)
@@ -37,9 +36,6 @@ cdef class ByteReader:
     cpdef bytes slice(self, Py_ssize_t start, Py_ssize_t end)
     cpdef skip_string(self)
     cpdef str read_name(self)
-    cdef int _copy(self, Buffer out, const unsigned char *start, Py_ssize_t size) except -1
-    cpdef int copy_string(self, Buffer out) except -1
-    cpdef str copy_name(self, Buffer out)
     cdef str _name(self, const unsigned char *start, Py_ssize_t size)
     cpdef double read_double(self) except? -1
 

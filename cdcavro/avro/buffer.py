@@ -10,8 +10,6 @@ import struct
 import sys
 from typing import Final
 
-import orjson
-
 from cdcavro.avro.binary import no_column, no_text, outside, short, too_wide, write_double, write_long, write_string
 
 COMPILED: Final = False
@@ -40,10 +38,6 @@ class Buffer(bytearray):
     def write_again(self, start: int, end: int) -> None:
         """Append a copy of the bytes from one place in the buffer to another."""
         self += self[start:end]
-
-    def write_digits(self, value: int) -> None:
-        """Append an integer of at most 64 bits as JSON text."""
-        self += b"%d" % value
 
     def write_int32(self, value: int) -> None:
         """Append an integer as 4 bytes in the machine's byte order, as Arrow stores it."""
@@ -126,17 +120,6 @@ class ByteReader:
     def read_name(self) -> str:
         """Read a string that is likely to recur, such as a column's name."""
         return self.read_string()
-
-    def copy_string(self, out: Buffer) -> None:
-        """Read a string and append it as JSON text."""
-        out += orjson.dumps(self.read_string())
-
-    def copy_name(self, out: Buffer) -> str:
-        """Read a name and append it as JSON text with a colon."""
-        name = self.read_string()
-        out += orjson.dumps(name)
-        out += b":"
-        return name
 
     def read_double(self) -> float:
         """Read a double-precision number: 8 bytes, IEEE 754, little-endian."""

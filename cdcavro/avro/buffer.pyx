@@ -62,60 +62,10 @@ cdef extern from *:
         for (ptrdiff_t i = 0; i < size; i++) last[i] = start[i];
         return !cdcavro_is_special(last);
     }
-
-    /* Counts the bytes of a string that are escaped in JSON. */
-    static ptrdiff_t cdcavro_escaped(const unsigned char *start, ptrdiff_t size) {
-        ptrdiff_t escaped = 0;
-        for (ptrdiff_t i = 0; i < size; i++) escaped += (start[i] < 32) | (start[i] == '"') | (start[i] == 92);
-        return escaped;
-    }
-
-    /* Writes a string as JSON text and returns its end; there must be room for six bytes per escaped byte. */
-    static unsigned char *cdcavro_quote(unsigned char *out, const unsigned char *start, ptrdiff_t size) {
-        static const char hex[] = "0123456789abcdef";
-        for (ptrdiff_t i = 0; i < size; i++) {
-            unsigned char byte = start[i], escape = 0;
-            switch (byte) {
-            case '"': case 92: escape = byte; break;
-            case 8: escape = 'b'; break;
-            case 9: escape = 't'; break;
-            case 10: escape = 'n'; break;
-            case 12: escape = 'f'; break;
-            case 13: escape = 'r'; break;
-            }
-            if (escape) {
-                *out++ = 92;
-                *out++ = escape;
-            } else if (byte < 32) {
-                *out++ = 92;
-                *out++ = 'u';
-                *out++ = '0';
-                *out++ = '0';
-                *out++ = hex[byte >> 4];
-                *out++ = hex[byte & 15];
-            } else {
-                *out++ = byte;
-            }
-        }
-        return out;
-    }
-
-    static unsigned char *cdcavro_digits(unsigned char *out, int64_t value) {
-        unsigned char reversed[20];
-        int count = 0;
-        uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-        do reversed[count++] = '0' + left % 10; while (left /= 10);
-        if (value < 0) *out++ = '-';
-        while (count) *out++ = reversed[--count];
-        return out;
-    }
     """
     void cdcavro_swap(unsigned char *bytes) noexcept
     uint32_t cdcavro_hash(const unsigned char *start, ptrdiff_t size) noexcept
     bint cdcavro_is_plain(const unsigned char *start, ptrdiff_t size) noexcept
-    ptrdiff_t cdcavro_escaped(const unsigned char *start, ptrdiff_t size) noexcept
-    unsigned char *cdcavro_quote(unsigned char *out, const unsigned char *start, ptrdiff_t size) noexcept
-    unsigned char *cdcavro_digits(unsigned char *out, int64_t value) noexcept
 
 COMPILED = True
 
@@ -244,10 +194,12 @@ cdef class Buffer:
         """Append bytes as they are."""
         if raw is None:
             raise TypeError("bytes are not None")
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(raw)
+        return self.append_raw(PyBytes_AS_STRING(raw), PyBytes_GET_SIZE(raw))
+
+    cdef int append_raw(self, const char *start, Py_ssize_t size) except -1:
         if self._room - self._size < size:
             self._grow(size)
-        memcpy(self._start + self._size, PyBytes_AS_STRING(raw), size)
+        memcpy(self._start + self._size, start, size)
         self._size += size
         return 0
 
@@ -259,23 +211,6 @@ cdef class Buffer:
             self._grow(end - start)
         memcpy(self._start + self._size, self._start + start, end - start)
         self._size += end - start
-        return 0
-
-    cdef int _quote(self, const unsigned char *raw, Py_ssize_t size) except -1:
-        cdef Py_ssize_t most = size + cdcavro_escaped(raw, size) * 5 + 2
-        if self._room - self._size < most:
-            self._grow(most)
-        self._start[self._size] = 34
-        cdef unsigned char *end = cdcavro_quote(self._start + self._size + 1, raw, size)
-        end[0] = 34
-        self._size = end + 1 - self._start
-        return 0
-
-    cpdef int write_digits(self, long long value) except -1:
-        """Append an integer of at most 64 bits as JSON text."""
-        if self._room - self._size < 20:
-            self._grow(20)
-        self._size = cdcavro_digits(self._start + self._size, value) - self._start
         return 0
 
     cpdef int write_int32(self, int value) except -1:
@@ -379,33 +314,6 @@ cdef class ByteReader:
         name = _text(start, size, self.position)
         _names[place] = name
         return <str>name
-
-    cdef int _copy(self, Buffer out, const unsigned char *start, Py_ssize_t size) except -1:
-        if not cdcavro_is_plain(start, size):
-            # Raises if it is not UTF-8.
-            _text(start, size, self.position)
-            return out._quote(start, size)
-        if out._room - out._size < size + 2:
-            out._grow(size + 2)
-        cdef unsigned char *to = out._start + out._size
-        to[0] = 34
-        memcpy(to + 1, start, size)
-        to[1 + size] = 34
-        out._size += size + 2
-        return 0
-
-    cpdef int copy_string(self, Buffer out) except -1:
-        """Read a string and append it as JSON text."""
-        cdef long long size = self.read_long()
-        return self._copy(out, self._take(size), size)
-
-    cpdef str copy_name(self, Buffer out):
-        """Read a name and append it as JSON text with a colon."""
-        cdef long long size = self.read_long()
-        cdef const unsigned char *start = self._take(size)
-        self._copy(out, start, size)
-        out.append(58)
-        return self._name(start, size)
 
     cpdef double read_double(self) except? -1:
         """Read a double-precision number: 8 bytes, IEEE 754, little-endian."""

@@ -29,6 +29,14 @@ def parse_quickly(raw: bytes, above: int) -> Any:
     return value if has_members(raw, members) and not has_long_number(raw) else None
 
 
+def check_value(value: Any, depth: int) -> None:
+    """Check a JSON value that is at level `depth`.
+
+    Raises `TextError` beyond 128 levels and `StructureError` for a number that is not finite.
+    """
+    count_members(value, depth)
+
+
 def count_members(value: Any, depth: int) -> int:
     """Return how many members all objects in a JSON value have together; the value is at level `depth`.
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.functions import arrow_udf
 
 from cdcavro.avro.buffer import Slices
+from cdcavro.engine.arrow_column import MAX_BYTES, pack
 from cdcavro.errors import JobError
-from cdcavro.wire.arrow_column import MAX_BYTES, pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,11 +11,11 @@ import pyarrow as pa
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.translation.part import MAX_TRANSLATED
 from cdcavro.avro.translation.schema_pair import translator
+from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.errors import MessageError, PayloadError, SchemaError
 from cdcavro.registry.framing import bytes_of, payload_of, unframe
 from cdcavro.spark.arrow_udf import column_function, converted, raw_bytes
 from cdcavro.spark.functions import ERROR, error_fields
-from cdcavro.wire.arrow_column import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,7 +7,6 @@ from cdcavro.avro.buffer cimport Buffer
 cdef class Extras:
     cdef list _entries
     cdef readonly Py_ssize_t count
-    cdef public Py_ssize_t members
 
     cpdef add(self, str pointer, str value)
     cpdef below(self, str pointer, Py_ssize_t since)

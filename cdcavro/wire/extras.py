@@ -224,17 +224,13 @@ def _parsed(value: str, pointer: str) -> Any:
 
 
 class Extras:
-    """The notes of one message for `extras`, and a count of its JSON members.
+    """The notes of one message for `extras`. Attribute: `count` (int), their number."""
 
-    Attributes: `count` (int), the number of notes; `members` (int), how many members were written so far.
-    """
-
-    __slots__ = ("_entries", "count", "members")
+    __slots__ = ("_entries", "count")
 
     def __init__(self) -> None:
         self._entries: list[tuple[str, str]] | None = None
         self.count = 0
-        self.members = 0
 
     def add(self, pointer: str, value: str) -> None:
         """Note a text for a pointer. Raises `StructureError` beyond 100,000 notes, because each takes much memory."""

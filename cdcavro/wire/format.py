@@ -1,7 +1,7 @@
 """A format: its wire schema, the plans built from it, and conversion between text and payload.
 
-`encode` takes the fast path (`writing.fast`) where it is exact; everything else, every fault included,
-takes the exact path through `jsontext.parse`.
+The engine converts what it can; everything else, every fault included, goes the exact way, through
+`jsontext.parse` and a tree of writers, or through a tree of readers.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from cdcavro.avro.buffer import Buffer
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Record, check_expansion
+from cdcavro.engine.machine import Engine
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
+from cdcavro.exact.fastjson import loads, parse_quickly
 from cdcavro.exact.jsontext import kind, parse, render, to_bytes
 from cdcavro.wire.attributes import FormatRule, field_rule, format_rule
 from cdcavro.wire.kafka import VALUE, is_kafka_record, opens_records
 from cdcavro.wire.payload import PayloadDecoder
+from cdcavro.wire.program import message_program
 from cdcavro.wire.reading.plan import message_reader
 from cdcavro.wire.renaming import rename, renames_of
-from cdcavro.wire.writing.fast import Encoder
 from cdcavro.wire.writing.plan import message_writer
 
 if TYPE_CHECKING:
@@ -73,8 +75,8 @@ class Format:
         """Return JSON text as a payload. Raises `TextError` and `StructureError`."""
         try:
             raw = to_bytes(message)
-            payload = self._encode_fast(raw)
-            return self._encode_exact(raw) if payload is None else payload
+            payload = self._engine.encode(raw)
+            return self._writer.write(_message(raw)) if payload is None else payload
         except MessageError as error:
             error.format = self.name
             raise
@@ -96,7 +98,7 @@ class Format:
 
         Return the number of lines, or the index of the first line that needs `encode`, as faulty ones do.
         """
-        return self._encoder.encode_lines(lines, first, out)
+        return self._engine.encode_lines(lines, first, out)
 
     def decode(self, payload: bytes, writer: Schema | None = None) -> bytes:
         """Return a payload as UTF-8 JSON text; `writer` is the schema of the payload, if it is not this format's.
@@ -106,7 +108,9 @@ class Format:
         if writer is not None and writer is not self.schema:
             return render(self.read(payload, writer))
         try:
-            return self._reader.decode(payload if type(payload) is bytes else _bytes(payload))
+            reader, raw = self._reader, payload if type(payload) is bytes else _bytes(payload)
+            text = self._engine.decode(raw)
+            return reader.decode(raw) if text is None else text
         except MessageError as error:
             error.format = self.name
             raise
@@ -115,10 +119,10 @@ class Format:
         """Return text as a record, that is, as its JSON value, checked. Raises `TextError` and `StructureError`."""
         try:
             raw = to_bytes(message)
-            value = self._encoder.parse(raw)
-            if value is None:
-                value = _object(raw)
-                self._writer.write(value)  # which checks it
+            if self._engine.is_plain(raw):
+                return loads(raw)
+            value = _message(raw)
+            self._writer.write(value)  # which checks it
         except MessageError as error:
             error.format = self.name
             raise
@@ -160,7 +164,7 @@ class Format:
             return
         try:
             _check_count(raw, count)
-            yield from _decoded(reader, raw, count)
+            yield from _decoded(self._engine if writer is self.schema else _engine_of(writer), reader, raw, count)
         except MessageError as error:
             error.format = self.name
             raise
@@ -193,12 +197,8 @@ class Format:
         return self._writer.write(_object(raw))
 
     @cached_property
-    def _encoder(self) -> Encoder:
-        return Encoder(self._writer)
-
-    @cached_property
-    def _encode_fast(self) -> Callable[[bytes], bytes | None]:
-        return self._encoder.encode
+    def _engine(self) -> Engine:
+        return _engine(self.envelope, self._writer)
 
     @cached_property
     def _reader(self) -> MessageReader:
@@ -213,6 +213,12 @@ def _bytes(payload: bytes) -> bytes:
     if not isinstance(payload, (bytes, bytearray, memoryview)):
         raise TypeError(f"a payload is bytes, not {type(payload).__name__}")
     return bytes(payload)
+
+
+def _message(raw: bytes) -> Any:
+    """Return the same as `_object`, sooner where that can be."""
+    value = parse_quickly(raw, 0)
+    return value if type(value) is dict else _object(raw)
 
 
 def _object(raw: bytes) -> Any:
@@ -236,16 +242,47 @@ def _check_count(raw: bytes, count: int) -> None:
         raise PayloadError("at most one payload to a byte", f"{count} in {len(raw)} bytes")
 
 
-def _decoded(reader: MessageReader, raw: bytes, count: int) -> Iterator[tuple[bytes, int]]:
+def _decoded(engine: Engine | None, reader: MessageReader, raw: bytes, count: int) -> Iterator[tuple[bytes, int]]:
     out, position = Buffer(), 0
     while count:
-        position, done, error = reader.decode_lines(raw, position, count, out, _PIECE)
+        done, error = 0, None
+        while done < count and len(out) < _PIECE and error is None:
+            some = 0
+            if engine is not None:
+                position, some = engine.decode_lines(raw, position, count - done, out, _PIECE)
+            done += some
+            if done < count and len(out) < _PIECE:
+                try:
+                    position = _decode_line(reader, raw, position, out)
+                    done += 1
+                except MessageError as fault:
+                    error = fault
         yield out.taken(), done
         if error is not None:
             raise error
         count -= done
         out.cut(0)
     PayloadDecoder(raw, position).finish()
+
+
+def _decode_line(reader: MessageReader, raw: bytes, position: int, out: Buffer) -> int:
+    payload = PayloadDecoder(raw, position)
+    out.write_raw(render(reader.read(payload)) + b"\n")
+    return payload.position
+
+
+@lru_cache(maxsize=_KEPT)
+def _engine_of(writer: Schema) -> Engine | None:
+    """Return the engine for payloads of another wire schema, None if only the exact way reads them."""
+    try:
+        return _engine(writer.root, message_writer(writer.root)) if isinstance(writer.root, Record) else None
+    except SchemaError:
+        return None
+
+
+def _engine(declared: Record, _checked: MessageWriter) -> Engine:
+    """Return the engine of a wire schema, which a plan was made of before, because that finds its faults."""
+    return Engine(message_program(declared))
 
 
 @lru_cache(maxsize=_KEPT)

@@ -6,7 +6,7 @@ import pytest
 
 import cdcavro
 from support.messages import lines, shop_canal
-from support.roundtrip import assert_fast, assert_golden, assert_round_trip, avro, error_of, fast, golden_cases
+from support.roundtrip import assert_fast, assert_golden, assert_round_trip, avro, error_of, golden_cases, left
 
 
 @pytest.mark.parametrize("golden", golden_cases("oms_canal"))
@@ -24,11 +24,11 @@ def test_real_messages_round_trip():
         assert cdcavro.sniff(message) == "canal"
 
 
-def test_real_messages_go_the_fast_way():
-    """JSON inside a column's text does not slow a message down; only escapes within escapes do."""
+def test_real_messages_are_taken_by_the_engine():
+    """JSON inside a column's text does not slow a message down."""
     messages = shop_canal()
     assert sum(b'\\":' in message for message in messages) > 2
-    assert sum(fast("oms_canal", message) is None for message in messages) <= 2
+    assert left("oms_canal", messages) == []
 
 
 def test_public_messages_round_trip(shared_samples):

@@ -11,10 +11,7 @@ from cdcavro.errors import MessageError, PayloadError, shown
 from cdcavro.wire.reading.values import Reader
 
 if TYPE_CHECKING:
-    from cdcavro.avro.buffer import Buffer
     from cdcavro.wire.payload import PayloadDecoder
-
-_ARRAY, _ARRAY_END, _OBJECT, _OBJECT_END, _COMMA = b"[]{},"
 
 
 class ArrayReader(Reader):
@@ -44,31 +41,6 @@ class ArrayReader(Reader):
                 payload.leave(error, place, str(len(items)))
             raise
         return items
-
-    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
-        """Read all items and append them as JSON text."""
-        reader = self._items
-        place = payload.place
-        done = 0
-        in_item = False
-        out.append(_ARRAY)
-        try:
-            while count := payload.read_block():
-                in_item = True
-                for _ in range(count):
-                    if done:
-                        out.append(_COMMA)
-                    payload.place = ""
-                    reader.render(payload, out)
-                    done += 1
-                in_item = False
-                payload.place = place
-        except MessageError as error:
-            if in_item:
-                payload.leave(error, place, str(done))
-            raise
-        out.append(_ARRAY_END)
-        return True
 
 
 class MapReader(Reader):
@@ -102,40 +74,3 @@ class MapReader(Reader):
                 payload.leave(error, place, name)
             raise
         return entries
-
-    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
-        """Read all entries and append them as JSON text."""
-        out.append(_OBJECT)
-        self.render_entries(payload, out, first=True)
-        out.append(_OBJECT_END)
-        return True
-
-    def render_entries(self, payload: PayloadDecoder, out: Buffer, first: bool) -> set[str]:  # noqa: FBT001  compiled code takes no keywords
-        """Read all entries, append them as members of an object and return their names; `first` if none precede."""
-        names: set[str] = set()
-        done = 0
-        reader = self._values
-        place = payload.place
-        name = ""
-        in_value = False
-        try:
-            while count := payload.read_block():
-                for _ in range(count):
-                    if not first:
-                        out.append(_COMMA)
-                    first = False
-                    name = payload.copy_name(out)
-                    names.add(name)
-                    if len(names) == done:
-                        raise PayloadError("each name once", f"{shown(name)} twice")
-                    done += 1
-                    payload.place = ""
-                    in_value = True
-                    reader.render(payload, out)
-                    in_value = False
-                    payload.place = place
-        except MessageError as error:
-            if in_value:
-                payload.leave(error, place, name)
-            raise
-        return names

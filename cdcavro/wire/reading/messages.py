@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
-from cdcavro.avro.buffer import COMPILED, Buffer
 from cdcavro.errors import MessageError, PayloadError, shown
 from cdcavro.exact.caching import WeightedCache
 from cdcavro.exact.jsontext import render
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
-_OBJECT, _OBJECT_END, _COMMA, _NEWLINE = b"{},\n"
-_STREAK: Final = 2
 # An empty map; the size in bytes of the longest extras whose steps are cached, and of all cached extras together.
 _NONE: Final = b"\0"
 _TAIL: Final = 2_000
@@ -33,14 +30,13 @@ _TAILS: Final = 256 << 10
 class FieldReader:
     """A field and its reader: `members` is that key of its rule, "" for a single member; `pointer` is the member's."""
 
-    __slots__ = ("label", "members", "name", "pointer", "reader")
+    __slots__ = ("members", "name", "pointer", "reader")
 
     def __init__(self, members: str, name: str, pointer: str, reader: Reader) -> None:
         self.members = members
         self.name = name
         self.pointer = pointer
         self.reader = reader
-        self.label = render(name) + b":"
 
 
 class RecordReader(Reader):
@@ -69,39 +65,12 @@ class RecordReader(Reader):
                 record.update(rest)
         return record
 
-    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
-        """Read all fields and append them as JSON text."""
-        first = True
-        out.append(_OBJECT)
-        for field in self._fields:
-            payload.place = field.pointer
-            if not field.members:
-                size = len(out)
-                if not first:
-                    out.append(_COMMA)
-                out.write_raw(field.label)
-                if field.reader.render(payload, out):
-                    first = False
-                else:
-                    out.cut(size)
-            elif field.members == "extras":
-                payload.extras = field.reader.read(payload)
-            else:
-                first = not self._render_rest(payload, out, field.reader, first) and first
-        out.append(_OBJECT_END)
-        return True
-
     def _pass_extras(self, payload: PayloadDecoder, reader: Reader) -> None:
         try:
             payload.skip_texts()
         except MessageError:
             # Reading the extras finds the same fault, and its place.
             payload.extras = reader.read(payload.back())
-
-    def _render_rest(self, payload: PayloadDecoder, out: Buffer, rest: Any, first: bool) -> bool:  # noqa: FBT001  as above
-        names = rest.render_entries(payload, out, first)
-        self._check_rest(names)
-        return bool(names)
 
     def _check_rest(self, names: Iterable[str]) -> None:
         for name in self._named.intersection(names):
@@ -114,12 +83,11 @@ class MessageReader:
     Created from the reader of the record and the members that the schema names, by pointer.
     """
 
-    __slots__ = ("_extras", "_kept", "_members", "_record")
+    __slots__ = ("_kept", "_members", "_record")
 
     def __init__(self, record: RecordReader, members: Mapping[str, extras.SchemaMember]) -> None:
         self._record = record
         self._members = members
-        self._extras = 0
         self._kept = WeightedCache(_TAILS)
 
     def read(self, payload: PayloadDecoder) -> dict[str, Any]:
@@ -158,56 +126,10 @@ class MessageReader:
 
     def decode(self, raw: bytes) -> bytes:
         """Return a payload as compact JSON text. Raises `PayloadError`."""
-        out = Buffer()
-        position = self._append(raw, 0, out)
-        if position != len(raw):
-            PayloadDecoder(raw, position).finish()
-        return out.taken()
-
-    def decode_lines(
-        self, raw: bytes, position: int, count: int, out: Buffer, most: int
-    ) -> tuple[int, int, MessageError | None]:
-        """Append payloads from a position on as lines of compact JSON text.
-
-        Stop after `count` payloads or as soon as `out` has `most` bytes. Return the position after them,
-        their number, and the error in the payload at that position, or None.
-        """
-        done = 0
-        size = len(out)
-        try:
-            while done < count and size < most:
-                position = self._append(raw, position, out)
-                out.append(_NEWLINE)
-                size = len(out)
-                done += 1
-        except MessageError as error:
-            out.cut(size)
-            return position, done, error
-        return position, done, None
-
-    def _append(self, raw: bytes, position: int, out: Buffer) -> int:
-        """Append a payload as JSON text.
-
-        The compiled build renders text straight from the payload, except for messages with `extras`, which
-        need the record. After two such messages in a row it expects a third, and reads the record at once.
-        """
-        payload = PayloadDecoder(raw, position)
-        if COMPILED and self._extras < _STREAK:
-            size = len(out)
-            payload.extras = None
-            try:
-                self._record.render(payload, out)
-            except MessageError as error:
-                error.below(payload.place)
-                raise
-            if not payload.extras:
-                return payload.position
-            out.cut(size)
-            payload = PayloadDecoder(raw, position)
-        record = self.read(payload)
-        self._extras = min(self._extras + 1, _STREAK) if payload.stop - payload.start > len(_NONE) else 0
-        out.write_raw(render(record))
-        return payload.position
+        payload = PayloadDecoder(raw)
+        text = render(self.read(payload))
+        payload.finish()
+        return text
 
 
 _EXTRAS: Final = MapReader(StringReader())

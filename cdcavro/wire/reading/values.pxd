@@ -1,19 +1,16 @@
 cimport cython
 
-from cdcavro.avro.buffer cimport Buffer
 from cdcavro.exact.jsontext cimport kind, render
 from cdcavro.exact.numbers cimport ExactNumber
 from cdcavro.exact.scan cimport is_number
 from cdcavro.wire.payload cimport PayloadDecoder
 from cdcavro.exact.fastjson cimport parse_quickly
 
-cdef object UNSET
 cdef double _MAX_DOUBLE
 
 
 cdef class Reader:
     cpdef read(self, PayloadDecoder payload)
-    cpdef bint render(self, PayloadDecoder payload, Buffer out) except -1
 
 
 @cython.final
@@ -44,8 +41,6 @@ cdef class StringReader(Reader):
 cdef class NumberReader(Reader):
     @cython.locals(text=str)
     cpdef read(self, PayloadDecoder payload)
-    @cython.locals(text=str)
-    cpdef bint render(self, PayloadDecoder payload, Buffer out) except -1
 
 
 @cython.final
@@ -56,7 +51,6 @@ cdef class TextReader(Reader):
 @cython.final
 cdef class EnumReader(Reader):
     cdef tuple _symbols
-    cdef tuple _texts
 
 
 @cython.final
@@ -66,14 +60,9 @@ cdef class OptionalReader(Reader):
     cdef object _missing
 
 
-cdef bint _render_missing(object missing, Buffer out) except -1
-
-
 cdef class UnionReader(Reader):
     cdef list _branches
     cdef object _missing
 
     @cython.locals(branch=Reader)
     cpdef read(self, PayloadDecoder payload)
-    @cython.locals(branch=Reader)
-    cpdef bint render(self, PayloadDecoder payload, Buffer out) except -1

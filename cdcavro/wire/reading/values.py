@@ -10,16 +10,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET
-
 from cdcavro.errors import PayloadError, TextError, shown
 from cdcavro.exact.fastjson import parse_quickly
-from cdcavro.exact.jsontext import kind, parse, render
+from cdcavro.exact.jsontext import kind, parse
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.exact.scan import is_number
 
 if TYPE_CHECKING:
-    from cdcavro.avro.buffer import Buffer
     from cdcavro.wire.payload import PayloadDecoder
 
 _MAX_DOUBLE: Final = sys.float_info.max
@@ -34,11 +31,6 @@ class Reader:
         """Read the value. Raises `PayloadError`."""
         raise NotImplementedError
 
-    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
-        """Read the value, append it as JSON text and return whether there is one. Raises `PayloadError`."""
-        out.write_raw(render(self.read(payload)))
-        return True
-
 
 class BooleanReader(Reader):
     """A reader of a boolean."""
@@ -48,11 +40,6 @@ class BooleanReader(Reader):
     def read(self, payload: PayloadDecoder) -> Any:
         """Read the value."""
         return payload.read_boolean()
-
-    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
-        """Read the value and append it as JSON text."""
-        out.write_raw(b"true" if payload.read_boolean() else b"false")
-        return True
 
 
 class LongReader(Reader):
@@ -64,11 +51,6 @@ class LongReader(Reader):
         """Read the value."""
         return payload.read_long()
 
-    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
-        """Read the value and append it as JSON text."""
-        out.write_digits(payload.read_long())
-        return True
-
 
 class IntReader(Reader):
     """A reader of a 32-bit integer."""
@@ -78,11 +60,6 @@ class IntReader(Reader):
     def read(self, payload: PayloadDecoder) -> Any:
         """Read the value."""
         return payload.read_int()
-
-    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
-        """Read the value and append it as JSON text."""
-        out.write_digits(payload.read_int())
-        return True
 
 
 class DoubleReader(Reader):
@@ -107,11 +84,6 @@ class StringReader(Reader):
         """Read the value."""
         return payload.read_string()
 
-    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
-        """Read the value and append it as JSON text."""
-        payload.copy_string(out)
-        return True
-
 
 class NumberReader(Reader):
     """A reader of the record around a number's text."""
@@ -124,14 +96,6 @@ class NumberReader(Reader):
         if not is_number(text):
             raise PayloadError("a JSON number", shown(text))
         return ExactNumber(text)
-
-    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
-        """Read the text, check it and append it as it is."""
-        text = payload.read_string()
-        if not is_number(text):
-            raise PayloadError("a JSON number", shown(text))
-        out.write_raw(text.encode())
-        return True
 
 
 class TextReader(Reader):
@@ -162,20 +126,14 @@ class TextReader(Reader):
 class EnumReader(Reader):
     """A reader of an enum, as the text of its symbol."""
 
-    __slots__ = ("_symbols", "_texts")
+    __slots__ = ("_symbols",)
 
     def __init__(self, symbols: tuple[str, ...]) -> None:
         self._symbols = symbols
-        self._texts = tuple(render(symbol) for symbol in symbols)
 
     def read(self, payload: PayloadDecoder) -> Any:
         """Read the index and return the symbol."""
         return self._symbols[payload.read_index(len(self._symbols), "a symbol")]
-
-    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
-        """Read the index and append the symbol as JSON text."""
-        out.write_raw(self._texts[payload.read_index(len(self._symbols), "a symbol")])
-        return True
 
 
 class OptionalReader(Reader):
@@ -192,19 +150,6 @@ class OptionalReader(Reader):
         """Read the index and the value."""
         return self._inner.read(payload) if payload.read_index(2, "a branch") == self._branch else self._missing
 
-    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
-        """Read the index and append the value as JSON text."""
-        if payload.read_index(2, "a branch") == self._branch:
-            return self._inner.render(payload, out)
-        return _render_missing(self._missing, out)
-
-
-def _render_missing(missing: Any, out: Buffer) -> bool:
-    if missing is UNSET:
-        return False
-    out.write_raw(b"null")
-    return True
-
 
 class UnionReader(Reader):
     """A reader of any union; `missing` is returned for null."""
@@ -219,8 +164,3 @@ class UnionReader(Reader):
         """Read the index and the branch."""
         branch = self._branches[payload.read_index(len(self._branches), "a branch")]
         return self._missing if branch is None else branch.read(payload)
-
-    def render(self, payload: PayloadDecoder, out: Buffer) -> bool:
-        """Read the index and append the branch as JSON text."""
-        branch = self._branches[payload.read_index(len(self._branches), "a branch")]
-        return _render_missing(self._missing, out) if branch is None else branch.render(payload, out)

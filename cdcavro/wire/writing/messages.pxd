@@ -1,7 +1,7 @@
 cimport cython
 
 from cdcavro.avro.buffer cimport Buffer
-from cdcavro.exact.fastjson cimport count_members
+from cdcavro.exact.fastjson cimport check_value
 from cdcavro.exact.jsontext cimport escape, kind, render
 from cdcavro.wire.extras cimport Extras
 from cdcavro.wire.writing.values cimport ScalarWriter, Writer
@@ -81,7 +81,6 @@ cdef class MessageWriter:
     cdef bint _opens_records
     cdef RecordWriter _record
 
+    @cython.locals(out=Buffer, notes=Extras)
     cpdef bytes write(self, object value)
-    @cython.locals(notes=Extras)
-    cpdef Py_ssize_t write_into(self, Buffer out, object value) except -1
     cdef _write_opened(self, Buffer out, dict record, Extras notes)

@@ -18,7 +18,7 @@ from msgspec import UNSET
 from cdcavro.avro.binary import MAX_COUNT
 from cdcavro.avro.buffer import Buffer
 from cdcavro.errors import MessageError, StructureError
-from cdcavro.exact.fastjson import count_members
+from cdcavro.exact.fastjson import check_value
 from cdcavro.exact.jsontext import escape, kind, render
 from cdcavro.wire.extras import Extras
 from cdcavro.wire.kafka import KAFKA, VALUE, beside_value, is_kafka_record
@@ -162,7 +162,6 @@ class MapWriter(Writer):
         if count:
             check_count(count, self._pointer)
             out.write_long(count)
-            notes.members += count
             self._write_each(out, entries, skipped, notes)
         out.append(0)
 
@@ -218,7 +217,6 @@ class RecordWriter(Writer):
                 raise StructureError("a required member", got, pointer=f"{self._pointer}/{escape(name)}")
         noted = notes.count
         present = self._write_members(out, value, notes)
-        notes.members += present
         if self._rest is not None:
             self._rest.write_entries(out, value, len(value) - present, self._known, notes)
         elif present != len(value):
@@ -242,8 +240,7 @@ class RecordWriter(Writer):
             if name not in self._known:
                 pointer = f"{self._pointer}/{escape(name)}"
                 try:
-                    # This checks the value as well.
-                    notes.members += 1 + count_members(item, self._depth + 1)
+                    check_value(item, self._depth + 1)
                 except MessageError as error:
                     error.below(pointer)
                     raise
@@ -265,23 +262,17 @@ class MessageWriter:
     def write(self, value: Any) -> bytes:
         """Return a message as a payload. Raises `StructureError`."""
         out = Buffer()
-        self.write_into(out, value)
-        return out.taken()
-
-    def write_into(self, out: Buffer, value: Any) -> int:
-        """Append a message and return how many JSON members it has. Raises `StructureError`."""
         notes = Extras()
         if self._opens_records and type(value) is dict and VALUE in value and is_kafka_record(value):
             self._write_opened(out, value, notes)
         else:
             self._record.write(out, value, notes)
         notes.write(out)
-        return notes.members
+        return out.taken()
 
     def _write_opened(self, out: Buffer, record: dict[str, Any], notes: Extras) -> None:
         message = record[VALUE]
-        # This checks the values beside the message, and the depth of all.
-        notes.members += count_members(record, 1) - count_members(message, 2)
+        check_value(record, 1)
         notes.add(KAFKA, render(beside_value(record)).decode())
         try:
             self._record.write(out, message, notes)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.errors import SchemaError, StructureError, shown
 from cdcavro.exact import numbers, scan
-from cdcavro.exact.fastjson import count_members
+from cdcavro.exact.fastjson import check_value
 from cdcavro.exact.jsontext import kind, render
 from cdcavro.exact.numbers import MAX_LONG, ExactNumber, check_finite, plain_text, unscaled
 
@@ -163,7 +163,7 @@ class ColumnWriter(Writer):
         self._number, self._text = index["number"], index["text"]
         self._depth = depth
 
-    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
+    def write(self, out: Buffer, value: Any, notes: Extras) -> None:  # noqa: ARG002  as all writers
         """Append a branch index and the value."""
         own = type(value)
         if own is str:
@@ -186,7 +186,7 @@ class ColumnWriter(Writer):
             out.write_string(plain_text(value))
         elif own is dict or own is list:
             out.append(self._text)
-            notes.members += count_members(value, self._depth)
+            check_value(value, self._depth)
             out.write_string(render(value).decode())
         else:
             raise TypeError(f"{own.__name__} is no JSON value")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import cdcavro
 from cdcavro.avro.buffer import Buffer, Slices
-from cdcavro.wire.arrow_column import pack
+from cdcavro.engine.arrow_column import pack
 
 columns = st.lists(st.none() | st.binary(max_size=20), max_size=40)
 

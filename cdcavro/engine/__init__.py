@@ -1,0 +1,1 @@
+"""The engine: programs of schemas, run by compiled code over the bytes of messages and payloads."""

@@ -1,0 +1,263 @@
+# What both directions need: bytes put out, names held against each other, and text passed by.
+
+cdef inline int _reserve(Run *r, Py_ssize_t more) noexcept nogil:
+    cdef Py_ssize_t room
+    cdef uint8_t *out
+    if r.room - r.size >= more:
+        return OK
+    room = r.room + (r.room >> 1) + more + 4096
+    out = <uint8_t *>realloc(r.out, room)
+    if out == NULL:
+        return LEFT
+    r.out = out
+    r.room = room
+    return OK
+
+
+cdef inline int _put(Run *r, uint8_t byte) noexcept nogil:
+    if _reserve(r, 1):
+        return LEFT
+    r.out[r.size] = byte
+    r.size += 1
+    return OK
+
+
+cdef inline int _put_bytes(Run *r, const uint8_t *start, Py_ssize_t size) noexcept nogil:
+    if _reserve(r, size):
+        return LEFT
+    memcpy(r.out + r.size, start, size)
+    r.size += size
+    return OK
+
+
+cdef inline int _varint(uint8_t *out, uint64_t value) noexcept nogil:
+    cdef int size = 0
+    while value >= 0x80:
+        out[size] = <uint8_t>(value & 0x7F) | 0x80
+        value >>= 7
+        size += 1
+    out[size] = <uint8_t>value
+    return size + 1
+
+
+cdef inline int _put_long(Run *r, int64_t value) noexcept nogil:
+    if _reserve(r, VARINT):
+        return LEFT
+    r.size += _varint(r.out + r.size, (<uint64_t>value << 1) ^ <uint64_t>(value >> 63))
+    return OK
+
+
+cdef int _insert_long(Run *r, Py_ssize_t place, Py_ssize_t gap, int64_t value) noexcept nogil:
+    """Write an integer at a place, before what was written `gap` bytes behind it, and close the gap."""
+    cdef uint8_t text[VARINT]
+    cdef int size = _varint(text, <uint64_t>value << 1)
+    if size != gap:
+        if _reserve(r, VARINT):
+            return LEFT
+        memmove(r.out + place + size, r.out + place + gap, r.size - place - gap)
+        r.size += size - gap
+    memcpy(r.out + place, text, size)
+    return OK
+
+
+cdef int _grow_names(Run *r) noexcept nogil:
+    cdef uint32_t room = r.names_room * 2, i
+    cdef uint64_t slot
+    cdef Name *names
+    if room > (1 << 24):
+        return LEFT
+    names = <Name *>calloc(room, sizeof(Name))
+    if names == NULL:
+        return LEFT
+    for i in range(r.names_room):
+        if r.names[i].run == r.run:
+            slot = r.names[i].hash & (room - 1)
+            while names[slot].run == r.run:
+                slot = (slot + 1) & (room - 1)
+            names[slot] = r.names[i]
+    free(r.names)
+    r.names = names
+    r.names_room = room
+    return OK
+
+
+cdef inline int _add_name(Run *r, uint32_t object, const uint8_t *start, Py_ssize_t size) noexcept nogil:
+    """Add a name to those of an object; stop if it has the name already."""
+    cdef uint64_t hash = cdcavro_hash(start, size) + object * <uint64_t>0x9e3779b97f4a7c15
+    cdef uint64_t slot
+    cdef int probes = 0
+    cdef Name *name
+    if r.named * 2 >= r.names_room and _grow_names(r):
+        return LEFT
+    hash ^= hash >> 17
+    slot = hash & (r.names_room - 1)
+    while True:
+        name = &r.names[slot]
+        if name.run != r.run:
+            break
+        if name.hash == hash and name.object == object and name.size == <uint32_t>size:
+            if memcmp(name.start, start, size) == 0:
+                return LEFT
+        probes += 1
+        if probes > MOST_PROBES:
+            return LEFT
+        slot = (slot + 1) & (r.names_room - 1)
+    name.hash, name.start, name.size, name.object, name.run = hash, start, <uint32_t>size, object, r.run
+    r.named += 1
+    return OK
+
+
+cdef inline void _skip_space(Run *r) noexcept nogil:
+    while r.at < r.end and r.at[0] <= 32 and (r.at[0] == 32 or r.at[0] == 10 or r.at[0] == 13 or r.at[0] == 9):
+        r.at += 1
+
+
+cdef inline int _take(Run *r, uint8_t byte) noexcept nogil:
+    """Pass one byte by, which must be this one, with white space before it."""
+    _skip_space(r)
+    if r.at >= r.end or r.at[0] != byte:
+        return LEFT
+    r.at += 1
+    return OK
+
+
+cdef inline int _take_word(Run *r, const char *word, Py_ssize_t size) noexcept nogil:
+    if r.end - r.at < size or memcmp(r.at, word, size) != 0:
+        return LEFT
+    r.at += size
+    return OK
+
+
+cdef inline int _take_name(Run *r, const uint8_t **start, Py_ssize_t *size) noexcept nogil:
+    """Pass a member's name and colon by; stop at an escape."""
+    if _take(r, 34):
+        return LEFT
+    start[0] = r.at
+    r.at = cdcavro_plain(r.at, r.end)
+    size[0] = r.at - start[0]
+    # White space before the closing quote would belong to the name, where most of it is not allowed.
+    if r.at >= r.end or r.at[0] != 34:
+        return LEFT
+    r.at += 1
+    return _take(r, 58)
+
+
+cdef int _hex4(const uint8_t *at) noexcept nogil:
+    cdef int value = 0, i
+    cdef uint8_t c
+    for i in range(4):
+        c = at[i]
+        if 48 <= c <= 57:
+            value = value * 16 + c - 48
+        elif 97 <= (c | 32) <= 102:
+            value = value * 16 + (c | 32) - 87
+        else:
+            return -1
+    return value
+
+
+cdef int _put_point(Run *r, uint32_t point) noexcept nogil:
+    """Put a character out as UTF-8; there is room for it."""
+    cdef uint8_t *out = r.out + r.size
+    if point < 0x80:
+        out[0] = <uint8_t>point
+        r.size += 1
+    elif point < 0x800:
+        out[0] = <uint8_t>(0xC0 | point >> 6)
+        out[1] = <uint8_t>(0x80 | point & 0x3F)
+        r.size += 2
+    elif point < 0x10000:
+        out[0] = <uint8_t>(0xE0 | point >> 12)
+        out[1] = <uint8_t>(0x80 | point >> 6 & 0x3F)
+        out[2] = <uint8_t>(0x80 | point & 0x3F)
+        r.size += 3
+    else:
+        out[0] = <uint8_t>(0xF0 | point >> 18)
+        out[1] = <uint8_t>(0x80 | point >> 12 & 0x3F)
+        out[2] = <uint8_t>(0x80 | point >> 6 & 0x3F)
+        out[3] = <uint8_t>(0x80 | point & 0x3F)
+        r.size += 4
+    return OK
+
+
+cdef int _put_unescaped(Run *r) noexcept nogil:
+    """Put out what the escape at this place stands for, and pass it by."""
+    cdef int point, low
+    cdef uint8_t c
+    if r.end - r.at < 2 or _reserve(r, 8):
+        return LEFT
+    c = r.at[1]
+    r.at += 2
+    if c == 117:  # u
+        if r.end - r.at < 4:
+            return LEFT
+        point = _hex4(r.at)
+        r.at += 4
+        if point < 0 or 0xDC00 <= point <= 0xDFFF:
+            return LEFT
+        if 0xD800 <= point <= 0xDBFF:
+            if r.end - r.at < 6 or r.at[0] != 92 or r.at[1] != 117:
+                return LEFT
+            low = _hex4(r.at + 2)
+            if not 0xDC00 <= low <= 0xDFFF:
+                return LEFT
+            r.at += 6
+            point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00)
+        return _put_point(r, point)
+    if c == 110:
+        c = 10
+    elif c == 116:
+        c = 9
+    elif c == 114:
+        c = 13
+    elif c == 98:
+        c = 8
+    elif c == 102:
+        c = 12
+    elif c != 34 and c != 92 and c != 47:
+        return LEFT
+    r.out[r.size] = c
+    r.size += 1
+    return OK
+
+
+cdef int _put_quoted(Run *r, const uint8_t *at, const uint8_t *end) noexcept nogil:
+    """Put a text out as a JSON string, escaped as orjson does."""
+    cdef const uint8_t *plain
+    cdef uint8_t c
+    if _put(r, 34):
+        return LEFT
+    while True:
+        plain = cdcavro_plain(at, end)
+        if _reserve(r, plain - at + 8):
+            return LEFT
+        memcpy(r.out + r.size, at, plain - at)
+        r.size += plain - at
+        at = plain
+        if at == end:
+            break
+        c = at[0]
+        at += 1
+        r.out[r.size] = 92
+        r.size += 1
+        if c == 34 or c == 92:
+            r.out[r.size] = c
+        elif c == 10:
+            r.out[r.size] = 110
+        elif c == 9:
+            r.out[r.size] = 116
+        elif c == 13:
+            r.out[r.size] = 114
+        elif c == 8:
+            r.out[r.size] = 98
+        elif c == 12:
+            r.out[r.size] = 102
+        else:
+            memcpy(r.out + r.size, b"u00", 3)
+            r.size += 3
+            r.out[r.size] = 48 + (c >> 4)
+            r.size += 1
+            c &= 15
+            r.out[r.size] = 48 + c if c < 10 else 87 + c
+        r.size += 1
+    return _put(r, 34)

@@ -1,0 +1,256 @@
+# Payload to text: what the extras put in the place of members, and the whole payload.
+
+cdef int _append_patch(Run *r, const Instruction *record, Patch *patch, bint *first) noexcept nogil:
+    """Put out a member that the record does not name, or that has no value in it; take note of one left out."""
+    cdef const Member *member = r.members + patch.member
+    if patch.member >= 0:
+        if patch.stop == patch.end:
+            r.applied += 1
+            return OK
+        if patch.applied == r.run:
+            return OK
+    if not first[0] and _put(r, 44):
+        return LEFT
+    first[0] = False
+    if patch.member >= 0:
+        if _put_bytes(r, r.texts + member.label, member.size):
+            return LEFT
+    elif _put_bytes(r, r.said + patch.start, patch.stop - patch.start):
+        return LEFT
+    r.applied += 1
+    return _put_bytes(r, r.said + patch.stop, patch.end - patch.stop)
+
+
+cdef int _skip(Run *r, int node) noexcept nogil:
+    """Pass one value by, without a look at its texts."""
+    cdef const Instruction *type = r.code + node
+    cdef int64_t value, i
+    cdef int index
+    if type.kind == OPTIONAL:
+        if _read_index(r, &index):
+            return LEFT
+        if index == type.a[2]:
+            return OK
+        type = r.code + type.a[0]
+    elif type.kind == VARIANT or type.kind == COLUMN:
+        if _read_index(r, &index):
+            return LEFT
+        return _skip_branch(r, type, index)
+    if type.kind == STRING:
+        return _skip_text(r)
+    if type.kind == LONG or type.kind == INT or type.kind == ENUM:
+        return _read_long(r, &value)
+    if type.kind == BOOLEAN:
+        r.at += 1
+        return OK
+    if type.kind == RECORD:
+        for i in range(type.a[0], type.a[0] + type.a[1]):
+            if r.members[i].missing != EXTRAS and _skip(r, r.members[i].node):
+                return LEFT
+        return OK
+    if type.kind != MAP and type.kind != ARRAY:
+        return _skip(r, <int>(type - r.code))
+    while True:
+        if _read_long(r, &value) or value < 0 or value > r.end - r.at:
+            return LEFT
+        if value == 0:
+            return OK
+        for i in range(value):
+            if (type.kind == MAP and _skip_text(r)) or _skip(r, type.a[0]):
+                return LEFT
+
+
+cdef inline int _skip_text(Run *r) noexcept nogil:
+    cdef int64_t length
+    if _read_long(r, &length) or length < 0 or length > r.end - r.at:
+        return LEFT
+    r.at += length
+    return OK
+
+
+cdef int _skip_branch(Run *r, const Instruction *type, int index) noexcept nogil:
+    cdef int64_t value
+    if index == type.a[0]:
+        return OK
+    if index == type.a[1]:
+        r.at += 1
+        return OK
+    if index == type.a[2]:
+        return _read_long(r, &value)
+    if index == type.a[3] and type.kind == COLUMN:
+        r.at += 8
+        return OK
+    return _skip_text(r)
+
+
+cdef int _pass_extras(Run *r) noexcept nogil:
+    """Pass the extras by if they are those that this payload was read with; else learn them and begin again."""
+    if r.at == r.learned:
+        r.at = r.learned_end
+        return OK
+    if r.tail_size and r.end - r.at >= r.tail_size and memcmp(r.at, r.tail, r.tail_size) == 0:
+        r.at += r.tail_size
+        return OK
+    r.again = _learn_extras(r) == OK
+    if not r.again:
+        _forget_extras(r)
+    return LEFT
+
+
+cdef void _forget_extras(Run *r) noexcept nogil:
+    if r.patch_count:
+        memset(r.patched, 0, r.count)
+        r.patch_count = 0
+    r.said_size = 0
+    r.learned = NULL
+    r.tail[0] = 0
+    r.tail_size = 1
+
+
+cdef int _learn_extras(Run *r) noexcept nogil:
+    cdef const uint8_t *begin = r.at
+    cdef const uint8_t *pointer
+    cdef const uint8_t *text
+    cdef Py_ssize_t length, size
+    cdef int64_t count, i
+    _forget_extras(r)
+    if _read_long(r, &count) or not 0 <= count <= MOST_PATCHES:
+        return LEFT
+    for i in range(count):
+        if _read_text(r, &pointer, &length) or _read_text(r, &text, &size):
+            return LEFT
+        if _add_patch(r, pointer, length, text, size):
+            return LEFT
+    if count:
+        if r.at >= r.end or r.at[0]:
+            return LEFT
+        r.at += 1
+    r.learned, r.learned_end = begin, r.at
+    r.tail_size = r.at - begin
+    r.vary = count > 0
+    if r.tail_size > TAIL:
+        r.tail_size = 0
+    else:
+        memcpy(r.tail, begin, r.tail_size)
+    return OK
+
+
+cdef int _add_patch(
+    Run *r, const uint8_t *pointer, Py_ssize_t length, const uint8_t *text, Py_ssize_t size
+) noexcept nogil:
+    """Add a patch for the member at a pointer, which must lie apart from the others."""
+    cdef const uint8_t *end = pointer + length
+    cdef const uint8_t *slash
+    cdef const Instruction *record
+    cdef Patch *patch = r.patches + r.patch_count
+    cdef int node = r.root, i, level = 1
+    while True:
+        record = r.code + node
+        if pointer == end or pointer[0] != 47 or record.kind != RECORD:
+            return LEFT
+        pointer += 1
+        slash = pointer
+        while slash < end and slash[0] != 47:
+            if slash[0] == 126:
+                return LEFT
+            slash += 1
+        i = _find_member(r, record, pointer, slash - pointer)
+        if slash == end:
+            break
+        if i < 0 or r.patched[record.a[0] + i] & ~INSIDE:
+            return LEFT
+        r.patched[record.a[0] + i] = INSIDE
+        node = r.members[record.a[0] + i].node
+        if r.code[node].kind == OPTIONAL:
+            node = r.code[node].a[0]
+        pointer = slash
+        level += 1
+    patch.node, patch.member = node, -1 if i < 0 else record.a[0] + i
+    patch.start = patch.stop = r.said_size
+    patch.applied = 0
+    r.patch_count += 1
+    if i >= 0:
+        i = patch.member
+        if r.patched[i]:
+            return LEFT
+        if r.members[i].missing > NULL_ and (size == 0 or (size == 4 and memcmp(text, b"null", 4) == 0)):
+            return LEFT
+        r.patched[i] = <uint8_t>r.patch_count
+    elif record.a[2] >= 0 or size == 0 or _say_label(r, node, pointer, end, patch):
+        return LEFT
+    return _say_value(r, patch, text, size, level + 1)
+
+
+cdef int _say_label(Run *r, int node, const uint8_t *start, const uint8_t *end, Patch *patch) noexcept nogil:
+    cdef Py_ssize_t place = r.size
+    if _add_name(r, <uint32_t>-1 - node, start, end - start) or _put_quoted(r, start, end) or _put(r, 58):
+        return LEFT
+    if _say(r, r.out + place, r.size - place):
+        return LEFT
+    r.size = place
+    patch.stop = r.said_size
+    return OK
+
+
+cdef int _say_value(Run *r, Patch *patch, const uint8_t *text, Py_ssize_t size, int level) noexcept nogil:
+    """Say the text of a patch in its compact form; in place of a member that the schema names, it is a scalar."""
+    cdef const uint8_t *at = r.at
+    cdef const uint8_t *end = r.end
+    cdef Py_ssize_t place = r.size
+    cdef bint plain = True
+    if size:
+        r.at, r.end = text, text + size
+        if patch.member >= 0:
+            plain = size == 4 and memcmp(text, b"null", 4) == 0
+            if not plain and (text[0] == 110 or text[0] <= 32 or text[0] == 91 or text[0] == 123):
+                return LEFT
+            if not plain and not _is_scalar(r, r.members[patch.member].node, text[0] == 34):
+                return LEFT
+        if _copy_json(r, level):
+            return LEFT
+        _skip_space(r)
+        if r.at != r.end or _say(r, r.out + place, r.size - place):
+            return LEFT
+        r.size = place
+        r.at, r.end = at, end
+    patch.end = r.said_size
+    return OK
+
+
+cdef bint _is_scalar(Run *r, int node, bint is_text) noexcept nogil:
+    """Return whether a member may be a scalar, which is a string if `is_text`."""
+    cdef int kind = r.code[node].kind
+    if kind == OPTIONAL:
+        if is_text and r.code[node].a[3]:
+            return True
+        kind = r.code[r.code[node].a[0]].kind
+    return kind != MAP and kind != ARRAY and kind != RECORD
+
+
+cdef int _render_message(Run *r, int root, const uint8_t *start, Py_ssize_t size) noexcept nogil:
+    """Append the text of the payload that begins here, and say where it ends (`r.at`)."""
+    cdef Py_ssize_t begin = r.size
+    cdef int attempt
+    r.learned = NULL
+    if r.vary:
+        # The last payload had something in its extras, so look there first.
+        _begin(r, start, size)
+        if _skip(r, root) or r.at >= r.end:
+            return LEFT
+        if not r.tail_size or r.end - r.at < r.tail_size or memcmp(r.at, r.tail, r.tail_size) != 0:
+            if _learn_extras(r):
+                _forget_extras(r)
+                return LEFT
+    for attempt in range(3):
+        _begin(r, start, size)
+        r.size = begin
+        r.applied = 0
+        r.again = False
+        if _render_record(r, root, 1) == OK:
+            return OK if r.applied == r.patch_count else LEFT
+        if not r.again:
+            if r.patch_count == 0:
+                break
+            # What the last payload had in its extras, this one may not.
+            _forget_extras(r)
+    return LEFT

@@ -1,0 +1,140 @@
+"""The program of a wire schema, by which the engine turns a message's text into a payload, and back."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final
+
+from cdcavro.avro.binary import MAX_COUNT
+from cdcavro.avro.types import Array, Enum, Field, Map, Primitive, Record, Type, Union, branch_name
+from cdcavro.engine.program import (
+    ABSENT,
+    ARRAY,
+    BOOLEAN,
+    COLUMN,
+    ENUM,
+    EXTRAS,
+    INT,
+    LONG,
+    MAP,
+    NULL,
+    OPTIONAL,
+    RECORD,
+    REQUIRED,
+    REST,
+    STRING,
+    VARIANT,
+    WIDTH,
+    Program,
+)
+from cdcavro.errors import SchemaError
+from cdcavro.exact.jsontext import MAX_DEPTH, escape, render
+from cdcavro.wire.attributes import FieldRule, enum_rule, field_rule, holds, is_nullable
+from cdcavro.wire.kafka import opens_records
+
+_SCALARS: Final = {"boolean": BOOLEAN, "int": INT, "long": LONG, "string": STRING}
+_VARIANTS: Final = {"boolean": 0, "int": 1, "long": 1, "string": 2}
+_COLUMN: Final = ("null", "boolean", "long", "double", "string", "number", "text")
+_NONE: Final = -1
+
+
+def message_program(declared: Record) -> Program:
+    """Return the program of a wire schema's outermost record. Raises `SchemaError` for a schema that is not one."""
+    return _Builder().program(declared)
+
+
+class _Builder:
+    """Walks a schema once and collects the parts of its program."""
+
+    def __init__(self) -> None:
+        self._code = array("i", [])
+        self._fields = array("i", [])
+        self._symbols = array("i", [])
+        self._texts = bytearray()
+
+    def program(self, declared: Record) -> Program:
+        root = self._record(declared, "")
+        opens = opens_records([field_rule(field).name for field in declared.fields])
+        self._code[root * WIDTH + 4] = int(opens)
+        return Program(root, self._code, self._fields, self._symbols, bytes(self._texts), (MAX_DEPTH, MAX_COUNT))
+
+    def _text(self, text: bytes) -> tuple[int, int]:
+        start = len(self._texts)
+        self._texts += text
+        return start, len(text)
+
+    def _add(self, *instruction: int) -> int:
+        number = len(self._code) // WIDTH
+        self._code.extend(instruction + (0,) * (WIDTH - len(instruction)))
+        return number
+
+    def _type(self, declared: Type, pointer: str | None) -> int:
+        match declared:
+            case Primitive(name) if name in _SCALARS:
+                return self._add(_SCALARS[name])
+            case Enum():
+                return self._enum(declared)
+            case Array(items):
+                return self._add(ARRAY, self._type(items, None))
+            case Map(values):
+                return self._add(MAP, self._type(values, None))
+            case Record():
+                return self._record(declared, pointer)
+            case Union():
+                return self._union(declared, pointer)
+        raise SchemaError("wire schema", f"holds no {branch_name(declared)}")
+
+    def _enum(self, declared: Enum) -> int:
+        rule = enum_rule(declared)
+        first = len(self._symbols)
+        for symbol in declared.symbols:
+            self._symbols.extend(self._text(render(symbol)))
+        other = declared.symbols.index(rule.other) if rule.other else _NONE
+        spelled = len(self._symbols)
+        for spelling, symbol in rule.spellings.items():
+            self._symbols.extend((*self._text(render(spelling)), declared.symbols.index(symbol)))
+        return self._add(ENUM, first, len(declared.symbols), other, spelled, len(rule.spellings))
+
+    def _union(self, declared: Union, pointer: str | None, *, takes_text: bool = False) -> int:
+        held = [holds(branch) or branch_name(branch) for branch in declared.branches]
+        if "number" in held:
+            return self._add(COLUMN, *map(held.index, _COLUMN))
+        null = declared.branches.index(Primitive("null"))
+        others = [(i, branch) for i, branch in enumerate(declared.branches) if i != null]
+        if len(others) == 1:
+            index, branch = others[0]
+            return self._add(OPTIONAL, self._type(branch, pointer), index, null, int(takes_text))
+        operands, is_int = [_NONE, _NONE, _NONE], 0
+        for i, branch in others:
+            operands[_VARIANTS[branch_name(branch)]] = i
+            is_int |= branch_name(branch) == "int"
+        return self._add(VARIANT, null, *operands, is_int)
+
+    def _record(self, declared: Record, pointer: str | None) -> int:
+        number = self._add(RECORD)
+        rules = [(field, field_rule(field)) for field in declared.fields]
+        first, rest = len(self._fields) // WIDTH, _NONE
+        self._fields.extend([0] * (WIDTH * len(rules)))
+        for i, (field, rule) in enumerate(rules, first):
+            row = self._row(field, rule, pointer)
+            self._fields[i * WIDTH : (i + 1) * WIDTH] = array("i", row)
+            if rule.members == "rest":
+                rest = i
+        self._code[number * WIDTH : (number + 1) * WIDTH] = array("i", [RECORD, first, len(rules), rest, 0, 0, 0, 0])
+        return number
+
+    def _row(self, field: Field, rule: FieldRule, pointer: str | None) -> tuple[int, ...]:
+        if rule.members == "extras":
+            return (0, 0, _NONE, EXTRAS, 0, _NONE, 0, 0)
+        if rule.members == "rest":
+            return (0, 0, self._type(field.type, None), REST, 0, _NONE, 0, 0)
+        own = None if pointer is None else f"{pointer}/{escape(rule.name)}"
+        missing = (NULL if rule.missing == "null" else ABSENT) if is_nullable(field.type) else REQUIRED
+        place = (0, _NONE) if own is None else self._text(own.encode())
+        label = self._text(render(rule.name) + b":")
+        node = (
+            self._union(field.type, own, takes_text=rule.text)
+            if isinstance(field.type, Union)
+            else self._type(field.type, own)
+        )
+        return (*label, node, missing, *place, 0, 0)
