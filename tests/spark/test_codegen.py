@@ -14,6 +14,7 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import SchemaError
 from cdcavro.records.codegen import NamedSchema, generate
 from cdcavro.records.codegen.spark_types import ddl, spark_type
+from support.generated_modules import load, own_names
 from support.messages import shop_canal
 from support.schema_pairs import pairs
 from support.wire import array, enum, field, mapping, record
@@ -135,3 +136,12 @@ def test_what_spark_refuses_is_refused(spark):
     with pytest.raises(SchemaError) as error:
         spark_type(parse_schema(declared))
     assert str(error.value) == "schema $: Spark has no decimal of 39 digits"
+
+
+def test_every_name_that_a_module_has_itself_is_a_record_for_spark():
+    """`SCHEMA` and `DDL` too, which the module calls its own."""
+    for name in own_names():
+        schema = parse_schema(json.dumps(record(field("a", record(field("x"), name=f"q.{name}")), name="Root")))
+        made = load(generate(schema, "spark"))
+        assert made.SCHEMA.jsonValue() == spark_type(schema).json
+        assert made.DDL == "a STRUCT<x: INT NOT NULL> NOT NULL"

@@ -28,7 +28,6 @@ from cdcavro.exact.jsontext import parse
 from cdcavro.records.classes import field_names
 from cdcavro.records.codegen import KINDS, NamedSchema, generate
 from cdcavro.records.codegen.python_names import ENUM_NAMES
-from cdcavro.records.codegen.spark_types import spark_type
 from support.generated_modules import HARD_NAMES, RECORD_KINDS, load, module, one, own_names, root
 from support.messages import goldens, shop_canal, shop_debezium
 from support.wire import array, enum, field, mapping, record
@@ -291,15 +290,6 @@ def test_every_name_that_a_module_has_itself_is_a_type_and_a_symbol(kind):
         instance = made.from_avro(payload)
         assert instance.to_avro() == payload
         assert made.from_json(instance.to_json()) == instance
-
-
-def test_every_name_that_a_module_has_itself_is_a_record_for_spark():
-    """`SCHEMA` and `DDL` too, which the module calls its own."""
-    for name in OWN_NAMES:
-        schema = parse_schema(json.dumps(record(field("a", record(field("x"), name=f"q.{name}")), name="Root")))
-        made = load(generate(schema, "spark"))
-        assert made.SCHEMA.jsonValue() == spark_type(schema).json
-        assert made.DDL == "a STRUCT<x: INT NOT NULL> NOT NULL"
 
 
 @pytest.mark.parametrize("kind", RECORD_KINDS)
