@@ -9,7 +9,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.mem cimport PyMem_Free as py_free
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memcpy, memmove, memset
+from libc.string cimport memcmp, memcpy, memmove, memset, strcmp
 
 from cdcavro.avro.buffer cimport Buffer
 
@@ -37,6 +37,8 @@ cdef enum:
     MOST_PATCHES = 64
     INSIDE = 128  # a mark of a member: something in it has a patch
     MOST_NOTES = 1000
+    MOST_NAMES = 1 << 18  # of a message, in a table that is half full at the most
+    KEPT = 1 << 22  # bytes of room that wait for the next message
     TAIL = 2048
     FIRST_NOTES = 16
     FIRST_NAMES = 256
@@ -123,6 +125,7 @@ cdef struct Run:
     uint8_t *patched
     Patch patches[64]
     int patch_count
+    int64_t items_left
     int applied
     bint again
     bint vary
@@ -153,7 +156,8 @@ cdef class Engine:
         self._symbols, self._texts = program.symbols.tobytes(), program.texts
         self._root = program.root
         self._levels, self._items = program.bounds
-        self._writing, self._reading = self._new_run(), self._new_run()
+        self._writing = self._new_run()
+        self._reading = self._new_run()
 
     def __dealloc__(self):
         _tear_down(<Run *>self._writing)
@@ -191,26 +195,26 @@ cdef class Engine:
         """Return a message as a payload; None where it is left to the exact way, as whatever is faulty is."""
         cdef Run *r = <Run *>self._writing
         r.size = 0
-        if _write_message(r, r.root, _start(raw), PyBytes_GET_SIZE(raw)):
-            return None
-        return PyBytes_FromStringAndSize(<const char *>r.out, r.size)
+        return _taken(r, r.root >= 0 and _write_message(r, r.root, _start(raw), PyBytes_GET_SIZE(raw)) == OK)
 
     cpdef bint is_plain(self, bytes raw) except -1:
         """Return whether a message is one that msgspec parses exactly, and that conforms to the schema or is noted."""
         cdef Run *r = <Run *>self._writing
         r.size = 0
-        r.odd = False
-        return _write_message(r, r.root, _start(raw), PyBytes_GET_SIZE(raw)) == OK and not r.odd
+        r.odd = r.root < 0
+        return not r.odd and _write_message(r, r.root, _start(raw), PyBytes_GET_SIZE(raw)) == OK and not r.odd
 
     cpdef Py_ssize_t encode_lines(self, list lines, Py_ssize_t first, Buffer out) except -1:
         """Append the payloads of lines from an index on; return the index of the first line that is left, or their number."""
         cdef Run *r = <Run *>self._writing
         cdef Py_ssize_t i
         cdef bytes raw
+        if first < 0 or lines is None or out is None:
+            raise ValueError("the lines from an index on, and a buffer for their payloads")
         for i in range(first, len(lines)):
             raw = lines[i]
             r.size = 0
-            if _write_message(r, r.root, _start(raw), PyBytes_GET_SIZE(raw)):
+            if r.root < 0 or _write_message(r, r.root, _start(raw), PyBytes_GET_SIZE(raw)):
                 return i
             out.append_raw(<const char *>r.out, r.size)
         return len(lines)
@@ -219,9 +223,12 @@ cdef class Engine:
         """Return a payload as text; None where it is left to the exact way."""
         cdef Run *r = <Run *>self._reading
         r.size = 0
-        if _render_message(r, r.root, _start(raw), PyBytes_GET_SIZE(raw)) or r.at != r.end:
-            return None
-        return PyBytes_FromStringAndSize(<const char *>r.out, r.size)
+        return _taken(
+            r,
+            r.root >= 0
+            and _render_message(r, r.root, _start(raw), PyBytes_GET_SIZE(raw)) == OK
+            and r.at == r.end,
+        )
 
     cpdef tuple decode_lines(self, bytes raw, Py_ssize_t position, Py_ssize_t count, Buffer out, Py_ssize_t most):
         """Append at most `count` payloads from a position on as lines of text, until `out` has `most` bytes.
@@ -230,11 +237,11 @@ cdef class Engine:
         """
         cdef Run *r = <Run *>self._reading
         cdef Py_ssize_t done = 0
-        if not 0 <= position <= PyBytes_GET_SIZE(raw):
-            raise IndexError(position)
+        if out is None or not 0 <= position <= PyBytes_GET_SIZE(raw):
+            raise ValueError("the payloads from a position on, and a buffer for their lines")
         while done < count and len(out) < most:
             r.size = 0
-            if _render_message(r, r.root, _start(raw) + position, PyBytes_GET_SIZE(raw) - position):
+            if r.root < 0 or _render_message(r, r.root, _start(raw) + position, PyBytes_GET_SIZE(raw) - position):
                 break
             position = r.at - _start(raw)
             if _put(r, NEWLINE):
@@ -242,6 +249,25 @@ cdef class Engine:
             out.append_raw(<const char *>r.out, r.size)
             done += 1
         return position, done
+
+
+cdef bytes _taken(Run *r, bint is_done):
+    """Return what a run has put out, None if it did not come to its end; much room does not wait for the next."""
+    cdef bytes taken = PyBytes_FromStringAndSize(<const char *>r.out, r.size) if is_done else None
+    if r.room > KEPT:
+        free(r.out)
+        r.out = NULL
+        r.room = 0
+    if r.said_room > KEPT:
+        free(r.said)
+        r.said = NULL
+        r.said_room = r.said_size = 0
+        _forget_extras(r)
+    if r.slices_room > KEPT // 64:
+        free(r.slices)
+        r.slices = NULL
+        r.slices_room = 0
+    return taken
 
 
 cdef inline const uint8_t *_start(bytes raw) except NULL:

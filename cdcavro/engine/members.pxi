@@ -53,7 +53,7 @@ cdef int _write_rest(
     cdef Py_ssize_t place = r.size, noted = r.noted
     if _write_entry(r, r.code[map].a[0], own, start, size, level):
         return LEFT
-    if r.depth == first or r.slices[r.depth - 1].stop != place:
+    if r.depth == first or r.slices[r.depth - 1].stop != place or r.slices[r.depth - 1].last_note != noted:
         if _push_slice(r, 1):
             return LEFT
         r.slices[r.depth - 1].start = place

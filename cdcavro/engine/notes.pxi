@@ -95,14 +95,25 @@ cdef int _note_again(Run *r, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     return OK
 
 
+cdef int _note_others(Run *r, Py_ssize_t first) noexcept nogil:
+    """Note again what was noted for the members of no field, whose slices begin at `first`."""
+    cdef Py_ssize_t i
+    for i in range(first, r.depth):
+        if _note_again(r, r.slices[i].first_note, r.slices[i].last_note):
+            return LEFT
+    return OK
+
+
 cdef int _order_notes(Run *r, const Instruction *record, Py_ssize_t base, Py_ssize_t begin) noexcept nogil:
-    """Bring the notes of a record into their order: those of members that it does not name, then field by field."""
+    """Bring the notes of a record into their order: field by field, before them those of members that it does not name.
+
+    Those in a rest map come last, as the map does.
+    """
     cdef Py_ssize_t end = r.noted, i
     cdef const Member *member = r.members + record.a[0]
     cdef Slice *slice
-    for i in range(base + record.a[1], r.depth):
-        if _note_again(r, r.slices[i].first_note, r.slices[i].last_note):
-            return LEFT
+    if record.a[2] < 0 and _note_others(r, base + record.a[1]):
+        return LEFT
     for i in range(record.a[1]):
         slice = r.slices + base + i
         if slice.state != LEFT_OUT:
@@ -113,6 +124,8 @@ cdef int _order_notes(Run *r, const Instruction *record, Py_ssize_t base, Py_ssi
             if _note(r, NULL, 0):
                 return LEFT
             r.stepped -= 1
+    if record.a[2] >= 0 and _note_others(r, base + record.a[1]):
+        return LEFT
     memmove(r.notes + begin, r.notes + end, (r.noted - end) * sizeof(Note))
     r.noted = begin + r.noted - end
     return OK

@@ -79,7 +79,7 @@ cdef bint _is_repr(const uint8_t *at, Py_ssize_t size, double *value) noexcept w
     try:
         value[0] = PyOS_string_to_double(text, NULL, None)
         printed = PyOS_double_to_string(value[0], 114, 0, 2, NULL)
-        equal = memcmp(printed, text, size + 1) == 0
+        equal = strcmp(printed, text) == 0
         py_free(printed)
     except BaseException:
         return False
@@ -159,6 +159,10 @@ cdef int _render_double(Run *r, double value) noexcept nogil:
     cdef int places
     cdef int64_t digits
     cdef Py_ssize_t place, first
+    cdef uint64_t bits
+    if value == 0:
+        memcpy(&bits, &value, 8)
+        return _put_bytes(r, <const uint8_t *>b"-0.0", 4) if bits else _put_bytes(r, <const uint8_t *>b"0.0", 3)
     if not (0.0001 <= size < 1e16):
         return LEFT
     for places in range(1, 7):

@@ -64,7 +64,7 @@ cdef int _grow_names(Run *r) noexcept nogil:
     cdef uint32_t room = r.names_room * 2, i
     cdef uint64_t slot
     cdef Name *names
-    if room > (1 << 24):
+    if room > MOST_NAMES:
         return LEFT
     names = <Name *>calloc(room, sizeof(Name))
     if names == NULL:

@@ -51,8 +51,10 @@ cdef int _skip(Run *r, int node) noexcept nogil:
     if type.kind != MAP and type.kind != ARRAY:
         return _skip(r, <int>(type - r.code))
     while True:
-        if _read_long(r, &value) or value < 0 or value > r.end - r.at:
+        # Items without bytes are no reason to go on for ever.
+        if _read_long(r, &value) or value < 0 or value > r.end - r.at or value > r.items_left:
             return LEFT
+        r.items_left -= value
         if value == 0:
             return OK
         for i in range(value):
@@ -98,9 +100,8 @@ cdef int _pass_extras(Run *r) noexcept nogil:
 
 
 cdef void _forget_extras(Run *r) noexcept nogil:
-    if r.patch_count:
-        memset(r.patched, 0, r.count)
-        r.patch_count = 0
+    memset(r.patched, 0, r.count)
+    r.patch_count = 0
     r.said_size = 0
     r.learned = NULL
     r.tail[0] = 0
@@ -235,6 +236,7 @@ cdef int _render_message(Run *r, int root, const uint8_t *start, Py_ssize_t size
     if r.vary:
         # The last payload had something in its extras, so look there first.
         _begin(r, start, size)
+        r.items_left = size
         if _skip(r, root) or r.at >= r.end:
             return LEFT
         if not r.tail_size or r.end - r.at < r.tail_size or memcmp(r.at, r.tail, r.tail_size) != 0:

@@ -36,7 +36,7 @@ _MISSING: Final = ("absent", "null", "required", "rest", "extras")
 class Program:
     """The program of a schema.
 
-    Attributes: `root` (int), the number of the instruction to begin with; `code` (array of int), instructions of
+    Attributes: `root` (int), the number of the instruction to begin with, -1 if only the exact way is to be gone; `code` (array of int), instructions of
     `WIDTH` integers, of which the first says what to do and the others are its operands; `fields` (array of int),
     rows of `WIDTH` integers: where the member's name stands in `texts`, quoted and with its colon, and its length,
     the number of its instruction, what stands for a member without a value, and where the member's JSON pointer

@@ -39,7 +39,10 @@ _NONE: Final = -1
 
 
 def message_program(declared: Record) -> Program:
-    """Return the program of a wire schema's outermost record. Raises `SchemaError` for a schema that is not one."""
+    """Return the program of a wire schema's outermost record. Raises `SchemaError` for a schema that is not one.
+
+    The engine compares names as they stand in the text: with a name that JSON escapes, the program begins nowhere.
+    """
     return _Builder().program(declared)
 
 
@@ -51,12 +54,20 @@ class _Builder:
         self._fields = array("i", [])
         self._symbols = array("i", [])
         self._texts = bytearray()
+        self._is_plain = True
 
     def program(self, declared: Record) -> Program:
         root = self._record(declared, "")
         opens = opens_records([field_rule(field).name for field in declared.fields])
         self._code[root * WIDTH + 4] = int(opens)
-        return Program(root, self._code, self._fields, self._symbols, bytes(self._texts), (MAX_DEPTH, MAX_COUNT))
+        return Program(
+            root if self._is_plain else _NONE,
+            self._code,
+            self._fields,
+            self._symbols,
+            bytes(self._texts),
+            (MAX_DEPTH, MAX_COUNT),
+        )
 
     def _text(self, text: bytes) -> tuple[int, int]:
         start = len(self._texts)
@@ -131,6 +142,7 @@ class _Builder:
         own = None if pointer is None else f"{pointer}/{escape(rule.name)}"
         missing = (NULL if rule.missing == "null" else ABSENT) if is_nullable(field.type) else REQUIRED
         place = (0, _NONE) if own is None else self._text(own.encode())
+        self._is_plain &= render(rule.name)[1:-1] == rule.name.encode()
         label = self._text(render(rule.name) + b":")
         node = (
             self._union(field.type, own, takes_text=rule.text)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from random import Random
 
 import pytest
 
@@ -11,8 +13,10 @@ from cdcavro.avro.buffer import Buffer
 from cdcavro.engine.machine import COMPILED, Engine
 from cdcavro.wire.formats import FORMATS, REGISTRY
 from cdcavro.wire.program import message_program
-from support.engine_trial import BOTH, trial
+from support.engine_trial import BOTH, compared, trial
 from support.messages import goldens, shop_canal, shop_debezium
+from support.mutations import damaged
+from support.wire import REST, array, field, mapping, mine, nullable, record
 
 compiled = pytest.mark.skipif(not COMPILED, reason="nothing is compiled here")
 CANAL = REGISTRY["canal"]
@@ -96,7 +100,7 @@ def test_payloads_become_lines_up_to_a_size(engine):
     assert engine.decode_lines(payload * 3, 0, 3, out, 1) == (len(payload), 1)
     assert engine.decode_lines(payload * 2 + b"\x02", len(payload), 2, out, 1 << 20) == (2 * len(payload), 1)
     assert out.taken() == CANAL.decode(payload) + b"\n" + CANAL.decode(payload) + b"\n"
-    with pytest.raises(IndexError):
+    with pytest.raises(ValueError, match="a position"):
         engine.decode_lines(payload, len(payload) + 1, 1, out, 1)
 
 
@@ -142,3 +146,72 @@ def test_none_is_the_callers_mistake(engine, call):
     """It is not taken for bytes."""
     with pytest.raises(TypeError):
         getattr(engine, call)(None)
+
+
+@compiled
+def test_arguments_that_lead_outside_are_refused(engine):
+    """Before a byte is read."""
+    with pytest.raises(ValueError, match="from an index on"):
+        engine.encode_lines([b"{}"], -1, Buffer())
+    with pytest.raises(ValueError, match="a buffer"):
+        engine.encode_lines([b"{}"], 0, None)
+    with pytest.raises(ValueError, match="a buffer"):
+        engine.decode_lines(b"\0", 0, 1, None, 1)
+
+
+ITEM = record(field("x", ["null", "string"]), name="Item")
+GIVEN = [
+    mine(nullable("a", "string"), REST),
+    mine(nullable("a", "string"), {**REST, "type": mapping("string")}),
+    mine(nullable("a", "string"), {**REST, "type": mapping(record(name="Empty"))}),
+    mine(nullable("a", array(["null", "long"])), nullable("b", ITEM), nullable("c", "boolean", missing="null")),
+    mine(field("q", ["null", "string"], json={"name": 'q"b'}), REST),
+    mine(nullable("a", mapping("int")), nullable("b", "long", "string"), nullable("c", "int", "boolean")),
+]
+
+
+@pytest.mark.parametrize("format", GIVEN)
+def test_the_law_holds_for_schemas_that_are_given(format):
+    """In whatever order members, notes and entries of a rest come."""
+    random = Random(7)
+    names = ["a", "b", "c", "x", "y", 'q\\"b', "extras", "value", "\\u0061"]
+    values = [
+        '"t"',
+        "1",
+        "true",
+        "null",
+        "0.0",
+        "-0.0",
+        "{}",
+        '{"x":1}',
+        '{"x":"1","y":2}',
+        '["1",2]',
+        "[]",
+        '{"e":{}}',
+    ]
+    for _ in range(3_000):
+        count = random.randrange(5)
+        members = [f'"{random.choice(names)}":{random.choice(values)}' for _ in range(count)]
+        message = ("{" + ",".join(members) + "}").encode()
+        payload, _ = compared(format._engine.encode, format._encode_exact, message)
+        if payload is not None:
+            compared(format._engine.decode, format._reader.decode, payload)
+            compared(format._engine.decode, format._reader.decode, damaged(random, payload))
+
+
+@compiled
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is told elsewhere")
+def test_room_for_a_large_message_does_not_wait_for_the_next(engine):
+    """What was needed once is given back."""
+    large = b'{"type":"INSERT","data":[{"a":"' + b"x" * (8 << 20) + b'"}]}'
+    payload = engine.encode(large)
+    before = _resident()
+    for _ in range(3):
+        assert engine.decode(engine.encode(large)) == large
+    assert _resident() - before < len(payload)
+
+
+def _resident():
+    """Return the resident memory of this process in bytes."""
+    with open("/proc/self/statm", encoding="ascii") as stream:  # noqa: PTH123
+        return int(stream.read().split()[1]) * 4096

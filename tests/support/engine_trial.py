@@ -35,18 +35,19 @@ def trial(format: str, count: int, seed: int) -> Counter[str]:
     wire, outcomes = REGISTRY[format], Counter()
     for _ in range(count):
         message = mutated(random, random.choice(messages))
-        payload, outcome = _compared(wire._engine.encode, wire._encode_exact, message)
+        payload, outcome = compared(wire._engine.encode, wire._encode_exact, message)
         outcomes[f"encode: {outcome}"] += 1
         if payload is not None:
             sent = payload if random.random() < 0.4 else damaged(random, payload)
-            _, outcome = _compared(wire._engine.decode, wire._reader.decode, sent)
+            _, outcome = compared(wire._engine.decode, wire._reader.decode, sent)
             outcomes[f"decode: {outcome}"] += 1
     return outcomes
 
 
-def _compared(
+def compared(
     fast: Callable[[bytes], bytes | None], exact: Callable[[bytes], bytes], raw: bytes
 ) -> tuple[bytes | None, str]:
+    """Return what the exact way gives, None for what it refuses, and which ways were gone."""
     given = fast(raw)
     try:
         expected = exact(raw)

@@ -85,6 +85,8 @@ def _record(declared: Record, place: _Context) -> RecordWriter:
             raise SchemaError(declared.name, f"two fields stand for the member {shown(rule.name)}")
         if rule.required:
             required.append(rule.name)
+        if isinstance(field.type, Union) and any(map(holds, field.type.branches)):
+            raise SchemaError(place.member(rule.name).pointer, "a column's value stands in a map or an array")
         members[rule.name] = _writer(field.type, place.member(rule.name), rule)
     return RecordWriter(members, required, rest, place.pointer, place.depth)
 
