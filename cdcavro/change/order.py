@@ -192,6 +192,16 @@ def is_of_before(one: Key, other: Key) -> bool:
     return is_known and tuple(numbers) < tuple(others)
 
 
+def is_begun_before(one: Key, other: Key) -> bool:
+    """Return whether one statement began before another by their times alone, wherever the two arrived.
+
+    Only of keys whose order is that of arrival; equal times say nothing, nor do numbers of batches, which begin anew.
+    """
+    if not (is_by_arrival(one) and is_by_arrival(other)) or not (_kind_of(one[3]) == _kind_of(other[3]) == _ALL):
+        return False
+    return bool(one[3]) and bool(other[3]) and one[3][0] < other[3][0]
+
+
 def _numbers(key: Key) -> tuple[int, ...]:
     return key[3] if is_by_arrival(key) else key[1]
 

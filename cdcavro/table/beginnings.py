@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Change, replace
-from cdcavro.change.order import order_key, precedes
+from cdcavro.change.order import is_begun_before, order_key, precedes
 from cdcavro.errors import OrderError
 
 if TYPE_CHECKING:
@@ -36,6 +36,15 @@ def time_of(change: Change) -> Key | None:
 def is_before(key: Key | None, start: Any) -> bool:
     """Return whether a time is known to come before a beginning."""
     return key is not None and start != FIRST and precedes(key, start) is True
+
+
+def is_before_all(key: Key | None, start: Any) -> bool:
+    """Return whether a time is known to come before a beginning, or, by the times of the two alone, was before it.
+
+    Where arrival is the true order, a statement that creates or renames a table onto a name which a table
+    bears contradicts that order. If it began before what is known of the table, it came late.
+    """
+    return is_before(key, start) or (key is not None and start != FIRST and is_begun_before(key, start))
 
 
 def later_of(start: Key | None, last: Any) -> Any:

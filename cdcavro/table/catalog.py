@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.order import is_of_before
-from cdcavro.errors import CdcAvroError, SchemaError
-from cdcavro.table.beginnings import FIRST, is_before, last_begun, later_of, time_of
+from cdcavro.errors import CdcAvroError, SchemaError, shown
+from cdcavro.table.beginnings import FIRST, is_before, is_before_all, last_begun, later_of, time_of
 from cdcavro.table.evolution.limits import SharedLimits
 from cdcavro.table.history import Table
 from cdcavro.table.names import folded
@@ -64,6 +64,11 @@ class TableCatalog:
         entries = self._entries.get(name)
         return entries is not None and is_before(key, entries[-1][0])
 
+    def is_behind(self, name: TableName, key: Key | None) -> bool:
+        """Return whether a statement that gives a name to a table came behind the rows or statements that gave it one."""
+        entries = self._entries.get(name)
+        return entries is not None and is_before_all(key, entries[-1][0])
+
     def names(self) -> list[TableName]:
         """Return the names that tables bear now."""
         return list(self._live)
@@ -103,12 +108,14 @@ class TableCatalog:
         self._name(name, table, start)
         return table
 
-    def drop(self, name: TableName, start: Key | None) -> None:
-        """Mark the table that bears a name as gone, and free the name."""
+    def drop(self, name: TableName, start: Key | None, unseen: str | None = None) -> None:
+        """Mark the table that bears a name as gone, and free the name; `unseen` says why, if no statement drops it."""
         table = self._live.get(name)
         if table is not None:
             self.touch(table)
             table.is_gone = True
+            if unseen is not None:
+                table.find_out(f"is taken for dropped without a statement that says so: {unseen}")
             self._name(name, None, start)
 
     def move(self, old: TableName, new: TableName, start: Key | None, mark: Any = None) -> None:
@@ -122,7 +129,7 @@ class TableCatalog:
                 self._left.clear()
             if mark is not None and new not in self._live and len(self._left) < _MOVES:
                 self._left[old] = start, new, mark
-            self.drop(new, start)
+            self.drop(new, start, f"{shown(old.table)} was renamed to {shown(new.table)}")
             self._name(old, None, start)
             self._name(new, table, start)
 

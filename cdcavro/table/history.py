@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change.model import Column
 from cdcavro.change.order import is_of_before
 from cdcavro.errors import SchemaError, shown
-from cdcavro.table.beginnings import FIRST, is_before, last_begun, later_of
+from cdcavro.table.beginnings import FIRST, is_before, is_before_all, last_begun, later_of
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.evolution.column_list import ColumnList, ColumnMarks, columns_of_version, listed_of, mark_of
 from cdcavro.table.evolution.evolve import by_columns
@@ -150,6 +150,10 @@ class Table:
     def is_late(self, key: Key | None) -> bool:
         """Return whether a time is known to come before the newest version."""
         return is_before(key, self._starts[-1])
+
+    def is_behind(self, key: Key | None) -> bool:
+        """Return whether a statement that creates the table came behind its newest version, by its time at least."""
+        return is_before_all(key, self._starts[-1])
 
     def explain(self, actions: Sequence[Action], source: Source, given: TypeOverrides, start: Key | None) -> None:
         """Take what the actions of a statement explain about columns that came or went before it. Raises `SchemaError`."""

@@ -105,7 +105,7 @@ class StatementFollower:
             return
         if live is not None and (columns is None or self._is_that(live, step, (columns, key, source), change, start)):
             return
-        self._tables.drop(name, start)
+        self._tables.drop(name, start, "it was created again")
         if columns is not None:
             schema = create_table(name, columns, key, source, self._given)
             self._tables.create(name, schema, sentence(name, columns), start).is_stated = True
@@ -131,7 +131,7 @@ class StatementFollower:
         """
         columns, key, source = created
         names, new = _names_of(live), {column.name for column in columns or ()}
-        if names != new and (live.is_stated or not names < new) and not live.is_late(start):
+        if names != new and (live.is_stated or not names < new) and not live.is_behind(start):
             return False
         self._tables.touch(live)
         if not live.is_stated:
@@ -170,7 +170,7 @@ class StatementFollower:
         if table is None:
             self._take_over(old, new, change, start)
         elif old != new and not self._tables.is_late(old, start):
-            if self._tables.live(new) is not None and self._tables.is_late(new, start):
+            if self._is_taken(new, start):
                 table.find_out(f"was renamed to {shown(new.table)}, whose rows came before that statement")
                 self._tables.drop(old, start)
                 return
@@ -178,6 +178,10 @@ class StatementFollower:
             self._tables.touch(table)
             self._evolve(table, RenameTable(old, new), change, start)
             self._tables.move(old, new, start, mark)
+
+    def _is_taken(self, new: TableName, start: Key | None) -> bool:
+        """Return whether rows came under a table's new name before the statement that gives it the name."""
+        return self._tables.live(new) is not None and self._tables.is_behind(new, start)
 
     def _take_over(self, old: TableName, new: TableName, change: Change, start: Key | None) -> None:
         """Keep the table of a name that an unknown table gets: tools change a copy of a table, and swap the two."""
@@ -200,7 +204,8 @@ class StatementFollower:
         table, columns, own = self._tables.live(name), change.columns, table_name_of(change.source)
         actions = full_actions(step.actions, change.source)
         if table is not None:
-            is_late = table.is_late(start)
+            news = [action.new for action in actions if isinstance(action, RenameTo)]
+            is_late = table.is_late(start) or any(self._is_taken(new, start) for new in news)
             self._tables.touch(table)
             if is_late or not self._is_altered(table, AlterTable(name, actions), change, start):
                 self._explain(table, actions, change, start)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from cdcavro.change.model import Change, Column, Source, replace
+from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.table.tables import Tables
 
 CANAL = Source(format="canal", db_type="mysql", database="shop", table="t")
@@ -36,7 +36,13 @@ class Stream:
     def _add(self, op: str, number: int | None, *, table: str | None, **facts: Any) -> Any:
         self.number += 10
         number = self.number if number is None else number
-        change = Change(op=op, source=replace(self.source, table=table), position=(number,), **facts)
+        change = Change(op=op, source=replace(self.source, table=table), **self._order(number), **facts)
+        return self._arrive(change)
+
+    def _order(self, number: int) -> dict[str, Any]:
+        return {"position": (number,)}
+
+    def _arrive(self, change: Change) -> Any:
         self.changes.append(change)
         made = self.tables.add(change)
         self.found[len(self.changes) - 1] = [(one.table.number, one.schema.version) for one in made]
@@ -51,6 +57,24 @@ class Stream:
             )
             for table in self.tables.tables
         ]
+
+
+class CanalFile(Stream):
+    """A file of Canal's messages, whose order is that of the lines; a number is the second of `es`."""
+
+    def _order(self, number: int) -> dict[str, Any]:
+        line = len(self.changes) + 1
+        place = Arrival(file="f", line=line)
+        return {"position": (number * 1000, line), "event_time": number * 1_000_000, "place": place}
+
+    def again(self, *, begin: int = 0, renumbered: bool = False) -> None:
+        """Add the messages from one on once more, in batches numbered as they were or anew, and the times that they had."""
+        for change in self.changes[begin:]:
+            line = len(self.changes) + 1
+            place = Arrival(file="f", line=line)
+            assert change.position is not None
+            position = (change.position[0], line) if renumbered else change.position
+            self._arrive(replace(change, place=place, position=position))
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from cdcavro.change.model import Arrival, Change, Source, replace
 from cdcavro.errors import SchemaError
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
-from support.streams import CANAL, Stream, stated
+from support.streams import CANAL, CanalFile, Stream, stated
 from support.typed import read
 
 MYSQL = Source(format="debezium", db_type="mysql", database="shop", table="t")
@@ -237,6 +237,52 @@ def test_a_table_renamed_behind_rows_of_its_new_name_is_gone_and_says_where_it_w
     assert (one.is_gone, other.is_gone) == (True, False)
     assert one.findings == ["was renamed to 'u', whose rows came before that statement"]
     assert stream.row(None, {"id": 2}, table="u").table is other
+
+
+@pytest.mark.parametrize("created", ["id INT, a INT", "id INT, old INT", "id INT, a INT, gone INT"])
+def test_canals_create_table_that_began_before_rows_of_the_table_drops_nothing(created):
+    """It arrives behind them in the same file, and `es` says that it is older; so the table's key and defaults are taken."""
+    stream = CanalFile()
+    first = stream.row("id int, a int", number=2)
+    second = stream.row("id int, a int, n int", number=4)
+    stream.ddl(f"CREATE TABLE t ({created}, PRIMARY KEY (id))", number=1)
+    stream.ddl("ALTER TABLE t ADD n INT DEFAULT 3", number=3)
+    third = stream.row("id int, a int, n int", number=5)
+    (table,) = stream.tables.tables
+    assert (table.is_gone, table.schema.key_names) == (False, ("id",))
+    assert [after(one) for one in (first, second, third)] == [
+        {"id": 1, "a": 1, "n": 3},
+        {"id": 1, "a": 1, "n": 1},
+        {"id": 1, "a": 1, "n": 1},
+    ]
+
+
+@pytest.mark.parametrize("text", ["RENAME TABLE t TO u", "ALTER TABLE t RENAME TO u"])
+def test_canals_rename_that_began_before_rows_of_the_new_name_leaves_their_table_alive(text):
+    """It arrives behind them in the same file; the old table is gone and says where it went."""
+    stream = CanalFile()
+    stream.row("id int", number=1)
+    stream.row("id int", table="u", number=3)
+    second = stream.row("id int", table="u", number=4)
+    stream.ddl(text, number=2)
+    one, other = stream.tables.tables
+    assert (one.is_gone, other.is_gone) == (True, False)
+    assert one.findings == ["was renamed to 'u', whose rows came before that statement"]
+    assert stream.row("id int", table="u", number=5).table is second.table is other
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("CREATE TABLE t (x INT)", "it was created again"), ("RENAME TABLE u TO t", "'u' was renamed to 't'")],
+)
+def test_a_table_that_must_have_been_dropped_says_so(text, why):
+    """Another has its name, and nothing dropped it before."""
+    stream = CanalFile()
+    stream.row("id int", table="u", number=1)
+    first = stream.row("id int", number=2)
+    stream.ddl(text, number=2)
+    assert first.table.is_gone
+    assert first.table.findings == [f"is taken for dropped without a statement that says so: {why}"]
 
 
 # Names in another case
