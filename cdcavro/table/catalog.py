@@ -5,9 +5,18 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.order import is_of_before
 from cdcavro.errors import CdcAvroError, SchemaError, shown
-from cdcavro.table.beginnings import FIRST, is_before, is_before_all, last_begun, later_of, time_of
+from cdcavro.table.beginnings import (
+    FIRST,
+    is_again,
+    is_before,
+    is_before_all,
+    is_of_second,
+    last_arrived,
+    last_begun,
+    later_of,
+    time_of,
+)
 from cdcavro.table.evolution.limits import SharedLimits
 from cdcavro.table.history import Table
 from cdcavro.table.names import folded
@@ -17,6 +26,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Change
     from cdcavro.change.order import Key
+    from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.schema import TableSchema
 
@@ -31,7 +41,8 @@ class TableCatalog:
     Attributes: `tables` (list of `Table`), all that ever existed; `room` (`SharedLimits`), which they share.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, given: TypeOverrides) -> None:
+        self._given = given
         self.tables: list[Table] = []
         self._live: dict[TableName, Table] = {}
         self._entries: dict[TableName, list[tuple[Any, Table | None]]] = {}
@@ -73,19 +84,44 @@ class TableCatalog:
         """Return the names that tables bear now."""
         return list(self._live)
 
-    def at(self, name: TableName, key: Key | None) -> Table | None:
-        """Return the table that bore a name at a time, or else the first that bore it.
+    def at(self, name: TableName, key: Key | None, change: Change) -> Table | None:
+        """Return the table that bore a name when a row was made, or else the first that bore it.
 
-        A change that arrived when no table bore the name any more, but was made before that, is delivered
-        again, and belongs to the table that bore it then.
+        A change that arrived when no table bore the name any more, or another did, but was made before
+        that, is delivered again, and belongs to the table that bore it then.
         """
         entries = self._entries.get(name)
-        if entries is None:
-            return None
-        place = last_begun([start for start, _ in entries], key) if len(entries) > 1 else 0
-        while place and entries[place][1] is None and key is not None and _is_again(key, entries[place][0]):
+        if entries is None or len(entries) == 1:
+            return None if entries is None else entries[0][1]
+        starts = [start for start, _ in entries]
+        place, arrived = last_begun(starts, key), last_arrived(starts, key)
+        while place and entries[place][1] is None and is_again(key, starts[place]):
             place -= 1
-        return entries[place][1]
+        last, own = entries[arrived][1], entries[place][1]
+        if last is None or own is last:
+            return own if last is None or last.has(change, self._given) else self._of_second(entries, key, change, own)
+        if own is None or (last.has(change, self._given) and not own.has(change, self._given)):
+            return last
+        is_renamed = last.versions[0].table != name and _is_same_time(starts[arrived], starts[arrived - 1])
+        if is_renamed and last.has(change, self._given):
+            # Such a row may have waited for the locks of a tool that swaps a table for its copy.
+            last.find_out(
+                f"rows that began before it was renamed to {shown(name.table)} came behind that: taken for its own"
+            )
+            return last
+        return own
+
+    def _of_second(
+        self, entries: list[tuple[Any, Table | None]], key: Key | None, change: Change, own: Table | None
+    ) -> Table | None:
+        """Return the bearer of a name that has a row's columns and lost the name in the second of the row, or else `own`."""
+        for place in range(len(entries) - 1, 0, -1):
+            table = entries[place - 1][1]
+            if key is None or not is_of_second(key, entries[place][0]):
+                break
+            if table is not None and table.has(change, self._given):
+                return table
+        return own
 
     def only(self, name: TableName) -> Table | None:
         """Return the table that bears a name if no other table ever bore it."""
@@ -95,7 +131,7 @@ class TableCatalog:
     def when(self, name: TableName, change: Change) -> tuple[Table | None, Key | None]:
         """Return the table of a change and the change's time."""
         key = time_of(change)
-        return self.at(name, key), key
+        return self.at(name, key, change), key
 
     def create(self, name: TableName, schema: TableSchema, sentence: str, start: Key | None) -> Table:
         """Create a table. Raises `SchemaError` for more than 100,000 tables, or if no room is left for its schema."""
@@ -198,10 +234,6 @@ class TableCatalog:
         else:
             self._live[name] = table
             self._alike.setdefault(folded(name), {})[name] = None
-
-
-def _is_again(key: Key, start: Any) -> bool:
-    return start != FIRST and is_of_before(key, start)
 
 
 def _is_same_time(one: Key | None, other: Key | None) -> bool:

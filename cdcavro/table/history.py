@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.model import Column
-from cdcavro.change.order import is_of_before
+from cdcavro.change.model import Column, valued_columns
 from cdcavro.errors import SchemaError, shown
-from cdcavro.table.beginnings import FIRST, is_before, is_before_all, last_begun, later_of
+from cdcavro.table.beginnings import FIRST, is_again, is_before, is_before_all, is_made_before, last_begun, later_of
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.evolution.column_list import ColumnList, ColumnMarks, columns_of_version, listed_of, mark_of
 from cdcavro.table.evolution.evolve import by_columns
@@ -18,7 +17,7 @@ from cdcavro.table.evolution.limits import SharedLimits
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from cdcavro.change.model import Source
+    from cdcavro.change.model import Change, Source
     from cdcavro.change.order import Key
     from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.ddl.steps import Action
@@ -131,6 +130,12 @@ class Table:
         matches = [i for i in everywhere if self._names[i].issuperset(names)]
         return self._at(matches or own, key)
 
+    def has(self, change: Change, given: TypeOverrides) -> bool:
+        """Return whether some version has the columns that a row states, or for which it has values."""
+        if change.columns is not None:
+            return self.listed(change.columns, change.source, given).resolved in self._indexes
+        return any(names.issuperset(valued_columns(change)) for names in self._names)
+
     def at(self, columns: Sequence[Column], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
         """Return the version that fits the columns a change states and its place in the order. Raises `SchemaError`."""
         listed = self.listed(columns, source, given)
@@ -230,10 +235,12 @@ class Table:
     ) -> None:
         """Make sure that a version with the stated columns exists."""
         listed = self.listed(columns, source, given)
-        is_late = is_before(key, self._starts[-1])
+        is_late = is_made_before(key, self._starts[-1])
         is_known = listed.resolved in self._indexes and (is_late or listed.declared in self._declared)
         is_refined = not self._is_used and self._names[-1] == {column.name for column in columns}
-        if not is_known or (is_refined and not is_late and not self._is_again(key) and listed != self._own()):
+        if not is_known or (
+            is_refined and not is_late and not is_again(key, self._starts[-1]) and listed != self._own()
+        ):
             if is_late:
                 raise self._late(listed, key)
             self._take(columns, source, given, key, names)
@@ -283,11 +290,6 @@ class Table:
 
     def _own(self) -> ColumnList:
         return listed_of([mark_of(column.name, column.type, column.avro) for column in self.schema.columns])
-
-    def _is_again(self, key: Key | None) -> bool:
-        """Return whether a change was made before the newest version began, and so is delivered again if it is not late."""
-        start = self._starts[-1]
-        return key is not None and start != FIRST and is_of_before(key, start)
 
     def _late(self, listed: ColumnList, key: Key | None) -> SchemaError:
         schema = self._at(range(len(self.versions)), key)

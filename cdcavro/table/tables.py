@@ -127,7 +127,7 @@ class Tables:
         self._given, self._zone, self._modes = given, zone, checked_modes(decimals, times, binaries)
         self._is_strict = on_misfit != KEEP
         self.given_table = GivenTable.of(table)
-        self._directory = TableCatalog()
+        self._directory = TableCatalog(given)
         self._follower = StatementFollower(self._directory, given)
         self._names: dict[Source, TableName] = {}
         self.misfits: dict[int, Counter[str]] = {}
@@ -198,7 +198,7 @@ class Tables:
             return self._emptied(change)
         if change.op not in DML or name is None:
             return []
-        table = self._directory.at(name, key)
+        table = self._directory.at(name, key, change)
         if table is None:
             raise SchemaError(name.table, "the table is not known")
         if change.columns is None:

@@ -132,6 +132,104 @@ def test_rows_of_canal_delivered_again_behind_a_new_name_keep_their_table():
     assert len(tables.tables) == 2
 
 
+AB, AC = "id int, a int", "id int, c int"
+CREATE = "CREATE TABLE t (id INT, a INT, PRIMARY KEY (id))"
+# Messages in seconds of their own: a statement, or a row's columns and table.
+REPLAYED = {
+    "renamed and created again": [CREATE, (AB, "t"), "RENAME TABLE t TO u", CREATE, (AB, "t"), (AB, "u")],
+    "renamed and created with other columns": [
+        CREATE,
+        (AB, "t"),
+        "RENAME TABLE t TO u",
+        "CREATE TABLE t (id INT, c INT)",
+        (AC, "t"),
+    ],
+    "not seen created": [(AB, "t"), "RENAME TABLE t TO u", (AB, "t"), (AB, "u")],
+    "dropped and created": [CREATE, (AB, "t"), "DROP TABLE t", CREATE, (AB, "t"), "ALTER TABLE t ADD c INT"],
+    "dropped and created with other columns": [
+        CREATE,
+        (AB, "t"),
+        "DROP TABLE t",
+        "CREATE TABLE t (c INT)",
+        ("c int", "t"),
+    ],
+    "replaced": [CREATE, (AB, "t"), CREATE.replace("CREATE", "CREATE OR REPLACE"), (AB, "t")],
+    "its database dropped": [CREATE, (AB, "t"), "DROP DATABASE shop", CREATE, (AB, "t")],
+    "names swapped": [
+        CREATE,
+        "CREATE TABLE u (id INT, c INT)",
+        (AB, "t"),
+        (AC, "u"),
+        "RENAME TABLE t TO w, u TO t, w TO u",
+        (AC, "t"),
+        (AB, "u"),
+    ],
+    "a column dropped and added": [
+        CREATE,
+        (AB, "t"),
+        "ALTER TABLE t DROP a",
+        ("id int", "t"),
+        "ALTER TABLE t ADD a INT DEFAULT 9",
+        (AB, "t"),
+    ],
+}
+
+
+@pytest.mark.parametrize("renumbered", [False, True])
+@pytest.mark.parametrize("messages", REPLAYED.values(), ids=REPLAYED)
+def test_a_file_of_canal_that_is_repeated_from_any_message_on_changes_nothing(messages, renumbered):
+    """A row goes to the table and the version of its second, though others have their names and columns now."""
+    for begin in range(len(messages)):
+        stream = CanalFile()
+        for second, message in enumerate(messages, 1):
+            if isinstance(message, str):
+                stream.ddl(message, number=second)
+            else:
+                stream.row(message[0], table=message[1], number=second)
+        once = stream.versions, [one.is_gone for one in stream.tables.tables]
+        count = len(messages)
+        stream.again(begin=begin, renumbered=renumbered)
+        assert (stream.versions, [one.is_gone for one in stream.tables.tables]) == once
+        assert [stream.found[count + i - begin] for i in range(begin, count)] == [
+            stream.found[i] for i in range(begin, count)
+        ]
+        assert [one.findings for one in stream.tables.tables] == [[]] * len(stream.tables.tables)
+        learned = Tables()
+        for change in stream.changes:
+            learned.learn(change)
+        for number, change in enumerate(stream.changes):
+            found = [(table.number, schema.version) for table, schema in learned.find(change)]
+            assert found == stream.found[number]
+
+
+def test_a_row_of_canal_that_waited_while_a_tool_swapped_its_table_stays_with_the_name():
+    """The tool holds the table locked, so rows that began before the statement come behind it; the finding says so."""
+    stream = CanalFile()
+    for name in ("t", "_t_gho"):
+        stream.ddl(f"CREATE TABLE {name} (id INT)", number=1)
+    stream.ddl("RENAME TABLE t TO _t_del, _t_gho TO t", number=5)
+    made = stream.row("id int", number=4)
+    assert (made.table.number, made.table.findings) == (
+        1,
+        ["rows that began before it was renamed to 't' came behind that: taken for its own"],
+    )
+    stream.ddl("ALTER TABLE _t_del ADD a INT", number=6)
+    assert stream.row("id int, a int", number=4).table.number == 0
+
+
+def test_a_row_of_canal_that_began_before_a_statement_and_has_its_columns_only_belongs_behind_it():
+    """It waited for a lock on the whole table, which the statement got first."""
+    stream = CanalFile()
+    stream.ddl("CREATE TABLE t (id INT)", number=1)
+    stream.ddl("DROP TABLE t", number=5)
+    stream.ddl("CREATE TABLE t (id INT, a INT)", number=5)
+    assert stream.row("id int, a int", number=4).table.number == 1
+    assert stream.row("id int", number=5).table.number == 0
+    stream.ddl("ALTER TABLE t ADD c INT", number=7)
+    with pytest.raises(SchemaError, match="column 'b' is not as in version 1"):
+        stream.row("id int, a int, b int", number=6)
+
+
 # Statements behind their rows
 
 
