@@ -123,6 +123,7 @@ COVERED_BY = {
     "table/ddl/default_clause": "table/ddl/test_parse",
     "table/ddl/keywords": "table/ddl/test_parse",
     "table/ddl/deliveries": "table/test_statements",
+    "table/ddl/routines": "table/ddl/test_parse",
     "table/ddl/steps": "table/ddl/test_parse",
     "table/ddl/tokens": "table/ddl/test_parse",
     "table/ddl/type_text": "table/ddl/test_parse",

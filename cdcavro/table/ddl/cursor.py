@@ -25,7 +25,9 @@ class TokenCursor:
 
     Attributes: `text` (str); `tokens` (list of `Token`), with one of the kind `end` at the end; `dialect`
     (`Dialect`); `database` (str or None), which applies to names without a database; `at` (int), the
-    position. Words are compared in upper case. Every refusal is a `DdlError`.
+    position; `ends_behind` (dict from int to int, None as long as no routine needed it), by a semicolon's
+    index that of the END that closes what it stands in. Words are compared in upper case. Every refusal
+    is a `DdlError`.
     """
 
     def __init__(self, text: str, tokens: list[Token], dialect: Dialect, database: str | None) -> None:
@@ -34,6 +36,7 @@ class TokenCursor:
         self.dialect = dialect
         self.database = database
         self.at = 0
+        self.ends_behind: dict[int, int] | None = None
 
     @property
     def token(self) -> Token:

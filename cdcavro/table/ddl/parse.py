@@ -14,6 +14,7 @@ from cdcavro.table.ddl.alter import alter_table, new_name
 from cdcavro.table.ddl.create import parse_create_table
 from cdcavro.table.ddl.cursor import TokenCursor
 from cdcavro.table.ddl.keywords import AFTER_DROPPED, AFTER_TRUNCATED, NOUNS, ROUTINES, STATEMENTS
+from cdcavro.table.ddl.routines import skip_routine
 from cdcavro.table.ddl.steps import DropDatabase, DropTable, NoChange, RenameTable, TableName, Truncate
 from cdcavro.table.ddl.tokens import dialect_of, tokenize
 
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     Steps = list[Step]
 
 _LOOKED_AT: Final = 32
-_LOOPS: Final = frozenset({"LOOP", "WHILE", "REPEAT"})
-# What stands before a statement within a routine.
-_STARTS: Final = frozenset({";", ":", "BEGIN", "DO", "ELSE", "LOOP", "REPEAT", "THEN"})
 
 
 def parse_ddl(ddl: str, dialect: str | None = None, *, database: str | None = None) -> tuple[Step, ...]:
@@ -59,7 +57,7 @@ def parse_ddl(ddl: str, dialect: str | None = None, *, database: str | None = No
 def _statement(cursor: TokenCursor) -> Steps:
     word = cursor.token.key
     if (cursor.dialect.is_oracle and word in {"BEGIN", "DECLARE"}) or cursor.sees("BEGIN", "NOT", "ATOMIC"):
-        return _block(cursor)
+        return skip_routine(cursor)
     if word in _STATEMENTS:
         cursor.take()
         return _STATEMENTS[word](cursor)
@@ -76,7 +74,7 @@ def _statement(cursor: TokenCursor) -> Steps:
 def _create(cursor: TokenCursor) -> Steps:
     noun = _noun(cursor)
     if noun in ROUTINES:
-        return _block(cursor)
+        return skip_routine(cursor)
     if noun != "TABLE":
         return _other(cursor, noun)
     replaces = cursor.accept("OR", "REPLACE")
@@ -197,47 +195,6 @@ def _noun(cursor: TokenCursor) -> str:
         if cursor.ahead(i).key == ";":
             break
     raise cursor.fail("TABLE or another noun")
-
-
-def _block(cursor: TokenCursor) -> Steps:
-    """Skip a routine with the statements in it: to its END, or in Oracle to the end of the text."""
-    depth = 0
-    while cursor.token.kind != "end" and (depth > 0 or cursor.dialect.is_oracle or not _is_over(cursor)):
-        before, key = cursor.tokens[cursor.at - 1].key, cursor.token.key
-        if key in {"BEGIN", "CASE"} and before not in {"END", "."}:
-            depth += 1
-        elif key == "END" and before != "." and cursor.ahead().key not in {"IF", "FOR", *_LOOPS}:
-            depth -= 1
-        cursor.at += 1
-    if depth > 0 and not cursor.dialect.is_oracle:
-        raise cursor.fail("END")
-    return [NoChange("routine")]
-
-
-def _is_over(cursor: TokenCursor) -> bool:
-    """Return whether a routine ends here; move on to the END of an IF or a loop that is all of its body."""
-    if not cursor.sees(";"):
-        return False
-    end = _end_behind(cursor)
-    cursor.at = end or cursor.at
-    return not end
-
-
-def _end_behind(cursor: TokenCursor) -> int:
-    """Return the index of the END that closes an IF or a loop which has begun before here; 0 if there is none."""
-    opened = 0
-    for i in range(cursor.at + 1, len(cursor.tokens)):
-        before, key = cursor.tokens[i - 1].key, cursor.tokens[i].key
-        nouns = (token.key for token in cursor.tokens[i : i + _LOOKED_AT] if token.key in NOUNS)
-        if key == "CREATE" and next(nouns, "") in ROUTINES:
-            return 0  # a routine cannot create another, so this begins the next statement
-        if key in {"IF", *_LOOPS} and before == "END":
-            if not opened:
-                return i - 1
-            opened -= 1
-        elif key in {"IF", *_LOOPS} and before in _STARTS:
-            opened += 1
-    return 0
 
 
 _STATEMENTS: Final[dict[str, Callable[[TokenCursor], Steps]]] = {

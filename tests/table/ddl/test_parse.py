@@ -6,6 +6,7 @@ import json
 import logging
 import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -300,6 +301,15 @@ _MYSQL = [
         DropTable((T,)),
         create(C),
         NoChange("routine"),
+    ),
+    *(
+        (
+            f"{routine} select 1; drop table t; begin not atomic if 1 then select 1; end if; end",
+            NoChange("routine"),
+            DropTable((T,)),
+            NoChange("routine"),
+        )
+        for routine in ("create procedure p()", "create event e on schedule every 1 day do")
     ),
     # Comments.
     ("# a;\n-- b;\nalter /* c; */ table t -- d\n drop c; ; -- e", alter(DropColumn("c"))),
@@ -689,6 +699,13 @@ def test_dialect_that_is_not_known_is_an_error():
 def test_bombs_end_soon_in_a_short_sentence(text, sentence):
     """Text, tokens, brackets and words have bounds, and what lies within them takes linear time."""
     assert error_of(parse_ddl, text) == f"MySQL DDL: {sentence}"
+
+
+def test_many_routines_take_linear_time():
+    """Each semicolon could end one, or stand within an IF that ends far behind it."""
+    start = time.process_time()
+    assert parse_ddl("begin not atomic select 1; end;" * 3_000) == (NoChange("routine"),) * 3_000
+    assert time.process_time() - start < 10
 
 
 @pytest.mark.slow
