@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.errors import shown
 from cdcavro.exact.members import ABSENT
-from cdcavro.table.ddl.steps import AddColumn, AddKey, ChangeColumn, DropColumn, ModifyColumn, RenameColumn
+from cdcavro.table.ddl.steps import AddColumn, AddKey, ChangeColumn, Constant, DropColumn, ModifyColumn, RenameColumn
 from cdcavro.table.ddl.tokens import dialect_of
 from cdcavro.table.evolution.alter import AlterContext, column_of
 from cdcavro.table.evolution.defaults import default_text, filling
-from cdcavro.table.evolution.promotion import is_promotion, without_attributes
+from cdcavro.table.evolution.promotion import is_promotion, promoted, without_attributes
 from cdcavro.table.evolution.row_edit import RowEdit
 from cdcavro.table.fields import ATTRIBUTE, avro_of, column_fields, column_name, filled, said_of
 from cdcavro.table.schema import TableSchema, as_schema
@@ -97,14 +97,24 @@ def _add(context: AlterContext, action: AddColumn | ChangeColumn | ModifyColumn,
         own = context.edit.need(name)
     if declared.default is None or "default" in said_of(own):
         return
-    fill = filling(declared.default, context.resolved(column))
-    own[ATTRIBUTE] = said_of(own) | {"default": default_text(declared.default)}
-    is_younger = isinstance(action, AddColumn) and said_of(own).get("since", 1) > 1
-    if is_younger and fill is not ABSENT and own.get("default") is None:
-        own.update(filled(own, avro_of(own), fill))
-        context.edit.steps.append(f"column {shown(name)} was added: {default_text(declared.default)} in older rows")
+    text, resolved, avro = default_text(declared.default), context.resolved(column).avro, avro_of(own)
+    fill = _as(filling(declared.default, context.resolved(column)), resolved, avro)
+    own[ATTRIBUTE] = said_of(own) | {"default": text}
+    is_older = isinstance(action, AddColumn) and said_of(own).get("since", 1) > 1 and own.get("default") is None
+    if is_older and fill is not ABSENT:
+        own.update(filled(own, avro, fill))
+        context.edit.steps.append(f"column {shown(name)} was added: {text} in older rows")
+    elif is_older and declared.default != Constant(None):
+        context.edit.steps.append(f"what {shown(name)} is in older rows is not known: {text}")
     else:
-        context.edit.steps.append(f"column {shown(name)} has the default {shown(default_text(declared.default))}")
+        context.edit.steps.append(f"column {shown(name)} has the default {shown(text)}")
+
+
+def _as(fill: Any, declared: Any, present: Any) -> Any:
+    """Return a default of the type that a statement declares as one of the present type; `ABSENT` if it is none."""
+    if without_attributes(declared) == without_attributes(present):
+        return fill
+    return promoted(fill, declared, present) if is_promotion(declared, present) else ABSENT
 
 
 def _drop(_: AlterContext, action: DropColumn, unexplained: Unexplained) -> None:
