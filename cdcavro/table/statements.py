@@ -21,7 +21,7 @@ from cdcavro.table.ddl.steps import (
     TableName,
     Truncate,
 )
-from cdcavro.table.ddl.tokens import is_mysql
+from cdcavro.table.ddl.tokens import dialect_of, is_mysql
 from cdcavro.table.evolution.column_list import columns_of_version
 from cdcavro.table.evolution.evolve import by_columns, by_step, columns_of_statement, create_table
 from cdcavro.table.names import folded, statement_table, table_name_of
@@ -220,14 +220,18 @@ class StatementFollower:
 
     def _is_altered(self, table: Table, step: AlterTable, change: Change, start: Key | None) -> bool:
         """Apply actions and return True, or return False if rows have done already what they do."""
+        if not step.actions:
+            return True
         try:
-            self._evolve(table, step, change, start)
+            schema, steps = by_step(table.schema, step, _plain(change), self._given)
         except SchemaError:
-            columns = change.columns
+            columns, dialect = change.columns, dialect_of(change.source.db_type)
             is_that = columns is not None and table.is_as(columns, change.source, self._given)
-            if not (is_that or (columns is None and table.unexplained.explains(table.schema, step.actions))):
+            if not (is_that or (columns is None and table.unexplained.explains(table.schema, step.actions, dialect))):
                 raise
             return False
+        if steps:
+            table.append(schema, steps, start)
         return True
 
     def _explain(self, table: Table, actions: Sequence[Action], change: Change, start: Key | None) -> None:
@@ -238,9 +242,7 @@ class StatementFollower:
             if isinstance(action, RenameTo) and not self._is_old(action.new, change, start):
                 self._rename(table.schema.table, action.new, change, start)
 
-    def _evolve(self, table: Table, step: RenameTable | AlterTable, change: Change, start: Key | None) -> None:
-        if isinstance(step, AlterTable) and not step.actions:
-            return
+    def _evolve(self, table: Table, step: RenameTable, change: Change, start: Key | None) -> None:
         schema, steps = by_step(table.schema, step, _plain(change), self._given)
         if steps:
             table.append(schema, steps, start)

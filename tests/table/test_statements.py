@@ -341,6 +341,50 @@ def test_a_statement_behind_rows_that_did_what_it_does_in_part_is_refused():
         stream.ddl("ALTER TABLE t MODIFY x INT")
 
 
+@pytest.mark.parametrize(
+    "actions",
+    [
+        "MODIFY c BIGINT, ADD PRIMARY KEY (nosuch)",
+        "MODIFY c BIGINT AFTER nosuch",
+        "MODIFY c BIGINT, DROP COLUMN nosuch",
+        "MODIFY c INT, ADD PRIMARY KEY (nosuch)",
+        "ADD n INT, ADD PRIMARY KEY (nosuch)",
+        "ADD n INT, ALTER nosuch SET DEFAULT 5",
+    ],
+)
+def test_a_statement_that_contradicts_the_table_in_part_changes_nothing_and_is_refused(actions):
+    """A column that is there does not say that the statement was carried out."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT, c INT)")
+    stream.row("id int, c int")
+    stream.row("id int, c int, n int")
+    before = stream.versions
+    with pytest.raises(SchemaError, match=r"'nosuch'|'n' already"):
+        stream.ddl(f"ALTER TABLE t {actions}")
+    assert stream.versions == before
+
+
+def test_a_statement_whose_types_rows_have_brought_already_changes_nothing():
+    """The rest of it is about a column that went."""
+    stream = Stream()
+    stream.row("id int, c int, x int")
+    stream.row("id int, c bigint(20)")
+    before = stream.versions
+    stream.ddl("ALTER TABLE t MODIFY c BIGINT, DROP x")
+    stream.ddl("ALTER TABLE t MODIFY c BIGINT AFTER x")
+    assert stream.versions == before
+
+
+def test_a_statement_beyond_the_versions_that_a_table_may_have_is_refused(monkeypatch):
+    """It is no statement that came late."""
+    monkeypatch.setattr("cdcavro.table.history.MAX_VERSIONS", 2)
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT, c BIGINT)")
+    stream.ddl("ALTER TABLE t ALTER c SET DEFAULT 1")
+    with pytest.raises(SchemaError, match="more than 2 versions"):
+        stream.ddl("ALTER TABLE t MODIFY c BIGINT")
+
+
 def test_a_statement_that_creates_a_table_behind_rows_of_more_columns_drops_nothing():
     """Types, key and defaults are taken from it, and the ALTER behind it says the rest."""
     stream = Stream(MYSQL)

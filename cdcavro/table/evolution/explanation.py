@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.errors import shown
 from cdcavro.exact.members import ABSENT
-from cdcavro.table.ddl.steps import AddColumn, AddKey, ChangeColumn, Constant, DropColumn, ModifyColumn, RenameColumn
+from cdcavro.exact.sqltype import is_same_type
+from cdcavro.table.ddl.steps import (
+    AddColumn,
+    AddKey,
+    ChangeColumn,
+    Constant,
+    DropColumn,
+    DropDefault,
+    ModifyColumn,
+    RenameColumn,
+    SetDefault,
+    SetNullable,
+)
 from cdcavro.table.ddl.tokens import dialect_of
 from cdcavro.table.evolution.alter import AlterContext, column_of
 from cdcavro.table.evolution.defaults import default_text, filling
@@ -27,6 +39,9 @@ if TYPE_CHECKING:
     from cdcavro.change.model import Source
     from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.ddl.steps import Action
+    from cdcavro.table.ddl.tokens import Dialect
+
+    _Types = dict[str, str | None]
 
 
 @dataclass(slots=True)
@@ -51,11 +66,14 @@ class Unexplained:
         """Return a copy that does not change with this one."""
         return Unexplained(set(self.came), dict(self.went))
 
-    def explains(self, schema: TableSchema, actions: Sequence[Action]) -> bool:
+    def explains(self, schema: TableSchema, actions: Sequence[Action], dialect: Dialect) -> bool:
         """Return whether lists did already what all of these actions do to the columns that there are."""
-        names = {column.name for column in schema.columns}
+        types = {column.name: column.type for column in schema.columns}
         return any(type(action) in _DONE for action in actions) and all(
-            _DONE[type(action)](action, self, names) for action in actions if type(action) in _DONE
+            check[type(action)](action, self, types, dialect)
+            for check in (_DONE, _POSSIBLE)
+            for action in actions
+            if type(action) in check
         )
 
 
@@ -153,6 +171,15 @@ def _key(context: AlterContext, action: AddKey, _: Unexplained) -> None:
         context.edit.set_key(action.names)
 
 
+def _is_modified(action: ModifyColumn, _: Unexplained, types: _Types, dialect: Dialect) -> bool:
+    declared = column_of(action.column, dialect)
+    return declared.name in types and (declared.type is None or is_same_type(types[declared.name], declared.type))
+
+
+def _have_been(names: Sequence[str], known: Unexplained, types: _Types) -> bool:
+    return {name.lower() for name in names} <= {name.lower() for name in (*types, *known.went)}
+
+
 _EXPLAIN: Final[dict[type, Callable[[AlterContext, Any, Unexplained], None]]] = {
     AddColumn: _add,
     AddKey: _key,
@@ -161,11 +188,20 @@ _EXPLAIN: Final[dict[type, Callable[[AlterContext, Any, Unexplained], None]]] = 
     ModifyColumn: _add,
     RenameColumn: _rename,
 }
-# Whether lists did already what an action does, given the columns that there are.
-_DONE: Final[dict[type, Callable[[Any, Unexplained, set[str]], bool]]] = {
-    AddColumn: lambda action, known, names: action.column.name in known.came & names,
-    ChangeColumn: lambda action, known, names: action.old not in names and action.column.name in known.came & names,
-    DropColumn: lambda action, known, names: action.name not in names and action.name in known.went,
-    ModifyColumn: lambda action, _, names: action.column.name in names,
-    RenameColumn: lambda action, known, names: action.old not in names and action.new in known.came & names,
+# Whether lists did already what an action does, given the columns that there are, with their types.
+_DONE: Final[dict[type, Callable[[Any, Unexplained, _Types, Dialect], bool]]] = {
+    AddColumn: lambda action, known, types, _: action.column.name in known.came & types.keys(),
+    ChangeColumn: lambda action, known, types, _: (
+        action.old not in types and action.column.name in known.came & types.keys()
+    ),
+    DropColumn: lambda action, known, types, _: action.name not in types and action.name in known.went,
+    ModifyColumn: _is_modified,
+    RenameColumn: lambda action, known, types, _: action.old not in types and action.new in known.came & types.keys(),
+}
+# Whether an action that lists cannot show is about columns that there are, or were.
+_POSSIBLE: Final[dict[type, Callable[[Any, Unexplained, _Types, Dialect], bool]]] = {
+    AddKey: lambda action, known, types, _: _have_been(action.names, known, types),
+    **dict.fromkeys(
+        (DropDefault, SetDefault, SetNullable), lambda action, known, types, _: _have_been([action.name], known, types)
+    ),
 }
