@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Column, valued_columns
+from cdcavro.change.values.unsigned import may_be_unsigned, unsigned_types, with_unsigned
 from cdcavro.errors import SchemaError, shown
 from cdcavro.table.beginnings import FIRST, is_again, is_before, is_before_all, is_made_before, last_begun, later_of
 from cdcavro.table.columns.column_type import column_type
@@ -55,6 +56,7 @@ class Table:
     _declared: dict[ColumnMarks, None] = field(default_factory=dict)
     _lists: dict[tuple[Any, ...], ColumnList] = field(default_factory=dict)
     _ready: dict[tuple[Any, ...], list[int]] = field(default_factory=dict)
+    _unsigned: set[str | None] = field(default_factory=set)
     _is_used: bool = False
 
     @property
@@ -98,9 +100,10 @@ class Table:
             self._settle(columns, source, given, key, names)
             self.is_stated = True
             listed = self.listed(columns, source, given)
-            ready = self._indexes.get(listed.resolved, [self._last])
+            ready = self._indexes.get(listed.resolved, [len(self.versions) - 1])
             # A late row may match an earlier version although its types are declared differently; others may not.
-            if listed.declared in self._declared and len(self._ready) < _REMEMBERED:
+            is_clear = listed.declared in self._declared and not may_be_unsigned(columns, self._unsigned)
+            if is_clear and len(self._ready) < _REMEMBERED:
                 self._ready[facts] = ready
         return self._at(ready, key)
 
@@ -142,6 +145,12 @@ class Table:
         if listed.resolved not in self._indexes:
             raise self._late(listed, key)
         return self._at(self._indexes[listed.resolved], key)
+
+    def with_unsigned(self, columns: tuple[Column, ...], key: Key | None) -> tuple[Column, ...]:
+        """Return the columns of a change, plain 64-bit integers being unsigned where the version of its time says so."""
+        if not may_be_unsigned(columns, self._unsigned):
+            return columns
+        return with_unsigned(columns, self.having([column.name for column in columns if column.name], key).columns)
 
     def is_as(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> bool:
         """Return whether the newest version has exactly these columns."""
@@ -217,10 +226,6 @@ class Table:
             listed = self._lists[facts] = listed_of(marks)
         return listed
 
-    @property
-    def _last(self) -> int:
-        return len(self.versions) - 1
-
     def _at(self, indexes: Sequence[int], key: Key | None) -> TableSchema:
         """Return the last of these versions that had begun by the key's time, or else the first of them."""
         return self.versions[indexes[last_begun([self._starts[index] for index in indexes], key)]]
@@ -272,7 +277,7 @@ class Table:
         """Replace the newest version, with which nothing has been written."""
         self.room.take(schema)
         marks = self._own().resolved
-        self._indexes[marks].remove(self._last)
+        self._indexes[marks].remove(len(self.versions) - 1)
         if not self._indexes[marks]:
             del self._indexes[marks]
         self.versions[-1] = schema
@@ -285,7 +290,8 @@ class Table:
         self.room.edits += 1
         self._ready.clear()
         self._names[-1] = frozenset(column.name for column in self.schema.columns)
-        self._indexes.setdefault(own.resolved, []).append(self._last)
+        self._unsigned.update(unsigned_types(self.schema.columns))
+        self._indexes.setdefault(own.resolved, []).append(len(self.versions) - 1)
         self._declared[own.declared] = None
 
     def _own(self) -> ColumnList:

@@ -203,7 +203,7 @@ class Tables:
             raise SchemaError(name.table, "the table is not known")
         if change.columns is None:
             return [(table, table.having(valued_columns(change), key))]
-        columns = with_unsigned(change.columns, table.schema.columns)
+        columns = table.with_unsigned(change.columns, key)
         return [(table, table.at(columns, change.source, self._given, key))]
 
     def write(self, change: Change, found: Sequence[TableVersion]) -> list[TypedChange]:
@@ -237,7 +237,7 @@ class Tables:
             table = self._follower.begin(change, name, key)
         self._directory.see(name)
         if columns is not None:
-            columns = with_unsigned(columns, table.schema.columns)
+            columns = table.with_unsigned(columns, key)
             schema = table.state(columns, change.source, self._given, key, change.key)
         else:
             schema = table.extend(valued_columns(change), change.source, self._given, key)

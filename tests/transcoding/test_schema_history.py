@@ -288,6 +288,53 @@ def test_a_typed_table_holds_the_unsigned_number_in_one_version(fields, changes)
     assert typed.schema.version == len(typed.table.versions) == 1
 
 
+def plain(number: int, **after: int) -> Change:
+    """Return a row of integers at a place in the log, with an embedded schema that does not tell what is unsigned."""
+    fields = [{"field": name, "type": "int32" if name == "id" else "int64"} for name in after]
+    return replace(change(with_schema(row("t", after), fields)), position=(number,))
+
+
+ONCE_UNSIGNED = [
+    ("ALTER TABLE t DROP n", {"id": 1}, {"id": 1}),
+    ("ALTER TABLE t RENAME COLUMN n TO k", {"id": 1, "k": -1}, {"id": 1, "k": Decimal(2**64 - 1)}),
+    ("ALTER TABLE t MODIFY n BIGINT", {"id": 1, "n": -1}, {"id": 1, "n": -1}),
+    ("ALTER TABLE t MODIFY n BIGINT, ADD x BIGINT", {"id": 1, "n": -1, "x": -1}, {"id": 1, "n": -1, "x": -1}),
+]
+
+
+@pytest.mark.parametrize(("ddl", "sent", "wanted"), ONCE_UNSIGNED)
+def test_the_version_of_a_rows_time_says_whether_its_integers_are_unsigned(ddl, sent, wanted):
+    """In order, learned first and found then, and delivered again when the column is gone, renamed or signed."""
+    create = replace(change(statement("CREATE TABLE t (id INT PRIMARY KEY, n BIGINT UNSIGNED)")), position=(1,))
+    early, late = plain(2, id=1, n=-1), plain(5, **sent)
+    stream = [create, early, replace(change(statement(ddl)), position=(4,)), late]
+    tables, learned = Tables(), Tables()
+    made = [one for each in [*stream, plain(3, id=1, n=-1), early, late] for one in tables.add(each)]
+    for each in stream:
+        learned.learn(each)
+    found = [one for each in stream for one in learned.write(each, learned.find(each))]
+    unsigned = {"id": 1, "n": Decimal(2**64 - 1)}
+    for typed, expected in (
+        *zip(made, [unsigned, wanted, unsigned, unsigned, wanted], strict=True),
+        *zip(found, [unsigned, wanted], strict=True),
+    ):
+        after = read(typed.payload, typed.schema.envelope)["after"]
+        fields = {column.name: column.field for column in typed.schema.columns}
+        assert {name: after[fields[name]] for name in expected} == expected
+        assert typed.schema.version == (1 if expected is unsigned else 2)
+
+
+@pytest.mark.parametrize("ddl", [None, "ALTER TABLE t MODIFY n BIGINT UNSIGNED"])
+def test_a_row_before_its_column_became_unsigned_has_the_number_that_was_sent(ddl):
+    """However late it comes."""
+    tables = Tables()
+    create = replace(change(statement("CREATE TABLE t (id INT PRIMARY KEY, n BIGINT)")), position=(1,))
+    later = [replace(change(statement(ddl)), position=(4,)), plain(5, id=1, n=-1)] if ddl else []
+    made = [one for each in [create, plain(2, id=1, n=-1), *later, plain(3, id=1, n=-1)] for one in tables.add(each)]
+    unsigned = ExactNumber(str(2**64 - 1))
+    assert [one.change.after["n"] for one in made] == ([-1, unsigned, -1] if ddl else [-1, -1])
+
+
 @pytest.mark.parametrize("fields", [None, PLAIN, TOLD])
 @pytest.mark.parametrize("target", ["canal", "oms_canal"])
 def test_transcoding_an_unsigned_number_is_no_loss_of_a_value(fields, target):

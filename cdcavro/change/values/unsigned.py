@@ -8,7 +8,7 @@ from cdcavro.change.model import replace
 from cdcavro.exact.sqltype import parse_sql_type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from cdcavro.change.model import Column
 
@@ -36,13 +36,23 @@ def with_unsigned(columns: tuple[Column, ...], known: Sequence[Declared]) -> tup
     """
     if all(column.type != PLAIN_LONG for column in columns):
         return columns
-    types = {column.name: column.type for column in known if column.type is not None and is_unsigned(column.type)}
-    if not any(column.type == PLAIN_LONG and column.name in types for column in columns):
+    types = unsigned_types(known)
+    if not may_be_unsigned(columns, types):
         return columns
     return tuple(
         replace(column, type=types.get(column.name, PLAIN_LONG)) if column.type == PLAIN_LONG else column
         for column in columns
     )
+
+
+def may_be_unsigned(columns: Sequence[Column], names: Container[str | None]) -> bool:
+    """Return whether a plain 64-bit integer among the columns has one of these names, those of unsigned columns."""
+    return any(column.type == PLAIN_LONG and column.name in names for column in columns)
+
+
+def unsigned_types(columns: Sequence[Declared]) -> dict[str | None, str]:
+    """Return the types of the columns that are declared as unsigned integers of 64 bits, by their names."""
+    return {column.name: column.type for column in columns if column.type is not None and is_unsigned(column.type)}
 
 
 def is_unsigned(declared: str) -> bool:
