@@ -3,9 +3,11 @@
 A format fits a message that has all its required members and at least one of those that identify it,
 null or not (`required` and `tells` in `attributes`). None of these members may be an object, an array
 or a scalar where the schema has another of the three, nor may anything else stand where the schema has
-an object or an array, because other producers use some of the same names. A Kafka record is told by its value. Of the formats that fit, the one with the most identifying members is chosen; among equals, the
+an object or an array, because other producers use some of the same names. A Kafka record is told by its
+value. Of the formats that fit, the one with the most identifying members is chosen; among equals, the
 first in the order of `REGISTRY`. So a message of the Default family is `oms_default` unless it has a
-`__light_type`.
+`__light_type`. What is known by sight and not supported fits no format, unless it fits one whose messages
+have columns as members, which may have any names.
 """
 
 from __future__ import annotations
@@ -83,12 +85,13 @@ def fits(message: bytes | str) -> dict[str, int]:
     value = _parsed(message)
     if not isinstance(value, dict):
         raise UnknownMessageError("object", jsontext.kind(value))
-    name = stranger(value)
-    if name is not None:
-        raise UnknownMessageError("a message of a known format", f"{name}, which is not supported")
     told = value[VALUE] if is_kafka_record(value) else value
     scores = {name: _score(told, name, _is_shaped) for name in REGISTRY}
-    return {name: score for name, score in scores.items() if score and _takes(value, name)}
+    found = {name: score for name, score in scores.items() if score and _takes(value, name)}
+    strange = None if any(map(_has_any_member, found)) else stranger(value)
+    if strange is not None:
+        raise UnknownMessageError("a message of a known format", f"{strange}, which is not supported")
+    return found
 
 
 def _takes(record: dict[str, Any], name: str) -> bool:
@@ -96,6 +99,13 @@ def _takes(record: dict[str, Any], name: str) -> bool:
     if not is_kafka_record(record) or REGISTRY[name].opened(record) is not record:
         return True
     return all(_is_shaped(_at(record, place), shape) for place, shape in _marks(name).shapes)
+
+
+@cache
+def _has_any_member(name: str) -> bool:
+    """Return whether the messages of a format may have members of any names, which are columns."""
+    envelope = REGISTRY[name].envelope
+    return isinstance(envelope, Record) and any(field_rule(field).members == "rest" for field in envelope.fields)
 
 
 def best(messages: Iterable[dict[str, int]]) -> str:

@@ -210,6 +210,24 @@ def test_what_is_known_by_sight_and_not_supported_is_named(message, name, around
     assert error_of(fits, around % json.dumps(message)) == sentence
 
 
+@pytest.mark.parametrize("around", ["%s", '{"topic":"t","key":null,"value":%s}'])
+@pytest.mark.parametrize("message", [message for message, _ in _NAMED] + [{"id": 1, "type": "schema-changes"}])
+def test_a_row_whose_columns_are_members_is_its_format_whatever_their_names(message, around):
+    """A Tuple record has its own members beside its columns."""
+    own = {
+        "_sequence_id_": "1",
+        "_operation_type_": "I",
+        "_excute_time_": 1,
+        "_before_image_": "N",
+        "_after_image_": "Y",
+    }
+    row = {name: value for name, value in message.items() if not isinstance(value, dict)}
+    for record in (own | row, row | {"_sequence_id_": "1"}, own | message):
+        told = fits(around % json.dumps(record))
+        assert told["datahub_tuple"] == len(own.keys() & record.keys())
+        assert cdcavro.sniff(around % json.dumps(own | row)) == "datahub_tuple"
+
+
 @pytest.mark.parametrize(
     ("format", "golden"),
     [
