@@ -27,25 +27,28 @@ def version_note(lines: bytes, format: str) -> str | None:
     rule = _rule(format)
     if rule is None or not isinstance(rule.tells, tuple):
         return None
-    for found in _pattern(rule.name).finditer(lines):
-        if found[1].strip(b'"').decode(errors="replace") not in rule.tells:
-            version = _version(lines, found.start(), rule.name)
-            if version is not None and version not in rule.tells:
-                documented = " or ".join(rule.tells)
-                return (
-                    f"{format}: version {shown(version)} is read as {documented}, which is the one that is documented"
-                )
+    pattern, start = _pattern(rule.name), 0
+    while found := pattern.search(lines, start):
+        start = found.end()
+        if found[1].strip(b'"').decode(errors="replace") in rule.tells:
+            continue
+        # The line tells its version once and for all, however often it has something like one.
+        version, start = _version(lines, found.start(), rule.name)
+        if version is not None and version not in rule.tells:
+            documented = " or ".join(rule.tells)
+            return f"{format}: version {shown(version)} is read as {documented}, which is the one that is documented"
     return None
 
 
-def _version(lines: bytes, place: int, name: str) -> str | None:
-    """Return the version that the message states in which something like one was found, maybe in a row."""
-    end = lines.find(b"\n", place)
+def _version(lines: bytes, place: int, name: str) -> tuple[str | None, int]:
+    """Return the version that the message states in which something like one was found, maybe in a row, and its end."""
+    newline = lines.find(b"\n", place)
+    end = newline if newline >= 0 else len(lines)
     try:
-        message: Any = msgspec.json.decode(lines[lines.rfind(b"\n", 0, place) + 1 : end if end >= 0 else len(lines)])
+        message: Any = msgspec.json.decode(lines[lines.rfind(b"\n", 0, place) + 1 : end])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    return string_at(at(message, VALUE) if is_kafka_record(message) else message, name)
+        return None, end
+    return string_at(at(message, VALUE) if is_kafka_record(message) else message, name), end
 
 
 @cache

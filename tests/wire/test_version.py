@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import msgspec
 import pytest
 
+from cdcavro.wire import version
 from cdcavro.wire.version import version_note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NOTE = "oms_dataworks: version %s is read as 2.0, which is the one that is documented"
 KNOWN = b'{"version":"2.0","payload":{"op":"INSERT","after":{"data":{"version":"9"}}}}'
@@ -29,6 +36,29 @@ KNOWN = b'{"version":"2.0","payload":{"op":"INSERT","after":{"data":{"version":"
 def test_a_version_that_no_document_describes_is_told(lines, version):
     """The first of some lines; a version in a row is none of the format, and a faulty line states none."""
     assert version_note(lines, "oms_dataworks") == (None if version is None else NOTE % version)
+
+
+def test_a_line_is_read_once_however_often_it_has_something_like_a_version(monkeypatch):
+    """A row with a thousand of them costs what the row costs; the line behind it is read, too."""
+    lines = []
+    monkeypatch.setattr(version.msgspec.json, "decode", _noted(lines))
+    row = b'{"version":"2.0","payload":{"op":"INSERT","x":[' + b",".join([b'{"version":1}'] * 1_000) + b"]}}"
+    for around in (b"%s", b'{"topic":"t","value":%s}', b"%s,"):
+        lines.clear()
+        line = around % row
+        assert version_note(b"\n".join([line, line, b'{"version":"7"}', line]), "oms_dataworks") == NOTE % "'7'"
+        assert lines == [line, line, b'{"version":"7"}']
+
+
+def _noted(lines: list[bytes]) -> Callable[[bytes], object]:
+    """Return `msgspec.json.decode` that also notes what it is given."""
+    decode = msgspec.json.decode
+
+    def noted(line: bytes) -> object:
+        lines.append(line)
+        return decode(line)
+
+    return noted
 
 
 def test_a_format_without_a_documented_version_is_passed():
