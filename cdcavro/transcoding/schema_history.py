@@ -94,7 +94,8 @@ def with_columns(change: Change, columns: Sequence[Column], *, modes: Modes = US
     format, stated = change.source.format, tuple(columns) if lacks_columns(change) else _known(change, columns)
     if format is None or stated is None or stated is change.columns:
         return change
-    unread = [column for column in stated if change.columns is None or column not in change.columns]
+    known = frozenset(change.columns or ())
+    unread = [column for column in stated if column not in known]
     (record,) = records([change], format)
     (unconverted,) = BRIDGES[format].to_changes(record, None)
     connector = change.source.db_type

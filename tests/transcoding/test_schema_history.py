@@ -270,6 +270,16 @@ def test_a_long_of_a_column_that_is_not_known_stays_as_it_is():
     assert found.after == {"id": 1, "n": -1, "m": -1}
 
 
+@pytest.mark.timeout(20)
+def test_a_row_of_very_many_columns_is_turned_in_time_that_grows_with_them():
+    """One of them is unsigned."""
+    names = [f"c{i}" for i in range(60_000)]
+    columns = tuple(Column(name=name, type="int64") for name in names)
+    sent = replace(change(row("t", {names[0]: -1, names[-1]: -1})), columns=columns)
+    known = [*columns[:-1], Column(name=names[-1], type="BIGINT UNSIGNED")]
+    assert with_columns(sent, known).after == {names[0]: -1, names[-1]: ExactNumber(str(2**64 - 1))}
+
+
 @pytest.mark.parametrize("fields", [None, PLAIN, TOLD])
 @pytest.mark.parametrize("changes", [[("CREATE", "t", UNSIGNED)], []])
 def test_a_typed_table_holds_the_unsigned_number_in_one_version(fields, changes):
