@@ -53,12 +53,13 @@ def heirs(fields: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, tuple[st
     older: dict[str, list[tuple[int, str]]] = {}
     for name, attributes in fields:
         said = attributes.get(ATTRIBUTE)
-        column = said.get("column", name) if isinstance(said, dict) else name
-        until = said.get("until") if isinstance(said, dict) else None
-        if until is None:
-            present[column] = name
-        else:
+        column, until = (said.get("column"), said.get("until")) if isinstance(said, dict) else (None, None)
+        # The attributes of a schema from elsewhere may be anything.
+        column = column if isinstance(column, str) else name
+        if type(until) is int:
             older.setdefault(column, []).append((until, name))
+        else:
+            present[column] = name
     return {
         present[column]: tuple(name for _, name in sorted(ended, reverse=True))
         for column, ended in older.items()

@@ -69,6 +69,22 @@ def test_the_older_fields_of_a_column_come_newest_first():
     assert heirs((field["name"], field) for field in newest.record["fields"]) == {"c_x_3": ("c_x_2", "c")}
 
 
+@pytest.mark.parametrize(
+    "said", [{"column": ["x"]}, {"column": {}}, {"until": "3"}, {"until": True}, {"until": [1]}, [], 1]
+)
+def test_attributes_from_elsewhere_that_say_something_else_are_passed(said):
+    """A field whose column is no text is its own, and one whose last version is no whole number is present."""
+    fields = [("n", {"cdc": {"until": 1}}), ("x", {"cdc": said}), ("y", {"cdc": {"column": "n"}})]
+    assert heirs(fields) == {"y": ("n",)}
+
+
+def test_the_last_versions_of_fields_from_elsewhere_may_be_of_several_kinds():
+    """Only whole numbers are compared."""
+    untils = [("a", 2), ("b", "3"), ("c", 3), ("d", None)]
+    fields = [(name, {"cdc": {"column": "n", "until": until}}) for name, until in untils]
+    assert heirs([*fields, ("n", {})]) == {"n": ("c", "a")}
+
+
 @pytest.mark.parametrize("kind", RECORD_KINDS)
 def test_a_generated_record_has_the_values_of_older_rows_in_the_present_field(kind):
     """Wherever they are exact; where they are not the field is None, and the older one has the value."""
