@@ -54,9 +54,10 @@ def transcode(
 ) -> Transcoded:
     """Convert a message of one format into messages of another, and return them with the losses.
 
-    `zone` is the time zone of the source, a `zoneinfo.ZoneInfo`; `unavailable` is as in `to_changes`. Raises `UnknownFormatError`, `TextError`,
-    `StructureError`, the last also for the half of an update, unless the target has halves too (a
-    `Transcoder` joins halves), and `TypeError` for a `zone` that is not a time zone.
+    `zone` is the time zone of the source, a `zoneinfo.ZoneInfo`; `unavailable` is as in `to_changes`.
+    Raises `UnknownFormatError`, `TextError` and `StructureError`, the last also for the half of an update,
+    unless the target has halves too (a `Transcoder` joins halves), and `TypeError` for a `zone` that is not
+    a time zone.
 
     >>> transcode('{"meta":{"op":"del","size":3},"data":{"id":7}}', "oms_shareplex", "oms_canal").losses
     [Loss(path='$.meta.size', value='3', reason='oms_canal has no place for it', message=0)]
@@ -73,7 +74,8 @@ class Transcoder:
     Where an update is split into halves, for `datahub_tuple`, the id that they share is the position of
     the change, the number of its message in the stream, from 1, and its row (see `sequence_id`), so that
     no two updates share an id. Where the order of arrival is the true one, as in the Canal formats, a
-    position that falls back counts as the greatest before it, so that ids sort as the messages came.
+    position that falls back counts as the greatest before it that has as many numbers, so that ids sort as
+    the messages came, but for messages that lack one of the numbers.
 
     The arguments are the names of the formats and the time zone of the source (`zoneinfo.ZoneInfo`). The
     columns of Debezium's tables are learned from its schema changes as they pass; `decimals`, `times` and
@@ -106,7 +108,8 @@ class Transcoder:
         self._joiner = StreamJoiner(passes_stated=target_rule.has_halves)
         self._is_numbered = target_rule.id == "position" and not source_rule.has_halves
         self._is_by_arrival = source_rule.order == ARRIVAL
-        self._greatest: tuple[int, ...] = ()
+        # By the number of a position's parts: without its time, a position of Canal has one part less.
+        self._greatest: dict[int, tuple[int, ...]] = {}
         self._count = 0
         self.unzoned = 0
         self.unzoned_places: Counter[str] = Counter()
@@ -133,10 +136,8 @@ class Transcoder:
         position = change.position
         if position is None or not self._is_by_arrival:
             return change
-        if len(position) == len(self._greatest):
-            position = max(position, self._greatest)
-        self._greatest = position
-        return replace(change, position=position)
+        greatest = self._greatest[len(position)] = max(position, self._greatest.get(len(position), ()))
+        return replace(change, position=greatest)
 
     def _read(self, message: bytes | str) -> list[Change]:
         return to_changes(message, self._source, zone=self._zone, unavailable=self._way.unavailable)

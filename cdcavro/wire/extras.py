@@ -35,7 +35,8 @@ MAX_NOTES: Final = 100_000
 class SchemaMember(NamedTuple):
     """A member that the schema names: whether it is a scalar, and whether a message must have it.
 
-    With `is_text` a string may stand in place of the object that it is. `above` holds the pointers to all its parents, outermost first, `parents` their names, and `name` its own.
+    With `is_text` a string may stand in place of the object that it is. `above` holds the pointers to all
+    its parents, outermost first, `parents` their names, and `name` its own.
     """
 
     is_scalar: bool
@@ -63,8 +64,8 @@ def apply(
 ) -> dict[str, Any]:
     """Apply `extras` to a record, in place, and return it, or the Kafka record around it if they hold that.
 
-    `places` are the members that the schema names, by pointer. Raises `PayloadError` for an invalid pointer, a missing parent, and a text that is not JSON or not
-    allowed in its place.
+    `places` are the members that the schema names, by pointer. Raises `PayloadError` for an invalid pointer,
+    a missing parent, and a text that is not JSON or not allowed in its place.
 
     >>> apply({"a": 1, "b": 2}, {"/a": "1.0", "/b": "", "/c": "[]"})
     {'a': 1.0, 'c': []}

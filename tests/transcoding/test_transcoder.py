@@ -147,6 +147,16 @@ def test_ids_of_updates_sort_as_their_messages_came_where_times_fall_back():
     assert [row["_excute_time_"] for row in made[::2]] == [5_000, 2_000, 3_000, 9_000]
 
 
+@pytest.mark.parametrize("lacking", ['{"type":"QUERY","id":7,"sql":"FLUSH"}', '{"type":"QUERY","es":1,"sql":"FLUSH"}'])
+def test_ids_sort_as_their_messages_came_around_one_that_lacks_a_number(lacking):
+    """It has fewer numbers than the others, which go on from theirs."""
+    text = '{{"type":"UPDATE","es":{},"id":1,"gtid":"","table":"t","data":[{{"a":"2"}}],"old":[{{"a":"1"}}]}}'
+    made = transcode_all([text.format(5_000), lacking, text.format(2_000)], "canal", "datahub_tuple")
+    ids = [int(row["_sequence_id_"]) for row in halves(made)]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 2
+
+
 def test_halves_find_each_other_in_any_order():
     """Two messages of one batch of Canal, each of two rows."""
     message = '{{"type":"UPDATE","es":1609344671000,"id":7,"data":[{{"id":{0}}},{{"id":{1}}}],"old":[{{"id":1{0}}},{{"id":1{1}}}]}}'

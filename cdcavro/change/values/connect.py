@@ -66,8 +66,8 @@ def send_connect_value(value: Any, codec: ValueCodec | None) -> Any:
 def codec_of(declared: str | None, connector: str | None = None, modes: Modes = USUAL_MODES) -> ValueCodec | None:
     """Return the codec of a column's type; None if its values are sent as they are, or the type is unknown.
 
-    `modes` say how the values of MySQL's types, and binary values, are sent. A type whose length, precision or scale exceeds what
-    databases allow counts as unknown.
+    `modes` say how the values of MySQL's types, and binary values, are sent. A type whose length, precision
+    or scale exceeds what databases allow counts as unknown.
     """
     return _codec(declared or "", connector in MYSQL_FAMILY, modes)
 
@@ -226,13 +226,12 @@ _SEMANTIC: Final[dict[str, Callable[[dict[str, int]], ValueCodec | None]]] = {
     _GEOMETRY + "Point": lambda _: _geometry(is_point=True),
     **dict.fromkeys((_GEOMETRY + "Geometry", _GEOMETRY + "Geography"), lambda _: _geometry()),
 }
-_BIGINTS: Final = ("BIGINT", "SERIAL")
 BYTES: Final = (
     *("BINARY", "VARBINARY", "LONG VARBINARY", "CHAR BYTE", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"),
     *("BYTEA", "RAW", "IMAGE"),
 )
-# Types whose values all connectors send in the same way.
-_OF_ALL: Final = frozenset({*_BIGINTS, *BYTES})
+# Types whose values all connectors send in the same way; PostgreSQL's SERIAL is signed and of 32 bits.
+_OF_ALL: Final = frozenset({"BIGINT", *BYTES})
 _TO_STANDARD: Final = str.maketrans("-_", "+/")
 _TO_URL_SAFE: Final = str.maketrans("+/", "-_")
 _BINARIES: Final = {
@@ -245,7 +244,7 @@ _SHAPES: Final = (
 )
 _DECLARED: Final[dict[str, Callable[[SqlType, Modes], ValueCodec | None]]] = {
     **dict.fromkeys(("DECIMAL", "DEC", "NUMERIC", "FIXED"), declared_decimal),
-    **dict.fromkeys(_BIGINTS, bigint),
+    **dict.fromkeys(("BIGINT", "SERIAL"), bigint),
     **dict.fromkeys(BYTES, _binary),
     **dict.fromkeys(_SHAPES, lambda _, __: _geometry()),
     "POINT": lambda _, __: _geometry(is_point=True),

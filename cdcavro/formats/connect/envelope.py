@@ -77,6 +77,7 @@ def _sent_as(original: Change, image: Row | None, name: str) -> Row | None:
     sent, own, members = _sent(original, image), getattr(original, name) or {}, original.members or {}
     if image is None or sent is None or not members:
         return sent
+    sent = dict(sent)
     for column, value in image.items():
         texts = [members.get(f"{above}/{name}/{escape(column)}") for above in _ABOVE]
         text = next((text for text in texts if text), None)

@@ -31,6 +31,7 @@ from uuid import UUID
 PLACEHOLDER: Final = "__debezium_unavailable_value"
 _IMAGES: Final = ("before", "after")
 _HEX: Final = re.compile(r"hex:((?:[0-9a-fA-F]{2})+)", re.ASCII)
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _MOST: Final = 1_000
 
 
@@ -44,9 +45,9 @@ class _Forms(NamedTuple):
 
 
 def check_word(word: str | None) -> None:
-    """Raise `ValueError` unless a word can be a placeholder: a text of 1 to 1,000 characters, or None for no word."""
-    if word is not None and not (type(word) is str and 1 <= len(word) <= _MOST):
-        raise ValueError(f"the word for unavailable values is a text of 1 to {_MOST} characters, or None")
+    """Raise `ValueError` unless a word can be a placeholder: 1 to 1,000 characters of UTF-8, or None for no word."""
+    if word is not None and not (type(word) is str and 1 <= len(word) <= _MOST and not _SURROGATE.search(word)):
+        raise ValueError(f"the word for unavailable values is a text of 1 to {_MOST} characters of UTF-8, or None")
 
 
 def available(line: dict[str, Any], word: str | None) -> dict[str, Any]:

@@ -229,9 +229,10 @@ def test_what_is_sent_as_it_is_stays_as_it_is(declared, sent):
 
 
 def test_a_declared_type_is_read_for_mysql_only():
-    """Oracle's DATE has a time of day."""
-    assert codec_of("DATE", "oracle") is None
-    assert codec_of("DATE", "mariadb") is not None
+    """Oracle's DATE has a time of day, and PostgreSQL's SERIAL a sign."""
+    for declared, other in (("DATE", "oracle"), ("SERIAL", "postgresql"), ("serial", None)):
+        assert codec_of(declared, other) is None
+        assert codec_of(declared, "mariadb") is not None
 
 
 @pytest.mark.parametrize(

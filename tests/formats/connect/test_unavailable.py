@@ -110,7 +110,7 @@ def test_the_word_is_that_of_the_connector(word, form):
 def test_without_a_word_every_value_is_a_value():
     """And only words are words."""
     assert change(update({"doc": PLACEHOLDER}), unavailable=None).after == {"doc": PLACEHOLDER}
-    for wrong in ("", "x" * 1001, 7):
+    for wrong in ("", "x" * 1001, 7, "\ud800", "x\udfff"):
         with pytest.raises(ValueError, match=r"^the word for unavailable values is a text of 1 to 1000 characters"):
             to_changes(json.dumps(update({})), "debezium", unavailable=wrong)
         with pytest.raises(ValueError, match=r"^the word for unavailable values"):
