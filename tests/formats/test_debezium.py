@@ -13,6 +13,7 @@ import cdcavro
 from cdcavro.change.model import Arrival, Change, Column, Source
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import ExactNumber
+from cdcavro.formats.connect.envelope import with_sent_values
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from support.connect_types import TYPES, values
 from support.messages import SAMPLES, shop_debezium
@@ -553,3 +554,12 @@ def test_a_change_without_its_spelling_is_spelled_by_its_kind(op, letter):
     for format in (None, "debezium", "oms_canal"):
         (text,) = from_changes([Change(op=op, source=Source(format=format))], "debezium")
         assert exact(text).get("value", exact(text))["op"] == letter
+
+
+def test_values_as_they_were_sent_leave_the_row_alone_that_was_read_back():
+    """Of an original whose columns are not known, whose values were sent as they are."""
+    source = Source(format="debezium", db_type="mysql", table="t")
+    original = Change(op="INSERT", source=source, after={"n": 5}, members={"/after/n": "5.0"})
+    read = Change(op="INSERT", source=Source(format="canal"), columns=(Column(name="n", type="int"),), after={"n": 5})
+    made = with_sent_values(read, original)
+    assert (render(made.after), render(read.after), render(original.after)) == (b'{"n":5.0}', b'{"n":5}', b'{"n":5}')
