@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 DML: Final = frozenset({"INSERT", "UPDATE", "DELETE", "SNAPSHOT"})
 DDL: Final = frozenset({"CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
 Row = dict[str, Any]
+# Fields that are tuples here and arrays in Avro.
+_NAMES: Final = ("key", "changed", "unavailable", "position")
 
 
 class Source(Struct, frozen=True, kw_only=True):
@@ -69,6 +71,7 @@ class Change(Struct, frozen=True, kw_only=True):
     before: Row | None = None
     after: Row | None = None
     changed: tuple[str, ...] | None = None
+    unavailable: tuple[str, ...] | None = None
     position: tuple[int, ...] | None = None
     place: Arrival | None = None
     row: int = 0
@@ -104,7 +107,7 @@ def _shared_record(change: Change) -> dict[str, Any]:
     """Return what `to_record` returns, but with columns that other records share and nobody may modify."""
     record = _filled(change)
     record["source"] = _filled(change.source)
-    for name in ("key", "changed", "position"):
+    for name in _NAMES:
         if type(record.get(name)) is tuple:
             record[name] = list(record[name])
     if change.columns is not None:
@@ -122,7 +125,7 @@ def from_record(record: dict[str, Any]) -> Change:
     fields = dict(record)
     try:
         fields["source"] = Source(**record.get("source", {}))
-        for name in ("key", "changed", "position"):
+        for name in _NAMES:
             if fields.get(name) is not None:
                 fields[name] = tuple(fields[name])
         if fields.get("columns") is not None:
@@ -146,10 +149,10 @@ _COLUMNS: Final = IdentityCache(_filled_columns)
 replace = structs.replace
 
 
-def valued_columns(change: Change) -> list[str]:
-    """Return the names of the columns that a change has values for, in either row."""
+def seen_columns(change: Change) -> list[str]:
+    """Return the names of the columns that a change has values for, in either row, or says are unavailable."""
     images = [image for image in (change.before, change.after) if image is not None]
-    return list(dict.fromkeys(column for image in images for column in image))
+    return list(dict.fromkeys([*(column for image in images for column in image), *(change.unavailable or ())]))
 
 
 def statement(change: Change) -> str | None:

@@ -11,7 +11,7 @@ from cdcavro.errors import StructureError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_OF_A_ROW: Final = frozenset({"before", "after", "changed", "row", "members"})
+_OF_A_ROW: Final = frozenset({"before", "after", "changed", "unavailable", "row", "members"})
 _FREE: Final = 4 * 1024 * 1024
 _PROPORTION: Final = 64
 # The characters that formats write around each text, roughly.

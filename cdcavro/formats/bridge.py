@@ -18,8 +18,8 @@ def _no_shape(_record: Record) -> str:
     return ""
 
 
-def _all_available(record: Record, _word: str | None) -> Record:
-    return record
+def _all_available(record: Record, _word: str | None) -> tuple[Record, tuple[str, ...]]:
+    return record, ()
 
 
 def _unchanged_record(record: Record, _original: Record) -> Record:
@@ -44,8 +44,8 @@ class Bridge:
 
     Attributes: `to_changes` converts a record, with the source's zone, to changes; `from_changes`
     converts changes that came as the rows of one message, with the zone, to records; `available` returns a
-    record without the columns whose place a word for unavailable values takes (None for no word); `shape_of` says
-    in words which of several shapes a record has; `in_shape` puts a record into the shape of an
+    record without the columns whose place a word for unavailable values takes (None for no word), and the names
+    of these columns; `shape_of` says in words which of several shapes a record has; `in_shape` puts a record into the shape of an
     original; `as_sent` spells the values of a change that was read back as they are in an original;
     `as_one_message` turns an update into what it is when one message holds both images; `lack` says
     what a change lacks to be a message, None if nothing.
@@ -53,7 +53,7 @@ class Bridge:
 
     to_changes: Callable[[Record, tzinfo | None], list[Change]]
     from_changes: Callable[[Sequence[Change], tzinfo | None], list[Record]]
-    available: Callable[[Record, str | None], Record] = _all_available
+    available: Callable[[Record, str | None], tuple[Record, tuple[str, ...]]] = _all_available
     shape_of: Callable[[Record], str] = _no_shape
     in_shape: Callable[[Record, Record], Record] = _unchanged_record
     as_sent: Callable[[Change, Change], Change] = _unchanged_change

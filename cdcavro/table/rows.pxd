@@ -42,6 +42,7 @@ cdef class RowWriter:
 
     @cython.locals(cell=Cell, written=Written, i=Py_ssize_t, count=Py_ssize_t, absent=list, misfits=dict, cells=dict)
     cpdef Written write(self, Buffer out, object image, str pointer, Written last=*)
+    cpdef check(self, object names, str pointer)
     cdef _write_absent(self, Buffer out, list names)
 
 

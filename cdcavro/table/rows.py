@@ -13,7 +13,7 @@ from cdcavro.table.columns.strings import MISFIT
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from cdcavro.avro.buffer import Buffer
     from cdcavro.change.model import Row
@@ -164,6 +164,11 @@ class RowWriter:
         self._write_absent(out, absent)
         return written
 
+    def check(self, names: Sequence[str], pointer: str) -> None:
+        """Raise `StructureError` unless the version has all these columns; `pointer` is the JSON pointer to the row."""
+        if not self._columns.issuperset(names):
+            raise self._unknown(names, pointer)
+
     def _write_absent(self, out: Buffer, names: list[str]) -> None:
         if names:
             out.write_long(len(names))
@@ -171,8 +176,8 @@ class RowWriter:
                 out.write_string(name)
         out.append(0)
 
-    def _unknown(self, image: Row, pointer: str) -> StructureError:
-        name = next(name for name in image if name not in self._columns)
+    def _unknown(self, names: Iterable[str], pointer: str) -> StructureError:
+        name = next(name for name in names if name not in self._columns)
         expected = f"a column of {self._label}"
         return StructureError(expected, "none", pointer=f"{pointer}/{escape(name)}", format=self._format)
 

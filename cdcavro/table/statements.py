@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdcavro.change.model import Change, Column, Source, replace, valued_columns
+from cdcavro.change.model import Change, Column, Source, replace, seen_columns
 from cdcavro.errors import SchemaError, shown
 from cdcavro.table.ddl.contents import full_actions, sentence, steps_of
 from cdcavro.table.ddl.deliveries import Deliveries
@@ -73,7 +73,7 @@ class StatementFollower:
         """Return the table of a row whose name no table bears: one that only statements have named, or a new one."""
         table = self._respelled(change, name, start)
         if table is None:
-            names = [Column(name=one) for one in valued_columns(change)]
+            names = [Column(name=one) for one in seen_columns(change)]
             listed = names if change.columns is None else change.columns
             schema = create_table(name, listed, change.key or (), change.source, self._given)
             with self._tables.whole():
@@ -85,7 +85,7 @@ class StatementFollower:
         """Return the table that only statements have named, in another case than a row does, under the row's name."""
         table = self._tables.unseen_alike(name) if is_mysql(change.source.db_type) else None
         stated = None if change.columns is None else {column.name for column in change.columns}
-        if table is None or not _names_of(table).issuperset(valued_columns(change) if stated is None else stated):
+        if table is None or not _names_of(table).issuperset(seen_columns(change) if stated is None else stated):
             return None
         with self._tables.whole():
             self._tables.touch(table)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from cdcavro.change.model import DDL, DML, Change, Source, replace, valued_columns
+from cdcavro.change.model import DDL, DML, Change, Source, replace, seen_columns
 from cdcavro.change.order import split_key_change
 from cdcavro.change.values.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, checked_modes
 from cdcavro.change.values.unsigned import with_unsigned
@@ -202,7 +202,7 @@ class Tables:
         if table is None:
             raise SchemaError(name.table, "the table is not known")
         if change.columns is None:
-            return [(table, table.having(valued_columns(change), key))]
+            return [(table, table.having(seen_columns(change), key))]
         columns = table.with_unsigned(change.columns, key)
         return [(table, table.at(columns, change.source, self._given, key))]
 
@@ -240,7 +240,7 @@ class Tables:
             columns = table.with_unsigned(columns, key)
             schema = table.state(columns, change.source, self._given, key, change.key)
         else:
-            schema = table.extend(valued_columns(change), change.source, self._given, key)
+            schema = table.extend(seen_columns(change), change.source, self._given, key)
         table.use(schema)
         return table, schema
 

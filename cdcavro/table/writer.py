@@ -82,6 +82,8 @@ class TableWriter:
 
     def envelope(self, change: Change) -> bytes:
         """Return a change as a payload of the envelope. Raises `StructureError`, which names the column."""
+        if change.unavailable is not None:
+            self._rows.check(change.unavailable, "/before" if change.after is None else "/after")
         out = Buffer()
         last = None
         if change.before is None:

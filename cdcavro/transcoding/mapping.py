@@ -45,8 +45,8 @@ def to_changes(
     refused if that would take far more room than the message itself (4 MiB and 64 times its length).
     `members=False` leaves out `Change.members`, which only `from_changes` into the same format needs and
     which take a while to find. `unavailable` is the word that stands for a column's value which the source
-    did not give, the connector's `unavailable.value.placeholder`: the change does not have that column. None
-    takes every value as it is. Raises `UnknownFormatError`, `TextError`, `StructureError`, `TypeError` for a
+    did not give, the connector's `unavailable.value.placeholder`: the rows do not have that column, whose name
+    is in `Change.unavailable`. None takes every value as it is. Raises `UnknownFormatError`, `TextError`, `StructureError`, `TypeError` for a
     `zone` that is not a time zone, and `ValueError` for an `unavailable` that can be no word.
 
     >>> to_changes('{"meta":{"op":"del"},"data":{"id":7}}', "oms_shareplex")[0].before
@@ -58,9 +58,10 @@ def to_changes(
     value = target.opened(record)
     bridge = BRIDGES[format]
     try:
-        changes = with_record(
-            bridge.to_changes(bridge.available(value, unavailable), zone), target.kafka_record(record)
-        )
+        known, gone = bridge.available(value, unavailable)
+        changes = with_record(bridge.to_changes(known, zone), target.kafka_record(record))
+        if gone:
+            changes = [replace(change, unavailable=gone) for change in changes]
         check_repeated(changes, len(message))
         changes = complete(changes, value, format, zone) if members else changes
     except MessageError as error:

@@ -2,7 +2,7 @@
 
 An update does not log a large value that it leaves alone (PostgreSQL's TOAST, Oracle's LOBs), and some
 connectors lack other values. Each such column has a placeholder, which would overwrite the real value if
-it was taken for data, so a change does not have the column at all.
+it was taken for data, so the rows of a change do not have the column, and the change says so: it keeps its name.
 
 The placeholder is made of a word, the connector's `unavailable.value.placeholder`, by the type of the column:
 
@@ -50,30 +50,35 @@ def check_word(word: str | None) -> None:
         raise ValueError(f"the word for unavailable values is a text of 1 to {_MOST} characters of UTF-8, or None")
 
 
-def available(line: dict[str, Any], word: str | None) -> dict[str, Any]:
-    """Return a line whose row images have only the columns with values; the line itself if there is no placeholder.
+def available(line: dict[str, Any], word: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return a line whose row images have only the columns with values, and the names of the columns without one.
+
+    It is the line itself if there is no placeholder.
 
     >>> available({"op": "u", "after": {"id": 1, "doc": "__debezium_unavailable_value"}}, PLACEHOLDER)
-    {'op': 'u', 'after': {'id': 1}}
+    ({'op': 'u', 'after': {'id': 1}}, ('doc',))
     """
-    return line if word is None else _available(line, _forms(word), ("value", "payload"))
+    gone: dict[str, None] = {}
+    found = line if word is None else _available(line, _forms(word), ("value", "payload"), gone)
+    return found, tuple(gone)
 
 
-def _available(line: dict[str, Any], forms: _Forms, wrappers: tuple[str, ...]) -> dict[str, Any]:
-    """Return an envelope's images without placeholders, in what is around the envelope."""
+def _available(line: dict[str, Any], forms: _Forms, wrappers: tuple[str, ...], gone: dict[str, None]) -> dict[str, Any]:
+    """Return an envelope's images without placeholders, in what is around the envelope; note their columns as gone."""
     for i, name in enumerate(wrappers):
         inner = line.get(name)
         if type(inner) is dict:
-            found = _available(inner, forms, wrappers[i + 1 :])
+            found = _available(inner, forms, wrappers[i + 1 :], gone)
             return line if found is inner else line | {name: found}
-    images = {name: _image(line[name], forms) for name in _IMAGES if type(line.get(name)) is dict}
+    images = {name: _image(line[name], forms, gone) for name in _IMAGES if type(line.get(name)) is dict}
     changed = {name: image for name, image in images.items() if image is not line[name]}
     return line | changed if changed else line
 
 
-def _image(image: dict[str, Any], forms: _Forms) -> dict[str, Any]:
-    gone = {name for name, value in image.items() if _is_placeholder(value, forms)}
-    return {name: value for name, value in image.items() if name not in gone} if gone else image
+def _image(image: dict[str, Any], forms: _Forms, gone: dict[str, None]) -> dict[str, Any]:
+    own = dict.fromkeys(name for name, value in image.items() if _is_placeholder(value, forms))
+    gone.update(own)
+    return {name: value for name, value in image.items() if name not in own} if own else image
 
 
 def _is_placeholder(value: Any, forms: _Forms) -> bool:

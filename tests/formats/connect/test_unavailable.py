@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from cdcavro.change.model import Change
+from cdcavro.change.model import Change, replace
+from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import parse, render
 from cdcavro.formats.connect.unavailable import PLACEHOLDER, available
+from cdcavro.table.columns.overrides import TypeOverrides
+from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from cdcavro.transcoding.transcoder import Transcoder, transcode
@@ -64,7 +67,7 @@ def change(message: Any, **settings: Any) -> Change:
 def test_a_column_with_a_placeholder_is_not_in_the_change(form):
     """Neither in the row after it nor in the row before; the message comes back as it was sent."""
     found = change(update({"id": 1, "doc": form}, {"id": 1, "doc": form}))
-    assert (found.before, found.after) == ({"id": 1}, {"id": 1})
+    assert (found.before, found.after, found.unavailable) == ({"id": 1}, {"id": 1}, ("doc",))
 
 
 @pytest.mark.parametrize("value", VALUES, ids=str)
@@ -126,7 +129,7 @@ def test_other_formats_have_no_placeholder():
 def test_a_line_without_placeholders_is_left_alone():
     """It is the same object."""
     line = update({"id": 1})
-    assert available(line, PLACEHOLDER) is line
+    assert available(line, PLACEHOLDER)[0] is line
 
 
 def test_in_a_typed_table_the_column_is_absent():
@@ -142,6 +145,34 @@ def test_in_a_typed_table_the_column_is_absent():
         assert read(first.payload, first.schema.envelope)["after"]["absent"] == []
         after = read(second.payload, second.schema.envelope)["after"]
         assert (after["doc"], after["raw"], sorted(after["absent"])) == (None, None, ["doc", "raw"])
+
+
+@pytest.mark.parametrize(
+    "given", [NONE_GIVEN, TypeOverrides.from_mapping({"t": {"doc": "text"}})], ids=["no types", "types"]
+)
+def test_a_column_whose_first_value_is_not_available_is_absent(given):
+    """The table has it from then on, whether nothing or only given types speak of it, in both passes of a job."""
+    for stream in ([{"id": 1, "doc": PLACEHOLDER}], [{"id": 1}, {"id": 2, "doc": PLACEHOLDER}]):
+        tables = Tables(given=given)
+        changes = [replace(change(update(row)), position=(i,)) for i, row in enumerate(stream)]
+        typed = [one for each in changes for one in tables.add(each)]
+        again = tables.write(changes[-1], tables.find(changes[-1]))
+        for last in (typed[-1], again[0]):
+            assert [column.name for column in last.schema.columns] == ["id", "doc"]
+            after = read(last.payload, last.schema.envelope)["after"]
+            assert (after["id"], after["doc"], after["absent"]) == (str(len(stream)), None, ["doc"])
+
+
+def test_an_unavailable_value_of_a_column_that_the_table_lacks_is_refused():
+    """As a value would be: the declared columns count."""
+    tables = Tables()
+    fields = [{"field": "id", "type": "int32"}]
+    schema = {"fields": [{"field": "after", "type": "struct", "fields": fields}]}
+    tables.add(change({"schema": schema, "payload": update({"id": 1})}))
+    with pytest.raises(
+        StructureError, match=r"^debezium: \$\.after\.doc: expected a column of t in version 1, got none"
+    ):
+        tables.add(change(update({"id": 2, "doc": PLACEHOLDER})))
 
 
 @pytest.mark.parametrize("target", ["canal", "oms_canal", "oms_shareplex", "oms_default"])
