@@ -15,7 +15,6 @@ Source: Debezium reference, the connectors' "Data change events", "Schema change
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.images import check_images
@@ -34,11 +33,10 @@ from cdcavro.formats.connect.columns import (
     table_key,
 )
 from cdcavro.formats.connect.envelope import is_debezium, is_row, is_sendable, key_of, value_of, with_sent_values
+from cdcavro.formats.connect.kinds import HEARTBEAT, IMAGES, MARK, MARKS, NOTHING, ROW, STATEMENT, kind_of
 from cdcavro.formats.connect.position import connector_position
 from cdcavro.formats.connect.shape import in_shape, shape_of
 from cdcavro.formats.connect.unavailable import available
-from cdcavro.wire.attributes import field_rule
-from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,16 +46,13 @@ FORMAT: Final = "debezium"
 OPERATIONS: Final = {"c": "INSERT", "u": "UPDATE", "d": "DELETE", "r": "SNAPSHOT", "t": "TRUNCATE"}
 # Statements without a text, as connectors send them that read no DDL: SQL Server, Db2, Informix.
 TABLE_CHANGES: Final = {"CREATE": "CREATE", "ALTER": "ALTER", "DROP": "ERASE"}
-MARKS: Final = {"BEGIN": "TRANSACTION_BEGIN", "END": "TRANSACTION_END"}
 # Notes among the members of a change, which record the shape of its line.
 VALUE_ALONE: Final = "/value"
 KEY_SCHEMA: Final = "/key/schema"
-_TIMES: Final = frozenset({"ts_ms", "ts_us", "ts_ns"})
-_IMAGES: Final = ("before", "after")
 _DOCUMENTS: Final = "mongodb"
 _NO_SNAPSHOT: Final = frozenset({None, "", "false", "incremental"})
-_ROW: Final = ("op", *_IMAGES)
-_STATEMENT: Final = ("ddl", "databaseName", "tableChanges")
+# How many members of an unknown message an error names.
+_SHOWN: Final = 8
 
 
 class _Line(NamedTuple):
@@ -118,7 +113,7 @@ def _check_beside(record: dict[str, Any], envelope: dict[str, Any] | None) -> No
     """Raise `StructureError` for a row beside the envelope, which is no part of the change and would be lost."""
     value = record.get("value")
     for outer, pointer in ((record, ""), (value, "/value")):
-        for name in _IMAGES if outer is not envelope else ():
+        for name in IMAGES if outer is not envelope else ():
             if at(outer, name) is not None:
                 raise StructureError(
                     "no row beside the value or payload of a message", "some", pointer=f"{pointer}/{name}"
@@ -128,13 +123,8 @@ def _check_beside(record: dict[str, Any], envelope: dict[str, Any] | None) -> No
 def _kind(envelope: dict[str, Any] | None) -> Callable[[_Line], Change]:
     if envelope is None:
         return _tombstone
-    if any(envelope.get(name) is not None for name in _ROW):
-        return _row
-    if any(envelope.get(name) is not None for name in _STATEMENT):
-        return _statement
-    if envelope.get("status") is not None:
-        return _mark
-    return _heartbeat if envelope and set(envelope) <= _TIMES else _other
+    kind = kind_of(envelope)
+    return _unknown if kind is None else _KINDS[kind]
 
 
 def _tombstone(line: _Line) -> Change:
@@ -167,7 +157,7 @@ def _row(line: _Line) -> Change:
 
 def _check_rows(line: _Line) -> None:
     """Raise `StructureError` for a change in MongoDB, whose documents are text and no rows."""
-    for name in _IMAGES:
+    for name in IMAGES:
         if type(at(line.envelope, name)) is str:
             raise StructureError(
                 "a row as an object of columns", "a document as text", pointer=f"{line.pointer}/{name}"
@@ -224,19 +214,16 @@ def _heartbeat(line: _Line) -> Change:
     return Change(op="HEARTBEAT", source=Source(format=FORMAT), system_time=_instant(line.envelope))
 
 
-def _other(line: _Line) -> Change:
-    """Return a change of no known kind. Raises `StructureError` for what may be a row without its envelope."""
-    unknown = [name for name in line.envelope or () if name not in _members()]
-    if unknown:
-        got = f"a member {shown(unknown[0])} of none of these"
-        raise StructureError("a change, a statement, a mark or a heartbeat of Debezium", got, pointer=line.pointer)
+def _nothing(line: _Line) -> Change:
+    """Return the change of an empty message."""
     return _whole(line.envelope, "OTHER")
 
 
-@cache
-def _members() -> frozenset[str]:
-    """Return the names of the members that an envelope may have."""
-    return frozenset(field_rule(field).name for field in get_format(FORMAT).envelope.fields)
+def _unknown(line: _Line) -> Change:
+    """Raise `StructureError` for a message of no known kind, which may be a row without its envelope."""
+    names = ", ".join(shown(name) for name in list(line.envelope or ())[:_SHOWN])
+    expected = "a change, a statement, a mark or a heartbeat of Debezium, with just its members"
+    raise StructureError(expected, f"an object with {names}", pointer=line.pointer)
 
 
 def _whole(envelope: Any, op: str) -> Change:
@@ -268,6 +255,7 @@ def _instant(record: Any) -> int | None:
     return from_count(at(record, "ts_ms"), MILLISECOND) if instant is None else instant
 
 
+_KINDS: Final = {ROW: _row, STATEMENT: _statement, MARK: _mark, HEARTBEAT: _heartbeat, NOTHING: _nothing}
 BRIDGE: Final = Bridge(
     to_changes=to_changes,
     from_changes=from_changes,
