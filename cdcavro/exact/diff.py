@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.exact.jsontext import MAX_DEPTH, escape
 from cdcavro.exact.members import ABSENT
+from cdcavro.exact.numbers import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Difference = tuple[str, Any, Any]
+_TEXTLESS: Final = (dict, list, type(None))
 
 
 def differences(left: Any, right: Any, pointer: str = "") -> Iterator[Difference]:
@@ -43,6 +45,18 @@ def same(left: Any, right: Any) -> bool:
     (True, False)
     """
     return _same(left, right, 0)
+
+
+def same_text(left: Any, right: Any) -> bool:
+    """Return whether two JSON values are the same, or are scalars of the same text: formats spell numbers differently.
+
+    >>> from cdcavro.exact.numbers import ExactNumber
+    >>> same_text(1, "1"), same_text("1.20", ExactNumber("1.20")), same_text(1, 1.0), same_text(None, "None")
+    (True, True, False, False)
+    """
+    if type(left) in _TEXTLESS or type(right) in _TEXTLESS:
+        return same(left, right)
+    return plain_text(left) == plain_text(right)
 
 
 def _same(left: Any, right: Any, depth: int) -> bool:

@@ -21,8 +21,11 @@ from cdcavro.change.images import check_images
 from cdcavro.change.model import Change, Row, Source, meant, replace
 from cdcavro.change.statement_kind import statement_kind
 from cdcavro.errors import StructureError, shown
+from cdcavro.exact.diff import same_text
 from cdcavro.exact.instants import MILLISECOND, from_count
+from cdcavro.exact.jsontext import escape, render
 from cdcavro.exact.members import at, string_at
+from cdcavro.exact.numbers import number_text
 from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.connect.columns import (
     changed_table,
@@ -142,6 +145,7 @@ def _row(line: _Line) -> Change:
     envelope, operation = line.envelope or {}, string_at(line.envelope, "op") or ""
     _check_rows(line)
     before, after = envelope.get("before"), envelope.get("after")
+    _check_key(line, before if after is None else after)
     columns = image_columns(line.schema)
     whole = _whole(envelope, meant(operation, OPERATIONS))
     change = replace(
@@ -165,6 +169,22 @@ def _check_rows(line: _Line) -> None:
     if string_at(line.envelope, "source", "connector") == _DOCUMENTS:
         pointer = f"{line.pointer}/source/connector"
         raise StructureError("a connector of tables", f"{_DOCUMENTS}, whose documents are no rows", pointer=pointer)
+
+
+def _check_key(line: _Line, image: Row | None) -> None:
+    """Raise `StructureError` for a key of another row, both as they were sent.
+
+    The key has members that are no columns if a transform adds them; and where the converters of key and value
+    send a type as text and as numbers, the two cannot be compared.
+    """
+    for name, value in (line.key or {}).items():
+        if image is None or name not in image or same_text(value, image[name]):
+            continue
+        own = image[name]
+        if type(value) is type(own) or (number_text(value) is not None and number_text(own) is not None):
+            pointer = f"/key{'/payload' if KEY_SCHEMA in line.notes else ''}/{escape(name)}"
+            expected, got = (shown(render(one).decode()) for one in (own, value))
+            raise StructureError(f"the value of the row, {expected}", got, pointer=pointer)
 
 
 def _statement(line: _Line) -> Change:

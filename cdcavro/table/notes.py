@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _SHOWN: Final = 20
 _NO_KEY: Final = (
     "no primary key is known, so payloads have no key and a merge cannot tell rows apart:"
-    " neither a message nor a statement nor the key of a Kafka record names one"
+    " neither a message nor a statement nor a Kafka record's key with the row's values names one"
 )
 
 

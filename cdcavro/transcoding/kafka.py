@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cdcavro.change.model import DML, Arrival, Change, Row, replace
-from cdcavro.exact.diff import same
+from cdcavro.exact.diff import same_text
 from cdcavro.exact.numbers import MAX_LONG
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ def with_record(changes: Sequence[Change], record: dict[str, Any] | None) -> lis
     """Return the changes of a message with what the Kafka record around it states; None if there is none.
 
     That is the place where it arrived and, for a row whose message does not say which columns are the key,
-    the record's key, if that is an object of columns of the row with the very values that the row has.
+    the record's key, if that is an object of columns of the row with the values that the row has, by their text:
+    a producer may spell in the key as a number what its message has as a string.
     """
     if record is None:
         return list(changes)
@@ -51,4 +52,4 @@ def _is_key_of(key: Row, change: Change) -> bool:
     if not key or change.key is not None or change.op not in DML:
         return False
     image = change.before if change.after is None else change.after
-    return image is not None and all(name in image and same(key[name], image[name]) for name in key)
+    return image is not None and all(name in image and same_text(key[name], image[name]) for name in key)

@@ -172,6 +172,47 @@ def test_what_may_be_a_row_without_its_envelope_is_refused(line):
     assert "expected a change, a statement, a mark or a heartbeat of Debezium, with just its members" in sentence
 
 
+KEYED = '{"key":%s,"value":{"op":"%s","before":%s,"after":%s,"source":{"db":"d","table":"t"}}}'
+
+
+@pytest.mark.parametrize(
+    ("key", "op", "before", "after", "place", "row", "got"),
+    [
+        ('{"id":2}', "c", "null", '{"id":1}', "$.key.id", "1", "2"),
+        ('{"schema":{},"payload":{"id":2}}', "r", "null", '{"id":1}', "$.key.payload.id", "1", "2"),
+        ('{"id":1}', "u", '{"id":1}', '{"id":2}', "$.key.id", "2", "1"),
+        ('{"id":2}', "d", '{"id":1}', "null", "$.key.id", "1", "2"),
+        ('{"id":"2"}', "c", "null", '{"id":1}', "$.key.id", "1", '"2"'),
+        ('{"id":"a"}', "c", "null", '{"id":"b"}', "$.key.id", '"b"', '"a"'),
+        ('{"a":1,"id":1.25}', "c", "null", '{"a":1,"id":1.5}', "$.key.id", "1.5", "1.25"),
+    ],
+)
+def test_a_key_of_another_row_is_refused(key, op, before, after, place, row, got):
+    """An update of the key is a delete with the old key and a create with the new one, so the two always agree."""
+    sentence = f"debezium: {place}: expected the value of the row, {row!r}, got {got!r}"
+    assert error_of(cdcavro.to_changes, KEYED % (key, op, before, after), "debezium") == sentence
+
+
+@pytest.mark.parametrize(
+    ("key", "row"),
+    [
+        ('{"id":1}', '{"id":1}'),
+        ('{"id":"1"}', '{"id":1}'),
+        ('{"id":1}', '{"id":"1"}'),
+        ('{"id":"AkY="}', '{"id":5.82}'),
+        ('{"id":1,"__dbz__physicalTableIdentifier":"s.d.t1"}', '{"id":1}'),
+        ('{"id":[1]}', '{"id":[1]}'),
+        ("null", '{"id":1}'),
+    ],
+)
+@pytest.mark.parametrize("op", ["c", "d"])
+def test_a_key_of_the_row_is_taken(key, row, op):
+    """Spelled as a text or a number, or as its own converter sends it, and with what a transform adds."""
+    images = ("null", row) if op == "c" else (row, "null")
+    found = change(KEYED % (key, op, *images))
+    assert found.key == tuple(json.loads(key) or ())
+
+
 def test_a_row_beside_the_envelope_is_refused():
     """It belongs to no change and would be lost."""
     for line, place in (

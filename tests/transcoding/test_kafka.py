@@ -61,7 +61,13 @@ def test_a_place_is_what_a_record_states_of_it(members, place):
         ({"id": 7}, TYPES, ("id",)),
         ({"schema": {}, "payload": {"n": "x", "id": 7}}, TYPES, ("n", "id")),
         ({"id": "7"}, "", ("id",)),
-        ({"id": "7"}, TYPES, None),
+        ({"id": "7"}, TYPES, ("id",)),
+        ({"id": 7}, "", ("id",)),
+        ({"n": "x", "id": "7"}, TYPES, ("n", "id")),
+        ({"id": "07"}, TYPES, None),
+        ({"id": 7.5}, TYPES, None),
+        ({"id": None}, TYPES, None),
+        ({"id": [7]}, TYPES, None),
         ({"id": 8}, TYPES, None),
         ({"other": 7}, TYPES, None),
         ({}, TYPES, None),
@@ -71,7 +77,7 @@ def test_a_place_is_what_a_record_states_of_it(members, place):
     ],
 )
 def test_the_key_of_a_record_names_the_key_of_a_row_that_names_none(key, more, found):
-    """If it is an object of columns with the row's own values."""
+    """If it is an object of columns with the row's own values, as numbers or as texts."""
     line = within(CANAL % more, key=key)
     (change,) = to_changes(line, "canal")
     assert change.key == found

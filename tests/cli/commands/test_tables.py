@@ -329,7 +329,7 @@ UNNAMED = b'{"data":[{"k":"1"}],"type":"INSERT"}'
 FLINK = b'{"before":null,"after":{"id":1},"op":"c"}'
 NO_KEY = (
     "no primary key is known, so payloads have no key and a merge cannot tell rows apart:"
-    " neither a message nor a statement nor the key of a Kafka record names one"
+    " neither a message nor a statement nor a Kafka record's key with the row's values names one"
 )
 
 
