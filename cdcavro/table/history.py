@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.model import Column, valued_columns
+from cdcavro.change.model import Column, seen_columns
 from cdcavro.change.values.unsigned import may_be_unsigned, unsigned_types, with_unsigned
 from cdcavro.errors import SchemaError, shown
 from cdcavro.table.beginnings import FIRST, is_again, is_before, is_before_all, is_made_before, last_begun, later_of
@@ -137,7 +137,7 @@ class Table:
         """Return whether some version has the columns that a row states, or for which it has values."""
         if change.columns is not None:
             return self.listed(change.columns, change.source, given).resolved in self._indexes
-        return any(names.issuperset(valued_columns(change)) for names in self._names)
+        return any(names.issuperset(seen_columns(change)) for names in self._names)
 
     def at(self, columns: Sequence[Column], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
         """Return the version that fits the columns a change states and its place in the order. Raises `SchemaError`."""
