@@ -216,6 +216,9 @@ class StatementFollower:
         if table is None:
             schema = create_table(name, columns, change.key or (), change.source, self._given)
             table = self._tables.create(name, schema, sentence(name, columns), start)
+        if change.ddl is None and not table.is_as(columns, change.source, self._given):
+            # What the statement did is in its columns only, and rows of the version before it may come yet.
+            table.use(table.schema)
         table.state(columns, change.source, self._given, start, change.key)
 
     def _is_altered(self, table: Table, step: AlterTable, change: Change, start: Key | None) -> bool:

@@ -644,6 +644,48 @@ def test_columns_types_and_keys_come_from_the_table_changes_of_statements_withou
     assert table.is_gone
 
 
+@pytest.mark.parametrize("connector", POSITIONS)
+def test_statements_without_a_text_that_come_before_all_rows_make_a_version_each(connector):
+    """As those with a text do; rows whose embedded schema states Connect's types find the version of theirs."""
+
+    def source(number: int) -> dict[str, Any]:
+        return {
+            "source": {"connector": connector, "db": "db", "schema": "S", "table": "T"} | POSITIONS[connector](number)
+        }
+
+    def statement(number: int, kind: str, *columns: dict[str, Any]) -> dict[str, Any]:
+        id = '"S"."T"' if connector == "db2" else '"db"."S"."T"'
+        names = {"databaseName": "DB" if connector == "db2" else "db", "schemaName": "S", "ddl": None}
+        return source(number) | names | {"tableChanges": [table_change(kind, id, *columns, key=["id"])]}
+
+    def row(number: int, **types: str) -> dict[str, Any]:
+        image = {"type": "struct", "fields": [{"field": name, "type": one} for name, one in types.items()]}
+        schema = {
+            "type": "struct",
+            "fields": [image | {"field": "before", "optional": True}, image | {"field": "after"}],
+        }
+        payload = source(number) | {"op": "c", "before": None, "after": dict.fromkeys(types, number)}
+        return {"schema": schema, "payload": payload}
+
+    # Oracle has no integers of a size: its INTEGER is a NUMBER.
+    small, large = ("int", "bigint") if connector != "oracle" else ("binary_float", "binary_double")
+    narrow, wide = ("int32", "int64") if connector != "oracle" else ("float", "double")
+    first, second, z = column("id", small, 4), column("id", large, 4), column("z", small, 4)
+    statements = changes(
+        statement(10, "CREATE", first), statement(30, "ALTER", first, z), statement(50, "ALTER", second, z)
+    )
+    rows = changes(row(20, id=narrow), row(40, id=narrow, z=narrow), row(60, id=wide, z=narrow))
+    for sent in [*statements, *rows], [*(one for pair in zip(statements, rows, strict=True) for one in pair)]:
+        tables = Tables()
+        made = [typed for change in sent for typed in tables.add(change)]
+        (table,) = tables.tables
+        assert [one.schema.version for one in made] == [1, 2, 3]
+        assert [column.field for column in table.schema.all_columns] == ["id", "z"]
+        assert [after(one)["id"] for one in made] == [20, 40, 60]
+        newest = table.schema.key
+        assert [read(one.key, one.schema.key, newest)["id"] for one in made] == [20, 40, 60]
+
+
 def test_ticdc_writes_mysqls_dialect_and_both_names_of_a_renamed_table():
     """Its time stamps of commits order changes."""
     named = {"connector": "TiCDC", "db": "test", "table": "t1", "file": "", "pos": 0, "row": 0}
