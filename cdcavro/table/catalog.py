@@ -178,6 +178,7 @@ class TableCatalog:
         moved = table.mark()
         table.back(mark)
         entries = [self._entries[one].pop() for one in (name, new)]
+        seen = self._seen & {name, new}
         self._set(name, table)
         self._set(new, None)
 
@@ -186,6 +187,7 @@ class TableCatalog:
             for one, entry in zip((name, new), entries, strict=True):
                 self._entries.setdefault(one, []).append(entry)
                 self._set(one, entry[1])
+            self._seen |= seen
 
         self._undo.append(undo)
         if not self._entries[new]:
@@ -201,6 +203,7 @@ class TableCatalog:
     def whole(self) -> Iterator[None]:
         """Undo everything done in the `with` block if it ends in a `CdcAvroError`."""
         self._undo.clear()
+        left, characters = self._left, self.room.left
         # Without a time, only the parts of one statement are of one time.
         self._left = {name: left for name, left in self._left.items() if left[0] is not None}
         try:
@@ -208,22 +211,26 @@ class TableCatalog:
         except CdcAvroError:
             for undo in reversed(self._undo):
                 undo()
+            self._left, self.room.left = left, characters
             raise
         finally:
             self._undo.clear()
 
     def _name(self, name: TableName, table: Table | None, start: Key | None) -> None:
         entries, before = self._entries.setdefault(name, []), self._live.get(name)
+        is_seen = name in self._seen
         last = entries[-1][0] if entries else FIRST
         entries.append((later_of(start, last), table))
         self._set(name, table)
-        self._undo.append(lambda: self._unname(name, before))
+        self._undo.append(lambda: self._unname(name, before, is_seen=is_seen))
 
-    def _unname(self, name: TableName, before: Table | None) -> None:
+    def _unname(self, name: TableName, before: Table | None, *, is_seen: bool) -> None:
         self._entries[name].pop()
         if not self._entries[name]:
             del self._entries[name]
         self._set(name, before)
+        if is_seen:
+            self._seen.add(name)
 
     def _set(self, name: TableName, table: Table | None) -> None:
         self.room.edits += 1

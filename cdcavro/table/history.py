@@ -204,9 +204,12 @@ class Table:
         return facts, indexes, dict(self._declared), flags, self.unexplained.copy()
 
     def back(self, mark: tuple[Any, ...]) -> None:
-        """Undo everything done since the mark."""
-        facts, self._indexes, self._declared, flags, self.unexplained = mark
-        self.versions[:], self.steps[:], self._starts, self._names, self.findings[:] = facts
+        """Undo everything done since the mark, which can be used again."""
+        (versions, steps, starts, names, findings), indexes, declared, flags, unexplained = mark
+        self.versions[:], self.steps[:], self.findings[:] = versions, steps, findings
+        self._starts, self._names = list(starts), list(names)
+        self._indexes = {marks: list(places) for marks, places in indexes.items()}
+        self._declared, self.unexplained = dict(declared), unexplained.copy()
         self.is_gone, self.is_stated, self._is_used = flags
         self.room.edits += 1
         self._ready.clear()

@@ -171,6 +171,7 @@ class StatementFollower:
             self._take_over(old, new, change, start)
         elif old != new and not self._tables.is_late(old, start):
             if self._is_taken(new, start):
+                self._tables.touch(table)
                 table.find_out(f"was renamed to {shown(new.table)}, whose rows came before that statement")
                 self._tables.drop(old, start)
                 return
@@ -255,6 +256,7 @@ class StatementFollower:
         table = self._tables.live(name)
         is_old = self._deliveries.is_old(name, start)
         if is_old and table is not None:
+            self._tables.touch(table)
             table.find_out(f"a statement older than the last one changes nothing: {shown(change.ddl or change.op)}")
         return is_old
 

@@ -461,6 +461,84 @@ def test_a_table_that_must_have_been_dropped_says_so(text, why):
     assert first.table.findings == [f"is taken for dropped without a statement that says so: {why}"]
 
 
+# Statements that fail
+
+
+def test_a_statement_that_fails_makes_no_other_one_old():
+    """Those between the last that was applied and the one that failed are new."""
+    stream = Stream(MYSQL)
+    stream.ddl("CREATE TABLE t (id INT)", number=1)
+    with pytest.raises(SchemaError):
+        stream.ddl("ALTER TABLE t DROP nosuch", number=100)
+    stream.ddl("ALTER TABLE t ADD a INT", number=50)
+    assert stream.versions == ["t: id | t: id a"]
+    stream.ddl("DROP TABLE t", number=60)
+    assert [(table.is_gone, table.findings) for table in stream.tables.tables] == [(True, [])]
+
+
+@pytest.mark.parametrize(
+    ("last", "first"), [("ALTER TABLE t ADD a INT", "ALTER TABLE t ADD b INT"), ("", "RENAME TABLE t TO v")]
+)
+def test_a_statement_that_fails_leaves_no_finding(last, first):
+    """What its first part found out is undone with the rest."""
+    stream = Stream(MYSQL)
+    stream.ddl("CREATE TABLE t (id INT)", number=1)
+    stream.ddl("CREATE TABLE u (id INT)", number=2, table="u")
+    stream.row(None, {"id": 1}, number=20)
+    stream.row(None, {"id": 1}, number=21, table="v")
+    stream.ddl(last or "ANALYZE TABLE t", number=20)
+    with pytest.raises(SchemaError):
+        stream.ddl(f"{first}; ALTER TABLE u DROP nosuch", number=10)
+    assert [table.findings for table in stream.tables.tables] == [[], [], []]
+
+
+def test_a_swap_repeated_after_it_failed_keeps_one_history():
+    """The table that made way is the one that takes its name again, as often as it takes."""
+    stream = Stream(MYSQL)
+    stream.ddl("CREATE TABLE t (id INT, PRIMARY KEY (id))", number=1)
+    stream.row(None, {"id": 1}, number=2)
+    stream.ddl("RENAME TABLE t TO _t_del", number=7)
+    for _ in range(2):
+        with pytest.raises(SchemaError):
+            stream.ddl("RENAME TABLE _t_gho TO t; ALTER TABLE t ADD a INT, DROP nosuch", number=7, table="_t_gho")
+        with pytest.raises(SchemaError):
+            stream.ddl(
+                "RENAME TABLE _t_gho TO t; ALTER TABLE t ADD a INT; ALTER TABLE t DROP nosuch",
+                number=7,
+                table="_t_gho",
+            )
+    stream.ddl("RENAME TABLE _t_gho TO t", number=7, table="_t_gho")
+    assert stream.versions == ["t: id"]
+    made = stream.row("id int, a int", number=8)
+    assert (made.table.number, stream.versions) == (0, ["t: id | t: id a"])
+
+
+def test_a_statement_that_fails_leaves_a_name_that_rows_have_spelled():
+    """Rows of another case are of another table, as before."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE T (id INT)", table="T")
+    stream.row("id int", table="T")
+    for failing in (
+        "RENAME TABLE T TO u; ALTER TABLE u DROP nosuch",
+        "DROP TABLE T; CREATE TABLE v (id INT); ALTER TABLE v DROP nosuch",
+    ):
+        with pytest.raises(SchemaError):
+            stream.ddl(failing, table="T")
+    stream.row("id int", table="t")
+    assert stream.versions == ["T: id", "t: id"]
+
+
+def test_a_statement_that_fails_takes_no_room():
+    """However often a message with it comes."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT)")
+    left = stream.tables.tables[0].room.left
+    for _ in range(3):
+        with pytest.raises(SchemaError):
+            stream.ddl("CREATE TABLE u (id INT); ALTER TABLE t ADD y INT; ALTER TABLE t DROP nosuch")
+    assert stream.tables.tables[0].room.left == left > 0
+
+
 # Names in another case
 
 

@@ -54,9 +54,11 @@ class Deliveries:
         self._newest: tuple[int, ...] = ()
         self._repeated: int | None = None
         self._last: dict[TableName, Key] = {}
+        self._named: dict[TableName, Key] = {}
 
     def is_repeated(self, change: Change, key: Key | None) -> bool:
         """Return whether a statement is delivered again."""
+        self._named.clear()
         statement = _Statement.of(change)
         if key is not None and change.place is not None and (key, statement) in self._places:
             return True
@@ -70,7 +72,12 @@ class Deliveries:
         return change.position is not None and _Statement.of(change) in self._known
 
     def note(self, change: Change, key: Key | None) -> None:
-        """Remember a statement that was applied."""
+        """Remember a statement that was applied, as the last one about each name that `is_old` was asked for."""
+        for name, time in self._named.items():
+            if name not in self._last and len(self._last) >= _NAMES:
+                del self._last[next(iter(self._last))]
+            self._last[name] = time
+        self._named.clear()
         statement = _Statement.of(change)
         if key is not None and change.place is not None:
             if len(self._places) >= _REMEMBERED:
@@ -84,7 +91,7 @@ class Deliveries:
         self._newest = max(self._newest, statement.made)
 
     def is_old(self, name: TableName, key: Key | None) -> bool:
-        """Return whether a statement about a name is older than the last one; if it is not, it is the last one now."""
+        """Return whether a statement about a name is older than the last one; if not, `note` makes it the last one."""
         if key is None:
             return False
         # A statement read in a snapshot begins before all else, but was not made before all else.
@@ -92,9 +99,7 @@ class Deliveries:
         last = self._last.get(name)
         if last is not None and is_before(time, last):
             return True
-        if last is None and len(self._last) >= _NAMES:
-            del self._last[next(iter(self._last))]
-        self._last[name] = time
+        self._named[name] = time
         return False
 
     def _is_in_sequence(self, statement: _Statement) -> bool:
