@@ -89,6 +89,8 @@ def changes_of(
         raise StructureError(f"at most {len(rows)} rows in old, as in data", f"{len(olds)}", pointer="/old")
     if not rows:
         return [whole]
+    if record.get("isDdl") is True and whole.op not in DDL:
+        raise StructureError("no row in a statement (isDdl)", "some", pointer="/data")
     if converters is not None:
         converter = converters.of(columns, zone)
         rows, olds = [row and converter.convert(row) for row in rows], [row and converter.convert(row) for row in olds]

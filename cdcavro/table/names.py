@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from cdcavro.avro.types import PRIMITIVES
+from cdcavro.change.images import check_operation
 from cdcavro.change.model import DML
 from cdcavro.errors import StructureError, shown
 from cdcavro.table.ddl.steps import TableName
@@ -164,9 +165,8 @@ def check_row(change: Change) -> None:
             raise StructureError(expected, "none", format=change.source.format)
         if change.op != "TRUNCATE" and change.before is None and change.after is None:
             raise StructureError("a row before or after the change", "none", format=change.source.format)
-    elif change.op != "TOMBSTONE" and (change.before is not None or change.after is not None):
-        expected = "an operation on a row that is known, because the message holds a row"
-        raise StructureError(expected, shown(change.operation or "none"), format=change.source.format)
+    elif change.op != "TOMBSTONE":
+        check_operation(change)
 
 
 def statement_table(name: TableName, source: Source) -> TableName:

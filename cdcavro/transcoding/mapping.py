@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.change.images import check_operation
 from cdcavro.change.model import Change, replace
 from cdcavro.change.rows import batches, check_repeated, is_whole
 from cdcavro.errors import MessageError, StructureError
@@ -91,7 +92,8 @@ def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None 
     Rows that came in one message become one message again if they follow each other here. `members`
     belong to the first row; those that concern the rows are restored only if no row is missing. `zone` is
     the time zone of the source, as in `to_changes`. Raises `UnknownFormatError`; `StructureError` for the
-    half of an update, unless the format has halves (`cdcavro.change.halves.join_halves` joins them);
+    half of an update, unless the format has halves (`cdcavro.change.halves.join_halves` joins them), and for
+    a row with an unknown operation of another format;
     `PayloadError` for `members` that do not fit their change; `TypeError` for a `zone` that is not a time
     zone.
 
@@ -110,6 +112,9 @@ def records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) 
         if rows[0].half is not None and not target.rule.has_halves:
             expected = f"both halves of the update, joined, for {format}"
             raise StructureError(expected, f"the {rows[0].half} half alone", format=rows[0].source.format)
+        if rows[0].op == "OTHER" and rows[0].source.format != format:
+            for change in rows:
+                check_operation(change)
         batch = BRIDGES[format].from_changes(rows, zone)
         members = _applicable(rows, target.rule.rows) if rows[0].source.format == format else {}
         if WHOLE in members:

@@ -78,6 +78,15 @@ def test_images_that_are_null_are_none(format, operation, side):
     assert [exact(back) for back in from_changes(changes, format)] == [exact(text)]
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_update_has_the_row_after_it(format):
+    """The row before it alone would be typed as an update to nothing; a half that says it is one has one row."""
+    operation = {"debezium": "u", "oms_shareplex": "upd"}.get(format, "UPDATE")
+    text = message(format, operation, "before")
+    expected = f"{format}: {FORMATS[format][2]}: expected the row after the change for {operation}, got none"
+    assert error_of(to_changes, text, format) == expected
+
+
 def test_a_second_row_before_a_delete_is_refused():
     """Where `data` and `key` are the row before it."""
     assert error_of(to_changes, message("oms_canal", "DELETE", *BOTH), "oms_canal") == (

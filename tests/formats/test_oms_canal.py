@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import cdcavro
@@ -76,6 +78,16 @@ def test_statement_message():
     record = avro("oms_canal", message + '"sql":"CREATE INDEX i ON t (a)","sqlType":null,"table":"t","type":"CINDEX"}')
     assert (record["type"], record["isDdl"], record["sql"]) == ("CINDEX", True, "CREATE INDEX i ON t (a)")
     assert record["extras"] == {}
+
+
+@pytest.mark.parametrize("format", ["oms_canal", "canal"])
+@pytest.mark.parametrize("type", ["INIT", "INSERT", "x"])
+def test_a_row_in_a_statement_is_refused(format, type):
+    """The message says that it is a statement (`isDdl`), whose text would be lost."""
+    sql = "ALTER TABLE t ADD a int"
+    line = json.dumps({"type": type, "isDdl": True, "sql": sql, "table": "t", "data": [{"id": "1"}]})
+    sentence = f"{format}: $.data: expected no row in a statement (isDdl), got some"
+    assert error_of(cdcavro.to_changes, line, format) == sentence
 
 
 @pytest.mark.parametrize("type", ["DDL", "insert", "INIT_DDL", "", "OTHER", "\u0000"])
