@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(COMPILED, reason="compiled functions are not traced")
 
 PACKAGE = str(Path(cdcavro.__file__).parent) + os.sep
-READ = {"exact", "avro", "wire", "change", "formats", "transcoding"}
+READ = {"exact", "avro", "engine", "wire", "change", "formats", "transcoding"}
 OMS = golden_files("oms_canal")["insert"]
 CANAL = next(message for message in shop_canal() if b'"type":"UPDATE"' in message)
 DEBEZIUM = next(message for message in shop_debezium() if b'"op":"u"' in message)
@@ -65,8 +65,8 @@ def run(*arguments: Any) -> None:
 @pytest.mark.parametrize(
     ("trip", "rooms"),
     [
-        pytest.param(lambda: cdcavro.encode(OMS, "oms_canal"), {"exact", "avro", "wire"}, id="encode"),
-        pytest.param(lambda: cdcavro.decode(PAYLOAD, "oms_canal"), {"exact", "avro", "wire"}, id="decode"),
+        pytest.param(lambda: cdcavro.encode(OMS, "oms_canal"), {"exact", "avro", "wire", "engine"}, id="encode"),
+        pytest.param(lambda: cdcavro.decode(PAYLOAD, "oms_canal"), {"exact", "avro", "wire", "engine"}, id="decode"),
         pytest.param(lambda: cdcavro.to_changes(OMS, "oms_canal"), READ, id="to_changes of oms_canal"),
         pytest.param(lambda: cdcavro.to_changes(CANAL, "canal"), READ, id="to_changes of canal"),
         pytest.param(lambda: cdcavro.to_changes(DEBEZIUM, "debezium"), READ, id="to_changes of debezium"),
@@ -112,5 +112,5 @@ def test_a_command_enters_few_rooms(tmp_path):
     typed = ["tables", lines, "--out", tmp_path / "tables", "--force"]
     run(*encoded)
     run(*typed)
-    assert rooms_of(lambda: run(*encoded)) <= {"exact", "avro", "wire", "files", "cli"}
+    assert rooms_of(lambda: run(*encoded)) <= {"exact", "avro", "engine", "wire", "files", "cli"}
     assert rooms_of(lambda: run(*typed)) <= {*READ, "errors", "table", "files", "cli"}

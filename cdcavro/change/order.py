@@ -32,6 +32,7 @@ _NONE: Final = "no numbers"
 _ALL: Final = "numbers"
 _BATCH: Final = "the number of a batch without its time"
 _PLACE: Final = "a place that says the order"
+_RANKS: Final = (_NONE, _BATCH, _ALL)
 _NUMBER: Final = re.compile("[0-9]+")
 _WIDTH: Final = 20
 _KEPT: Final = 1_000
@@ -116,19 +117,28 @@ def in_order(changes: Iterable[Change]) -> list[Change]:
 
     Usually that of `order_key`. Changes whose order is that of arrival keep it within their topic
     partition or file, and those of several are merged by their numbers; since these may fall back, each
-    counts with the greatest so far in its partition or file. Raises `OrderError` as `order_key` does.
+    counts with the greatest so far in its partition or file, and so does a change that has none of the kind
+    that the others there have, or with the first of them. Raises `OrderError` as `order_key` does, and for
+    several partitions or files whose numbers are of different kinds.
     """
-    merged: list[tuple[int, tuple[int, ...], Key, Change]] = []
+    pairs = sorted([(order_key(change), change) for change in changes], key=_key_of)
     raised: dict[Lane, tuple[int, ...]] = {}
-    for key, change in sorted([(order_key(change), change) for change in changes], key=_key_of):
-        lane = lane_of(key)
+    for key, _ in pairs:
         if is_by_arrival(key):
-            raised[lane] = max(raised.get(lane, ()), tuple(key[3]))
-            merged.append((key[0], raised[lane], key, change))
-        else:
-            merged.append((key[0], (), key, change))
+            raised[lane_of(key)] = max(raised.get(lane_of(key), key[3]), key[3], key=_rank)
+    sorted(raised.values())  # Numbers of different kinds raise the error.
+    merged: list[tuple[int, tuple[int, ...], Key, Change]] = []
+    for key, change in pairs:
+        lane, numbers = lane_of(key), key[3]
+        if is_by_arrival(key) and _kind_of(numbers) == _kind_of(raised[lane]):
+            raised[lane] = max(raised[lane], numbers)
+        merged.append((key[0], raised[lane] if is_by_arrival(key) else (), key, change))
     merged.sort(key=_merged)
     return [entry[3] for entry in merged]
+
+
+def _rank(numbers: tuple[int, ...]) -> int:
+    return _RANKS.index(_kind_of(numbers))
 
 
 def _key_of(pair: tuple[Key, Change]) -> Key:

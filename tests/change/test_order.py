@@ -147,6 +147,40 @@ def test_changes_of_two_partitions_are_merged_by_their_numbers_and_keep_their_or
         assert in_order(random.Random(seed).sample(wanted, len(wanted))) == wanted
 
 
+def lacking(partition: int, offset: int, *, batch: int | None = None) -> Change:
+    """Return a change of Canal without its time, and without the number of its batch by default."""
+    position = None if batch is None else (batch,)
+    return replace(canal(1, partition, offset), event_time=None, position=position)
+
+
+def test_a_change_that_lacks_numbers_stays_where_it_arrived():
+    """It counts with the greatest before it in its partition, or with the first."""
+    left = [lacking(0, 1), canal(2_000, 0, 2), lacking(0, 3, batch=9_000), lacking(0, 4), canal(7_000, 0, 5)]
+    right = [canal(1_000, 1, 1), canal(5_000, 1, 2)]
+    wanted = [right[0], *left[:4], right[1], left[4]]
+    for seed in range(20):
+        assert in_order(random.Random(seed).sample(wanted, len(wanted))) == wanted
+
+
+@pytest.mark.parametrize(
+    ("other", "got"),
+    [
+        (lacking(1, 1), "some with numbers and some with no numbers"),
+        (lacking(1, 1, batch=2_000), "some with the number of a batch without its time and some with numbers"),
+        (lacking(1, 1, batch=1), "some with the number of a batch without its time and some with numbers"),
+    ],
+)
+def test_partitions_whose_numbers_are_of_different_kinds_are_not_merged(other, got):
+    """Nothing says which came first, not even where the numbers are the same; one partition alone has its order."""
+    one = replace(canal(2_000, 0, 1), position=(2_000,))
+    expected = f"canal: expected the same kind of position in all changes of 't', got {got}"
+    for changes in ([one, other], [other, one], [other, one, canal(3_000, 0, 2), other]):
+        assert error_of(in_order, changes) == expected
+    near = replace(other, place=Arrival(topic="x", partition=0, offset=2))
+    assert in_order([near, one]) == [one, near]
+    assert in_order([replace(other, place=one.place), other]) == [replace(other, place=one.place), other]
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 5), st.integers(0, 2)), max_size=12))
 def test_keys_sort_the_same_from_any_order_and_keep_each_partitions_arrival(facts):
     """Whatever the numbers say: a key is one of a total order, and so is what merges partitions."""
