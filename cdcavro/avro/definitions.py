@@ -213,7 +213,7 @@ def full_name(name: Any, space: str, where: str) -> str:
 def check_name(name: Any, where: str) -> str:
     """Return a name as it is. Raises `SchemaError` unless it is one: letters, digits and _, as Avro Java takes them."""
     if not is_name(name):
-        raise SchemaError(where, f"{shown(name)} is not a name: [A-Za-z_][A-Za-z0-9_]*")
+        raise SchemaError(where, f"{shown(name)} is not a name: letters, digits and _, no digit first")
     return str(name)
 
 

@@ -1,8 +1,8 @@
 """Avro schemas, parsed once into `types`, with names, shapes and defaults checked.
 
 Source: the Avro 1.8.2 specification, and Avro Java 1.8.2 and 1.12 where they read more: what either of
-them reads is read here, if every reader takes it to mean the same. So an alias that is no name is passed
-over, as it names nothing; text behind a schema, names of other characters and defaults that no reader can
+them reads is read here, if every reader takes it to mean the same. So a field's alias that is no name is
+passed over, as it names nothing; text behind a schema, names of other characters and defaults that no reader can
 fill in are refused. Bounds are the project's own: nesting of 128 levels, and 100,000 types in the text.
 What the names in it stand for may be far more, or have no end (a record may contain itself), so whoever
 walks through types enters each record once.

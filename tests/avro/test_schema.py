@@ -29,7 +29,7 @@ from support.lenient_schemas import LENIENT, LINKED
 from support.roundtrip import error_of
 from support.schema_pairs import pairs
 
-_RULE = "[A-Za-z_][A-Za-z0-9_]*"
+_RULE = "letters, digits and _, no digit first"
 _ORDER = "$.fields[0]: order is not one of ascending, descending, ignore"
 
 
