@@ -780,8 +780,8 @@ def test_an_operation_means_the_same_in_any_case(format):
     op = INSERTS.get(format, "INSERT")
     for spelled in (op, op.swapcase(), op.capitalize()):
         (one,) = typed(format, inserting(format, op=spelled))
-        assert (one.change.op, one.change.operation, one.change.after) == ("INSERT", spelled, one.change.after)
-        assert set(one.change.after) == {"id"}
+        assert (one.change.op, one.change.operation) == ("INSERT", spelled)
+        assert read(one.payload, one.schema.envelope)["after"]["id"] in (1, "1")
 
 
 @BY_FORMAT
