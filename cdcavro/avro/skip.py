@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 from cdcavro.avro.binary import MAX_COUNT
 from cdcavro.avro.decoder import Decoder
 from cdcavro.avro.logical import value_check
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, recursion
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, is_nothing, recursion
 from cdcavro.errors import MessageError, PayloadError, SchemaError, shown
 from cdcavro.exact.jsontext import escape
 
@@ -59,6 +59,7 @@ class _Skippers:
         self._is_endless = is_endless
         self._made: dict[str, Check] = {}
         self._weights: dict[str, bool] = {}
+        self._nothing: dict[str, bool] = {}
 
     def of(self, declared: Type, levels: int = 0) -> Check:
         """Return the function for a type, which is that many levels below the start of the enclosing record."""
@@ -79,7 +80,9 @@ class _Skippers:
 
     def _entered(self, declared: Record, levels: int) -> Check:
         name = declared.name
-        if name not in self._made:
+        if name not in self._made and is_nothing(declared, self._nothing):
+            self._made[name] = _nothing
+        elif name not in self._made:
             # While its fields are being read, a record within itself is looked up when data get there.
             self._made[name] = later(self._made, name)
             self._made[name] = record_check([(field.name, self.of(field.type)) for field in declared.fields])

@@ -230,6 +230,19 @@ def _has_bytes(record: Record, known: dict[str, bool], seen: set[str]) -> bool:
     return False
 
 
+def is_nothing(declared: Type, known: dict[str, bool]) -> bool:
+    """Return whether all data of a type are no bytes: what is read of nothing need not be walked, however much it is.
+
+    `known` keeps what is found out about records, for the next call. A record that has to contain itself has no data.
+    """
+    if isinstance(declared, Record):
+        if declared.name not in known:
+            known[declared.name] = False
+            known[declared.name] = all(is_nothing(field.type, known) for field in declared.fields)
+        return known[declared.name]
+    return isinstance(declared, Primitive | Fixed) and not has_bytes(declared, known)
+
+
 def canonical_form(root: Type) -> str:
     """Return the Parsing Canonical Form of a type (Avro 1.8.2, "Transforming into Parsing Canonical Form").
 

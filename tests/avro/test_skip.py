@@ -18,7 +18,7 @@ from cdcavro.avro.skip import check_payload
 from cdcavro.avro.types import Record, has_bytes
 from support.messages import goldens, shop_canal
 from support.roundtrip import error_of, outcome
-from support.wire import array, field, mapping, record
+from support.wire import array, doubled, field, mapping, record
 
 EVERYTHING = {
     "type": "record",
@@ -266,3 +266,21 @@ def test_items_of_records_within_themselves_have_bytes_or_none():
     assert has_bytes(declared, {})
     empty = parse_schema(json.dumps(record(field("a", "R"), field("n", "null"), name="R"))).root
     assert not has_bytes(empty, {})
+
+
+def test_records_without_bytes_that_stand_for_endlessly_many_are_no_work():
+    """Each of 60 refers twice to the next; also beside a record within itself, which has its bound as ever."""
+    huge = doubled(record(name="X"), 60)
+    check_payload(b"", parse_schema(json.dumps(huge)))
+    check_payload(b"\xc0\x9a\x0c\0", parse_schema(json.dumps(array(huge))))
+    beside = parse_schema(json.dumps(record(field("h", huge), field("next", ["null", "L"]), name="L")))
+    check_payload(b"\2" * 126 + b"\0", beside)
+    assert "in each other" in error_of(check_payload, b"\2" * 127 + b"\0", beside)
+    endless = parse_schema(json.dumps(doubled(record(field("a", "X"), name="X"), 60)))
+    assert "in each other" in error_of(check_payload, b"", endless)
+
+
+def test_records_without_bytes_still_count_as_items():
+    """Of an array of them there are as many as of nulls."""
+    items = parse_schema(json.dumps(array(doubled(record(name="X"), 60))))
+    assert "at most 100000 items without bytes" in error_of(check_payload, b"\xc2\x9a\x0c\0", items)

@@ -60,3 +60,11 @@ def required(name: str, type: Any, **more: Any) -> dict[str, Any]:
 def nullable(name: str, *types: Any, missing: str = "absent", **more: Any) -> dict[str, Any]:
     """Return a nullable field, whose default is null; `missing` is the format's convention."""
     return field(name, ["null", *types], default=None, json={"missing": missing}, **more)
+
+
+def doubled(innermost: dict[str, Any], levels: int) -> dict[str, Any]:
+    """Return the JSON value of a record in that many others, each of which has two fields of the next."""
+    made = innermost
+    for level in range(levels):
+        made = record(field("a", made), field("b", made["name"]), name=f"D{level}")
+    return made

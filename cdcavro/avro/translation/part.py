@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdcavro.avro.buffer import Buffer
+from cdcavro.avro.decoder import Decoder
 from cdcavro.avro.skip import check_name, next_block, record_check
 from cdcavro.errors import MessageError, PayloadError
 from cdcavro.exact.jsontext import escape
@@ -15,7 +16,6 @@ from cdcavro.exact.jsontext import escape
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cdcavro.avro.decoder import Decoder
     from cdcavro.avro.skip import Check
 
     Write = Callable[[Decoder, Buffer], None]
@@ -47,6 +47,20 @@ def written(part: Same | Other) -> Write:
         out.write_raw(source.slice(start, source.position))
 
     return write
+
+
+def of_nothing(part: Same | Other) -> Same | Other:
+    """Return a part of data without bytes, which always become the same, as one that is worked out once."""
+    made: list[bytes] = []
+
+    def write(_source: Decoder, out: Buffer) -> None:
+        if not made:
+            first = Buffer()
+            written(part)(Decoder(b""), first)
+            made.append(bounded(first).taken())
+        out.write_raw(made[0])
+
+    return Same(lambda _source: None) if isinstance(part, Same) else Other(write)
 
 
 def indexed(at: int, write: Write) -> Write:
@@ -150,12 +164,16 @@ def _named(name: str, write: Write) -> Write:
 
 def fields_write(runs: Sequence[tuple[int, Write]], defaults: Sequence[bytes]) -> Write:
     """Return a function that appends a record: what runs write in their places, and defaults in all others."""
+    by_default = sum(map(len, defaults))
 
     def write(source: Decoder, out: Buffer) -> None:
         pieces = list(defaults)
+        size = by_default
         for place, write_run in runs:
             piece = Buffer()
             write_run(source, piece)
+            size += len(piece)
+            check_size(size)
             pieces[place] = piece.taken()
         for piece_ in pieces:
             out.write_raw(piece_)
@@ -165,7 +183,12 @@ def fields_write(runs: Sequence[tuple[int, Write]], defaults: Sequence[bytes]) -
 
 def bounded(out: Buffer) -> Buffer:
     """Return what has been written so far. Raises `PayloadError` if that is absurdly long."""
-    # A default can be long, and an item of few bytes can lack many fields.
-    if len(out) > MAX_TRANSLATED:
-        raise PayloadError(f"at most {MAX_TRANSLATED} bytes under the reader's schema", "more")
+    check_size(len(out))
     return out
+
+
+def check_size(size: int) -> None:
+    """Raise `PayloadError` for an absurd number of bytes under the reader's schema."""
+    # A default can be long, and an item of few bytes can lack many fields.
+    if size > MAX_TRANSLATED:
+        raise PayloadError(f"at most {MAX_TRANSLATED} bytes under the reader's schema", "more")

@@ -27,9 +27,10 @@ from cdcavro.avro.translation.part import (
     fields_write,
     indexed,
     items_write,
+    of_nothing,
     written,
 )
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, recursion
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, is_nothing, recursion
 from cdcavro.errors import PayloadError, SchemaError
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class _Parts:
         self._made: dict[int, Same | Other] = {}
         self._writes: dict[int, Callable[[Decoder, Buffer], None]] = {}
         self._weights: dict[str, bool] = {}
+        self._nothing: dict[str, bool] = {}
 
     def part(self, step: Step, writer: Type, reader: Type, levels: int = 0) -> Same | Other:
         """Return the part that makes data of the writer's type data of the reader's.
@@ -115,15 +117,16 @@ class _Parts:
                     Same(entries_check(value.check)) if isinstance(value, Same) else Other(entries_write(value.write))
                 )
             case ReadRecord(), Record(), Record():
-                return self._entered(step, reader, levels + 1)
+                return self._entered(step, writer, reader, levels + 1)
         raise SchemaError("$", f"no translation for {type(step).__name__}")
 
-    def _entered(self, step: ReadRecord, reader: Record, levels: int) -> Same | Other:
+    def _entered(self, step: ReadRecord, writer: Record, reader: Record, levels: int) -> Same | Other:
         at = id(step)
         if at not in self._made:
             # While its fields are being translated, a record within itself is looked up when data get there.
             self._made[at] = Other(later(self._writes, at))
-            self._made[at] = self._record(step, reader)
+            made = self._record(step, reader)
+            self._made[at] = of_nothing(made) if is_nothing(writer, self._nothing) else made
             self._writes[at] = written(self._made[at])
         part = self._made[at]
         if not self._is_endless:

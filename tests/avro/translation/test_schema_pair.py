@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from cdcavro.errors import PayloadError, SchemaError
 from support.roundtrip import outcome
 from support.schema_data import expected, is_same, write
 from support.schema_pairs import UnreadableError, fastavro_reads, pairs
-from support.wire import array, enum, field, mapping, record
+from support.wire import array, doubled, enum, field, mapping, record
 
 DATE = {"type": "int", "logicalType": "date"}
 MICROS = {"type": "long", "logicalType": "timestamp-micros"}
@@ -231,3 +232,32 @@ def test_items_without_bytes_are_translated():
     assert translated(array("null"), array("null"), b"\x04\0") == b"\x04\0"
     with pytest.raises(PayloadError, match="at most 100000 items without bytes"):
         translated(array("null"), array(["null", "int"]), b"\xfe\xff\xff\xff\x0f\0")
+
+
+def test_records_without_bytes_that_stand_for_endlessly_many_are_no_work():
+    """Each of 60 refers twice to the next: the same, as a field that the reader lacks, and with fields of the reader's."""
+    huge = doubled(record(name="X"), 60)
+    assert translated(huge, huge, b"") == b""
+    was, now = record(field("h", huge), field("v")), record(field("v", "double"))
+    assert translated(was, now, b"\2") == struct.pack("<d", 1.0)
+    assert translated(huge, doubled(record(field("n", "null", default=None), name="X"), 60), b"") == b""
+    pair = doubled(record(field("v", default=7), name="X"), 2)
+    assert translated(array(doubled(record(name="X"), 2)), array(pair), b"\4\0") == b"\4" + b"\x0e" * 8 + b"\0"
+
+
+def test_data_that_become_too_long_are_refused_before_they_are():
+    """Defaults of a kilobyte in each of 2^40 records without bytes, and in each of those with some."""
+    long = field("d", "string", default="x" * 1000)
+    with pytest.raises(PayloadError, match="expected at most 67108864 bytes under the reader's schema"):
+        translated(doubled(record(name="X"), 40), doubled(record(long, name="X"), 40), b"")
+    tracemalloc.start()
+    try:
+        with pytest.raises(PayloadError, match="expected at most 67108864 bytes under the reader's schema"):
+            translated(
+                doubled(record(field("v"), name="X"), 17),
+                doubled(record(long, field("v"), name="X"), 17),
+                b"\2" * 2**17,
+            )
+        assert tracemalloc.get_traced_memory()[1] < 4 << 26
+    finally:
+        tracemalloc.stop()
