@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Column, seen_columns
 from cdcavro.change.values.unsigned import may_be_unsigned, unsigned_types, with_unsigned
-from cdcavro.errors import SchemaError, shown
+from cdcavro.errors import SchemaError
 from cdcavro.table.beginnings import FIRST, is_again, is_before, is_before_all, is_made_before, last_begun, later_of
 from cdcavro.table.columns.column_type import column_type
-from cdcavro.table.evolution.column_list import ColumnList, ColumnMarks, columns_of_version, listed_of, mark_of
+from cdcavro.table.evolution import column_list
 from cdcavro.table.evolution.evolve import by_columns
 from cdcavro.table.evolution.explanation import Unexplained, explained
 from cdcavro.table.evolution.limits import SharedLimits
@@ -37,6 +37,7 @@ class Table:
     `versions` (list of `TableSchema`), from the first on; `steps` (list of tuple of str), what led to
     each version; `is_gone` (bool), whether it was dropped; `is_stated` (bool), whether a statement or a
     list of columns has declared which columns it has; `is_written` (bool), whether payloads of it exist;
+    `is_used` (bool), whether data is being written with the newest version;
     `unexplained` (`Unexplained`), the columns that came or went without a statement; `findings` (list of
     str), sentences on what its statements left open and how that was decided, at most 100.
     """
@@ -48,16 +49,16 @@ class Table:
     is_gone: bool = False
     is_stated: bool = False
     is_written: bool = False
+    is_used: bool = False
     unexplained: Unexplained = field(default_factory=Unexplained)
     findings: list[str] = field(default_factory=list)
     _starts: list[Any] = field(default_factory=list)
     _names: list[frozenset[str]] = field(default_factory=list)
-    _indexes: dict[ColumnMarks, list[int]] = field(default_factory=dict)
-    _declared: dict[ColumnMarks, None] = field(default_factory=dict)
-    _lists: dict[tuple[Any, ...], ColumnList] = field(default_factory=dict)
+    _indexes: dict[column_list.ColumnMarks, list[int]] = field(default_factory=dict)
+    _declared: dict[column_list.ColumnMarks, None] = field(default_factory=dict)
+    _lists: dict[tuple[Any, ...], column_list.ColumnList] = field(default_factory=dict)
     _ready: dict[tuple[Any, ...], list[int]] = field(default_factory=dict)
     _unsigned: set[str | None] = field(default_factory=set)
-    _is_used: bool = False
 
     @property
     def schema(self) -> TableSchema:
@@ -77,7 +78,7 @@ class Table:
         self.versions.append(schema)
         self.steps.append(tuple(steps))
         self._names.append(frozenset())
-        self._is_used = False
+        self.is_used = False
         self._enter()
 
     def state(
@@ -95,7 +96,7 @@ class Table:
         is older than the newest version and whose columns match no version.
         """
         facts = (tuple(columns), source)
-        ready = self._ready.get(facts) if self._is_used else None
+        ready = self._ready.get(facts) if self.is_used else None
         if ready is None:
             self._settle(columns, source, given, key, names)
             self.is_stated = True
@@ -109,7 +110,7 @@ class Table:
 
     def ready(self, columns: Sequence[Column], source: Source) -> TableSchema | None:
         """Return the version of a change whatever its time: the only one with its columns, once `state` returned it."""
-        indexes = self._ready.get((columns, source)) if self._is_used else None
+        indexes = self._ready.get((columns, source)) if self.is_used else None
         return self.versions[indexes[0]] if indexes is not None and len(indexes) == 1 else None
 
     def extend(self, names: Collection[str], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
@@ -120,7 +121,7 @@ class Table:
         if not self.is_stated and not any(known.issuperset(names) for known in self._names):
             added = [Column(name=name) for name in names if name not in self._names[-1]]
             old = self.schema
-            self.append(*by_columns(old, [*columns_of_version(old), *added], source, given), key)
+            self.append(*by_columns(old, [*column_list.columns_of_version(old), *added], source, given), key)
             self.unexplained.take(old, self.schema)
         return self.having(names, key)
 
@@ -143,7 +144,7 @@ class Table:
         """Return the version that fits the columns a change states and its place in the order. Raises `SchemaError`."""
         listed = self.listed(columns, source, given)
         if listed.resolved not in self._indexes:
-            raise self._late(listed, key)
+            raise column_list.contradiction(listed, self._at(range(len(self.versions)), key))
         return self._at(self._indexes[listed.resolved], key)
 
     def with_unsigned(self, columns: tuple[Column, ...], key: Key | None) -> tuple[Column, ...]:
@@ -154,12 +155,7 @@ class Table:
 
     def is_as(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> bool:
         """Return whether the newest version has exactly these columns."""
-        return self.listed(columns, source, given) == self._own()
-
-    @property
-    def is_used(self) -> bool:
-        """Whether data is being written with the newest version."""
-        return self._is_used
+        return self.listed(columns, source, given) == column_list.list_of_version(self.schema)
 
     def is_late(self, key: Key | None) -> bool:
         """Return whether a time is known to come before the newest version."""
@@ -171,7 +167,7 @@ class Table:
 
     def explain(self, actions: Sequence[Action], source: Source, given: TypeOverrides, start: Key | None) -> None:
         """Take what the actions of a statement explain about columns that came or went before it. Raises `SchemaError`."""
-        is_new = self._is_used or self.is_written
+        is_new = self.is_used or self.is_written
         schema, steps = explained(self.schema, actions, self.unexplained, source, given, is_new=is_new)
         if not steps:
             return
@@ -187,7 +183,7 @@ class Table:
 
     def use(self, schema: TableSchema) -> None:
         """Note that data is being written with a version: if it is the newest, it no longer changes."""
-        self._is_used = self._is_used or schema is self.schema
+        self.is_used = self.is_used or schema is self.schema
 
     def begin_again(self, schema: TableSchema, steps: Sequence[str]) -> None:
         """Replace all versions, with which nothing has been written, by a new first version."""
@@ -200,7 +196,7 @@ class Table:
         """Return the state that `back` needs to undo everything done to the table from now on."""
         facts = [list(part) for part in (self.versions, self.steps, self._starts, self._names, self.findings)]
         indexes = {marks: list(places) for marks, places in self._indexes.items()}
-        flags = self.is_gone, self.is_stated, self._is_used
+        flags = self.is_gone, self.is_stated, self.is_used
         return facts, indexes, dict(self._declared), flags, self.unexplained.copy()
 
     def back(self, mark: tuple[Any, ...]) -> None:
@@ -210,12 +206,12 @@ class Table:
         self._starts, self._names = list(starts), list(names)
         self._indexes = {marks: list(places) for marks, places in indexes.items()}
         self._declared, self.unexplained = dict(declared), unexplained.copy()
-        self.is_gone, self.is_stated, self._is_used = flags
+        self.is_gone, self.is_stated, self.is_used = flags
         self.room.edits += 1
         self._ready.clear()
 
-    def listed(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> ColumnList:
-        """Return the `ColumnList` of a list of columns, with types read as a source means them."""
+    def listed(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> column_list.ColumnList:
+        """Return the `column_list.ColumnList` of a list of columns, with types read as a source means them."""
         facts = (tuple(columns), source)
         listed = self._lists.get(facts)
         if listed is None:
@@ -225,8 +221,8 @@ class Table:
             marks = []
             for column in columns:
                 own = given.of(source, column.name) or known.get(column.name or "")
-                marks.append(mark_of(column.name, column.type, column_type(column, source, given=own).avro))
-            listed = self._lists[facts] = listed_of(marks)
+                marks.append(column_list.mark_of(column.name, column.type, column_type(column, source, given=own).avro))
+            listed = self._lists[facts] = column_list.listed_of(marks)
         return listed
 
     def _at(self, indexes: Sequence[int], key: Key | None) -> TableSchema:
@@ -245,12 +241,15 @@ class Table:
         listed = self.listed(columns, source, given)
         is_late = is_made_before(key, self._starts[-1])
         is_known = listed.resolved in self._indexes and (is_late or listed.declared in self._declared)
-        is_refined = not self._is_used and self._names[-1] == {column.name for column in columns}
+        is_refined = not self.is_used and self._names[-1] == {column.name for column in columns}
         if not is_known or (
-            is_refined and not is_late and not is_again(key, self._starts[-1]) and listed != self._own()
+            is_refined
+            and not is_late
+            and not is_again(key, self._starts[-1])
+            and listed != column_list.list_of_version(self.schema)
         ):
             if is_late:
-                raise self._late(listed, key)
+                raise column_list.contradiction(listed, self._at(range(len(self.versions)), key))
             self._take(columns, source, given, key, names)
             self._declared[listed.declared] = None
 
@@ -263,7 +262,7 @@ class Table:
         names: Sequence[str] | None,
     ) -> None:
         # Rows that do not fit a statement's version were matched with earlier ones, so that version must stay.
-        is_new = self._is_used or self._names[-1] != {column.name for column in columns}
+        is_new = self.is_used or self._names[-1] != {column.name for column in columns}
         if is_new and len(self.versions) >= MAX_VERSIONS:
             raise SchemaError(self.schema.table.table, f"more than {MAX_VERSIONS} versions")
         old = self.schema
@@ -279,7 +278,7 @@ class Table:
     def _replace(self, schema: TableSchema, steps: Sequence[str]) -> None:
         """Replace the newest version, with which nothing has been written."""
         self.room.take(schema)
-        marks = self._own().resolved
+        marks = column_list.list_of_version(self.schema).resolved
         self._indexes[marks].remove(len(self.versions) - 1)
         if not self._indexes[marks]:
             del self._indexes[marks]
@@ -289,21 +288,10 @@ class Table:
 
     def _enter(self) -> None:
         """Index the newest version by its columns."""
-        own = self._own()
+        own = column_list.list_of_version(self.schema)
         self.room.edits += 1
         self._ready.clear()
         self._names[-1] = frozenset(column.name for column in self.schema.columns)
         self._unsigned.update(unsigned_types(self.schema.columns))
         self._indexes.setdefault(own.resolved, []).append(len(self.versions) - 1)
         self._declared[own.declared] = None
-
-    def _own(self) -> ColumnList:
-        return listed_of([mark_of(column.name, column.type, column.avro) for column in self.schema.columns])
-
-    def _late(self, listed: ColumnList, key: Key | None) -> SchemaError:
-        schema = self._at(range(len(self.versions)), key)
-        own = listed_of([mark_of(column.name, column.type, column.avro) for column in schema.columns])
-        name = min(str(mark[0]) for mark in listed.resolved ^ own.resolved) if listed.resolved != own.resolved else ""
-        return SchemaError(
-            schema.table.table, f"column {shown(name)} is not as in version {schema.version}, nor any other"
-        )

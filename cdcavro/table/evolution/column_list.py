@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cdcavro.change.model import Column
+from cdcavro.errors import SchemaError, shown
 from cdcavro.exact.sqltype import canonical
 from cdcavro.table.evolution.promotion import without_attributes
 
@@ -43,3 +44,15 @@ def listed_of(marks: Sequence[tuple[Any, ...]]) -> ColumnList:
 def columns_of_version(schema: TableSchema) -> list[Column]:
     """Return the columns of a version as they were declared."""
     return [Column(name=column.name, type=column.type, code=column.code) for column in schema.columns]
+
+
+def list_of_version(schema: TableSchema) -> ColumnList:
+    """Return the columns of a version as a list that others are held against."""
+    return listed_of([mark_of(column.name, column.type, column.avro) for column in schema.columns])
+
+
+def contradiction(listed: ColumnList, schema: TableSchema) -> SchemaError:
+    """Return the error for a list of columns that no version has; `schema` is the version of its time."""
+    own = list_of_version(schema)
+    name = min(str(mark[0]) for mark in listed.resolved ^ own.resolved) if listed.resolved != own.resolved else ""
+    return SchemaError(schema.table.table, f"column {shown(name)} is not as in version {schema.version}, nor any other")
