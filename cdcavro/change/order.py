@@ -15,6 +15,7 @@ import random
 import re
 import zlib
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Arrival, Change, Source, replace
@@ -117,11 +118,10 @@ def in_order(changes: Iterable[Change]) -> list[Change]:
 
     Usually that of `order_key`. Changes whose order is that of arrival keep it within their topic
     partition or file, and those of several are merged by their numbers; since these may fall back, each
-    counts with the greatest so far in its partition or file, and so does a change that has none of the kind
-    that the others there have, or with the first of them. Raises `OrderError` as `order_key` does, and for
-    several partitions or files whose numbers are of different kinds.
+    counts with the greatest so far there, as does a change that lacks numbers which others there have, or
+    with their first. Raises `OrderError` as `order_key` does, and for partitions with numbers of several kinds.
     """
-    pairs = sorted([(order_key(change), change) for change in changes], key=_key_of)
+    pairs = sorted([(order_key(change), change) for change in changes], key=itemgetter(0))
     raised: dict[Lane, tuple[int, ...]] = {}
     for key, _ in pairs:
         if is_by_arrival(key):
@@ -133,20 +133,12 @@ def in_order(changes: Iterable[Change]) -> list[Change]:
         if is_by_arrival(key) and _kind_of(numbers) == _kind_of(raised[lane]):
             raised[lane] = max(raised[lane], numbers)
         merged.append((key[0], raised[lane] if is_by_arrival(key) else (), key, change))
-    merged.sort(key=_merged)
+    merged.sort(key=itemgetter(0, 1, 2))
     return [entry[3] for entry in merged]
 
 
 def _rank(numbers: tuple[int, ...]) -> int:
     return _RANKS.index(_kind_of(numbers))
-
-
-def _key_of(pair: tuple[Key, Change]) -> Key:
-    return pair[0]
-
-
-def _merged(entry: tuple[int, tuple[int, ...], Key, Change]) -> tuple[int, tuple[int, ...], Key]:
-    return entry[:3]
 
 
 Lane = tuple[str, int, str]
