@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.schema import TableSchema
 
+    _Place = tuple[str | None, ...]
+
 MAX_TABLES: Final = 100_000
 # How many renames of one time can be undone.
 _MOVES: Final = 1_000
@@ -50,6 +52,7 @@ class TableCatalog:
         self._undo: list[Callable[[], None]] = []
         self._alike: dict[TableName, dict[TableName, None]] = {}
         self._seen: set[TableName] = set()
+        self._within: dict[_Place, dict[_Place, dict[TableName, None]]] = {}
         self._left: dict[TableName, tuple[Key | None, TableName, Any]] = {}
 
     def live(self, name: TableName) -> Table | None:
@@ -70,6 +73,20 @@ class TableCatalog:
         alike = None if name in self._entries else self.alike(name)
         return None if alike is None or alike in self._seen else self._live[alike]
 
+    def created_again(
+        self, name: TableName, columns: set[str | None], start: Key | None, *, is_kept: bool
+    ) -> TableName:
+        """Return the name, in another case, of the table that a statement creates again, or else the statement's name.
+
+        A table that rows spell otherwise is it only if the statement is late, or keeps a table that there
+        is: for any other, the server to which case means nothing would have refused the statement.
+        """
+        alike = self.alike(name)
+        table = None if alike is None else self._live[alike]
+        if alike is None or table is None or {column.name for column in table.schema.columns} != columns:
+            return name
+        return alike if is_kept or alike not in self._seen or table.is_behind(start) else name
+
     def is_late(self, name: TableName, key: Key | None) -> bool:
         """Return whether a time is known to come before the one at which a name got its bearer, or lost it."""
         entries = self._entries.get(name)
@@ -80,9 +97,17 @@ class TableCatalog:
         entries = self._entries.get(name)
         return entries is not None and is_before_all(key, entries[-1][0])
 
-    def names(self) -> list[TableName]:
-        """Return the names that tables bear now."""
-        return list(self._live)
+    def within(self, database: TableName, *, is_folded: bool) -> list[TableName]:
+        """Return the names of the tables in a database, or in its schema if one is named.
+
+        If `is_folded`, a database that no table is in may be the one whose name differs in case only.
+        """
+        place = (database.database,) if database.schema is None else (database.database, database.schema)
+        spellings = self._within.get(_folded(place), {})
+        names = spellings.get(place)
+        if names is None and is_folded and len(spellings) == 1:
+            (names,) = spellings.values()
+        return list(names or ())
 
     def at(self, name: TableName, key: Key | None, change: Change) -> Table | None:
         """Return the table that bore a name when a row was made, or else the first that bore it.
@@ -238,9 +263,25 @@ class TableCatalog:
             self._live.pop(name, None)
             self._seen.discard(name)
             self._alike.get(folded(name), {}).pop(name, None)
+            for place in _places(name):
+                spellings = self._within.get(_folded(place), {})
+                spellings.get(place, {}).pop(name, None)
+                if not spellings.get(place):
+                    spellings.pop(place, None)
         else:
             self._live[name] = table
             self._alike.setdefault(folded(name), {})[name] = None
+            for place in _places(name):
+                self._within.setdefault(_folded(place), {}).setdefault(place, {})[name] = None
+
+
+def _places(name: TableName) -> tuple[_Place, _Place]:
+    """Return the database that a name is in, and its schema."""
+    return (name.database,), (name.database, name.schema)
+
+
+def _folded(place: _Place) -> _Place:
+    return tuple(part and part.lower() for part in place)
 
 
 def _is_same_time(one: Key | None, other: Key | None) -> bool:

@@ -97,9 +97,9 @@ class StatementFollower:
     def _on_create(self, step: CreateTable, change: Change, start: Key | None) -> None:
         name = self._own_name(step.table, change)
         columns, key, source = self._created(step, change)
-        alike = self._tables.live(self._tables.alike(name) or name) if is_mysql(change.source.db_type) else None
-        if alike is not None and _names_of(alike) == {column.name for column in columns or ()}:
-            name = self._tables.alike(name) or name
+        if is_mysql(change.source.db_type):
+            names = {column.name for column in columns or ()}
+            name = self._tables.created_again(name, names, start, is_kept=step.if_not_exists)
         live = self._tables.live(name)
         if self._is_old(name, change, start) or (live is not None and step.if_not_exists and live.is_stated):
             return
@@ -151,10 +151,10 @@ class StatementFollower:
             self._drop(self._name(table, change), change, start)
 
     def _on_drop_database(self, step: DropDatabase, change: Change, start: Key | None) -> None:
-        dropped = statement_table(TableName(step.database, step.schema, ""), change.source)
-        for name in self._tables.names():
-            if name.database == dropped.database and step.schema in (None, name.schema):
-                self._drop(name, change, start)
+        full = statement_table(TableName(step.database, step.schema, ""), change.source)
+        dropped = TableName(full.database, step.schema, "")
+        for name in self._tables.within(dropped, is_folded=is_mysql(change.source.db_type)):
+            self._drop(name, change, start)
 
     def _drop(self, name: TableName, change: Change, start: Key | None) -> None:
         if not self._is_old(name, change, start) and not self._tables.is_late(name, start):

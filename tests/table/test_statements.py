@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -560,8 +561,63 @@ def test_rows_find_the_table_that_a_statement_has_named_in_another_case():
     stream.ddl("CREATE TABLE Orders (id INT PRIMARY KEY)", table="Orders")
     made = stream.row("id int", table="orders")
     assert (made.table.number, made.schema.key_names, made.table.schema.table.table) == (0, ("id",), "orders")
-    stream.ddl("CREATE TABLE ORDERS (id INT PRIMARY KEY)", table="ORDERS")
+    stream.ddl("CREATE TABLE IF NOT EXISTS ORDERS (id INT PRIMARY KEY)", table="ORDERS")
+    stream.ddl("CREATE TABLE ORDERS (id INT PRIMARY KEY)", table="ORDERS", number=11)
     assert len(stream.tables.tables) == 1
+
+
+@pytest.mark.parametrize("statement", ["ALTER TABLE T ADD a INT", "DROP TABLE T", "RENAME TABLE T TO u"])
+def test_a_table_created_in_another_case_than_rows_spell_is_another(statement):
+    """A server to which case means nothing would have refused it."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT)")
+    stream.row("id int")
+    stream.ddl("CREATE TABLE T (id INT)", table="T")
+    stream.ddl(statement, table="T")
+    small, capital = stream.tables.tables
+    assert (len(small.versions), small.is_gone, small.schema.table.table) == (1, False, "t")
+    assert len(capital.versions) == 2 or capital.is_gone
+    assert stream.row("id int").table is small
+
+
+@pytest.mark.parametrize(
+    ("databases", "dropped"), [(["shop"], [0]), (["SHOP"], [0]), (["Shop"], [0]), (["Shop", "shoP"], [])]
+)
+def test_a_database_is_dropped_whose_name_differs_in_case_only(databases, dropped):
+    """Unless there are two such, which both have another spelling."""
+    stream = Stream()
+    for database in databases:
+        stream.source = replace(CANAL, database=database)
+        stream.row("id int")
+    stream.source = replace(CANAL, database="other")
+    stream.row("id int")
+    stream.ddl("DROP DATABASE SHOP", table=None)
+    assert [table.number for table in stream.tables.tables if table.is_gone] == dropped
+
+
+def test_case_of_databases_matters_where_the_database_says_so():
+    """Outside MySQL's family, and where both spellings are known."""
+    source = replace(CANAL, db_type="postgresql", format="oms_default")
+    stream = Stream(source)
+    stream.row(None, {"id": 1})
+    stream.ddl('DROP DATABASE "SHOP"', table=None)
+    both = Stream()
+    both.row("id int")
+    both.source = replace(CANAL, database="SHOP")
+    both.row("id int")
+    both.ddl("DROP DATABASE shop", table=None)
+    assert [[table.is_gone for table in one.tables.tables] for one in (stream, both)] == [[False], [True, False]]
+
+
+def test_many_dropped_databases_take_linear_time():
+    """Each is looked for by name, however many tables there are."""
+    stream = Stream()
+    for start in range(0, 3_000, 1_000):
+        stream.ddl("; ".join(f"CREATE TABLE t{i} (id INT)" for i in range(start, start + 1_000)))
+    begun = time.process_time()
+    stream.ddl("DROP DATABASE x; " * 12_000, table=None)
+    assert time.process_time() - begun < 5
+    assert not any(table.is_gone for table in stream.tables.tables)
 
 
 def test_tables_whose_names_differ_in_case_only_are_two_where_both_are_known():
