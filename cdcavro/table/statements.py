@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cdcavro.change.model import Change, Column, Source, replace, seen_columns
 from cdcavro.errors import SchemaError, shown
-from cdcavro.table.ddl.contents import full_actions, sentence, steps_of
+from cdcavro.table.ddl.contents import full_actions, renamed_column, sentence, steps_of
 from cdcavro.table.ddl.deliveries import Deliveries
 from cdcavro.table.ddl.steps import (
     AddColumn,
@@ -243,6 +243,12 @@ class StatementFollower:
         if change.ddl is not None:
             table.explain(actions, _dialect(change), self._given, start)
         for action in actions:
+            names = renamed_column(action)
+            if names is not None and set(names) <= _names_of(table):
+                # An alias would hide the new column from those who read what was written with both.
+                table.find_out(
+                    f"column {shown(names[0])} was renamed to {shown(names[1])} behind rows of both: both stay"
+                )
             if isinstance(action, RenameTo) and not self._is_old(action.new, change, start):
                 self._rename(table.schema.table, action.new, change, start)
 

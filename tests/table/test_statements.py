@@ -264,6 +264,24 @@ def test_renames_behind_rows_are_followed_from_one_to_the_next():
     )
 
 
+@pytest.mark.parametrize("text", ["ALTER TABLE t RENAME COLUMN a TO b", "ALTER TABLE t CHANGE a b VARCHAR(9)"])
+@pytest.mark.parametrize("source", [MYSQL, replace(CANAL, format="oms_default")])
+def test_a_rename_behind_rows_that_state_no_columns_leaves_both_and_says_so(source, text):
+    """The version of these rows has both names, so an alias would hide what they have under the new one."""
+    stream = Stream(source)
+    first = stream.row(None, {"id": "1", "a": "5"}, number=10)
+    second = stream.row(None, {"id": "2", "b": "6"}, number=30)
+    stream.ddl(text, number=20)
+    (table,) = stream.tables.tables
+    assert table.findings == ["column 'a' was renamed to 'b' behind rows of both: both stay"]
+    assert [after(one) for one in (first, second)] == [
+        {"id": "1", "a": "5", "b": None},
+        {"id": "2", "a": None, "b": "6"},
+    ]
+    with pytest.raises(SchemaError, match="there is a column 'b' already"):
+        stream.ddl(text, number=50)
+
+
 def test_a_rename_behind_rows_whose_type_does_not_read_the_old_one_is_no_alias():
     """Old values would be misread; they stay readable in their own version."""
     stream = Stream()

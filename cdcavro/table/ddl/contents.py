@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 from cdcavro.errors import shown
 from cdcavro.table.ddl.parse import parse_ddl
-from cdcavro.table.ddl.steps import AlterTable, CreateTable, DropTable, RenameTo, TableName, Truncate
+from cdcavro.table.ddl.steps import (
+    AlterTable,
+    ChangeColumn,
+    CreateTable,
+    DropTable,
+    RenameColumn,
+    RenameTo,
+    TableName,
+    Truncate,
+)
 from cdcavro.table.names import statement_table, table_name_of
 
 if TYPE_CHECKING:
@@ -44,6 +53,14 @@ def truncated(change: Change) -> list[TableName]:
 def sentence(name: TableName, columns: Sequence[Column]) -> str:
     """Return the sentence that says a table was made."""
     return f"table {shown(name.table)} with {len(columns)} columns"
+
+
+def renamed_column(action: Action) -> tuple[str, str] | None:
+    """Return the old and the new name of a column that an action renames, or None."""
+    if not isinstance(action, (RenameColumn, ChangeColumn)):
+        return None
+    new = action.new if isinstance(action, RenameColumn) else action.column.name
+    return None if new == action.old else (action.old, new)
 
 
 def full_actions(actions: Sequence[Action], source: Source) -> tuple[Action, ...]:
