@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cdcavro.change.model import Change, Column, Source, replace, seen_columns
 from cdcavro.errors import SchemaError, shown
-from cdcavro.table.ddl.contents import full_actions, renamed_column, sentence, steps_of
+from cdcavro.table.ddl.contents import full_actions, renamed_column, sentence, steps_of, told
 from cdcavro.table.ddl.deliveries import Deliveries
 from cdcavro.table.ddl.steps import (
     AddColumn,
@@ -56,6 +56,7 @@ class StatementFollower:
 
     def follow(self, change: Change, key: Key | None) -> None:
         """Apply a statement wholly or not at all, skipping repeated deliveries. Raises `DdlError`, `SchemaError`."""
+        change = told(change)
         if self._deliveries.is_repeated(change, key):
             return
         try:

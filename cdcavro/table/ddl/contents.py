@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cdcavro.change.model import replace
 from cdcavro.errors import shown
 from cdcavro.table.ddl.parse import parse_ddl
 from cdcavro.table.ddl.steps import (
@@ -16,6 +17,7 @@ from cdcavro.table.ddl.steps import (
     TableName,
     Truncate,
 )
+from cdcavro.table.ddl.tokens import has_dialect
 from cdcavro.table.names import statement_table, table_name_of
 
 if TYPE_CHECKING:
@@ -39,6 +41,13 @@ def steps_of(change: Change) -> tuple[Step, ...]:
     if change.op == "ERASE":
         return (DropTable((table,)),)
     return (CreateTable(table),) if change.op == "CREATE" else (AlterTable(table, ()),)
+
+
+def told(change: Change) -> Change:
+    """Return a statement as one without a text if it says what its table becomes, and its text is in no known dialect."""
+    if change.ddl is None or change.op == "TRUNCATE" or has_dialect(change.source.db_type):
+        return change
+    return replace(change, ddl=None) if change.columns is not None or change.op == "ERASE" else change
 
 
 def truncated(change: Change) -> list[TableName]:

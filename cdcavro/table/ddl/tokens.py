@@ -131,6 +131,11 @@ def dialect_of(db_type: str | None) -> Dialect:
     return dialect
 
 
+def has_dialect(db_type: str | None) -> bool:
+    """Return whether the DDL of a database type is known."""
+    return db_type is None or db_type.upper().replace("-", "_") in _DIALECTS
+
+
 def is_mysql(db_type: str | None) -> bool:
     """Return whether a database type writes MySQL's dialect, which does not hold for an unknown one."""
     dialect = _DIALECTS.get("MYSQL" if db_type is None else db_type.upper().replace("-", "_"))
