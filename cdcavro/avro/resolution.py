@@ -87,20 +87,23 @@ class _Comparison:
         self._pairs: dict[tuple[int, int, bool], Paired] = {}
         self._order: list[tuple[int, int, bool]] = []
         self._open: dict[tuple[int, int], Paired] = {}
-        self._depth = 0
+        self._written = self._read = -1
 
-    def step(self, writer: Type, reader: Type, where: str) -> Step:
-        if self._depth > MAX_DEPTH:
-            raise self._refused(where, f"nested deeper than {MAX_DEPTH} levels")
-        self._depth += 1
+    def step(self, writer: Type, reader: Type, where: str, below: tuple[int, int] = (1, 1)) -> Step:
+        """Return the steps for two types, each that many levels below the types around them, as a parser counts them."""
+        self._written += below[0]
+        self._read += below[1]
         try:
+            if max(self._written, self._read) > MAX_DEPTH:
+                raise self._refused(where, f"nested deeper than {MAX_DEPTH} levels")
             if isinstance(writer, Union):
                 return self._from_union(writer, reader, where)
             if isinstance(reader, Union):
                 return self._into_union(writer, reader, where)
             return self._step(writer, reader, where)
         finally:
-            self._depth -= 1
+            self._written -= below[0]
+            self._read -= below[1]
 
     def _step(self, writer: Type, reader: Type, where: str) -> Step:
         match writer, reader:
@@ -172,7 +175,7 @@ class _Comparison:
         self.findings.choices += 1
         for branch in writer.branches:
             try:
-                branches.append(self.step(branch, reader, where))
+                branches.append(self.step(branch, reader, where, (1, 0)))
             except ResolutionError as error:
                 branches.append(error.reason)
         self.findings.choices -= 1
@@ -205,7 +208,7 @@ class _Comparison:
             reason = f"fastavro reads {_label(writer)} into {before}, which stands before it in the union"
             is_same = (branch_name(writer), before) in _SAME_IN_PYTHON
             self.findings.add(where, reason, "note" if is_same else "unsafe")
-        return self.step(writer, reader.branches[at], where)
+        return self.step(writer, reader.branches[at], where, (0, 1))
 
     def _branch(self, writer: Type, places: dict[str, int]) -> int | None:
         """Return the index of the branch of the writer's type, else of the first by alias or promotion."""

@@ -293,3 +293,21 @@ def test_fault_is_named_with_its_place():
     writer = record(field("a", array(mapping(record(field("b", "string"), name="S")))))
     reader = record(field("a", array(mapping(record(field("b", "int"), name="S")))))
     assert _refusal(writer, reader) == "schema $.a[]{}.b: int cannot read string"
+
+
+def chain(levels: int, is_nullable) -> dict:
+    """Return the JSON value of that many records in each other, those at some levels nullable."""
+    made = record(field("v"), name="X")
+    for level in range(levels):
+        made = record(field("n", ["null", made] if is_nullable(level) else made), name=f"C{level}")
+    return made
+
+
+def test_what_the_parser_takes_is_not_too_deep():
+    """Records in each other, nullable in both schemas, in one, or in each at other levels."""
+    whole, plain = _type(chain(63, lambda _: True)), _type(chain(63, lambda _: False))
+    even, odd = (_type(chain(84, lambda level, odd=odd: level % 2 == odd)) for odd in (0, 1))
+    for writer, reader in ((whole, whole), (plain, whole), (whole, plain), (even, odd), (odd, even)):
+        assert isinstance(resolve(writer, reader), ReadRecord)
+    with pytest.raises(SchemaError, match="nested deeper than 128 levels"):
+        _type(chain(64, lambda _: True))
