@@ -6,21 +6,9 @@ from typing import TYPE_CHECKING
 
 from cdcavro.change.model import Change, Column, Source, replace, seen_columns
 from cdcavro.errors import SchemaError, shown
+from cdcavro.table.ddl import steps as ddl
 from cdcavro.table.ddl.contents import full_actions, renamed_column, sentence, steps_of, told
 from cdcavro.table.ddl.deliveries import Deliveries
-from cdcavro.table.ddl.steps import (
-    AddColumn,
-    AddKey,
-    AlterTable,
-    CreateTable,
-    DropDatabase,
-    DropTable,
-    NoChange,
-    RenameTable,
-    RenameTo,
-    TableName,
-    Truncate,
-)
 from cdcavro.table.ddl.tokens import dialect_of, is_mysql
 from cdcavro.table.evolution.column_list import columns_of_version
 from cdcavro.table.evolution.evolve import by_columns, by_step, columns_of_statement, create_table
@@ -45,13 +33,13 @@ class StatementFollower:
         self._tables, self._given = tables, given
         self._deliveries = Deliveries()
         self._appliers: dict[type, Callable[..., None]] = {
-            CreateTable: self._on_create,
-            DropTable: self._on_drop,
-            DropDatabase: self._on_drop_database,
-            RenameTable: self._on_rename,
-            AlterTable: self._on_alter,
-            Truncate: self._on_nothing,
-            NoChange: self._on_nothing,
+            ddl.CreateTable: self._on_create,
+            ddl.DropTable: self._on_drop,
+            ddl.DropDatabase: self._on_drop_database,
+            ddl.RenameTable: self._on_rename,
+            ddl.AlterTable: self._on_alter,
+            ddl.Truncate: self._on_nothing,
+            ddl.NoChange: self._on_nothing,
         }
 
     def follow(self, change: Change, key: Key | None) -> None:
@@ -70,7 +58,7 @@ class StatementFollower:
         else:
             self._deliveries.note(change, key)
 
-    def begin(self, change: Change, name: TableName, start: Key | None) -> Table:
+    def begin(self, change: Change, name: ddl.TableName, start: Key | None) -> Table:
         """Return the table of a row whose name no table bears: one that only statements have named, or a new one."""
         table = self._respelled(change, name, start)
         if table is None:
@@ -82,7 +70,7 @@ class StatementFollower:
             table.unexplained.take(None, schema)
         return table
 
-    def _respelled(self, change: Change, name: TableName, start: Key | None) -> Table | None:
+    def _respelled(self, change: Change, name: ddl.TableName, start: Key | None) -> Table | None:
         """Return the table that only statements have named, in another case than a row does, under the row's name."""
         table = self._tables.unseen_alike(name) if is_mysql(change.source.db_type) else None
         stated = None if change.columns is None else {column.name for column in change.columns}
@@ -91,11 +79,11 @@ class StatementFollower:
         with self._tables.whole():
             self._tables.touch(table)
             old = table.schema.table
-            self._evolve(table, RenameTable(old, name), change, start)
+            self._evolve(table, ddl.RenameTable(old, name), change, start)
             self._tables.move(old, name, start)
         return table
 
-    def _on_create(self, step: CreateTable, change: Change, start: Key | None) -> None:
+    def _on_create(self, step: ddl.CreateTable, change: Change, start: Key | None) -> None:
         name = self._own_name(step.table, change)
         columns, key, source = self._created(step, change)
         if is_mysql(change.source.db_type):
@@ -111,7 +99,7 @@ class StatementFollower:
             schema = create_table(name, columns, key, source, self._given)
             self._tables.create(name, schema, sentence(name, columns), start).is_stated = True
 
-    def _created(self, step: CreateTable, change: Change) -> _Created:
+    def _created(self, step: ddl.CreateTable, change: Change) -> _Created:
         """Return a new table's columns (None if unknown), its key, and the source whose type names they use."""
         like = None if step.like is None else self._tables.live(self._name(step.like, change))
         key = step.key or (like.schema.key_names if like is not None else ())
@@ -123,7 +111,9 @@ class StatementFollower:
         lent = [] if like is None else columns_of_version(like.schema)
         return [*lent, *columns_of_statement(step, source)] or None, key, source
 
-    def _is_that(self, live: Table, step: CreateTable, created: _Created, change: Change, start: Key | None) -> bool:
+    def _is_that(
+        self, live: Table, step: ddl.CreateTable, created: _Created, change: Change, start: Key | None
+    ) -> bool:
         """Return whether a statement creates a table that already exists, and adopt what else it declares.
 
         Such a statement declares the same columns, or it is older than the rows that changed them: it belongs
@@ -143,30 +133,30 @@ class StatementFollower:
             else:
                 live.begin_again(create_table(table, listed, key, source, self._given), [sentence(table, listed)])
             live.is_stated = names <= new
-        actions: list[Action] = [*map(AddColumn, step.columns), *([AddKey(tuple(key))] if key else [])]
+        actions: list[Action] = [*map(ddl.AddColumn, step.columns), *([ddl.AddKey(tuple(key))] if key else [])]
         live.explain(actions, _dialect(change), self._given, start)
         return True
 
-    def _on_drop(self, step: DropTable, change: Change, start: Key | None) -> None:
+    def _on_drop(self, step: ddl.DropTable, change: Change, start: Key | None) -> None:
         for table in step.tables:
             self._drop(self._name(table, change), change, start)
 
-    def _on_drop_database(self, step: DropDatabase, change: Change, start: Key | None) -> None:
-        full = statement_table(TableName(step.database, step.schema, ""), change.source)
-        dropped = TableName(full.database, step.schema, "")
+    def _on_drop_database(self, step: ddl.DropDatabase, change: Change, start: Key | None) -> None:
+        full = statement_table(ddl.TableName(step.database, step.schema, ""), change.source)
+        dropped = ddl.TableName(full.database, step.schema, "")
         for name in self._tables.within(dropped, is_folded=is_mysql(change.source.db_type)):
             self._drop(name, change, start)
 
-    def _drop(self, name: TableName, change: Change, start: Key | None) -> None:
+    def _drop(self, name: ddl.TableName, change: Change, start: Key | None) -> None:
         if not self._is_old(name, change, start) and not self._tables.is_late(name, start):
             self._tables.drop(name, start)
 
-    def _on_rename(self, step: RenameTable, change: Change, start: Key | None) -> None:
+    def _on_rename(self, step: ddl.RenameTable, change: Change, start: Key | None) -> None:
         old, new = self._name(step.old, change), self._own_name(step.new, change)
         if not (self._is_old(old, change, start) | self._is_old(new, change, start)):
             self._rename(old, new, change, start)
 
-    def _rename(self, old: TableName, new: TableName, change: Change, start: Key | None) -> None:
+    def _rename(self, old: ddl.TableName, new: ddl.TableName, change: Change, start: Key | None) -> None:
         table = self._tables.live(old)
         if table is None:
             self._take_over(old, new, change, start)
@@ -178,14 +168,14 @@ class StatementFollower:
                 return
             mark = table.mark()
             self._tables.touch(table)
-            self._evolve(table, RenameTable(old, new), change, start)
+            self._evolve(table, ddl.RenameTable(old, new), change, start)
             self._tables.move(old, new, start, mark)
 
-    def _is_taken(self, new: TableName, start: Key | None) -> bool:
+    def _is_taken(self, new: ddl.TableName, start: Key | None) -> bool:
         """Return whether rows came under a table's new name before the statement that gives it the name."""
         return self._tables.live(new) is not None and self._tables.is_behind(new, start)
 
-    def _take_over(self, old: TableName, new: TableName, change: Change, start: Key | None) -> None:
+    def _take_over(self, old: ddl.TableName, new: ddl.TableName, change: Change, start: Key | None) -> None:
         """Keep the table of a name that an unknown table gets: tools change a copy of a table, and swap the two."""
         if self._tables.live(new) is None and is_mysql(change.source.db_type):
             new = self._tables.alike(new) or new
@@ -199,17 +189,17 @@ class StatementFollower:
         if change.columns is not None and table_name_of(change.source) == new:
             table.state(change.columns, change.source, self._given, start, change.key)
 
-    def _on_alter(self, step: AlterTable, change: Change, start: Key | None) -> None:
+    def _on_alter(self, step: ddl.AlterTable, change: Change, start: Key | None) -> None:
         name = self._name(step.table, change)
         if self._is_old(name, change, start):
             return
         table, columns, own = self._tables.live(name), change.columns, table_name_of(change.source)
         actions = full_actions(step.actions, change.source)
         if table is not None:
-            news = [action.new for action in actions if isinstance(action, RenameTo)]
+            news = [action.new for action in actions if isinstance(action, ddl.RenameTo)]
             is_late = table.is_late(start) or any(self._is_taken(new, start) for new in news)
             self._tables.touch(table)
-            if is_late or not self._is_altered(table, AlterTable(name, actions), change, start):
+            if is_late or not self._is_altered(table, ddl.AlterTable(name, actions), change, start):
                 self._explain(table, actions, change, start)
             self._tables.move(name, table.schema.table, start)
             columns = None if is_late else columns
@@ -223,7 +213,7 @@ class StatementFollower:
             table.use(table.schema)
         table.state(columns, change.source, self._given, start, change.key)
 
-    def _is_altered(self, table: Table, step: AlterTable, change: Change, start: Key | None) -> bool:
+    def _is_altered(self, table: Table, step: ddl.AlterTable, change: Change, start: Key | None) -> bool:
         """Apply actions and return True, or return False if rows have done already what they do."""
         if not step.actions:
             return True
@@ -250,15 +240,15 @@ class StatementFollower:
                 table.find_out(
                     f"column {shown(names[0])} was renamed to {shown(names[1])} behind rows of both: both stay"
                 )
-            if isinstance(action, RenameTo) and not self._is_old(action.new, change, start):
+            if isinstance(action, ddl.RenameTo) and not self._is_old(action.new, change, start):
                 self._rename(table.schema.table, action.new, change, start)
 
-    def _evolve(self, table: Table, step: RenameTable, change: Change, start: Key | None) -> None:
+    def _evolve(self, table: Table, step: ddl.RenameTable, change: Change, start: Key | None) -> None:
         schema, steps = by_step(table.schema, step, _plain(change), self._given)
         if steps:
             table.append(schema, steps, start)
 
-    def _is_old(self, name: TableName, change: Change, start: Key | None) -> bool:
+    def _is_old(self, name: ddl.TableName, change: Change, start: Key | None) -> bool:
         """Return whether a statement is older than the last one about a name, and note it: it was not applied before."""
         table = self._tables.live(name)
         is_old = self._deliveries.is_old(name, start)
@@ -267,20 +257,20 @@ class StatementFollower:
             table.find_out(f"a statement older than the last one changes nothing: {shown(change.ddl or change.op)}")
         return is_old
 
-    def _own_name(self, name: TableName, change: Change) -> TableName:
+    def _own_name(self, name: ddl.TableName, change: Change) -> ddl.TableName:
         """Return a statement's name in full, in the case in which the message itself names the table."""
         full, own = statement_table(name, change.source), table_name_of(change.source)
         is_own = own is not None and is_mysql(change.source.db_type) and folded(own) == folded(full)
         return own if is_own and own is not None else full
 
-    def _name(self, name: TableName, change: Change) -> TableName:
+    def _name(self, name: ddl.TableName, change: Change) -> ddl.TableName:
         """Return a statement's name in full, as the table is known if only the case differs and no other is meant."""
         full = self._own_name(name, change)
         if self._tables.live(full) is not None or not is_mysql(change.source.db_type):
             return full
         return self._tables.alike(full) or full
 
-    def _on_nothing(self, step: NoChange | Truncate, change: Change, start: Key | None) -> None:
+    def _on_nothing(self, step: ddl.NoChange | ddl.Truncate, change: Change, start: Key | None) -> None:
         """Do nothing: removing rows does not affect schemas."""
 
 
@@ -295,7 +285,7 @@ def _dialect(change: Change) -> Source:
     return source if change.ddl is not None else replace(source, db_type=None)
 
 
-def _is_own(name: TableName, change: Change) -> bool:
+def _is_own(name: ddl.TableName, change: Change) -> bool:
     own = table_name_of(change.source)
     full = statement_table(name, change.source)
     return own is not None and (own == full or (is_mysql(change.source.db_type) and folded(own) == folded(full)))

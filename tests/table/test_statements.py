@@ -752,7 +752,7 @@ POSITIONS = {
 }
 
 
-@pytest.mark.parametrize("sql", [lambda kind: None, lambda kind: f"{kind} TABLE [S].[T] (...)"], ids=["null", "text"])
+@pytest.mark.parametrize("sql", [lambda _: None, lambda kind: f"{kind} TABLE [S].[T] (...)"], ids=["null", "text"])
 @pytest.mark.parametrize("connector", POSITIONS)
 def test_columns_types_and_keys_come_from_the_table_changes_of_statements_that_no_parser_reads(connector, sql):
     """SQL Server, Db2, Informix and Oracle send `"ddl": null`; the text of a dialect that is not known is not read."""
