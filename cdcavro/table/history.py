@@ -137,7 +137,10 @@ class Table:
     def has(self, change: Change, given: TypeOverrides) -> bool:
         """Return whether some version has the columns that a row states, or for which it has values."""
         if change.columns is not None:
-            return self.listed(change.columns, change.source, given).resolved in self._indexes
+            is_clear = not may_be_unsigned(change.columns, self._unsigned)
+            versions = () if is_clear else self.versions
+            stated = {change.columns, *[with_unsigned(change.columns, version.columns) for version in versions]}
+            return any(self.listed(columns, change.source, given).resolved in self._indexes for columns in stated)
         return any(names.issuperset(seen_columns(change)) for names in self._names)
 
     def at(self, columns: Sequence[Column], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:

@@ -16,6 +16,7 @@ from cdcavro.change.values.modes import BINARIES, DECIMALS, TIMES, Modes
 from cdcavro.exact.diff import same
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import ExactNumber
+from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from cdcavro.transcoding.schema_history import SchemaHistory, with_columns
@@ -332,6 +333,16 @@ def test_the_version_of_a_rows_time_says_whether_its_integers_are_unsigned(ddl, 
         fields = {column.name: column.field for column in typed.schema.columns}
         assert {name: after[fields[name]] for name in expected} == expected
         assert typed.schema.version == (1 if expected is unsigned else 2)
+
+
+@pytest.mark.parametrize("ddl", [None, *(ddl for ddl, _, _ in ONCE_UNSIGNED)])
+def test_a_table_has_the_columns_of_a_row_that_it_took(ddl):
+    """Its integers are unsigned in the table, and plain in the row; a column of another name is none of them."""
+    tables = Tables()
+    for number, each in enumerate(["CREATE TABLE t (id INT PRIMARY KEY, n BIGINT UNSIGNED)", *([ddl] if ddl else [])]):
+        tables.add(replace(change(statement(each)), position=(number * 5,)))
+    assert tables.tables[0].has(plain(2, id=1, n=-1), NONE_GIVEN)
+    assert not tables.tables[0].has(plain(2, id=1, other=-1), NONE_GIVEN)
 
 
 @pytest.mark.parametrize("ddl", [None, "ALTER TABLE t MODIFY n BIGINT UNSIGNED"])
