@@ -233,6 +233,8 @@ class StatementFollower:
         """Take what late actions explain about a table, and rename it unless its new name came before them."""
         if change.ddl is not None:
             table.explain(actions, _dialect(change), self._given, start)
+            # Another statement that adds them is none that came late.
+            table.unexplained.came -= {action.column.name for action in actions if isinstance(action, AddColumn)}
         for action in actions:
             names = renamed_column(action)
             if names is not None and set(names) <= _names_of(table):

@@ -382,6 +382,16 @@ def test_a_statement_that_contradicts_the_table_in_part_changes_nothing_and_is_r
     assert stream.versions == before
 
 
+def test_a_column_that_came_with_rows_is_added_by_one_statement():
+    """The next that adds it contradicts the table."""
+    stream = Stream()
+    stream.row("id int")
+    stream.row("id int, n int")
+    stream.ddl("ALTER TABLE t ADD n INT DEFAULT 5")
+    with pytest.raises(SchemaError, match="there is a column 'n' already"):
+        stream.ddl("ALTER TABLE t ADD n INT DEFAULT 7")
+
+
 def test_a_statement_whose_types_rows_have_brought_already_changes_nothing():
     """The rest of it is about a column that went."""
     stream = Stream()
