@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.errors import FileError, MessageError, TextError
+from cdcavro.errors import FileError, MessageError, TextError, UnknownMessageError
 from cdcavro.exact import jsontext
 from cdcavro.files.streams import CHUNK, open_input, unwatched
-from cdcavro.wire.sniff import AUTO, best, fits, stranger
+from cdcavro.wire.sniff import AUTO, best, fits, sniff
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,12 +129,17 @@ def untold(first: Line | None, *, file: str, option: str) -> FileError:
 
 
 def _named(first: Line | None) -> str | None:
-    """Return what a line is, if it is a message that is known by sight and not supported."""
+    """Return what a line is, or why it is refused; None if it is no JSON."""
     try:
-        name = None if first is None else stranger(jsontext.parse(first.message()))
-    except MessageError:
+        if first is not None:
+            sniff(first.message())
+    except UnknownMessageError as error:
+        return error.got
+    except TextError:
         return None
-    return None if name is None else f"{name}, which is not supported"
+    except MessageError as error:
+        return f"one that is refused: {error}"
+    return None
 
 
 def _fitting(line: Line) -> dict[str, int]:

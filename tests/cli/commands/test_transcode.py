@@ -241,7 +241,7 @@ def test_debeziums_columns_are_learned_and_decimals_are_as_the_connector_sends_t
 
 def test_a_source_that_cannot_be_told_ends_with_2_and_leaves_no_file(tmp_path):
     """An empty file has nothing to tell it by, and nothing to do."""
-    none = "expected a message of a known format among the first 100, or --from NAME, got none"
+    none = "expected a message of a known format among the first 100, or --from NAME, got an object with 'a'"
     out, losses, rejects = tmp_path / "out.jsonl", tmp_path / "losses.jsonl", tmp_path / "rejects.jsonl"
     files = ["--out", out, "--losses", losses, "--rejects", rejects]
     path = lines_file(tmp_path, b'{"a":1}')
@@ -366,3 +366,12 @@ def test_large_counts_have_separators(tmp_path):
     assert_ends(
         result, 0, b"", "read 1,000 = transcoded 1,000 + without a counterpart 0 + rejected 0; wrote 1,000 messages\n"
     )
+
+
+def test_a_source_whose_messages_are_refused_says_why(tmp_path):
+    """What the first line looks like, and what is wrong there."""
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"topic":"t","key":"7","value":{"before":null,"after":{"id":1},"op":"c"}}\n')
+    made = CliRunner().invoke(main, ["transcode", str(path), "--to", "oms_canal"])
+    assert made.exit_code == 2
+    assert made.stderr.endswith("got one that is refused: debezium: $.key: expected object, got string\n")
