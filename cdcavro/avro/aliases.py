@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.avro.types import Array, Map, Named, Record, Union
+from cdcavro.avro.types import Array, Map, Named, Record, Union, branch_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -100,3 +100,11 @@ def brief_list(names: Sequence[str]) -> str:
     """
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(map(brief, names[:LISTED])) + more
+
+
+def label(declared: Type) -> str:
+    """Return what a type is called in a sentence: its name, or for a union a list of them."""
+    if not isinstance(declared, Union):
+        return brief(branch_name(declared))
+    more = ", ..." if len(declared.branches) > LISTED else ""
+    return "[" + ", ".join(map(label, declared.branches[:LISTED])) + more + "]"

@@ -9,6 +9,7 @@ import struct
 from typing import Final
 
 from cdcavro.errors import PayloadError
+from cdcavro.exact.stack import EXPECTED, GOT
 
 MAX_COUNT: Final = 10_000_000
 MAX_WEIGHTLESS: Final = 100_000
@@ -78,6 +79,11 @@ def nearest_float(value: float) -> float:
 def short(expected: str, position: int, end: int) -> PayloadError:
     """Return the error for a payload that ends too early."""
     return PayloadError(expected, f"{end - position} at byte {position}, where the payload ends")
+
+
+def too_nested() -> PayloadError:
+    """Return the error for a payload that Python's stack has no room for."""
+    return PayloadError(EXPECTED, GOT)
 
 
 def too_wide(position: int) -> PayloadError:

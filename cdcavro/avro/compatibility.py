@@ -28,8 +28,9 @@ from cdcavro.avro.aliases import Aliases, brief, named_types
 from cdcavro.avro.defaults import is_taken
 from cdcavro.avro.resolution import findings
 from cdcavro.avro.schema import Schema, parse_schema
-from cdcavro.avro.types import Record, recursion
+from cdcavro.avro.types import Record, recursion, too_nested
 from cdcavro.exact.members import ABSENT
+from cdcavro.exact.stack import within_stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,6 +114,7 @@ class Verdict:
         return "\n  ".join(lines)
 
 
+@within_stack(too_nested)
 def verdict(reader: Schema | str, writer: Schema | str) -> Verdict:
     """Return whether each of two schemas reads what the other wrote, and why not.
 

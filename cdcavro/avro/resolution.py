@@ -12,7 +12,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from cdcavro.avro.aliases import LISTED, Aliases, brief, brief_list, kind_and_last, last_name
+from cdcavro.avro.aliases import LISTED, Aliases, brief, brief_list, kind_and_last, label, last_name
 from cdcavro.avro.defaults import new_field_findings
 from cdcavro.avro.findings import Finding, Findings
 from cdcavro.avro.logical import unit_change, widened_meanings
@@ -40,8 +40,10 @@ from cdcavro.avro.types import (
     Type,
     Union,
     branch_name,
+    too_nested,
 )
 from cdcavro.errors import ResolutionError
+from cdcavro.exact.stack import within_stack
 
 PROMOTIONS: Final = {
     "int": ("int", "long", "float", "double"),
@@ -54,6 +56,7 @@ _SAME_IN_PYTHON: Final = {("int", "long"), ("float", "double")}
 _EXACT: Final = {("int", "float"): 24, ("long", "float"): 24, ("long", "double"): 53}
 
 
+@within_stack(too_nested)
 def resolve(writer: Type, reader: Type, where: str = "$") -> Step:
     """Return the steps that read the writer's data into the reader's shape; `where` is the path of both types.
 
@@ -62,6 +65,7 @@ def resolve(writer: Type, reader: Type, where: str = "$") -> Step:
     return _Comparison(reader, writer).step(writer, reader, where)
 
 
+@within_stack(too_nested)
 def findings(writer: Type, reader: Type) -> list[Finding]:
     """Return everything that `resolve` finds in a comparison of two types, instead of raising the first refusal."""
     comparison = _Comparison(reader, writer)
@@ -120,7 +124,7 @@ class _Comparison:
                 return self._enum(writer, reader, where)
             case Record(), Record() if self._is_same(writer, reader):
                 return self._paired(writer, reader, where)
-        raise self._unmatched(writer, (reader,), where, f"{_label(reader)} cannot read {_label(writer)}")
+        raise self._unmatched(writer, (reader,), where, f"{label(reader)} cannot read {label(writer)}")
 
     def _is_same(self, writer: Named, reader: Named) -> bool:
         return self._aliases.has(writer.name, reader)
@@ -167,7 +171,7 @@ class _Comparison:
             )
         step, lacking = self._enums[pair]
         if lacking:
-            self.findings.add(where, f"{_label(reader)} lacks {lacking}", "unsafe", partial=True)
+            self.findings.add(where, f"{label(reader)} lacks {lacking}", "unsafe", partial=True)
         return step
 
     def _from_union(self, writer: Union, reader: Type, where: str) -> Step:
@@ -180,7 +184,7 @@ class _Comparison:
                 branches.append(error.reason)
         self.findings.choices -= 1
         if all(isinstance(branch, str) for branch in branches):
-            raise self._refused(where, f"{_label(reader)} reads no branch of {_label(writer)}")
+            raise self._refused(where, f"{label(reader)} reads no branch of {label(writer)}")
         return ReadUnion(tuple(branches))
 
     def _into_union(self, writer: Type, reader: Union, where: str) -> Step:
@@ -192,11 +196,11 @@ class _Comparison:
             self._places[id(reader)] = places
             meanings = widened_meanings(reader)
             if meanings:
-                self.findings.add(where, f"Spark reads {_label(reader)} as long, and {meanings} as plain numbers")
+                self.findings.add(where, f"Spark reads {label(reader)} as long, and {meanings} as plain numbers")
         places = self._places[id(reader)]
         at = self._branch(writer, places)
         if at is None:
-            reason = f"no branch of {_label(reader)} reads {_label(writer)}"
+            reason = f"no branch of {label(reader)} reads {label(writer)}"
             raise self._unmatched(writer, reader.branches[:LISTED], where, reason)
         names = _promotions(writer)
         if isinstance(writer, Named):
@@ -205,7 +209,7 @@ class _Comparison:
         first = min((places[name] for name in names if name in places), default=at)
         if first < at:
             before = branch_name(reader.branches[first])
-            reason = f"fastavro reads {_label(writer)} into {before}, which stands before it in the union"
+            reason = f"fastavro reads {label(writer)} into {before}, which stands before it in the union"
             is_same = (branch_name(writer), before) in _SAME_IN_PYTHON
             self.findings.add(where, reason, "note" if is_same else "unsafe")
         return self.step(writer, reader.branches[at], where, (0, 1))
@@ -291,10 +295,3 @@ class _Comparison:
 
 def _promotions(writer: Type) -> tuple[str, ...]:
     return PROMOTIONS.get(writer.name, ())[1:] if isinstance(writer, Primitive) else ()
-
-
-def _label(declared: Type) -> str:
-    if not isinstance(declared, Union):
-        return brief(branch_name(declared))
-    more = ", ..." if len(declared.branches) > LISTED else ""
-    return "[" + ", ".join(map(_label, declared.branches[:LISTED])) + more + "]"

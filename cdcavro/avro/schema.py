@@ -35,9 +35,11 @@ from cdcavro.avro.types import (
     Union,
     branch_name,
     canonical_form,
+    too_nested,
 )
 from cdcavro.errors import SchemaError, shown
 from cdcavro.exact.members import ABSENT
+from cdcavro.exact.stack import within_stack
 
 MAX_LENGTH: Final = 8 << 20
 _ORDERS: Final = frozenset({"ascending", "descending", "ignore"})
@@ -76,6 +78,7 @@ class Schema:
         return str(fastavro.schema.fingerprint(self.canonical, "CRC-64-AVRO"))
 
 
+@within_stack(too_nested)
 def parse_schema(text: str) -> Schema:
     """Return the schema that a JSON text declares.
 

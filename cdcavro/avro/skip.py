@@ -12,12 +12,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
-from cdcavro.avro.binary import MAX_COUNT
+from cdcavro.avro.binary import MAX_COUNT, too_nested
 from cdcavro.avro.decoder import Decoder
 from cdcavro.avro.logical import value_check
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, is_nothing, recursion
 from cdcavro.errors import MessageError, PayloadError, SchemaError, shown
 from cdcavro.exact.jsontext import escape
+from cdcavro.exact.stack import within_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
@@ -31,6 +32,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+@within_stack(too_nested)
 def check_payload(raw: bytes, schema: Schema) -> None:
     r"""Raise `PayloadError`, with the place of the fault, unless bytes are exactly one datum of a schema.
 

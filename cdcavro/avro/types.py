@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.errors import SchemaError
+from cdcavro.exact.stack import GOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -194,6 +195,11 @@ def _size_of(declared: Type, known: dict[str, int]) -> int:
     if isinstance(declared, Named):
         known[declared.name] = size
     return size
+
+
+def too_nested() -> SchemaError:
+    """Return the error for a schema that Python's stack has no room for."""
+    return SchemaError("$", GOT)
 
 
 def has_bytes(declared: Type, known: dict[str, bool]) -> bool:

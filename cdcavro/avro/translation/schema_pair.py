@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdcavro.avro.binary import pack_float
+from cdcavro.avro.binary import pack_float, too_nested
 from cdcavro.avro.buffer import Buffer
 from cdcavro.avro.decoder import Decoder
 from cdcavro.avro.resolution import resolve
@@ -31,7 +31,9 @@ from cdcavro.avro.translation.part import (
     written,
 )
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, is_nothing, recursion
+from cdcavro.avro.types import too_nested as schema_too_nested
 from cdcavro.errors import PayloadError, SchemaError
+from cdcavro.exact.stack import within_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from cdcavro.avro.schema import Schema
 
 
+@within_stack(schema_too_nested)
 def translator(writer: Schema, reader: Schema, *, reinterpret: bool = False) -> Callable[[bytes], bytes]:
     r"""Return a function from a payload of the writer's schema to one of the reader's.
 
@@ -57,6 +60,7 @@ def translator(writer: Schema, reader: Schema, *, reinterpret: bool = False) -> 
     if isinstance(part, Same):
         check = part.check
 
+        @within_stack(too_nested)
         def checked(payload: bytes) -> bytes:
             source = Decoder(payload)
             check(source)
@@ -66,6 +70,7 @@ def translator(writer: Schema, reader: Schema, *, reinterpret: bool = False) -> 
         return checked
     write = part.write
 
+    @within_stack(too_nested)
     def translated(payload: bytes) -> bytes:
         source, out = Decoder(payload), Buffer()
         write(source, out)
