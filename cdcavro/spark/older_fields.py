@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 # Holds every number that `NUMBER_TEXT` matches.
 _ANY_NUMBER: Final = "decimal(38,18)"
+_ANY_WHOLE: Final = "decimal(38,0)"
+# Python holds no days before it.
+_FIRST_DAY: Final = "0001-01-01"
 _TYPES: Final = {
     **{name: name for name in ("boolean", "int", "double", "string", "date")},
     "long": "bigint",
@@ -53,15 +56,26 @@ def _value(value: Column, old: Any, new: Any) -> Column:
         return value
     if kind_of(new) == "string":
         return _text(value, old)
+    if {kind_of(old), kind_of(new)} == {"long", "double"}:
+        return _by_text(value, old, new)
     made = value.try_cast(_name(new))
     if kind_of(old) == "string" and kind_of(new) == "date":
-        return sf.when(value.rlike(f"^{DATE_TEXT}$") & (made.cast("string") == value), made)
+        is_day = (made.cast("string") == value) & (made >= sf.lit(_FIRST_DAY).cast("date"))
+        return sf.when(value.rlike(rf"\A{DATE_TEXT}\z") & is_day, made)
     if kind_of(old) == "string":
         return sf.when(
-            value.rlike(f"^{NUMBER_TEXT}$") & (made.try_cast(_ANY_NUMBER) == value.try_cast(_ANY_NUMBER)), made
+            value.rlike(rf"\A{NUMBER_TEXT}\z") & (made.try_cast(_ANY_NUMBER) == value.try_cast(_ANY_NUMBER)), made
         )
     # What becomes the same value again on the way back is exact.
     return sf.when(made.try_cast(_name(old)) == value, made)
+
+
+def _by_text(value: Column, old: Any, new: Any) -> Column:
+    """Return a long as a double, or a double as a long, by the digits of the double's shortest text."""
+    # A cast from one to the other would take the nearest long for a double beyond all of them.
+    whole = value.try_cast(_ANY_WHOLE)
+    made = whole.try_cast(_name(new))
+    return sf.when((whole.try_cast(_name(old)) == value) & (made.try_cast(_ANY_WHOLE) == whole), made)
 
 
 def _text(value: Column, old: Any) -> Column:

@@ -70,7 +70,7 @@ def from_registry(
     check_expansion(wanted.root, "Spark")
     outcome = FramedRows(known, wanted.json, reinterpret=reinterpret).column(col)
     own = next(name for name in map("_brought{}".format, range(len(frame.columns) + 1)) if name not in frame.columns)
-    behind = sf.expr(f"substring(`{col.replace('`', '``')}`, {own}.start)")
+    behind = sf.col(col).substr(sf.col(f"{own}.start"), sf.lit(2**31 - 1))
     payload = sf.coalesce(sf.col(f"{own}.payload"), behind)
     value = sf.when(payload.isNotNull(), from_avro(payload, wanted.json, {"mode": "FAILFAST", **_DATES}))
     decoded = frame.withColumn(own, outcome).withColumn("value", _with_true_names(value, wanted))

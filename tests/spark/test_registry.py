@@ -182,3 +182,13 @@ def test_true_names_are_shown(spark, schemas):
     found = cdc.from_registry(frame_, "raw", schemas)
     assert found.select("value.*").columns == ["日本", "unparsed", "absent"]
     assert found.select("value.日本").first()[0] == "ab"
+
+
+@pytest.mark.parametrize("column", ["k.v", "`a.b`", "`a``b`"])
+def test_a_column_is_named_as_everywhere_on_spark(spark, schemas, column):
+    """A field of a struct, and names in backticks, whose payloads come back as they are and translated."""
+    rows = [(frame(payload(note(at), at), schemas.publish(note(at), "notes").id),) for at in (0, 1)]
+    raw = spark.createDataFrame(rows, "v binary")
+    named = {"k.v": sf.struct("v").alias("k"), "`a.b`": sf.col("v").alias("a.b"), "`a``b`": sf.col("v").alias("a`b")}
+    found = cdc.from_registry(raw.select(named[column]), column, schemas)
+    assert sorted(tuple(row) for row in found.select("value.n1", "error.message").collect()) == [(0, None), (1, None)]
