@@ -234,7 +234,7 @@ class StatementFollower:
         if change.ddl is not None:
             table.explain(actions, _dialect(change), self._given, start)
             # Another statement that adds them is none that came late.
-            table.unexplained.came -= {action.column.name for action in actions if isinstance(action, AddColumn)}
+            table.unexplained.came -= {action.column.name for action in actions if isinstance(action, ddl.AddColumn)}
         for action in actions:
             names = renamed_column(action)
             if names is not None and set(names) <= _names_of(table):
