@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as sf
 
 from cdcavro.table.fields import avro_of
-from cdcavro.table.older_fields import DATE_TEXT, LOCAL, NUMBER_TEXT, heirs, is_fillable, kind_of
+from cdcavro.table.older_fields import DATE_TEXT, LOCAL, MAX_SURE, NUMBER_TEXT, heirs, is_fillable, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 # Holds every number that `NUMBER_TEXT` matches.
 _ANY_NUMBER: Final = "decimal(38,18)"
-_ANY_WHOLE: Final = "decimal(38,0)"
 # Python holds no days before it.
 _FIRST_DAY: Final = "0001-01-01"
 _TYPES: Final = {
@@ -56,8 +55,6 @@ def _value(value: Column, old: Any, new: Any) -> Column:
         return value
     if kind_of(new) == "string":
         return _text(value, old)
-    if {kind_of(old), kind_of(new)} == {"long", "double"}:
-        return _by_text(value, old, new)
     made = value.try_cast(_name(new))
     if kind_of(old) == "string" and kind_of(new) == "date":
         is_day = (made.cast("string") == value) & (made >= sf.lit(_FIRST_DAY).cast("date"))
@@ -67,15 +64,10 @@ def _value(value: Column, old: Any, new: Any) -> Column:
             value.rlike(rf"\A{NUMBER_TEXT}\z") & (made.try_cast(_ANY_NUMBER) == value.try_cast(_ANY_NUMBER)), made
         )
     # What becomes the same value again on the way back is exact.
-    return sf.when(made.try_cast(_name(old)) == value, made)
-
-
-def _by_text(value: Column, old: Any, new: Any) -> Column:
-    """Return a long as a double, or a double as a long, by the digits of the double's shortest text."""
-    # A cast from one to the other would take the nearest long for a double beyond all of them.
-    whole = value.try_cast(_ANY_WHOLE)
-    made = whole.try_cast(_name(new))
-    return sf.when((whole.try_cast(_name(old)) == value) & (made.try_cast(_ANY_WHOLE) == whole), made)
+    is_exact = made.try_cast(_name(old)) == value
+    if "double" in (kind_of(old), kind_of(new)):
+        is_exact &= value.between(-MAX_SURE, MAX_SURE)
+    return sf.when(is_exact, made)
 
 
 def _text(value: Column, old: Any) -> Column:

@@ -67,6 +67,10 @@ def heirs(fields: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, tuple[st
     }
 
 
+# Beyond, a double's shortest text is not the integer that it is, and readers differ in which of the two they take.
+MAX_SURE: Final = 2**53
+
+
 def kind_of(avro: Any) -> str:
     """Return what decides how a column's values convert: the logical type of its Avro type, or else the type.
 
@@ -109,12 +113,16 @@ def _rule(old: str, new: str) -> Callable[[Any, Any], Any] | None:
 
 
 def _number(value: Any, new: Any) -> Any:
+    kind = kind_of(new)
     if isinstance(value, float):
         if not math.isfinite(value):
             return value if new == "double" else None
+        if kind != "double" and abs(value) > MAX_SURE:
+            return None
         value = repr(value)
+    elif kind == "double" and not isinstance(value, str) and abs(value) > MAX_SURE:
+        return None
     exact = Decimal(value)
-    kind = kind_of(new)
     if kind == "double":
         nearest = float(exact)
         return nearest if math.isfinite(nearest) and Decimal(repr(nearest)) == exact else None

@@ -45,7 +45,7 @@ CASES: list[tuple[Any, Any, Any, Any]] = [
     ("double", "int", 2.0**31, None),
     ("double", "long", 3.5, None),
     ("double", "long", -0.0, 0),
-    ("double", "long", 2.0**62, 4_611_686_018_427_388_000),
+    ("double", "long", 2.0**62, None),
     ("double", "long", 2.0**63, None),
     ("double", "long", -(2.0**63), None),
     ("double", "long", float("inf"), None),
