@@ -9,7 +9,6 @@ import os
 import random
 import subprocess
 import sys
-from array import array
 from pathlib import Path
 
 import fastavro
@@ -116,7 +115,6 @@ def _viewed(module, step):
         lambda out: out.write_long(7),
         lambda out: out.write_string("text"),
         lambda out: out.write_raw(b"x" * 5000),
-        lambda out: out.write_int32(-7),
         lambda out: out.cut(1),
     ],
 )
@@ -125,30 +123,6 @@ def test_bytes_that_are_looked_at_stay_where_they_are(step):
     kept, after = _viewed(buffer, step)
     assert (kept, after) == _viewed(PURE, step)
     assert kept == "Existing exports of data: object cannot be re-sized"
-
-
-def _slices(module, data, offsets, validity, first, count, place):
-    """Return what a value of a column is, and how many there are, or the sentence of the error."""
-    made = outcome(IndexError, module.Slices, data, offsets, validity, first, count)
-    return str(made) if isinstance(made, IndexError) else (made.count, str(outcome(IndexError, made.get, place)))
-
-
-_PLACES = st.lists(st.integers(-2, 9) | st.sampled_from([2**31 - 1, -(2**31)]), max_size=6)
-_SMALL = st.integers(-2, 6)
-
-
-@given(
-    st.binary(max_size=8),
-    st.builds(lambda places, rest: array("i", places).tobytes() + rest, _PLACES, st.binary(max_size=3)),
-    st.none() | st.binary(max_size=2),
-    _SMALL | st.just(2**62),
-    _SMALL | st.just(2**62),
-    _SMALL,
-)
-def test_columns_are_read_alike_however_they_lie(data, offsets, validity, first, count, place):
-    """The same values and the same sentences, and nothing outside of what is there."""
-    given = (data, offsets, validity, first, count, place)
-    assert _slices(buffer, *given) == _slices(PURE, *given)
 
 
 def _read(module, raw: bytes, steps: str):

@@ -94,13 +94,3 @@ def too_wide(position: int) -> PayloadError:
 def no_text(byte: int, position: int) -> PayloadError:
     """Return the error for a string that is not UTF-8."""
     return PayloadError("UTF-8", f"byte 0x{byte:02x} before byte {position}")
-
-
-def no_column(first: int, count: int) -> IndexError:
-    """Return the error for a column that is shorter than its stated length."""
-    return IndexError(f"a column has no {count} values behind {first}")
-
-
-def outside(place: int) -> IndexError:
-    """Return the error for a value that lies outside the bytes of its column."""
-    return IndexError(f"value {place} is not within the bytes of its column")

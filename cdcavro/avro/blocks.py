@@ -65,11 +65,15 @@ class Framing:
 
     def pack(self, block: Block) -> list[bytes]:
         """Return a block as stored in a file, in pieces to be written one after another."""
-        packed = _deflated(block.payloads) if self.codec == "deflate" else block.payloads
+        return self.pack_pieces([block.payloads], block.count)
+
+    def pack_pieces(self, payloads: list[bytes], count: int) -> list[bytes]:
+        """Return the same for `count` payloads that are given in pieces."""
+        packed = [_deflated(b"".join(payloads))] if self.codec == "deflate" else payloads
         head = bytearray()
-        write_long(head, block.count)
-        write_long(head, len(packed))
-        return [bytes(head), packed, self.marker]
+        write_long(head, count)
+        write_long(head, sum(map(len, packed)))
+        return [bytes(head), *packed, self.marker]
 
     def unpack(self, frame: PackedBlock, file: str) -> Block:
         """Return the decompressed payloads of a block. Raises `FileError`, which names the file."""

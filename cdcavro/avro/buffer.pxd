@@ -14,7 +14,6 @@ cdef class Buffer:
     cpdef int write_raw(self, bytes raw) except -1
     cdef int append_raw(self, const char *start, Py_ssize_t size) except -1
     cpdef int write_again(self, Py_ssize_t start, Py_ssize_t end) except -1
-    cpdef int write_int32(self, int value) except -1
     cpdef int cut(self, Py_ssize_t size) except -1
     cpdef bytes taken(self)
 
@@ -38,13 +37,3 @@ cdef class ByteReader:
     cpdef str read_name(self)
     cdef str _name(self, const unsigned char *start, Py_ssize_t size)
     cpdef double read_double(self) except? -1
-
-
-cdef class Slices:
-    cdef Py_buffer _data
-    cdef Py_buffer _offsets
-    cdef Py_buffer _validity
-    cdef Py_ssize_t _first
-    cdef readonly Py_ssize_t count
-
-    cpdef bytes get(self, Py_ssize_t i)

@@ -7,10 +7,9 @@ a compiled build. Everything built on these two modules is the same source for b
 from __future__ import annotations
 
 import struct
-import sys
 from typing import Final
 
-from cdcavro.avro.binary import no_column, no_text, outside, short, too_wide, write_double, write_long, write_string
+from cdcavro.avro.binary import no_text, short, too_wide, write_double, write_long, write_string
 
 COMPILED: Final = False
 _DOUBLE: Final = struct.Struct("<d")
@@ -38,10 +37,6 @@ class Buffer(bytearray):
     def write_again(self, start: int, end: int) -> None:
         """Append a copy of the bytes from one place in the buffer to another."""
         self += self[start:end]
-
-    def write_int32(self, value: int) -> None:
-        """Append an integer as 4 bytes in the machine's byte order, as Arrow stores it."""
-        self += value.to_bytes(4, sys.byteorder, signed=True)
 
     def cut(self, size: int) -> None:
         """Drop everything after the first `size` bytes."""
@@ -124,40 +119,3 @@ class ByteReader:
     def read_double(self) -> float:
         """Read a double-precision number: 8 bytes, IEEE 754, little-endian."""
         return float(_DOUBLE.unpack(self.take(8))[0])
-
-
-class Slices:
-    """The values of a binary column as Arrow lays them out: the data, the offsets and the validity bits.
-
-    All three are bytes or another buffer: `data` holds the values one after another; `offsets` are
-    32-bit integers in the machine's byte order, one more than there are values; `validity` has one bit
-    for each value, lowest bit first, or is None if no value is null. The column starts at entry `first`
-    of `offsets` and `validity`. Attribute: `count` (int), the number of values. Raises `IndexError` if
-    the buffers hold fewer. Source: Arrow Columnar Format, "Variable-size Binary Layout".
-    """
-
-    __slots__ = ("_data", "_first", "_offsets", "_validity", "count")
-
-    def __init__(self, data: bytes, offsets: bytes, validity: bytes | None, first: int, count: int) -> None:
-        offset_bytes = memoryview(offsets).cast("B")
-        self._data = memoryview(data).cast("B")
-        self._offsets = offset_bytes[: len(offset_bytes) // 4 * 4].cast("i")
-        self._validity = None if validity is None else memoryview(validity).cast("B")
-        self._first = first
-        self.count = count
-        if first < 0 or count < 0 or len(self._offsets) - first <= count:
-            raise no_column(first, count)
-        if self._validity is not None and (first + count + 7) // 8 > len(self._validity):
-            raise no_column(first, count)
-
-    def get(self, i: int) -> bytes | None:
-        """Return value `i`; None for a null. Raises `IndexError` for a value outside the column or its bytes."""
-        if not 0 <= i < self.count:
-            raise outside(i)
-        at = self._first + i
-        if self._validity is not None and not self._validity[at >> 3] >> (at & 7) & 1:
-            return None
-        start, end = self._offsets[at], self._offsets[at + 1]
-        if not 0 <= start <= end <= len(self._data):
-            raise outside(i)
-        return bytes(self._data[start:end])

@@ -7,7 +7,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
-from cdcavro.avro.binary import no_column, no_text, outside, short, too_wide
+from cdcavro.avro.binary import no_text, short, too_wide
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
@@ -213,14 +213,6 @@ cdef class Buffer:
         self._size += end - start
         return 0
 
-    cpdef int write_int32(self, int value) except -1:
-        """Append an integer as 4 bytes in the machine's byte order, as Arrow stores it."""
-        if self._room - self._size < 4:
-            self._grow(4)
-        memcpy(self._start + self._size, &value, 4)
-        self._size += 4
-        return 0
-
     cpdef int cut(self, Py_ssize_t size) except -1:
         """Drop everything after the first `size` bytes."""
         if 0 <= size < self._size:
@@ -328,39 +320,3 @@ cdef str _text(const unsigned char *start, Py_ssize_t size, Py_ssize_t position)
         return PyUnicode_DecodeUTF8(<const char *>start, size, NULL)
     except UnicodeDecodeError as error:
         raise no_text(start[error.start], position) from error
-
-
-@cython.final
-cdef class Slices:
-    """The values of a binary column as Arrow lays them out: the data, the offsets and the validity bits."""
-
-    def __cinit__(self, data, offsets, validity, Py_ssize_t first, Py_ssize_t count):
-        PyObject_GetBuffer(data, &self._data, PyBUF_SIMPLE)
-        PyObject_GetBuffer(offsets, &self._offsets, PyBUF_SIMPLE)
-        if validity is not None:
-            PyObject_GetBuffer(validity, &self._validity, PyBUF_SIMPLE)
-        if first < 0 or count < 0 or self._offsets.len // 4 - first <= count:
-            raise no_column(first, count)
-        if validity is not None and (first + count + 7) // 8 > self._validity.len:
-            raise no_column(first, count)
-        self._first = first
-        self.count = count
-
-    def __dealloc__(self):
-        PyBuffer_Release(&self._data)
-        PyBuffer_Release(&self._offsets)
-        PyBuffer_Release(&self._validity)
-
-    cpdef bytes get(self, Py_ssize_t i):
-        """Return value `i`; None for a null. Raises `IndexError` for a value outside the column or its bytes."""
-        cdef int32_t start, end
-        if not 0 <= i < self.count:
-            raise outside(i)
-        i += self._first
-        if self._validity.buf is not NULL and not (<const unsigned char *>self._validity.buf)[i >> 3] >> (i & 7) & 1:
-            return None
-        memcpy(&start, <const char *>self._offsets.buf + 4 * i, 4)
-        memcpy(&end, <const char *>self._offsets.buf + 4 * i + 4, 4)
-        if not 0 <= start <= end <= self._data.len:
-            raise outside(i - self._first)
-        return PyBytes_FromStringAndSize(<const char *>self._data.buf + start, end - start)

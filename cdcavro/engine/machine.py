@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from cdcavro.avro.buffer import Buffer
+    from cdcavro.engine.arrow_column import Slices
     from cdcavro.engine.program import Program
 
 
@@ -28,17 +28,32 @@ class Engine:
         """Return whether a message is one that msgspec parses exactly, and that conforms to the schema or is noted."""
         return False
 
-    def encode_lines(self, lines: list[bytes], first: int, out: Buffer) -> int:  # noqa: ARG002
-        """Append the payloads of lines from an index on; return the index of the first line that is left, or their number."""
-        return min(first, len(lines))
-
     def decode(self, raw: bytes) -> bytes | None:  # noqa: ARG002
         """Return a payload as text; None where it is left to the exact way."""
         return None
 
-    def decode_lines(self, raw: bytes, position: int, count: int, out: Buffer, most: int) -> tuple[int, int]:  # noqa: ARG002
-        """Append at most `count` payloads from a position on as lines of text, until `out` has `most` bytes.
+    def encode_text(self, text: bytes, position: int) -> tuple[bytes, int, int]:  # noqa: ARG002
+        """Return the payloads of the lines of a text from a position on, their number, and the position behind them.
 
-        Return the position after them and their number; it stops at a payload that is left to the exact way.
+        It stops at a line that is left to the exact way, and at what no line end stands behind.
         """
-        return position, 0
+        return b"", 0, position
+
+    def decode_lines(self, raw: bytes, position: int, count: int, most: int) -> tuple[bytes, int, int]:  # noqa: ARG002
+        """Return at most `count` payloads from a position on as lines, until they have `most` bytes.
+
+        Also the position behind them, and their number; it stops at a payload that is left to the exact way.
+        """
+        return b"", position, 0
+
+    def encode_column(self, column: Slices, first: int, base: int, most: int) -> tuple[bytes, bytes, int]:  # noqa: ARG002
+        """Return the payloads of a column's texts (`Slices`) from an index on, where each ends, and the index behind them.
+
+        The ends are counted on from `base`, as 32-bit integers. A null has no bytes. It stops at a value that is left
+        to the exact way, as one is that ends behind `most`.
+        """
+        return b"", b"", first
+
+    def decode_column(self, column: Slices, first: int, base: int, most: int) -> tuple[bytes, bytes, int]:  # noqa: ARG002
+        """Return the texts of a column's payloads, as `encode_column` does the other way."""
+        return b"", b"", first

@@ -5,13 +5,12 @@ It stops at whatever is not plain, and then the exact way in Python does that on
 if there is one. What the engine accepts is what the exact way gives, byte for byte.
 """
 
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free as py_free
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memcpy, memmove, memset, strcmp
-
-from cdcavro.avro.buffer cimport Buffer
+from libc.string cimport memchr, memcmp, memcpy, memmove, memset, strcmp
 
 cdef extern from "Python.h":
     double PyOS_string_to_double(const char *text, char **end, object error) except? -1.0
@@ -39,6 +38,7 @@ cdef enum:
     MOST_NOTES = 1000
     MOST_NAMES = 1 << 18  # of a message, in a table that is half full at the most
     KEPT = 1 << 22  # bytes of room that wait for the next message
+    SHORT = 1 << 16  # bytes of a message that is converted before another thread would have its turn
     TAIL = 2048
     FIRST_NOTES = 16
     FIRST_NAMES = 256
@@ -133,6 +133,10 @@ cdef struct Run:
     const uint8_t *learned_end
     uint8_t tail[2048]
     Py_ssize_t tail_size
+    # Batches: where each value of a column ends.
+    int32_t *ends
+    Py_ssize_t ends_room
+    Run *next  # of those that wait
 
 include "scan.pxi"
 include "output.pxi"
@@ -143,27 +147,33 @@ include "notes.pxi"
 include "members.pxi"
 include "to_text.pxi"
 include "patches.pxi"
+include "batches.pxi"
 
 
 COMPILED = True
 
 
 cdef class Engine:
-    """The engine of one program (`Program`). Several threads may use it."""
+    """The engine of one program (`Program`). Any number of threads may use it at once, each with a run of its own."""
+
+    cdef bytes _code, _fields, _symbols, _texts
+    cdef int _root, _levels
+    cdef int64_t _items
+    # The runs that no thread uses, in each direction; they are taken and given back under the GIL.
+    cdef Run *_writing
+    cdef Run *_reading
 
     def __cinit__(self, program):
         self._code, self._fields = program.code.tobytes(), program.fields.tobytes()
         self._symbols, self._texts = program.symbols.tobytes(), program.texts
         self._root = program.root
         self._levels, self._items = program.bounds
-        self._writing = self._new_run()
-        self._reading = self._new_run()
 
     def __dealloc__(self):
-        _tear_down(<Run *>self._writing)
-        _tear_down(<Run *>self._reading)
+        _tear_down(self._writing)
+        _tear_down(self._reading)
 
-    cdef void *_new_run(self) except NULL:
+    cdef Run *_new_run(self) except NULL:
         """Return the state of runs in one direction, of which one is under way at a time."""
         cdef Run *r = <Run *>calloc(1, sizeof(Run))
         cdef Py_ssize_t nodes = len(self._code) // sizeof(Instruction), i
@@ -191,69 +201,151 @@ cdef class Engine:
                     r.follows[r.code[i].a[0] + j] = j + 1
         return r
 
-    cpdef bytes encode(self, bytes raw):
+    cdef Run *_borrowed(self, Run **waiting) except NULL:
+        """Return a run of one direction for this thread alone, with nothing put out."""
+        cdef Run *r = waiting[0]
+        if r == NULL:
+            r = self._new_run()
+        else:
+            waiting[0] = r.next
+            r.next = NULL
+        r.size = 0
+        return r
+
+    cdef bytes _given_back(self, Run *r, Run **waiting, bint is_done):
+        """Return what a run has put out, None if it did not come to its end, and let the run wait for the next message."""
+        try:
+            return PyBytes_FromStringAndSize(<const char *>r.out, r.size) if is_done else None
+        finally:
+            _shrink(r)
+            r.next = waiting[0]
+            waiting[0] = r
+
+    def encode(self, bytes raw):
         """Return a message as a payload; None where it is left to the exact way, as whatever is faulty is."""
-        cdef Run *r = <Run *>self._writing
-        r.size = 0
-        return _taken(r, r.root >= 0 and _write_message(r, r.root, _start(raw), PyBytes_GET_SIZE(raw)) == OK)
+        cdef const uint8_t *start = _start(raw)
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(raw)
+        cdef Run *r
+        cdef int left
+        if self._root < 0:
+            return None
+        r = self._borrowed(&self._writing)
+        if size <= SHORT:
+            left = _write_message(r, r.root, start, size)
+        else:
+            with nogil:
+                left = _write_message(r, r.root, start, size)
+        return self._given_back(r, &self._writing, left == OK)
 
-    cpdef bint is_plain(self, bytes raw) except -1:
+    def is_plain(self, bytes raw):
         """Return whether a message is one that msgspec parses exactly, and that conforms to the schema or is noted."""
-        cdef Run *r = <Run *>self._writing
-        r.size = 0
-        r.odd = r.root < 0
-        return not r.odd and _write_message(r, r.root, _start(raw), PyBytes_GET_SIZE(raw)) == OK and not r.odd
+        cdef const uint8_t *start = _start(raw)
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(raw)
+        cdef Run *r
+        cdef bint plain
+        if self._root < 0:
+            return False
+        r = self._borrowed(&self._writing)
+        r.odd = False
+        if size <= SHORT:
+            plain = _write_message(r, r.root, start, size) == OK and not r.odd
+        else:
+            with nogil:
+                plain = _write_message(r, r.root, start, size) == OK and not r.odd
+        self._given_back(r, &self._writing, False)
+        return plain
 
-    cpdef Py_ssize_t encode_lines(self, list lines, Py_ssize_t first, Buffer out) except -1:
-        """Append the payloads of lines from an index on; return the index of the first line that is left, or their number."""
-        cdef Run *r = <Run *>self._writing
-        cdef Py_ssize_t i
-        cdef bytes raw
-        if first < 0 or lines is None or out is None:
-            raise ValueError("the lines from an index on, and a buffer for their payloads")
-        for i in range(first, len(lines)):
-            raw = lines[i]
-            r.size = 0
-            if r.root < 0 or _write_message(r, r.root, _start(raw), PyBytes_GET_SIZE(raw)):
-                return i
-            out.append_raw(<const char *>r.out, r.size)
-        return len(lines)
-
-    cpdef bytes decode(self, bytes raw):
+    def decode(self, bytes raw):
         """Return a payload as text; None where it is left to the exact way."""
-        cdef Run *r = <Run *>self._reading
-        r.size = 0
-        return _taken(
-            r,
-            r.root >= 0
-            and _render_message(r, r.root, _start(raw), PyBytes_GET_SIZE(raw)) == OK
-            and r.at == r.end,
-        )
+        cdef const uint8_t *start = _start(raw)
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(raw)
+        cdef Run *r
+        cdef int left
+        if self._root < 0:
+            return None
+        r = self._borrowed(&self._reading)
+        if size <= SHORT:
+            left = _render_message(r, r.root, start, size)
+        else:
+            with nogil:
+                left = _render_message(r, r.root, start, size)
+        return self._given_back(r, &self._reading, left == OK and r.at == r.end)
 
-    cpdef tuple decode_lines(self, bytes raw, Py_ssize_t position, Py_ssize_t count, Buffer out, Py_ssize_t most):
-        """Append at most `count` payloads from a position on as lines of text, until `out` has `most` bytes.
+    def encode_text(self, bytes text, Py_ssize_t position):
+        """Return the payloads of the lines of a text from a position on, their number, and the position behind them.
 
-        Return the position after them and their number; it stops at a payload that is left to the exact way.
+        It stops at a line that is left to the exact way, and at what no line end stands behind.
         """
-        cdef Run *r = <Run *>self._reading
+        cdef const uint8_t *start = _start(text)
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(text), count
+        cdef Run *r
+        if not 0 <= position <= size:
+            raise ValueError("the lines from a position in the text on")
+        if self._root < 0:
+            return b"", 0, position
+        r = self._borrowed(&self._writing)
+        with nogil:
+            count = _write_lines(r, start, size, &position)
+        return self._given_back(r, &self._writing, True), count, position
+
+    def decode_lines(self, bytes raw, Py_ssize_t position, Py_ssize_t count, Py_ssize_t most):
+        """Return at most `count` payloads from a position on as lines, until they have `most` bytes.
+
+        Also the position behind them, and their number; it stops at a payload that is left to the exact way.
+        """
+        cdef const uint8_t *start = _start(raw)
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(raw), done
+        cdef Run *r
+        if not 0 <= position <= size:
+            raise ValueError("the payloads from a position on")
+        if self._root < 0:
+            return b"", position, 0
+        r = self._borrowed(&self._reading)
+        with nogil:
+            done = _render_lines(r, start, size, &position, count, most)
+        return self._given_back(r, &self._reading, True), position, done
+
+    def encode_column(self, column, Py_ssize_t first, Py_ssize_t base, Py_ssize_t most):
+        """Return the payloads of a column's texts (`Slices`) from an index on, where each ends, and the index behind them.
+
+        The ends are counted on from `base`, as 32-bit integers. A null has no bytes. It stops at a value that is left
+        to the exact way, as one is that ends behind `most`.
+        """
+        if self._root < 0:
+            return b"", b"", first
+        return self._converted(column, first, base, most, &self._writing)
+
+    def decode_column(self, column, Py_ssize_t first, Py_ssize_t base, Py_ssize_t most):
+        """Return the texts of a column's payloads, as `encode_column` does the other way."""
+        if self._root < 0:
+            return b"", b"", first
+        return self._converted(column, first, base, most, &self._reading)
+
+    cdef tuple _converted(self, column, Py_ssize_t first, Py_ssize_t base, Py_ssize_t most, Run **waiting):
+        cdef Column values
+        cdef Run *r
+        cdef bint writes = waiting == &self._writing
         cdef Py_ssize_t done = 0
-        if out is None or not 0 <= position <= PyBytes_GET_SIZE(raw):
-            raise ValueError("the payloads from a position on, and a buffer for their lines")
-        while done < count and len(out) < most:
-            r.size = 0
-            if r.root < 0 or _render_message(r, r.root, _start(raw) + position, PyBytes_GET_SIZE(raw) - position):
-                break
-            position = r.at - _start(raw)
-            if _put(r, NEWLINE):
-                raise MemoryError
-            out.append_raw(<const char *>r.out, r.size)
-            done += 1
-        return position, done
+        cdef bytes ends
+        _open_column(&values, column)
+        try:
+            if not 0 <= first <= values.count or not 0 <= base <= most < <Py_ssize_t>1 << 31:
+                raise ValueError("the values from an index on, which end within 31 bits")
+            r = self._borrowed(waiting)
+            try:
+                with nogil:
+                    done = _convert_column(r, writes, &values, first, base, most)
+                ends = PyBytes_FromStringAndSize(<const char *>r.ends, done * sizeof(int32_t))
+            except BaseException:
+                self._given_back(r, waiting, False)
+                raise
+            return self._given_back(r, waiting, True), ends, first + done
+        finally:
+            _close_column(&values)
 
 
-cdef bytes _taken(Run *r, bint is_done):
-    """Return what a run has put out, None if it did not come to its end; much room does not wait for the next."""
-    cdef bytes taken = PyBytes_FromStringAndSize(<const char *>r.out, r.size) if is_done else None
+cdef void _shrink(Run *r) noexcept:
+    """Give back much room, which does not wait for the next message."""
     if r.room > KEPT:
         free(r.out)
         r.out = NULL
@@ -267,7 +359,10 @@ cdef bytes _taken(Run *r, bint is_done):
         free(r.slices)
         r.slices = NULL
         r.slices_room = 0
-    return taken
+    if r.ends_room > KEPT // 4:
+        free(r.ends)
+        r.ends = NULL
+        r.ends_room = 0
 
 
 cdef inline const uint8_t *_start(bytes raw) except NULL:
@@ -277,13 +372,17 @@ cdef inline const uint8_t *_start(bytes raw) except NULL:
 
 
 cdef void _tear_down(Run *r) noexcept:
-    if r == NULL:
-        return
-    free(r.out)
-    free(r.notes)
-    free(r.said)
-    free(r.names)
-    free(r.slices)
-    free(r.follows)
-    free(r.patched)
-    free(r)
+    """Free a run, and those that wait behind it."""
+    cdef Run *next
+    while r != NULL:
+        next = r.next
+        free(r.out)
+        free(r.notes)
+        free(r.said)
+        free(r.names)
+        free(r.slices)
+        free(r.follows)
+        free(r.patched)
+        free(r.ends)
+        free(r)
+        r = next

@@ -4,6 +4,7 @@ cimport cython
 @cython.final
 cdef class WeightedCache:
     cdef Py_ssize_t _left
+    cdef object _lock
     cdef Py_ssize_t _most
     cdef dict _values
 

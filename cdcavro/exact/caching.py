@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache, wraps
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
@@ -19,11 +20,15 @@ _LONGEST: Final = 1_000
 
 
 class WeightedCache:
-    """A cache of values by key: the oldest go when the total weight exceeds a bound, and no single heavy value is kept."""
+    """A cache of values by key: the oldest go when the total weight exceeds a bound, and no single heavy value is kept.
 
-    __slots__ = ("_left", "_most", "_values")
+    Several threads may use it.
+    """
+
+    __slots__ = ("_left", "_lock", "_most", "_values")
 
     def __init__(self, most: int) -> None:
+        self._lock = Lock()
         self._most = most
         self._left = most
         self._values: dict[Any, tuple[Any, int]] = {}
@@ -35,16 +40,17 @@ class WeightedCache:
 
     def put(self, key: Any, value: Any, weight: int) -> None:
         """Keep a value in place of any other with its key, unless it weighs more than an eighth of the bound."""
-        self._drop(key)
-        if weight > self._most // _SHARE:
-            return
-        while self._left < weight:
-            oldest = next(iter(self._values), None)
-            if oldest is None:
-                break
-            self._drop(oldest)
-        self._values[key] = (value, weight)
-        self._left -= weight
+        with self._lock:
+            self._drop(key)
+            if weight > self._most // _SHARE:
+                return
+            while self._left < weight:
+                oldest = next(iter(self._values), None)
+                if oldest is None:
+                    break
+                self._drop(oldest)
+            self._values[key] = (value, weight)
+            self._left -= weight
 
     def _drop(self, key: Any) -> None:
         entry = self._values.pop(key, None)

@@ -44,24 +44,22 @@ class Chunk:
         """Whether a line may be longer than a message."""
         return len(self.raw) + len(self.rest) + self.missing > jsontext.MAX_LENGTH
 
-    def texts(self) -> list[bytes]:
-        """Return the bytes of each line, and of the last one what is kept."""
-        texts = self.raw.split(b"\n")
-        last = texts.pop() + self.rest
-        if last:
-            texts.append(last)
-        return texts
-
     def lines(self) -> Iterator[Line]:
         """Yield the lines, numbered from 1."""
-        texts = self.texts()
-        for i, raw in enumerate(texts):
-            yield self.line(i, raw, is_last=i + 1 == len(texts))
+        number = position = 0
+        while position >= 0:
+            number += 1
+            line, position = self.line(position, number)
+            if line is not None:
+                yield line
 
-    def line(self, index: int, raw: bytes, *, is_last: bool) -> Line:
-        """Return a line with its number and length, from its index in `texts` and its bytes there."""
-        length = len(raw) + (self.missing if is_last else 0)
-        return Line(index + 1, raw if length <= jsontext.MAX_LENGTH else raw[:KEPT], length)
+    def line(self, position: int, number: int) -> tuple[Line | None, int]:
+        """Return the line at a position in `raw`, None behind the last one, and the position of the next, -1 if none."""
+        end = self.raw.find(b"\n", position)
+        if end >= 0:
+            return _line(number, self.raw[position:end]), end + 1
+        last = self.raw[position:] + self.rest
+        return _line(number, last, self.missing) if last else None, -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +100,11 @@ def read_chunks(path: str, advance: Advance = unwatched, size: int = CHUNK_BYTES
         end = min(start + size, place.size)
         yield Range(place, start, end)
         advance(end - start)
+
+
+def _line(number: int, raw: bytes, missing: int = 0) -> Line:
+    length = len(raw) + missing
+    return Line(number, raw if length <= jsontext.MAX_LENGTH else raw[:KEPT], length)
 
 
 def _plain(path: str) -> FileIdentity | None:

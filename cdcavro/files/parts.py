@@ -9,8 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from cdcavro.avro.blocks import MARKER_BYTES, Block, Framing, PackedBlock, read_frames
-from cdcavro.avro.buffer import Buffer
+from cdcavro.avro.blocks import MARKER_BYTES, Framing, PackedBlock, read_frames
 from cdcavro.errors import CdcAvroError, MessageError
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.version import version_note
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from cdcavro.files.chunks import Chunk, Range
     from cdcavro.files.lines import Line
     from cdcavro.files.streams import FileIdentity
+    from cdcavro.wire.format import Format
 
 T = TypeVar("T")
 MOST_FAULTS: Final = 1000
@@ -72,31 +72,48 @@ class ChunkEncoder:
     def __call__(self, task: Chunk | Range) -> Iterator[tuple[list[bytes], Tally]]:
         """Yield the faults of a chunk, some at a time, then the pieces of its block. Raises `FileError`."""
         chunk = task.read()
-        lines = chunk.texts()
-        out = Buffer()
-        rejected = 0
-        for faults in _gathered(self._faults(chunk, lines, out), lambda _: 1, MOST_FAULTS):
-            rejected += len(faults)
+        made = _Payloads()
+        for faults in _gathered(made.add(chunk, get_format(self.format)), lambda _: 1, MOST_FAULTS):
             yield [], Tally(faults=tuple(faults))
-        done = len(lines) - rejected
         note = version_note(chunk.raw, self.format)
-        yield self.framing.pack(Block(out.taken(), done)) if done else [], Tally(done, len(lines), note=note)
+        yield (
+            self.framing.pack_pieces(made.pieces(), made.done) if made.done else [],
+            Tally(made.done, made.lines, note=note),
+        )
 
-    def _faults(self, chunk: Chunk, lines: list[bytes], out: Buffer) -> Iterator[tuple[MessageError, Line]]:
-        """Append the payloads of all lines, and yield the faults of those that cannot be encoded."""
-        format = get_format(self.format)
-        at = 0
-        while at < len(lines):
-            if not chunk.is_long:
-                at = format.encode_lines(lines, at, out)
-            if at < len(lines):
-                line = chunk.line(at, lines[at], is_last=at + 1 == len(lines))
-                try:
-                    out.write_raw(format.encode(line.message()))
-                except MessageError as error:
-                    error.format = format.name
-                    yield error, line
-                at += 1
+
+class _Payloads:
+    """The payloads of a chunk. Attributes: `done` (int), their number; `lines` (int), how many lines were read."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self.done = self.lines = 0
+
+    def add(self, chunk: Chunk, format: Format) -> Iterator[tuple[MessageError, Line]]:
+        """Add the payloads of all lines, and yield the faults of those that cannot be encoded."""
+        is_long, position = chunk.is_long, 0
+        while position >= 0:
+            if not is_long:
+                payloads, count, position = format.encode_text(chunk.raw, position)
+                self._add(payloads, count)
+            line, position = chunk.line(position, self.lines + 1)
+            if line is None:
+                return
+            try:
+                self._add(format.encode(line.message()), 1)
+            except MessageError as error:
+                error.format = format.name
+                self.lines += 1
+                yield error, line
+
+    def pieces(self) -> list[bytes]:
+        """Return the bytes of the payloads, in few pieces."""
+        return _few(self._pieces)
+
+    def _add(self, payloads: bytes, count: int) -> None:
+        self._pieces.append(payloads)
+        self.done += count
+        self.lines += count
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,16 +172,17 @@ class BlockDecoder:
         Raises `FileError`, `PayloadError`, `ResolutionError`.
         """
         for group in _gathered(self._pieces(task), lambda piece: len(piece[0]), _TEXT_BYTES):
-            pieces = [lines for lines, _ in group]
-            if len(pieces) > _FEW:
-                pieces = [b"".join(pieces)]
-            yield pieces, sum(count for _, count in group)
+            yield _few([lines for lines, _ in group]), sum(count for _, count in group)
 
     def _pieces(self, task: BlockRange | BlocksInMemory) -> Iterator[tuple[bytes, int]]:
         format = get_format(self.format)
         for frame in task.frames():
             block = self.framing.unpack(frame, self.file)
             yield from format.decode_block(block.payloads, block.count, self.writer)
+
+
+def _few(pieces: list[bytes]) -> list[bytes]:
+    return pieces if len(pieces) <= _FEW else [b"".join(pieces)]
 
 
 def _gathered(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql.pandas.functions import arrow_udf
 
-from cdcavro.avro.buffer import Slices
-from cdcavro.engine.arrow_column import MAX_BYTES, pack
+from cdcavro.engine.arrow_column import MAX_BYTES, Slices, pack
 from cdcavro.errors import JobError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cdcavro.engine.arrow_column import Batch
     from cdcavro.errors import MessageError
 
 _PLAIN: Final = (pa.string(), pa.binary())
@@ -42,15 +42,16 @@ def converted(
     convert: Callable[[bytes], bytes],
     caught: Callable[[int, MessageError], object] | None = None,
     most: int = MAX_BYTES,
+    batch: Batch | None = None,
 ) -> pa.Array:
     """Return a binary array of the converted values of a string or binary array; null stays null.
 
-    Values go from buffer to buffer. `caught` is as in `arrow_column.pack`. Raises `MessageError` unless
+    Values go from buffer to buffer. `caught` and `batch` are as in `arrow_column.pack`. Raises `MessageError` unless
     `caught` takes it; `JobError` for results of more than `most` bytes; `TypeError` for an array of any
     other type.
     """
     try:
-        packed = pack(_slices(values), convert, caught, most)
+        packed = pack(_slices(values), convert, caught, most, batch)
     except (OverflowError, pa.ArrowInvalid) as error:
         bound = f"the values of one Arrow batch come to more than {most} bytes"
         raise JobError(f"{bound}: lower spark.sql.execution.arrow.maxRecordsPerBatch") from error

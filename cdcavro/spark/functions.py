@@ -61,12 +61,14 @@ def decode(col: ColumnOrName, format: str) -> Column:
 
 def encode_batch(texts: pa.Array, format: str) -> pa.Array:
     """Encode an array of texts. Raises `MessageError`."""
-    return converted(texts, get_format(format).encode)
+    own = get_format(format)
+    return converted(texts, own.encode, batch=own.encode_column)
 
 
 def decode_batch(payloads: pa.Array, format: str) -> pa.Array:
     """Decode an array of payloads. Raises `PayloadError`."""
-    return converted(payloads, get_format(format).decode).cast(pa.string())
+    own = get_format(format)
+    return converted(payloads, own.decode, batch=own.decode_column).cast(pa.string())
 
 
 def try_encode_batch(texts: pa.Array, format: str) -> pa.Array:
@@ -76,7 +78,8 @@ def try_encode_batch(texts: pa.Array, format: str) -> pa.Array:
     def caught(place: int, error: MessageError) -> None:
         faults[place] = error_fields(error)
 
-    payloads = converted(texts, get_format(format).encode, caught)
+    own = get_format(format)
+    payloads = converted(texts, own.encode, caught, batch=own.encode_column)
     errors = pa.array([faults.get(i) for i in range(len(texts))], ERROR) if faults else pa.nulls(len(texts), ERROR)
     return pa.StructArray.from_arrays([payloads, errors], ["payload", "error"], mask=texts.is_null())
 

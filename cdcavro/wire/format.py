@@ -12,7 +12,6 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.buffer import Buffer
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Record, check_expansion
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from importlib.resources.abc import Traversable
 
+    from cdcavro.engine.arrow_column import Slices
     from cdcavro.wire.reading.messages import MessageReader
     from cdcavro.wire.renaming import Names
     from cdcavro.wire.writing.messages import MessageWriter
@@ -93,12 +93,20 @@ class Format:
         """Return a record if it is a Kafka record with a message in it; None if it is a message alone."""
         return record if (is_kafka_record(record) if self._opens_records else VALUE in record) else None
 
-    def encode_lines(self, lines: list[bytes], first: int, out: Buffer) -> int:
-        """Append the payloads of lines, each of at most 64 MiB, from index `first` on.
+    def encode_text(self, text: bytes, position: int) -> tuple[bytes, int, int]:
+        """Return the payloads of a text's lines, each of at most 64 MiB, up to one that needs `encode`, as faulty ones do.
 
-        Return the number of lines, or the index of the first line that needs `encode`, as faulty ones do.
+        See `Engine.encode_text`.
         """
-        return self._engine.encode_lines(lines, first, out)
+        return self._engine.encode_text(text, position)
+
+    def encode_column(self, column: Slices, first: int, base: int, most: int) -> tuple[bytes, bytes, int]:
+        """Return the payloads of a column's texts up to one that needs `encode`: see `Engine.encode_column`."""
+        return self._engine.encode_column(column, first, base, most)
+
+    def decode_column(self, column: Slices, first: int, base: int, most: int) -> tuple[bytes, bytes, int]:
+        """Return the texts of a column's payloads up to one that needs `decode`: see `Engine.encode_column`."""
+        return self._engine.decode_column(column, first, base, most)
 
     def decode(self, payload: bytes, writer: Schema | None = None) -> bytes:
         """Return a payload as UTF-8 JSON text; `writer` is the schema of the payload, if it is not this format's.
@@ -243,32 +251,33 @@ def _check_count(raw: bytes, count: int) -> None:
 
 
 def _decoded(engine: Engine | None, reader: MessageReader, raw: bytes, count: int) -> Iterator[tuple[bytes, int]]:
-    out, position = Buffer(), 0
+    position = 0
     while count:
-        done, error = 0, None
-        while done < count and len(out) < _PIECE and error is None:
-            some = 0
-            if engine is not None:
-                position, some = engine.decode_lines(raw, position, count - done, out, _PIECE)
-            done += some
-            if done < count and len(out) < _PIECE:
-                try:
-                    position = _decode_line(reader, raw, position, out)
+        lines: list[bytes] = []
+        done = size = 0
+        try:
+            while done < count and size < _PIECE:
+                if engine is not None:
+                    some, position, number = engine.decode_lines(raw, position, count - done, _PIECE - size)
+                    lines.append(some)
+                    done += number
+                    size += len(some)
+                if done < count and size < _PIECE:
+                    line, position = _decoded_line(reader, raw, position)
+                    lines.append(line)
                     done += 1
-                except MessageError as fault:
-                    error = fault
-        yield out.taken(), done
-        if error is not None:
-            raise error
+                    size += len(line)
+        except MessageError:
+            yield b"".join(lines), done
+            raise
+        yield b"".join(lines), done
         count -= done
-        out.cut(0)
     PayloadDecoder(raw, position).finish()
 
 
-def _decode_line(reader: MessageReader, raw: bytes, position: int, out: Buffer) -> int:
+def _decoded_line(reader: MessageReader, raw: bytes, position: int) -> tuple[bytes, int]:
     payload = PayloadDecoder(raw, position)
-    out.write_raw(render(reader.read(payload)) + b"\n")
-    return payload.position
+    return render(reader.read(payload)) + b"\n", payload.position
 
 
 @lru_cache(maxsize=_KEPT)

@@ -3,36 +3,16 @@
 from __future__ import annotations
 
 from array import array
-from itertools import accumulate
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
-from cdcavro.avro.buffer import Buffer, Slices
-from cdcavro.engine.arrow_column import pack
+from cdcavro.engine.arrow_column import Slices, pack
+from support.columns import column, listed, read
 
 columns = st.lists(st.none() | st.binary(max_size=20), max_size=40)
-
-
-def column(values, before=()) -> Slices:
-    """Lay out values as Arrow does, behind others that are none of the column's."""
-    every = [*before, *values]
-    bits = sum(1 << i for i, value in enumerate(every) if value is not None)
-    places = array("i", accumulate((len(value or b"") for value in every), initial=0))
-    validity = bits.to_bytes(len(every) // 8 + 1, "little")
-    return Slices(b"".join(value or b"" for value in every), places.tobytes(), validity, len(before), len(values))
-
-
-def read(packed) -> list[bytes | None]:
-    """Read a packed column back."""
-    return listed(Slices(packed.data, packed.offsets, packed.validity, 0, len(packed.offsets) // 4 - 1))
-
-
-def listed(values: Slices) -> list[bytes | None]:
-    """Return the values of a column."""
-    return [values.get(i) for i in range(values.count)]
 
 
 def reversed_bytes(raw: bytes) -> bytes:
@@ -125,9 +105,28 @@ def test_a_place_that_is_none_is_refused(place):
     assert str(caught.value) == f"value {place} is not within the bytes of its column"
 
 
-def test_numbers_of_32_bits_are_those_of_the_machine():
-    """Arrow has them so."""
-    out = Buffer()
-    for value in (0, 1, -1, 2**31 - 1, -(2**31)):
-        out.write_int32(value)
-    assert bytes(out) == array("i", [0, 1, -1, 2**31 - 1, -(2**31)]).tobytes()
+def in_batches(values, first, base, most):
+    """Stand for the engine: it leaves values that hold a 0, or a 1, or that come to too much."""
+    data, ends = b"", array("i")
+    for i in range(first, values.count):
+        raw = values.get(i) or b""
+        if b"\0" in raw or b"\1" in raw or base + len(data) + 2 * len(raw) > most:
+            return data, ends.tobytes(), i
+        data += reversed_bytes(raw)
+        ends.append(base + len(data))
+    return data, ends.tobytes(), values.count
+
+
+@given(st.lists(st.none() | st.text("\0\1ab", max_size=3).map(str.encode), max_size=40), columns, st.integers(0, 60))
+def test_what_a_batch_leaves_is_put_in_its_place(values, before, most):
+    """Faults, nulls and the bound are as without batches."""
+
+    def packed(batch):
+        faults = {}
+        try:
+            found = read(pack(column(values, before), reversed_bytes, faults.__setitem__, most, batch))
+        except OverflowError as error:
+            found = str(error)
+        return found, {i: str(error) for i, error in faults.items()}
+
+    assert packed(in_batches) == packed(None)

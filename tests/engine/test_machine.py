@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import sys
 import threading
+from array import array
+from functools import partial
 from random import Random
 
 import pytest
 
 import cdcavro
-from cdcavro.avro.buffer import Buffer
+from cdcavro.engine.arrow_column import Slices, pack
 from cdcavro.engine.machine import COMPILED, Engine
+from cdcavro.files.chunks import Chunk
 from cdcavro.wire.formats import FORMATS, REGISTRY
 from cdcavro.wire.program import message_program
+from support import wire
+from support.columns import column, read
 from support.engine_trial import BOTH, compared, trial
 from support.messages import goldens, shop_canal, shop_debezium
-from support.mutations import damaged
-from support.wire import REST, array, field, mapping, mine, nullable, record
+from support.mutations import damaged, mutated
+from support.roundtrip import outcome
+from support.wire import REST, field, mapping, mine, nullable, record
 
 compiled = pytest.mark.skipif(not COMPILED, reason="nothing is compiled here")
 CANAL = REGISTRY["canal"]
@@ -41,6 +47,25 @@ def test_many_mutated_messages_and_damaged_payloads_have_one_outcome(format):
     """`tests/support/engine_trial.py` tries a million of each format."""
     outcomes = trial(format, 4_000, 2)
     assert (outcomes[f"encode: {BOTH}"] > 1_000) is COMPILED
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_messages_in_batches_become_what_they_become_one_by_one(format):
+    """Mutated messages as lines and as columns, and their damaged payloads, with whatever is left between them."""
+    random, own = Random(format), REGISTRY[format]
+    messages = [mutated(random, random.choice(goldens(format))) for _ in range(200)]
+    exact = [outcome(cdcavro.MessageError, own._encode_exact, message) for message in messages]
+    payloads = [damaged(random, one) if random.random() < 0.3 else one for one in exact if type(one) is bytes]
+    texts = [outcome(cdcavro.MessageError, own._reader.decode, payload) for payload in payloads]
+    lines = [message for message in messages if b"\n" not in message]
+    expected = [one for message, one in zip(messages, exact, strict=True) if b"\n" not in message]
+    assert _encoded(own, b"\n".join(lines)) == b"".join(one for one in expected if type(one) is bytes)
+    for given, convert, batch, wanted in (
+        (messages, own.encode, own.encode_column, exact),
+        (payloads, own.decode, own.decode_column, texts),
+    ):
+        packed = pack(column(given), convert, lambda *_: None, batch=batch)
+        assert read(packed) == [one if type(one) is bytes else None for one in wanted]
 
 
 @compiled
@@ -85,23 +110,25 @@ def test_what_a_message_leaves_out_does_not_stay_for_the_next(engine):
 
 @compiled
 def test_lines_go_on_until_one_is_left(engine):
-    """Whoever calls does that one the exact way, and goes on behind it."""
+    """Whoever calls does that one the exact way, and goes on behind it; what has no end yet is no line."""
     good, bad = b'{"type":"INSERT"}', b'{"type":7}'
-    out = Buffer()
-    assert engine.encode_lines([good, good, bad, good], 0, out) == 2
-    assert out.taken() == CANAL.encode(good) * 2
-    assert engine.encode_lines([good, good, bad, good], 3, out) == 4
+    text = b"\n".join([good, good, bad, good, good])
+    place = 2 * len(good) + 2
+    assert engine.encode_text(text, 0) == (CANAL.encode(good) * 2, 2, place)
+    assert engine.encode_text(text, place) == (b"", 0, place)
+    assert engine.encode_text(text, place + len(bad) + 1) == (CANAL.encode(good), 1, len(text) - len(good))
+    assert engine.encode_text(text, len(text)) == (b"", 0, len(text))
 
 
 @compiled
 def test_payloads_become_lines_up_to_a_size(engine):
     """And up to one that is left, whose position is told."""
-    payload, out = CANAL.encode(b'{"type":"INSERT"}'), Buffer()
-    assert engine.decode_lines(payload * 3, 0, 3, out, 1) == (len(payload), 1)
-    assert engine.decode_lines(payload * 2 + b"\x02", len(payload), 2, out, 1 << 20) == (2 * len(payload), 1)
-    assert out.taken() == CANAL.decode(payload) + b"\n" + CANAL.decode(payload) + b"\n"
-    with pytest.raises(ValueError, match="a position"):
-        engine.decode_lines(payload, len(payload) + 1, 1, out, 1)
+    payload = CANAL.encode(b'{"type":"INSERT"}')
+    line = CANAL.decode(payload) + b"\n"
+    assert engine.decode_lines(payload * 3, 0, 3, 1) == (line, len(payload), 1)
+    assert engine.decode_lines(payload * 3, 0, 3, len(line) + 1) == (line * 2, 2 * len(payload), 2)
+    assert engine.decode_lines(payload * 3, 0, 2, 1 << 20) == (line * 2, 2 * len(payload), 2)
+    assert engine.decode_lines(payload * 2 + b"\x02", len(payload), 2, 1 << 20) == (line, 2 * len(payload), 1)
 
 
 @compiled
@@ -122,22 +149,75 @@ def test_what_msgspec_parses_exactly_is_plain(engine, text, is_plain):
     assert engine.is_plain(text) is is_plain
 
 
-def test_several_threads_may_use_one_format():
-    """None sees what another does."""
-    messages = shop_canal()[:60]
-    expected = [CANAL._encode_exact(message) for message in messages]
-    found = []
+@pytest.mark.parametrize("format", ["canal", "debezium"])
+def test_many_threads_on_one_format_get_what_one_thread_gets(format):
+    """In both directions at once, message by message and in batches; none sees what another does."""
+    own, messages = REGISTRY[format], (goldens(format) + shop_canal()[:40] + [b"{", b"[]"])[:80]
+    text = b"".join(message.replace(b"\n", b" ") + b"\n" for message in messages)
+    payloads = [
+        payload
+        for payload in map(partial(outcome, cdcavro.MessageError, own._encode_exact), messages)
+        if type(payload) is bytes
+    ]
+    block = b"".join(payloads)
+    works = [
+        lambda: [str(outcome(cdcavro.MessageError, own.encode, message)) for message in messages],
+        lambda: [str(outcome(cdcavro.MessageError, own.parse, message)) for message in messages],
+        lambda: [own.decode(payload) for payload in payloads],
+        lambda: b"".join(lines for lines, _ in own.decode_block(block, len(payloads), own.schema)),
+        lambda: _encoded(own, text),
+        lambda: pack(column(messages), own.encode, lambda *_: None, batch=own.encode_column),
+        lambda: pack(column(payloads), own.decode, batch=own.decode_column),
+    ]
+    expected = [work() for work in works]
+    found, start = [], threading.Barrier(2 * len(works))
 
-    def work():
-        payloads = [cdcavro.encode(message, "canal") for message in messages * 5]
-        found.append(payloads == expected * 5 and [cdcavro.decode(one, "canal") for one in expected] != [])
+    def repeat(number):
+        start.wait()
+        found.append(all(works[number]() == expected[number] for _ in range(10)))
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
+    threads = [threading.Thread(target=repeat, args=(number % len(works),)) for number in range(2 * len(works))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [True] * 4
+    assert found == [True] * len(threads)
+
+
+def _encoded(format, text):
+    """Return the payloads of the lines of a text, without those that are faulty."""
+    pieces = []
+    line, position = None, 0
+    while position >= 0:
+        some, _, position = format.encode_text(text, position)
+        line, position = Chunk(text).line(position, 1)
+        exact = None if line is None else outcome(cdcavro.MessageError, format.encode, line.raw)
+        pieces += [some, exact if type(exact) is bytes else b""]
+    return b"".join(pieces)
+
+
+@compiled
+def test_threads_do_not_wait_for_each_other(engine):
+    """The engine lets go of the interpreter while it is at work on much."""
+    large = b'{"type":"INSERT","data":[{"a":"' + b"x" * (64 << 20) + b'"}]}\n'
+    turns, ended = [], threading.Event()
+
+    def work():
+        engine.encode_text(large, 0)
+        engine.encode(large)
+        ended.set()
+
+    thread = threading.Thread(target=work)
+    before, switches = sys.getswitchinterval(), 0
+    sys.setswitchinterval(60)
+    try:
+        thread.start()
+        while not ended.wait(0.001):
+            turns.append(switches)
+        thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert len(turns) > 5
 
 
 @compiled
@@ -149,14 +229,45 @@ def test_none_is_the_callers_mistake(engine, call):
 
 
 @compiled
-def test_arguments_that_lead_outside_are_refused(engine):
+@pytest.mark.parametrize("position", [-1, 3, 2**62, -(2**62)])
+def test_positions_that_lead_outside_are_refused(engine, position):
     """Before a byte is read."""
-    with pytest.raises(ValueError, match="from an index on"):
-        engine.encode_lines([b"{}"], -1, Buffer())
-    with pytest.raises(ValueError, match="a buffer"):
-        engine.encode_lines([b"{}"], 0, None)
-    with pytest.raises(ValueError, match="a buffer"):
-        engine.decode_lines(b"\0", 0, 1, None, 1)
+    with pytest.raises(ValueError, match="from a position in the text on"):
+        engine.encode_text(b"{}", position)
+    with pytest.raises(ValueError, match="from a position on"):
+        engine.decode_lines(b"\0\0", position, 1, 1)
+    for call in (engine.encode_column, engine.decode_column):
+        with pytest.raises(ValueError, match="from an index on"):
+            call(column([b"", b""]), position, 0, 1)
+
+
+@compiled
+@pytest.mark.parametrize(("base", "most"), [(-1, 1), (2, 1), (0, 2**31)])
+def test_values_end_within_what_an_offset_can_say(engine, base, most):
+    """Before a byte is read."""
+    with pytest.raises(ValueError, match="within 31 bits"):
+        engine.encode_column(column([b"", b""]), 0, base, most)
+
+
+@compiled
+@pytest.mark.parametrize(
+    "changed", [{"count": 3}, {"count": -1}, {"first": -1}, {"first": 2**62}, {"offsets": b""}, {"validity": b""}]
+)
+def test_a_column_that_is_shorter_than_said_is_refused(engine, changed):
+    """The engine trusts nobody's lengths."""
+    given = column([b"", b""])
+    for name, value in changed.items():
+        setattr(given, name, value)
+    with pytest.raises(ValueError, match="a column with"):
+        engine.encode_column(given, 0, 0, 1)
+
+
+@compiled
+def test_a_value_outside_of_the_bytes_is_left(engine):
+    """Whoever reads it the exact way finds the fault."""
+    offsets = array("i", [0, 2, 2**31 - 1, -1, 2]).tobytes()
+    assert engine.encode_column(Slices(b"{}", offsets, None, 1, 1), 0, 0, 1) == (b"", b"", 0)
+    assert engine.encode_column(Slices(b"{}", offsets, None, 3, 1), 0, 0, 1) == (b"", b"", 0)
 
 
 ITEM = record(field("x", ["null", "string"]), name="Item")
@@ -164,7 +275,7 @@ GIVEN = [
     mine(nullable("a", "string"), REST),
     mine(nullable("a", "string"), {**REST, "type": mapping("string")}),
     mine(nullable("a", "string"), {**REST, "type": mapping(record(name="Empty"))}),
-    mine(nullable("a", array(["null", "long"])), nullable("b", ITEM), nullable("c", "boolean", missing="null")),
+    mine(nullable("a", wire.array(["null", "long"])), nullable("b", ITEM), nullable("c", "boolean", missing="null")),
     mine(field("q", ["null", "string"], json={"name": 'q"b'}), REST),
     mine(nullable("a", mapping("int")), nullable("b", "long", "string"), nullable("c", "int", "boolean")),
 ]

@@ -59,13 +59,14 @@ def decoded(payloads, count, writer=CANAL.schema, format="canal"):
 def test_a_chunk_becomes_what_its_lines_become_one_by_one(lines, is_ended):
     """The same payloads in the same order, the same sentences at the same lines."""
     raw = b"\n".join(lines) + (b"\n" if is_ended and lines else b"")
-    lines = Chunk(raw).texts()
+    lines = [line.raw for line in Chunk(raw).lines()]
     payloads, expected = plainly(lines)
     *some, (pieces, tally) = ChunkEncoder("canal", PLAIN)(Chunk(raw))
     faults = [(line.number, str(error)) for _, part in some for error, line in part.faults]
     assert faults == expected
     assert (tally.done, tally.lines) == (len(payloads), len(lines))
-    assert pieces == (PLAIN.pack(Block(b"".join(payloads), len(payloads))) if payloads else [])
+    whole = b"".join(PLAIN.pack(Block(b"".join(payloads), len(payloads)))) if payloads else b""
+    assert b"".join(pieces) == whole
 
 
 def test_faults_come_in_parts_of_bounded_size():
