@@ -16,7 +16,7 @@ CdcAvroError
 ├── RegistryError         (OSError)       a schema registry that fails or refuses a request
 ├── UnknownSchemaError    (LookupError)   an id, a subject or a version that the registry lacks
 ├── IncompatibleError     (ValueError)    a schema that its subject's compatibility level refuses
-├── JobError              (RuntimeError)  a job on Spark, or in processes of its own, that failed
+├── JobError              (RuntimeError)  a job on Spark that failed
 └── SetupError            (RuntimeError)  something missing on the machine: Java, a jar, a package
 
     try:

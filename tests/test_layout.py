@@ -74,7 +74,6 @@ COVERED_BY = {
     "exact/scan": "test_compiled",
     "exact/sqltimes": "change/values/test_connect",
     "files/rejects": "cli/commands/test_encode",
-    "files/shared_output": "cli/commands/test_encode",
     "files/streams": "cli/test_group",
     "formats/bridge": "test_guards",
     "formats/connect/columns": "formats/test_debezium",

@@ -53,7 +53,7 @@ def parse_zone(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 
 
 def _jobs(_ctx: click.Context, _param: click.Parameter, value: int) -> int:
-    """Return the number of processes to use; 0 stands for one per core that this process may use."""
+    """Return the number of threads to use; 0 stands for one per core that this process may use."""
     return value or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
@@ -113,7 +113,7 @@ jobs_option: Final = click.option(
     default=1,
     metavar="N",
     callback=_jobs,
-    help="Use N processes for a large input, or one per core if N is 0; the output is the same. Default: 1.",
+    help="Use N threads, or one per core if N is 0; the output is the same. Only the compiled build gains by it. Default: 1.",
 )
 mixed_format_option: Final = click.option(
     "--format",

@@ -1,1 +1,1 @@
-"""Files of messages: their lines, chunks and rejects, and the processes that share the work."""
+"""Files of messages: their lines, chunks and rejects, and the threads that share the work."""

@@ -1,7 +1,7 @@
-"""Cutting a file of JSON lines into chunks, so that several processes can read it.
+"""Cutting a file of JSON lines into chunks, so that several threads can read it.
 
 A chunk is the lines that start in the same half mebibyte of the text. So the chunks are the same whether
-the text comes from a file, from gzip or from standard input, and whichever process reads it.
+the text comes from a file, from gzip or from standard input, and whichever thread reads it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Converting parts of files, each independently and in any process: chunks of lines to blocks, blocks to lines.
+"""Converting parts of files, each independently and in any thread: chunks of lines to blocks, blocks to lines.
 
-The result for a part depends on nothing but the part, so the whole does not depend on which process made it.
+The result for a part depends on nothing but the part, so the whole does not depend on which thread made it.
 """
 
 from __future__ import annotations

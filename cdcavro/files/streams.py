@@ -42,7 +42,7 @@ def open_input(path: str, advance: Advance = unwatched) -> Iterator[io.BufferedR
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """What identifies a regular file, so that other processes read the very same one.
+    """What identifies a regular file, so that each thread reads the very same one.
 
     Attributes: `path` (str); `device` and `number` (int), its device and inode numbers; `size` (int), in bytes.
     """

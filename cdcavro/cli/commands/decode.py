@@ -16,7 +16,7 @@ from cdcavro.cli.progress import Progress
 from cdcavro.errors import FileError, PayloadError, ResolutionError
 from cdcavro.files.parts import BlockDecoder, runs
 from cdcavro.files.streams import STANDARD, file_identity, input_size, open_input, open_output, unwatched
-from cdcavro.files.workers import in_order
+from cdcavro.files.threads import in_order
 from cdcavro.wire.formats import REGISTRY, format_of, get_format
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _named(container: ContainerReader, source: str) -> Format:
 
 
 def _frames(container: ContainerReader, place: FileIdentity | None, advance: Advance) -> Iterator[PackedBlock]:
-    """Yield the blocks of a file; if other processes can open the file too, only the blocks' positions."""
+    """Yield the blocks of a file; if threads can open the file themselves, only the blocks' positions."""
     if place is None:
         yield from container.frames()
         return

@@ -21,7 +21,7 @@ from cdcavro.files.chunks import read_chunks
 from cdcavro.files.lines import HEAD_LINES, told_lines, untold
 from cdcavro.files.parts import ChunkEncoder, marker
 from cdcavro.files.streams import STANDARD, input_size, open_output, standard
-from cdcavro.files.workers import in_order
+from cdcavro.files.threads import in_order
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import AUTO
 

@@ -1,0 +1,158 @@
+"""Threads that share the work on a file: their results are written in the order of the tasks, and only a few wait in memory.
+
+The engine and zlib let go of the interpreter's lock while they work, so that threads use as many cores. Whatever goes
+the exact way, in Python, takes turns.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from functools import partial
+from queue import Full, Queue, SimpleQueue
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from cdcavro.errors import CdcAvroError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
+
+    # Pieces to be written one after another, and a note for the caller.
+    Part = tuple[list[bytes], Any]
+    Work = Callable[[Any], Iterable[Part]]
+    Order = Callable[[], Iterable[Part]]
+
+# How many tasks are handed out beyond those that are being done, so that no thread waits for the writer.
+_AHEAD: Final = 2
+# How many parts of one task wait to be written; its thread then waits, too.
+_WAITING: Final = 4
+# Seconds: to look whether a thread is still wanted, and to wait for its end.
+_MOMENT: Final = 0.1
+_PATIENCE: Final = 1.0
+_KEPT: Final = 8 << 20
+
+
+def in_order(work: Work, tasks: Iterable[Any], jobs: int, out: BinaryIO) -> Generator[Any]:
+    """Do tasks in `jobs` threads, write their parts to `out` in the order of the tasks, and yield each part's note.
+
+    With one job, all is done in this thread. An error of a task, and a `CdcAvroError` of `tasks` itself, is raised at
+    its place in the order; what comes before it is written. Close the iterator if you do not read it to its end.
+    """
+    _keep_memory()
+    parts = _shared(work, tasks, jobs) if jobs > 1 else _alone(work, tasks)
+    try:
+        for pieces, note in parts:
+            out.writelines(pieces)
+            yield note
+    finally:
+        parts.close()
+
+
+def _alone(work: Work, tasks: Iterable[Any]) -> Generator[Part]:
+    for task in tasks:
+        yield from work(task)
+
+
+def _shared(work: Work, tasks: Iterable[Any], jobs: int) -> Generator[Part]:
+    crew = _Crew(jobs)
+    begun: deque[_Result] = deque()
+    try:
+        for make in _orders(work, tasks):
+            if len(begun) == jobs + _AHEAD:
+                yield from begun.popleft().parts()
+            begun.append(crew.begin(make))
+        while begun:
+            yield from begun.popleft().parts()
+    finally:
+        crew.dismiss()
+
+
+def _orders(work: Work, tasks: Iterable[Any]) -> Iterator[Order]:
+    """Yield what is to be done for each task; an error of `tasks` is raised by what is done last."""
+    try:
+        for task in tasks:
+            yield partial(work, task)
+    except CdcAvroError as error:
+        yield partial(_fail, error)
+
+
+def _fail(error: CdcAvroError) -> Iterable[Part]:
+    raise error
+
+
+class _Result:
+    """The parts that a task gives, a few at a time. `is_over` is set when nobody wants them any more."""
+
+    def __init__(self, make: Order, is_over: Event) -> None:
+        self._make = make
+        self._is_over = is_over
+        self._waiting: Queue[Part | Exception | None] = Queue(_WAITING)
+
+    def fill(self) -> None:
+        """Do the task; its end is told by what raised it, or by None."""
+        try:
+            for part in self._make():
+                if not self._put(part):
+                    return
+        except Exception as error:  # noqa: BLE001  whatever it is, it is raised where the parts are used
+            self._put(error)
+        else:
+            self._put(None)
+
+    def parts(self) -> Iterator[Part]:
+        """Yield the parts as they come; raise the error that ended the task."""
+        while (part := self._waiting.get()) is not None:
+            if isinstance(part, Exception):
+                raise part
+            yield part
+
+    def _put(self, part: Part | Exception | None) -> bool:
+        """Add a part when there is room, and return whether anybody wants it."""
+        while not self._is_over.is_set():
+            with suppress(Full):
+                self._waiting.put(part, timeout=_MOMENT)
+                return True
+        return False
+
+
+class _Crew:
+    """At most `most` threads, which are started as they are needed."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._threads: list[Thread] = []
+        self._orders: SimpleQueue[_Result | None] = SimpleQueue()
+        self._is_over = Event()
+
+    def begin(self, make: Order) -> _Result:
+        """Let a thread do a task, and return what it gives."""
+        if len(self._threads) < self._most:
+            # Python does not wait for these threads at its end, so that Ctrl-C is not kept by one large message.
+            self._threads.append(Thread(target=self._serve, daemon=True))
+            self._threads[-1].start()
+        result = _Result(make, self._is_over)
+        self._orders.put(result)
+        return result
+
+    def dismiss(self) -> None:
+        """End the threads, whatever they are doing, and wait for them a little."""
+        self._is_over.set()
+        for _ in self._threads:
+            self._orders.put(None)
+        for thread in self._threads:
+            thread.join(_PATIENCE)
+
+    def _serve(self) -> None:
+        while (result := self._orders.get()) is not None:
+            result.fill()
+
+
+def _keep_memory() -> None:
+    """Let the allocator keep freed memory for reuse, because parts of half a mebibyte come and go all the time.
+
+    glibc returns freed blocks above a threshold to the system, which then clears every page again: a tenth
+    of the whole time. The threshold follows the largest block that was freed; the block freed here is
+    never touched, so it takes no memory.
+    """
+    bytes(_KEPT)

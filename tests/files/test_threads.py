@@ -1,0 +1,149 @@
+"""Work shared among threads: its order, its errors, and that nothing waits without end or without bound."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from cdcavro.errors import FileError
+from cdcavro.files.threads import in_order
+
+HEAD = b"what was there before"
+
+
+@pytest.fixture(autouse=True)
+def none_left():
+    """No test leaves a thread behind."""
+    before = threading.active_count()
+    yield
+    assert threading.active_count() == before
+
+
+def named(task):
+    """Yield the task itself, and the thread that did it."""
+    time.sleep(0.001)
+    yield [b"%d," % task], threading.get_ident()
+
+
+def uneven(task):
+    """Yield a number of parts that depends on the task; even tasks take longer."""
+    time.sleep(0.01 if task % 2 == 0 else 0)
+    for part in range(task % 4):
+        yield [b"%d." % task, b"%d," % part], task
+
+
+def empty(task):
+    """Yield parts, some of them empty."""
+    for part in range(3):
+        yield [b"%d," % task] if part == task % 3 else [b""] * (part % 2), (task, part)
+
+
+def many(task):
+    """Yield far more parts than may wait."""
+    for part in range(1_000):
+        yield [b"%d," % task], part
+
+
+def failing(task):
+    """Fail at task 12 after one part, with an error of the project."""
+    yield [b"%d," % task], task
+    if task == 12:
+        raise FileError("a", "b", "c")
+
+
+def surprising(task):
+    """Fail at task 12 after one part, as a bug would."""
+    yield [b"%d," % task], task
+    if task == 12:
+        raise ZeroDivisionError("by task 12")
+
+
+def done(work, tasks, jobs):
+    """Return what is told of all parts, the bytes that are written, and the error that ended them."""
+    out, told, error = io.BytesIO(), [], None
+    out.write(HEAD)
+    try:
+        told.extend(in_order(work, tasks, jobs, out))
+    except (FileError, ZeroDivisionError) as raised:
+        error = raised
+    return told, out.getvalue().removeprefix(HEAD), error
+
+
+@pytest.mark.parametrize("jobs", [2, 3, 5])
+@pytest.mark.parametrize("work", [uneven, empty, many])
+def test_parts_are_written_in_the_order_of_the_tasks(work, jobs):
+    """However long each takes, and however many parts it gives."""
+    assert done(work, range(30), jobs) == done(work, range(30), 1)
+
+
+@pytest.mark.parametrize(("tasks", "jobs", "others"), [(0, 5, 0), (1, 5, 1), (3, 5, 3), (30, 2, 2), (30, 1, 0)])
+def test_no_more_threads_are_started_than_there_are_tasks(tasks, jobs, others):
+    """One job is done in the thread that asks for it."""
+    told, raw, _ = done(named, range(tasks), jobs)
+    assert raw == b"".join(b"%d," % task for task in range(tasks))
+    assert len(set(told) - {threading.get_ident()}) <= others
+    assert (threading.get_ident() in told) is (jobs == 1)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+@pytest.mark.parametrize(("work", "error"), [(failing, "a: expected b, got c"), (surprising, "by task 12")])
+def test_an_error_stands_where_its_task_stands(work, error, jobs):
+    """All parts before it are told and written, none behind it; a bug comes as what it is."""
+    told, raw, raised = done(work, range(99), jobs)
+    assert (told, str(raised)) == ([*range(13)], error)
+    assert raw == b"".join(b"%d," % task for task in range(13))
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_an_error_of_the_tasks_comes_behind_what_was_made_of_the_tasks_before_it(jobs):
+    """A file that is damaged at its end is converted up to there."""
+
+    def tasks():
+        yield from range(20)
+        raise FileError("x", "y", "z")
+
+    _, raw, error = done(named, tasks(), jobs)
+    assert raw == b"".join(b"%d," % task for task in range(20))
+    assert str(error) == "x: expected y, got z"
+
+
+def test_tasks_are_taken_only_as_they_are_needed():
+    """So memory does not grow with the file; who stops reading ends the threads."""
+    taken = []
+
+    def tasks():
+        for task in range(10_000):
+            taken.append(task)
+            yield task
+
+    with closing(in_order(named, tasks(), 2, io.BytesIO())) as parts:
+        for number, _ in zip(range(20), parts, strict=False):
+            assert len(taken) <= number + 6
+
+
+def test_parts_wait_for_the_writer_in_small_number():
+    """A task that gives gigabytes does so only as fast as they are written."""
+    made = []
+
+    def endless(task):
+        for part in range(10_000):
+            made.append(part)
+            yield [b"x"], part
+
+    with closing(in_order(endless, range(4), 2, io.BytesIO())) as parts:
+        next(parts)
+        time.sleep(0.05)
+        assert len(made) <= 2 * 7
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is full")
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_file_that_takes_no_more_is_an_error(jobs):
+    """It ends the threads."""
+    with Path("/dev/full").open("wb", buffering=0) as out, pytest.raises(OSError, match="No space left"):
+        list(in_order(many, range(10), jobs, out))
