@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import io
 import json
 import os
 import random
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import fastavro
@@ -17,176 +18,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
-from cdcavro.avro import binary, buffer
-from cdcavro.exact import jsontext, scan
+from cdcavro.engine.machine import COMPILED
+from cdcavro.exact import jsontext
 from cdcavro.wire.formats import REGISTRY
 from cdcavro.wire.reading import plan
 from support.messages import golden_files
 from support.places import ROOT
 from support.plain_writer import assert_plain
 from support.roundtrip import outcome
-from support.strategies import damaged, numbers, strings, texts
+from support.strategies import damaged, numbers, texts
 
 pytestmark = pytest.mark.slow
 
 PACKAGE = Path(cdcavro.__file__).parent
-DECLARED = sorted(".".join(path.relative_to(ROOT).with_suffix("").parts) for path in (ROOT / "cdcavro").rglob("*.pxd"))
-compiled = pytest.mark.skipif(not buffer.COMPILED, reason="the sources run as they are")
-
-
-def _pure(path: str):
-    """Load the source of a module, also where the module is compiled."""
-    declared = importlib.util.spec_from_file_location(f"pure_{Path(path).stem}", PACKAGE / path)
-    module = importlib.util.module_from_spec(declared)
-    declared.loader.exec_module(module)
-    return module
-
-
-PURE = _pure("avro/buffer.py")
-PURE_SCAN = _pure("exact/scan.py")
+SOURCES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["cdcavro"]["compiled"]
+compiled = pytest.mark.skipif(not COMPILED, reason="the sources run as they are")
 
 
 @pytest.mark.skipif("CDCAVRO_BUILD" not in os.environ, reason="only tox says which build it wants")
-@pytest.mark.parametrize("name", DECLARED)
-def test_build_is_the_one_that_the_environment_names(name):
-    """Every module that has a `.pxd` is compiled, or none is."""
-    is_compiled = not importlib.import_module(name).__file__.endswith(".py")
-    assert is_compiled is buffer.COMPILED is (os.environ["CDCAVRO_BUILD"] == "compiled")
+@pytest.mark.parametrize("source", SOURCES)
+def test_build_is_the_one_that_the_environment_names(source):
+    """Every module that `pyproject.toml` lists is compiled, or none is."""
+    module = importlib.import_module(source.rpartition(".")[0].replace("/", "."))
+    is_compiled = not module.__file__.endswith(".py")
+    assert is_compiled is COMPILED is (os.environ["CDCAVRO_BUILD"] == "compiled")
 
 
-def _appended(module, value):
-    out = module.Buffer()
-    match value:
-        case int():
-            out.write_long(value)
-        case float():
-            out.write_double(value)
-        case str():
-            out.write_string(value)
-        case _:
-            raise TypeError(type(value).__name__)
-    size = len(out)
-    out.append(7)
-    out.write_raw(b"raw")
-    out.cut(size + 2)
-    out.write_again(size // 2, size + 1)
-    return out.taken()
-
-
-_LONGS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, -1, 2**63 - 1, -(2**63), 63, 64, -64, -65])
-
-
-@given(_LONGS | st.floats() | strings | st.sampled_from(["x" * 5000, "é" * 70, "\U0001f600" * 9]))
-def test_buffers_append_the_same(value):
-    """Both buffers give the same bytes, however long."""
-    assert _appended(buffer, value) == _appended(PURE, value)
-
-
-def test_buffer_takes_no_lone_surrogate():
-    """No UTF-8 is written that nobody could read."""
-    for module in (buffer, PURE):
-        with pytest.raises(UnicodeEncodeError):
-            module.Buffer().write_string("\ud800")
-
-
-@given(st.integers(-(2**70), 2**70) | _LONGS)
-def test_bounds_of_integers_are_the_same(value):
-    """What fits is told exactly at both ends of 32 and 64 bits."""
-    for most in (2**31 - 1, 2**63 - 1):
-        fits = -most - 1 <= value <= most
-        assert buffer.Buffer().fits(value, most) is PURE.Buffer().fits(value, most) is fits
-
-
-def _viewed(module, step):
-    """Take a step while somebody looks at the bytes, and the same step afterwards."""
-    out = module.Buffer()
-    out.write_raw(b"raw")
-    with memoryview(out) as view:
-        kept = outcome(BufferError, step, out)
-        assert (bytes(view), view.readonly) == (b"raw", module.COMPILED)
-    step(out)
-    return str(kept), out.taken()
-
-
-@pytest.mark.parametrize(
-    "step",
-    [
-        lambda out: out.append(7),
-        lambda out: out.write_long(7),
-        lambda out: out.write_string("text"),
-        lambda out: out.write_raw(b"x" * 5000),
-        lambda out: out.cut(1),
-    ],
-)
-def test_bytes_that_are_looked_at_stay_where_they_are(step):
-    """Arrow keeps the memory of a buffer, which nothing moves then."""
-    kept, after = _viewed(buffer, step)
-    assert (kept, after) == _viewed(PURE, step)
-    assert kept == "Existing exports of data: object cannot be re-sized"
-
-
-def _read(module, raw: bytes, steps: str):
-    """Take steps through bytes and give what each one gave, or the error that ended them."""
-    cursor, found = module.ByteReader(raw), []
-    ways = {
-        "b": cursor.read_byte,
-        "l": cursor.read_long,
-        "s": cursor.read_string,
-        "n": cursor.read_name,
-        "d": lambda: repr(cursor.read_double()),
-        "t": lambda: cursor.take(2),
-    }
-    for step in steps:
-        got = outcome(cdcavro.PayloadError, ways[step])
-        found.append((str(got), cursor.position))
-        if isinstance(got, cdcavro.PayloadError):
-            break
-    return found
-
-
-_LENGTHS = st.sampled_from([b"", b"\x80", b"\xff" * 9, b"\xff" * 10, b"\x80" * 9 + b"\x02", b"\xff" * 8 + b"\x01"])
-_STRINGS = strings.map(lambda value: _appended(PURE, value)[:-2])
-
-
-@given(st.lists(st.binary(max_size=12) | _LENGTHS | _STRINGS, max_size=4).map(b"".join), st.text("blsndt", max_size=6))
-def test_cursors_read_the_same(raw, steps):
-    """The same values, the same positions, the same sentences, and nothing behind the end."""
-    assert _read(buffer, raw, steps) == _read(PURE, raw, steps)
-
-
-@given(numbers | strings | st.text("-+.eE0123456789", max_size=8) | st.just("1\ud800"))
-def test_number_is_a_number_in_both_builds(value):
-    """The grammar of RFC 8259, by hand in C and as an expression in Python."""
-    assert scan.is_number(value) is PURE_SCAN.is_number(value)
-
-
-@given(st.text("019a", max_size=60) | st.integers(17, 20).map(lambda count: "x" * 7 + "5" * count + "y" * 9))
-def test_long_numbers_are_found_in_both_builds(value):
-    """Nineteen digits on end, wherever they stand."""
-    raw = value.encode()
-    expected = any(raw[i : i + 19].isdigit() and len(raw) >= i + 19 for i in range(len(raw)))
-    assert scan.has_long_number(raw) is PURE_SCAN.has_long_number(raw) is expected
-
-
-@given(st.sampled_from(cdcavro.FORMATS).flatmap(texts))
-def test_members_are_counted_alike(sent):
-    """Compiled code counts exactly; the sources may find it hard to tell, but they are never wrong."""
-    raw = sent.encode()
-    members = _members(jsontext.parse(raw))
-    for count in range(max(0, members - 2), members + 3):
-        assert PURE_SCAN.has_members(raw, count) <= scan.has_members(raw, count) <= (count == members)
-
-
-def _members(value) -> int:
-    if type(value) is dict:
-        return len(value) + sum(map(_members, value.values()))
-    return sum(map(_members, value)) if type(value) is list else 0
-
-
-@pytest.mark.parametrize("raw", [b"", b"-", b'"', b'"\\', b"-0", b'{"a":-0', b'":', b'{"a":1}'])
-def test_counting_members_stays_within_the_text(raw):
-    """Text that ends anywhere is read to its end and no further."""
-    assert scan.has_members(raw, 99) is PURE_SCAN.has_members(raw, 99) is False
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_compiled_module_has_a_source_in_python(source):
+    """Where nothing compiles, that is what runs."""
+    assert (ROOT / source).is_file()
+    assert (ROOT / source).with_suffix(".py").is_file()
 
 
 # Whole messages: the other build runs in a process of its own, made to pass compiled modules by.
@@ -204,8 +66,8 @@ def sources(path):
 
 sys.path_hooks.insert(0, sources)
 import cdcavro
-from cdcavro.avro import buffer
-assert not buffer.COMPILED
+from cdcavro.engine import machine
+assert not machine.COMPILED
 for line in sys.stdin:
     verb, format, given = line.split(" ")
     try:
@@ -311,8 +173,3 @@ def test_extras_stand_in_the_text_as_in_the_record(format, data):
     read = outcome(cdcavro.PayloadError, REGISTRY[format].read, made)
     expected = str(read if isinstance(read, cdcavro.PayloadError) else jsontext.render(read))
     assert str(outcome(cdcavro.PayloadError, cdcavro.decode, made, format)) == expected
-
-
-def test_fault_sentences_have_one_home():
-    """Both builds take them from `binary`."""
-    assert str(binary.short("1 byte", 2, 2)) == "message: $: expected 1 byte, got 0 at byte 2, where the payload ends"

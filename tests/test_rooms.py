@@ -16,8 +16,8 @@ from click.testing import CliRunner
 
 import cdcavro
 from cdcavro import Tables, evolve, registry
-from cdcavro.avro.buffer import COMPILED
 from cdcavro.cli import main
+from cdcavro.engine.machine import COMPILED
 from cdcavro.records.codegen import NamedSchema, generate
 from support.messages import golden_files, shop_canal, shop_debezium
 

@@ -1,6 +1,6 @@
 """Avro's binary encoding of primitive values (Avro 1.8.2, "Binary Encoding"), appended to a `bytearray`.
 
-The errors for payloads that break the encoding are here as well, because both builds of `buffer` raise them.
+The errors for payloads that break the encoding are here as well.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Writing and reading the bytes of a payload: the few operations that also exist in C.
-
-`buffer.pyx` has the same classes with the same behaviour over C pointers, and replaces this module in
-a compiled build. Everything built on these two modules is the same source for both.
-"""
+"""Writing and reading the bytes of a payload, and of a column in Arrow's layout."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ from typing import Final
 
 from cdcavro.avro.binary import no_text, short, too_wide, write_double, write_long, write_string
 
-COMPILED: Final = False
 _DOUBLE: Final = struct.Struct("<d")
 _LONG_BYTES: Final = 10
 _CARRY: Final = 0x80

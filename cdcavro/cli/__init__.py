@@ -11,8 +11,8 @@ from typing import Final
 
 import click
 
-from cdcavro.avro.buffer import COMPILED
 from cdcavro.cli.group import Commands, LazyCommands, example
+from cdcavro.engine.machine import COMPILED
 
 __all__ = ["main"]
 

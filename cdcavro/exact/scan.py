@@ -1,8 +1,4 @@
-"""Scans of JSON text without parsing it: what is a number, and what the fast parser would miss.
-
-`scan.pyx` has the same functions with the same behaviour over C pointers, and replaces this module
-in a compiled build.
-"""
+"""Scans of JSON text without parsing it: what is a number, and what the fast parser would miss."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ import fastavro
 import orjson
 
 import cdcavro
-from cdcavro.avro.buffer import COMPILED
 from cdcavro.avro.types import Record, Type, Union
+from cdcavro.engine.machine import COMPILED
 from cdcavro.wire.attributes import field_rule
 from cdcavro.wire.formats import get_format
 

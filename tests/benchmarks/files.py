@@ -26,7 +26,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from cdcavro.avro.buffer import COMPILED
+from cdcavro.engine.machine import COMPILED
 from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:

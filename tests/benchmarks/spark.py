@@ -25,7 +25,7 @@ from pyspark.sql.avro.functions import to_avro
 from tables import messages
 
 from cdcavro import spark as cdc
-from cdcavro.avro.buffer import COMPILED
+from cdcavro.engine.machine import COMPILED
 from cdcavro.spark.arrow_udf import column_function
 
 if TYPE_CHECKING:

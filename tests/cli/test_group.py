@@ -21,11 +21,11 @@ from click.testing import CliRunner
 
 import cdcavro
 from cdcavro import FORMATS
-from cdcavro.avro.buffer import COMPILED
 from cdcavro.avro.container import ContainerWriter
 from cdcavro.cli import main, progress
 from cdcavro.cli.options import parse_max_rejects
 from cdcavro.cli.report import MAX_ROWS, Counts
+from cdcavro.engine.machine import COMPILED
 from cdcavro.exact import jsontext
 from cdcavro.exact.diff import same
 from cdcavro.wire.format import Format

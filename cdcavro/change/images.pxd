@@ -1,2 +1,0 @@
-cpdef check_images(object change, str before, str after, object index=*)
-cpdef check_operation(object change)

@@ -1,1 +1,0 @@
-cpdef check_repeated(object rows, Py_ssize_t length)

@@ -1,1 +1,0 @@
-# The module is compiled; nothing of it is declared to others.

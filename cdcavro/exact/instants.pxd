@@ -1,6 +1,0 @@
-cpdef check_zone(object zone)
-cpdef from_count(object value, long long unit)
-cpdef to_count(object instant, long long unit)
-cpdef from_local(object value, object zone)
-cpdef to_local(object instant, object zone)
-cdef _within_hour(str text)

@@ -1,3 +1,0 @@
-cdef class SharedLimits:
-    cdef public Py_ssize_t left
-    cdef public Py_ssize_t edits
