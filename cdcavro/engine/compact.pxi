@@ -28,14 +28,20 @@ cdef int _copy_json(Run *r, int level) noexcept nogil:
 cdef int _copy_string(Run *r) noexcept nogil:
     cdef const uint8_t *start
     cdef Py_ssize_t place, size
+    cdef uint32_t not_ascii
+    if _reserve(r, r.end - r.at):
+        return LEFT
+    r.out[r.size] = 34
     r.at += 1
     start = r.at
-    r.at = cdcavro_plain(start, r.end)
+    r.at = cdcavro_copy_plain(r.out + r.size + 1, start, r.end, r.end, &not_ascii)
     if r.at >= r.end:
         return LEFT
     if r.at[0] == 34:
         r.at += 1
-        return _put_bytes(r, start - 1, r.at - start + 1)
+        r.size += r.at - start + 1
+        r.out[r.size - 1] = 34
+        return OK
     # The text without escapes goes behind what is written, then quoted to where it belongs.
     r.at = start
     place = r.size
@@ -45,7 +51,7 @@ cdef int _copy_string(Run *r) noexcept nogil:
     if _reserve(r, 7 * size + 32):
         return LEFT
     r.size = place + size
-    if _put_quoted(r, r.out + place, r.out + place + size):
+    if _put_quoted(r, r.out + place, r.out + place + size, r.out + place + size):
         return LEFT
     memmove(r.out + place, r.out + place + size, r.size - place - size)
     r.size -= size
@@ -108,10 +114,14 @@ cdef int _copy_array(Run *r, int level) noexcept nogil:
 cdef int _text(Run *r) noexcept nogil:
     """Put the text of a string out, up to its closing quote, without escapes."""
     cdef const uint8_t *start
+    cdef uint32_t not_ascii
+    if _reserve(r, r.end - r.at + 8):
+        return LEFT
     while True:
         start = r.at
-        r.at = cdcavro_plain(start, r.end)
-        if _put_bytes(r, start, r.at - start) or r.at >= r.end:
+        r.at = cdcavro_copy_plain(r.out + r.size, start, r.end, r.end, &not_ascii)
+        r.size += r.at - start
+        if r.at >= r.end:
             return LEFT
         if r.at[0] == 34:
             r.at += 1

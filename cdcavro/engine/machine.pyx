@@ -25,7 +25,6 @@ cdef enum:
 cdef enum:  # what became of a member; 0 is that it was not reached yet
     LEFT_OUT = 1
     WRITTEN = 2
-    NULLED = 3
 
 cdef enum:
     OK = 0
@@ -37,6 +36,7 @@ cdef enum:
     INSIDE = 128  # a mark of a member: something in it has a patch
     MOST_NOTES = 1000
     MOST_NAMES = 1 << 18  # of a message, in a table that is half full at the most
+    SLACK = 32  # bytes behind the room, and behind texts of the program, for copies of a fixed size
     KEPT = 1 << 22  # bytes of room that wait for the next message
     SHORT = 1 << 16  # bytes of a message that is converted before another thread would have its turn
     TAIL = 2048
@@ -165,7 +165,7 @@ cdef class Engine:
 
     def __cinit__(self, program):
         self._code, self._fields = program.code.tobytes(), program.fields.tobytes()
-        self._symbols, self._texts = program.symbols.tobytes(), program.texts
+        self._symbols, self._texts = program.symbols.tobytes(), program.texts + bytes(SLACK)
         self._root = program.root
         self._levels, self._items = program.bounds
 

@@ -106,8 +106,8 @@ cdef bint _as_double(const uint8_t *at, const uint8_t *end, double *value) noexc
                 if places >= 0:
                     places += 1
             at += 1
-        if end[-1] == 48:
-            if end[-2] != 46:
+        if (end - 1)[0] == 48:
+            if (end - 2)[0] != 46:
                 return False
         elif digits < TENS[places] * 0.0001:
             # Both sides are exact where it matters: digits is below 10^15, and a text of 0.0001 is not below it.

@@ -1,12 +1,13 @@
 # What both directions need: bytes put out, names held against each other, and text passed by.
 
 cdef inline int _reserve(Run *r, Py_ssize_t more) noexcept nogil:
-    cdef Py_ssize_t room
-    cdef uint8_t *out
-    if r.room - r.size >= more:
-        return OK
-    room = r.room + (r.room >> 1) + more + 4096
-    out = <uint8_t *>realloc(r.out, room)
+    """Make room for more bytes; behind them is always room for SLACK, which copies may write to."""
+    return OK if r.room - r.size >= more else _grow(r, more)
+
+
+cdef int _grow(Run *r, Py_ssize_t more) noexcept nogil:
+    cdef Py_ssize_t room = r.room + (r.room >> 1) + more + 4096
+    cdef uint8_t *out = <uint8_t *>realloc(r.out, room + SLACK)
     if out == NULL:
         return LEFT
     r.out = out
@@ -26,6 +27,15 @@ cdef inline int _put_bytes(Run *r, const uint8_t *start, Py_ssize_t size) noexce
     if _reserve(r, size):
         return LEFT
     memcpy(r.out + r.size, start, size)
+    r.size += size
+    return OK
+
+
+cdef inline int _put_few(Run *r, const uint8_t *start, Py_ssize_t size, const uint8_t *end) noexcept nogil:
+    """Put out bytes, of which there are few as a rule, and up to `end` may be read."""
+    if _reserve(r, size):
+        return LEFT
+    cdcavro_copy(r.out + r.size, start, size, end)
     r.size += size
     return OK
 
@@ -108,6 +118,11 @@ cdef inline int _add_name(Run *r, uint32_t object, const uint8_t *start, Py_ssiz
 
 
 cdef inline void _skip_space(Run *r) noexcept nogil:
+    if r.at < r.end and r.at[0] <= 32:
+        _skip_spaces(r)
+
+
+cdef void _skip_spaces(Run *r) noexcept nogil:
     while r.at < r.end and r.at[0] <= 32 and (r.at[0] == 32 or r.at[0] == 10 or r.at[0] == 13 or r.at[0] == 9):
         r.at += 1
 
@@ -133,7 +148,7 @@ cdef inline int _take_name(Run *r, const uint8_t **start, Py_ssize_t *size) noex
     if _take(r, 34):
         return LEFT
     start[0] = r.at
-    r.at = cdcavro_plain(r.at, r.end)
+    r.at = cdcavro_plain(r.at, r.end, r.end)
     size[0] = r.at - start[0]
     # White space before the closing quote would belong to the name, where most of it is not allowed.
     if r.at >= r.end or r.at[0] != 34:
@@ -221,43 +236,62 @@ cdef int _put_unescaped(Run *r) noexcept nogil:
     return OK
 
 
-cdef int _put_quoted(Run *r, const uint8_t *at, const uint8_t *end) noexcept nogil:
-    """Put a text out as a JSON string, escaped as orjson does."""
+cdef inline int _put_quoted(Run *r, const uint8_t *at, const uint8_t *stop, const uint8_t *end) noexcept nogil:
+    """Put a text out as a JSON string, escaped as orjson does; it must be UTF-8, and up to `end` may be read."""
+    cdef uint32_t not_ascii = 0
     cdef const uint8_t *plain
-    cdef uint8_t c
-    if _put(r, 34):
+    if _reserve(r, stop - at + 8):
         return LEFT
-    while True:
-        plain = cdcavro_plain(at, end)
-        if _reserve(r, plain - at + 8):
+    r.out[r.size] = 34
+    plain = cdcavro_copy_plain(r.out + r.size + 1, at, stop, end, &not_ascii)
+    r.size += plain - at + 1
+    if plain != stop:
+        return _put_escaped(r, at, plain, stop)
+    r.out[r.size] = 34
+    r.size += 1
+    return LEFT if not_ascii and not cdcavro_is_utf8(at, stop) else OK
+
+
+cdef int _put_escaped(Run *r, const uint8_t *start, const uint8_t *at, const uint8_t *stop) noexcept nogil:
+    """Put out the rest of a text, from an escape on."""
+    cdef uint32_t not_ascii = 0
+    cdef const uint8_t *plain
+    if not cdcavro_is_utf8(start, stop):
+        return LEFT
+    while at < stop:
+        _put_escape(r, at[0])
+        at += 1
+        if _reserve(r, stop - at + 8):
             return LEFT
-        memcpy(r.out + r.size, at, plain - at)
+        plain = cdcavro_copy_plain(r.out + r.size, at, stop, stop, &not_ascii)
         r.size += plain - at
         at = plain
-        if at == end:
-            break
-        c = at[0]
-        at += 1
-        r.out[r.size] = 92
-        r.size += 1
-        if c == 34 or c == 92:
-            r.out[r.size] = c
-        elif c == 10:
-            r.out[r.size] = 110
-        elif c == 9:
-            r.out[r.size] = 116
-        elif c == 13:
-            r.out[r.size] = 114
-        elif c == 8:
-            r.out[r.size] = 98
-        elif c == 12:
-            r.out[r.size] = 102
-        else:
-            memcpy(r.out + r.size, b"u00", 3)
-            r.size += 3
-            r.out[r.size] = 48 + (c >> 4)
-            r.size += 1
-            c &= 15
-            r.out[r.size] = 48 + c if c < 10 else 87 + c
-        r.size += 1
     return _put(r, 34)
+
+
+cdef inline void _put_escape(Run *r, uint8_t c) noexcept nogil:
+    """Put out the escape of a character; there is room for it."""
+    cdef uint8_t *out = r.out + r.size
+    cdef uint8_t letter = 0
+    out[0] = 92
+    if c == 34 or c == 92:
+        letter = c
+    elif c == 10:
+        letter = 110
+    elif c == 9:
+        letter = 116
+    elif c == 13:
+        letter = 114
+    elif c == 8:
+        letter = 98
+    elif c == 12:
+        letter = 102
+    if letter:
+        out[1] = letter
+        r.size += 2
+        return
+    memcpy(out + 1, b"u00", 3)
+    out[4] = 48 + (c >> 4)
+    c &= 15
+    out[5] = 48 + c if c < 10 else 87 + c
+    r.size += 6

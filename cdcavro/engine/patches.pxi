@@ -63,11 +63,9 @@ cdef int _skip(Run *r, int node) noexcept nogil:
 
 
 cdef inline int _skip_text(Run *r) noexcept nogil:
-    cdef int64_t length
-    if _read_long(r, &length) or length < 0 or length > r.end - r.at:
-        return LEFT
-    r.at += length
-    return OK
+    cdef const uint8_t *start
+    cdef Py_ssize_t size
+    return _read_string(r, &start, &size)
 
 
 cdef int _skip_branch(Run *r, const Instruction *type, int index) noexcept nogil:
@@ -184,7 +182,7 @@ cdef int _add_patch(
 
 cdef int _say_label(Run *r, int node, const uint8_t *start, const uint8_t *end, Patch *patch) noexcept nogil:
     cdef Py_ssize_t place = r.size
-    if _add_name(r, <uint32_t>-1 - node, start, end - start) or _put_quoted(r, start, end) or _put(r, 58):
+    if _add_name(r, <uint32_t>-1 - node, start, end - start) or _put_quoted(r, start, end, end) or _put(r, 58):
         return LEFT
     if _say(r, r.out + place, r.size - place):
         return LEFT

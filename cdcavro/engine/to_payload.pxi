@@ -3,29 +3,39 @@
 cdef int _write_string(Run *r) noexcept nogil:
     """Write the string whose opening quote is here."""
     cdef const uint8_t *start
-    cdef Py_ssize_t size, place
+    cdef Py_ssize_t size
+    cdef uint32_t not_ascii
+    cdef uint8_t *place
+    # What a string puts out is never longer than what it takes, but for its length, which stands before it.
+    if _reserve(r, r.end - r.at + VARINT):
+        return LEFT
     r.at += 1
     start = r.at
-    r.at = cdcavro_plain(start, r.end)
+    place = r.out + r.size
+    r.at = cdcavro_copy_plain(place + 1, start, r.end, r.end, &not_ascii)
     if r.at >= r.end:
         return LEFT
     size = r.at - start
-    if r.at[0] == 34:
-        r.at += 1
-        if _reserve(r, size + VARINT):
-            return LEFT
-        r.size += _varint(r.out + r.size, <uint64_t>size << 1)
-        memcpy(r.out + r.size, start, size)
-        r.size += size
+    if r.at[0] != 34:
+        return _write_escaped(r, size)
+    r.at += 1
+    if size < 64:
+        place[0] = <uint8_t>(size << 1)
+        r.size += size + 1
         return OK
-    place = r.size
-    r.at = start
-    if _reserve(r, 5):
-        return LEFT
-    r.size += 5
+    r.size += _varint(place, <uint64_t>size << 1)
+    memcpy(r.out + r.size, start, size)
+    r.size += size
+    return OK
+
+
+cdef int _write_escaped(Run *r, Py_ssize_t size) noexcept nogil:
+    """Write the rest of a string, of which `size` bytes up to an escape stand one byte behind the end."""
+    cdef Py_ssize_t place = r.size
+    r.size += size + 1
     if _text(r):
         return LEFT
-    return _insert_long(r, place, 5, r.size - place - 5)
+    return _insert_long(r, place, 1, r.size - place - 1)
 
 
 cdef int _write_column(Run *r, const Instruction *column, int level) noexcept nogil:
@@ -87,7 +97,7 @@ cdef int _write_enum(Run *r, const Instruction *symbols) noexcept nogil:
     cdef const int32_t *symbol = r.symbols + symbols.a[0]
     if r.at[0] != 34:
         return LEFT
-    r.at = cdcavro_plain(r.at + 1, r.end)
+    r.at = cdcavro_plain(r.at + 1, r.end, r.end)
     if r.at >= r.end or r.at[0] != 34:
         return LEFT
     r.at += 1

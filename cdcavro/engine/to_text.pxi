@@ -22,15 +22,25 @@ cdef inline int _read_long(Run *r, int64_t *value) noexcept nogil:
     return LEFT
 
 
-cdef inline int _read_text(Run *r, const uint8_t **start, Py_ssize_t *size) noexcept nogil:
-    """Pass a string by, which must be UTF-8."""
+cdef inline int _read_string(Run *r, const uint8_t **start, Py_ssize_t *size) noexcept nogil:
+    """Pass a string by."""
     cdef int64_t length
-    if _read_long(r, &length) or length < 0 or length > r.end - r.at:
+    if r.at < r.end and r.at[0] < 0x80 and r.at[0] & 1 == 0:
+        length = r.at[0] >> 1
+        r.at += 1
+    elif _read_long(r, &length) or length < 0:
+        return LEFT
+    if length > r.end - r.at:
         return LEFT
     start[0] = r.at
     size[0] = <Py_ssize_t>length
     r.at += length
-    return OK if cdcavro_is_utf8(start[0], r.at) else LEFT
+    return OK
+
+
+cdef inline int _read_text(Run *r, const uint8_t **start, Py_ssize_t *size) noexcept nogil:
+    """Pass a string by, which must be UTF-8."""
+    return LEFT if _read_string(r, start, size) or not cdcavro_is_utf8(start[0], r.at) else OK
 
 
 cdef inline int _read_index(Run *r, int *index) noexcept nogil:
@@ -108,14 +118,14 @@ cdef int _render_column(Run *r, const Instruction *column, int level) noexcept n
 cdef inline int _render_string(Run *r) noexcept nogil:
     cdef const uint8_t *start
     cdef Py_ssize_t size
-    return _read_text(r, &start, &size) or _put_quoted(r, start, start + size)
+    return _read_string(r, &start, &size) or _put_quoted(r, start, start + size, r.end)
 
 
 cdef inline int _render_boolean(Run *r) noexcept nogil:
     if r.at >= r.end or r.at[0] > 1:
         return LEFT
     r.at += 1
-    return _put_bytes(r, <const uint8_t *>b"true", 4) if r.at[-1] else _put_bytes(r, <const uint8_t *>b"false", 5)
+    return _put_bytes(r, <const uint8_t *>b"true", 4) if (r.at - 1)[0] else _put_bytes(r, <const uint8_t *>b"false", 5)
 
 
 cdef int _render_array(Run *r, const Instruction *array, int level) noexcept nogil:
@@ -152,7 +162,7 @@ cdef int _render_entries(Run *r, const Instruction *map, const Instruction *reco
             return LEFT
         if record != NULL and _find_member(r, record, start, size) >= 0:
             return LEFT
-        if _put_quoted(r, start, start + size) or _put(r, 58) or _render(r, map.a[0], level):
+        if _put_quoted(r, start, start + size, r.end) or _put(r, 58) or _render(r, map.a[0], level):
             return LEFT
     if r.at >= r.end or r.at[0]:
         return LEFT
