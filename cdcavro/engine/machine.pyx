@@ -8,7 +8,7 @@ if there is one. What the engine accepts is what the exact way gives, byte for b
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free as py_free
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memchr, memcmp, memcpy, memmove, memset, strcmp
 
@@ -74,13 +74,6 @@ cdef struct Slice:  # where a member was written, and its notes
     Py_ssize_t first_note
     Py_ssize_t last_note
 
-cdef struct Name:
-    uint64_t hash
-    const uint8_t *start
-    uint32_t size
-    uint32_t object
-    uint32_t run
-
 cdef struct Patch:  # a text in place of a member, or of one that the schema does not name, whose label is said, too
     int32_t member
     int32_t node
@@ -88,6 +81,8 @@ cdef struct Patch:  # a text in place of a member, or of one that the schema doe
     Py_ssize_t start
     Py_ssize_t stop
     Py_ssize_t end
+
+include "structs.pxi"
 
 cdef struct Run:
     const Instruction *code
@@ -121,6 +116,7 @@ cdef struct Run:
     uint32_t names_room
     uint32_t run
     uint32_t object
+    KnownNames *known
     # Payload to text: what the extras of the last payload say, which the next one often repeats.
     uint8_t *patched
     Patch patches[64]
@@ -140,6 +136,7 @@ cdef struct Run:
 
 include "scan.pxi"
 include "output.pxi"
+include "names.pxi"
 include "numbers.pxi"
 include "compact.pxi"
 include "to_payload.pxi"
@@ -192,7 +189,8 @@ cdef class Engine:
         r.notes = <Note *>malloc(FIRST_NOTES * sizeof(Note))
         r.names = <Name *>calloc(FIRST_NAMES, sizeof(Name))
         r.patched = <uint8_t *>calloc(r.count + 1, 1)
-        if r.follows == NULL or r.notes == NULL or r.names == NULL or r.patched == NULL:
+        r.known = <KnownNames *>calloc(1, sizeof(KnownNames))
+        if r.known == NULL or r.follows == NULL or r.notes == NULL or r.names == NULL or r.patched == NULL:
             _tear_down(r)
             raise MemoryError
         for i in range(nodes):
@@ -380,6 +378,7 @@ cdef void _tear_down(Run *r) noexcept:
         free(r.notes)
         free(r.said)
         free(r.names)
+        free(r.known)
         free(r.slices)
         free(r.follows)
         free(r.patched)

@@ -46,102 +46,111 @@ cdef int _note_text(Run *r) noexcept nogil:
     return OK
 
 
-cdef int _write_rest(
-    Run *r, int map, uint32_t own, const uint8_t *start, Py_ssize_t size, int level, Py_ssize_t first
-) noexcept nogil:
-    """Write a member that has no field as an entry of the rest map; slices from `first` on say where entries stand."""
-    cdef Py_ssize_t place = r.size, noted = r.noted
-    if _write_entry(r, r.code[map].a[0], own, start, size, level):
+cdef int _write_rest(Run *r, Cursor *c) noexcept nogil:
+    """Write a member that has no field as an entry of the rest map, from the name on that `_write_name` wrote."""
+    cdef Py_ssize_t last = r.depth - 1
+    if _write(r, r.code[c.rest].a[0], c.level + 1):
         return LEFT
-    if r.depth == first or r.slices[r.depth - 1].stop != place or r.slices[r.depth - 1].last_note != noted:
+    r.stepped -= 1
+    if r.depth == c.base + c.record.a[1] or r.slices[last].stop != c.place or r.slices[last].last_note != c.noted:
         if _push_slice(r, 1):
             return LEFT
-        r.slices[r.depth - 1].start = place
-        r.slices[r.depth - 1].first_note = noted
-    r.slices[r.depth - 1].stop = r.size
-    r.slices[r.depth - 1].last_note = r.noted
+        last += 1
+        r.slices[last].start = c.place
+        r.slices[last].first_note = c.noted
+    r.slices[last].stop = r.size
+    r.slices[last].last_note = r.noted
     return OK
 
 
-cdef int _write_members(Run *r, int node, Py_ssize_t base, int level, bint *shuffled, int64_t *rest) noexcept nogil:
-    """Write the members of a record as they come; `base` is where its slices begin, `rest` counts those of no field."""
-    cdef const Instruction *record = r.code + node
-    cdef const Member *first = r.members + record.a[0]
-    cdef const Member *member
-    cdef const Instruction *type
-    cdef const uint8_t *start
-    cdef Py_ssize_t size, place, noted
-    cdef Slice *slice
-    cdef int last = -1, i, expected
-    cdef int32_t *follows = r.follows + r.count + node
-    cdef uint32_t own
+cdef int _write_unnamed(Run *r, Cursor *c) noexcept nogil:
+    """Write a member that has no field."""
+    c.others += 1
+    if c.record.a[3] and c.size == 5 and memcmp(c.name, b"value", 5) == 0:
+        _skip_space(r)
+        if r.at < r.end and r.at[0] == 123:
+            # The value of a Kafka record, whose other members stand together in the extras.
+            return LEFT
+    if c.rest < 0:
+        return _note_unknown(r, c.own, c.name, c.size, c.level + 1)
+    c.place, c.noted = r.size, r.noted
+    return _write_name(r, c.rest, c.own, c.known, c.name, c.size, &c.follows, c.record.a[1]) or _write_rest(r, c)
+
+
+cdef inline int _take_member(Run *r, Cursor *c, int *index) noexcept nogil:
+    """Pass the name of the next member by, and give the member's index, -1 if it has no field."""
+    cdef int i = c.follows[0]
+    cdef const Member *member = r.members + c.record.a[0] + i
+    _skip_space(r)
+    index[0] = i
+    c.known = NULL
+    if i >= c.record.a[1]:
+        c.known = _take_guessed(r, c.rest, i - c.record.a[1])
+        if c.known != NULL:
+            c.name, c.size = r.known.spelled + c.known.label + 1, c.known.size
+            index[0] = -1
+            return OK
+    elif member.size and cdcavro_begins(r.at, r.end, r.texts + member.label, member.size):
+        r.at += member.size
+        c.follows = r.follows + c.record.a[0] + i
+        return OK
+    if _take_name(r, &c.name, &c.size):
+        return LEFT
+    i = _find_member(r, c.record, c.name, c.size)
+    if i >= 0:
+        c.follows[0] = i
+        c.follows = r.follows + c.record.a[0] + i
+    index[0] = i
+    return OK
+
+
+cdef inline int _write_member(Run *r, Cursor *c, int i) noexcept nogil:
+    """Write the value of a member."""
+    cdef const Member *member = r.members + c.record.a[0] + i
+    cdef const Instruction *type = r.code + member.node
+    cdef Slice *slice = r.slices + c.base + i
+    cdef Py_ssize_t place, noted = r.noted
+    cdef int null
+    if slice.state > LEFT_OUT:
+        return LEFT
+    if i > c.last:
+        if i > c.last + 1 and _leave_out(r, c, c.last + 1, i):
+            return LEFT
+        c.last = i
+    else:
+        c.shuffled = True
+    _skip_space(r)
+    if r.at >= r.end:
+        return LEFT
+    place = r.size
+    _step_to(r, member)
+    if r.at[0] == 110:
+        null = _null_of(type)
+        if member.missing > NULL_ or null < 0 or _take_word(r, b"null", 4) or _put(r, null << 1):
+            return LEFT
+        if member.missing == ABSENT and _note(r, <const uint8_t *>b"null", 4):
+            return LEFT
+    elif type.kind == OPTIONAL and type.a[3] and r.at[0] == 34:
+        if _note_text(r) or _put(r, type.a[2] << 1):
+            return LEFT
+    elif _write(r, member.node, c.level + 1):
+        return LEFT
+    r.stepped -= 1
+    slice = r.slices + c.base + i
+    slice.state, slice.start, slice.stop, slice.first_note, slice.last_note = WRITTEN, place, r.size, noted, r.noted
+    return OK
+
+
+cdef int _write_members(Run *r, Cursor *c) noexcept nogil:
+    """Write the members of a record as they come."""
+    cdef int i
     cdef bint ended = False
-    r.object += 1
-    own = r.object
-    while True:
-        _skip_space(r)
-        expected = follows[0]
-        i = -1
-        if expected < record.a[1]:
-            member = first + expected
-            if member.size and r.end - r.at > member.size and memcmp(r.at, r.texts + member.label, member.size) == 0:
-                i = expected
-                r.at += member.size
-        if i < 0:
-            if _take_name(r, &start, &size):
-                return LEFT
-            i = _find_member(r, record, start, size)
-            if i < 0:
-                _skip_space(r)
-                if record.a[3] and size == 5 and memcmp(start, b"value", 5) == 0 and r.at < r.end and r.at[0] == 123:
-                    # The value of a Kafka record, whose other members stand together in the extras.
-                    return LEFT
-                if record.a[2] < 0:
-                    if _note_unknown(r, own, start, size, level + 1):
-                        return LEFT
-                elif _write_rest(r, r.members[record.a[2]].node, own, start, size, level + 1, base + record.a[1]):
-                    return LEFT
-                rest[0] += 1
-                if _is_last_member(r, &ended):
-                    return LEFT
-                if ended:
-                    break
-                continue
-            follows[0] = i
-        follows = r.follows + record.a[0] + i
-        member = first + i
-        if r.slices[base + i].state > LEFT_OUT:
+    while not ended:
+        if _take_member(r, c, &i) or (_write_unnamed(r, c) if i < 0 else _write_member(r, c, i)):
             return LEFT
-        if i > last:
-            if _leave_out(r, r.slices + base, first, last + 1, i):
-                return LEFT
-            last = i
-        else:
-            shuffled[0] = True
-        _skip_space(r)
-        if r.at >= r.end:
-            return LEFT
-        place, noted = r.size, r.noted
-        type = r.code + member.node
-        _step_to(r, member)
-        if r.at[0] == 110:
-            if member.missing > NULL_ or _take_word(r, b"null", 4) or _null_of(type) < 0 or _put(r, _null_of(type) << 1):
-                return LEFT
-            if member.missing == ABSENT and _note(r, <const uint8_t *>b"null", 4):
-                return LEFT
-        elif type.kind == OPTIONAL and type.a[3] and r.at[0] == 34:
-            if _note_text(r) or _put(r, type.a[2] << 1):
-                return LEFT
-        elif _write(r, member.node, level + 1):
-            return LEFT
-        r.stepped -= 1
-        slice = r.slices + base + i
-        slice.state, slice.start, slice.stop, slice.first_note, slice.last_note = WRITTEN, place, r.size, noted, r.noted
         if _is_last_member(r, &ended):
             return LEFT
-        if ended:
-            break
-    return _leave_out(r, r.slices + base, first, last + 1, record.a[1])
+    return OK
 
 
 cdef int _append_slice(Run *r, Slice *slice) noexcept nogil:
@@ -174,34 +183,44 @@ cdef int _assemble(Run *r, const Instruction *record, Py_ssize_t begin, Py_ssize
 
 cdef int _write_record(Run *r, int node, int level) noexcept nogil:
     cdef const Instruction *record = r.code + node
-    cdef const Member *member = r.members + record.a[0]
-    cdef Py_ssize_t base = r.depth, begin = r.size
-    cdef bint shuffled = record.a[2] >= 0, notes = False
+    cdef Py_ssize_t begin = r.size
     cdef Py_ssize_t noted = r.noted
-    cdef int64_t rest = 0
-    cdef int i
+    cdef Cursor c
+    cdef bint notes
     if r.at[0] != 123 or level > r.most_levels or _push_slice(r, record.a[1]):
         return LEFT
-    memset(r.slices + base, 0, record.a[1] * sizeof(Slice))
+    r.object += 1
+    c.record, c.level, c.own, c.base, c.follows = record, level, r.object, r.depth - record.a[1], r.follows + r.count + node
+    c.rest = -1 if record.a[2] < 0 else r.members[record.a[2]].node
+    c.last, c.shuffled, c.gaps, c.others = -1, c.rest >= 0, False, 0
+    memset(r.slices + c.base, 0, record.a[1] * sizeof(Slice))
     r.at += 1
     _skip_space(r)
     if r.at < r.end and r.at[0] == 125:
         r.at += 1
-        if _leave_out(r, r.slices + base, member, 0, record.a[1]):
-            return LEFT
-    elif _write_members(r, node, base, level, &shuffled, &rest):
+    elif _write_members(r, &c):
         return LEFT
-    for i in range(record.a[1]):
-        if r.slices[base + i].state == LEFT_OUT:
-            if member.missing == REQUIRED:
+    if c.last + 1 < record.a[1] and _leave_out(r, &c, c.last + 1, record.a[1]):
+        return LEFT
+    notes = r.noted != noted
+    if (c.gaps and _check_gaps(r, &c, &notes)) or (notes and _order_notes(r, record, c.base, noted)):
+        return LEFT
+    if c.others > r.most_items or (c.shuffled and _assemble(r, record, begin, c.base, c.others)):
+        return LEFT
+    r.depth = c.base
+    return OK
+
+
+cdef int _check_gaps(Run *r, Cursor *c, bint *notes) noexcept nogil:
+    """Stop if a member was left out that has to be there, and say whether there is one that has to be noted."""
+    cdef const Member *member = r.members + c.record.a[0]
+    cdef int i
+    for i in range(c.record.a[1]):
+        if r.slices[c.base + i].state == LEFT_OUT:
+            if member[i].missing == REQUIRED:
                 return LEFT
-            notes = notes or member.missing == NULL_
-        member += 1
-    if (notes or r.noted != noted) and _order_notes(r, record, base, noted):
-        return LEFT
-    if rest > r.most_items or (shuffled and _assemble(r, record, begin, base, rest)):
-        return LEFT
-    r.depth = base
+            if member[i].missing == NULL_:
+                notes[0] = True
     return OK
 
 
@@ -278,7 +297,10 @@ cdef void _begin(Run *r, const uint8_t *start, Py_ssize_t size) noexcept nogil:
     r.run += 1
     if r.run == 0:
         memset(r.names, 0, r.names_room * sizeof(Name))
+        _forget_names(r.known)
         r.run = 1
+    elif r.known.strange > MOST_STRANGE:
+        _forget_names(r.known)
 
 
 cdef int _write_message(Run *r, int root, const uint8_t *start, Py_ssize_t size) noexcept nogil:

@@ -1,4 +1,4 @@
-# What both directions need: bytes put out, names held against each other, and text passed by.
+# What both directions need: bytes put out, and text passed by.
 
 cdef inline int _reserve(Run *r, Py_ssize_t more) noexcept nogil:
     """Make room for more bytes; behind them is always room for SLACK, which copies may write to."""
@@ -70,53 +70,6 @@ cdef int _insert_long(Run *r, Py_ssize_t place, Py_ssize_t gap, int64_t value) n
     return OK
 
 
-cdef int _grow_names(Run *r) noexcept nogil:
-    cdef uint32_t room = r.names_room * 2, i
-    cdef uint64_t slot
-    cdef Name *names
-    if room > MOST_NAMES:
-        return LEFT
-    names = <Name *>calloc(room, sizeof(Name))
-    if names == NULL:
-        return LEFT
-    for i in range(r.names_room):
-        if r.names[i].run == r.run:
-            slot = r.names[i].hash & (room - 1)
-            while names[slot].run == r.run:
-                slot = (slot + 1) & (room - 1)
-            names[slot] = r.names[i]
-    free(r.names)
-    r.names = names
-    r.names_room = room
-    return OK
-
-
-cdef inline int _add_name(Run *r, uint32_t object, const uint8_t *start, Py_ssize_t size) noexcept nogil:
-    """Add a name to those of an object; stop if it has the name already."""
-    cdef uint64_t hash = cdcavro_hash(start, size) + object * <uint64_t>0x9e3779b97f4a7c15
-    cdef uint64_t slot
-    cdef int probes = 0
-    cdef Name *name
-    if r.named * 2 >= r.names_room and _grow_names(r):
-        return LEFT
-    hash ^= hash >> 17
-    slot = hash & (r.names_room - 1)
-    while True:
-        name = &r.names[slot]
-        if name.run != r.run:
-            break
-        if name.hash == hash and name.object == object and name.size == <uint32_t>size:
-            if memcmp(name.start, start, size) == 0:
-                return LEFT
-        probes += 1
-        if probes > MOST_PROBES:
-            return LEFT
-        slot = (slot + 1) & (r.names_room - 1)
-    name.hash, name.start, name.size, name.object, name.run = hash, start, <uint32_t>size, object, r.run
-    r.named += 1
-    return OK
-
-
 cdef inline void _skip_space(Run *r) noexcept nogil:
     if r.at < r.end and r.at[0] <= 32:
         _skip_spaces(r)
@@ -141,20 +94,6 @@ cdef inline int _take_word(Run *r, const char *word, Py_ssize_t size) noexcept n
         return LEFT
     r.at += size
     return OK
-
-
-cdef inline int _take_name(Run *r, const uint8_t **start, Py_ssize_t *size) noexcept nogil:
-    """Pass a member's name and colon by; stop at an escape."""
-    if _take(r, 34):
-        return LEFT
-    start[0] = r.at
-    r.at = cdcavro_plain(r.at, r.end, r.end)
-    size[0] = r.at - start[0]
-    # White space before the closing quote would belong to the name, where most of it is not allowed.
-    if r.at >= r.end or r.at[0] != 34:
-        return LEFT
-    r.at += 1
-    return _take(r, 58)
 
 
 cdef int _hex4(const uint8_t *at) noexcept nogil:

@@ -163,21 +163,47 @@ cdef int _write_array(Run *r, const Instruction *array, int level) noexcept nogi
     return _insert_long(r, place, 1, count) or _put(r, 0)
 
 
-cdef inline int _write_entry(Run *r, int node, uint32_t own, const uint8_t *start, Py_ssize_t size, int level) noexcept nogil:
-    if _add_name(r, own, start, size) or _put_long(r, size) or _put_bytes(r, start, size):
-        return LEFT
-    _step(r, start, size, 0)
-    if _write(r, node, level):
-        return LEFT
-    r.stepped -= 1
-    return OK
+cdef inline int _write_name(
+    Run *r,
+    int node,
+    uint32_t own,
+    Known *known,
+    const uint8_t *start,
+    Py_ssize_t size,
+    int32_t **follows,
+    int others,
+) noexcept nogil:
+    """Write the name of an entry, which was passed by, and go down to it; `known` says which it is, if that was guessed.
+
+    `follows` says where it stands which comes next; there are `others` before the first name.
+    """
+    cdef int number
+    if known != NULL:
+        if _see(r, known, own):
+            return LEFT
+    else:
+        if _meet(r, node, own, start, size, &number):
+            return LEFT
+        if number == 0:
+            _step(r, start, size, 0)
+            return _put_long(r, size) or _put_few(r, start, size, r.end)
+        follows[0][0] = others + number
+        known = r.known.known + number
+    follows[0] = &known.next
+    start = r.known.spelled + known.label + known.label_size
+    _step(r, start + 1, known.size, 0)
+    return _put_few(r, start, known.size + 1, start + LONGEST)
 
 
 cdef int _write_map(Run *r, const Instruction *map, int level) noexcept nogil:
-    cdef Py_ssize_t place = r.size, size
+    cdef Py_ssize_t place = r.size, size = 0
     cdef int64_t count = 0
-    cdef const uint8_t *start
+    cdef const uint8_t *start = NULL
+    cdef int node = <int>(map - r.code)
+    cdef int32_t *follows = r.follows + r.count + node
+    cdef Known *known
     cdef uint32_t own
+    cdef bint ended = False
     if r.at[0] != 123 or level > r.most_levels or _put(r, 0):
         return LEFT
     r.at += 1
@@ -187,17 +213,16 @@ cdef int _write_map(Run *r, const Instruction *map, int level) noexcept nogil:
     if r.at < r.end and r.at[0] == 125:
         r.at += 1
         return OK
-    while True:
-        if _take_name(r, &start, &size) or _write_entry(r, map.a[0], own, start, size, level + 1):
-            return LEFT
-        count += 1
+    while not ended:
         _skip_space(r)
-        if r.at >= r.end:
+        known = _take_guessed(r, node, follows[0])
+        if known == NULL and _take_name(r, &start, &size):
             return LEFT
-        if r.at[0] == 125:
-            r.at += 1
-            break
-        if _take(r, 44):
+        if _write_name(r, node, own, known, start, size, &follows, 0) or _write(r, map.a[0], level + 1):
+            return LEFT
+        r.stepped -= 1
+        count += 1
+        if _is_last_member(r, &ended):
             return LEFT
     if count > r.most_items:
         return LEFT
@@ -213,9 +238,12 @@ cdef inline int _null_of(const Instruction *type) noexcept nogil:
     return -1
 
 
-cdef int _leave_out(Run *r, Slice *slices, const Member *first, int start, int stop) noexcept nogil:
+cdef int _leave_out(Run *r, Cursor *c, int start, int stop) noexcept nogil:
     """Write null for the members from one to another, which have not come yet."""
+    cdef const Member *first = r.members + c.record.a[0]
+    cdef Slice *slices = r.slices + c.base
     cdef int i, null
+    c.gaps = True
     for i in range(start, stop):
         slices[i].start = r.size
         slices[i].state = LEFT_OUT

@@ -142,11 +142,35 @@ cdef int _render_array(Run *r, const Instruction *array, int level) noexcept nog
     return _put(r, 93)
 
 
-cdef int _render_entries(Run *r, const Instruction *map, const Instruction *record, int level, bint first) noexcept nogil:
-    """Put out the entries of a map as members; none may have the name of a field of the record around them."""
-    cdef int64_t count, i
+cdef inline int _render_name(
+    Run *r, int node, uint32_t own, const Instruction *record, int32_t **follows
+) noexcept nogil:
+    """Put out the name of an entry as a member's; it may not be that of a field of the record around it."""
+    cdef Known *known = _guess(r, node, follows[0][0])
     cdef const uint8_t *start
     cdef Py_ssize_t size
+    cdef int number
+    if known != NULL:
+        start = r.known.spelled + known.label
+        if cdcavro_begins(r.at, r.end, start + known.label_size, known.size + 1):
+            r.at += known.size + 1
+            follows[0] = &known.next
+            return _see(r, known, own) or _put_few(r, start, known.label_size, start + LONGEST)
+    if _read_text(r, &start, &size) or (record != NULL and _find_member(r, record, start, size) >= 0):
+        return LEFT
+    if _meet(r, node, own, start, size, &number):
+        return LEFT
+    if number:
+        follows[0][0] = number
+        follows[0] = &r.known.known[number].next
+    return _put_quoted(r, start, start + size, r.end) or _put(r, 58)
+
+
+cdef int _render_entries(Run *r, const Instruction *map, const Instruction *record, int level, bint first) noexcept nogil:
+    """Put out the entries of a map as members."""
+    cdef int64_t count, i
+    cdef int node = <int>(map - r.code)
+    cdef int32_t *follows = r.follows + r.count + node
     cdef uint32_t own
     r.object += 1
     own = r.object
@@ -158,11 +182,7 @@ cdef int _render_entries(Run *r, const Instruction *map, const Instruction *reco
         if not first and _put(r, 44):
             return LEFT
         first = False
-        if _read_text(r, &start, &size) or _add_name(r, own, start, size):
-            return LEFT
-        if record != NULL and _find_member(r, record, start, size) >= 0:
-            return LEFT
-        if _put_quoted(r, start, start + size, r.end) or _put(r, 58) or _render(r, map.a[0], level):
+        if _render_name(r, node, own, record, &follows) or _render(r, map.a[0], level):
             return LEFT
     if r.at >= r.end or r.at[0]:
         return LEFT
