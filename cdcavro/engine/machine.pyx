@@ -7,14 +7,9 @@ if there is one. What the engine accepts is what the exact way gives, byte for b
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.mem cimport PyMem_Free as py_free
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memchr, memcmp, memcpy, memmove, memset, strcmp
-
-cdef extern from "Python.h":
-    double PyOS_string_to_double(const char *text, char **end, object error) except? -1.0
-    char *PyOS_double_to_string(double value, char code, int precision, int flags, int *kind) except NULL
+from libc.string cimport memchr, memcmp, memcpy, memmove, memset
 
 cdef enum:
     BOOLEAN, INT, LONG, STRING, ENUM, COLUMN, ARRAY, MAP, RECORD, OPTIONAL, VARIANT
@@ -138,6 +133,7 @@ include "scan.pxi"
 include "output.pxi"
 include "names.pxi"
 include "numbers.pxi"
+include "doubles.pxi"
 include "compact.pxi"
 include "to_payload.pxi"
 include "notes.pxi"
