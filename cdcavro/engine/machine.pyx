@@ -31,7 +31,6 @@ cdef enum:
     INSIDE = 128  # a mark of a member: something in it has a patch
     MOST_NOTES = 1000
     MOST_NAMES = 1 << 18  # of a message, in a table that is half full at the most
-    SLACK = 32  # bytes behind the room, and behind texts of the program, for copies of a fixed size
     KEPT = 1 << 22  # bytes of room that wait for the next message
     SHORT = 1 << 16  # bytes of a message that is converted before another thread would have its turn
     TAIL = 2048

@@ -157,7 +157,7 @@ cdef int _append_slice(Run *r, Slice *slice) noexcept nogil:
     cdef Py_ssize_t size = slice.stop - slice.start
     if _reserve(r, size):
         return LEFT
-    memcpy(r.out + r.size, r.out + slice.start, size)
+    cdcavro_copy(r.out + r.size, r.out + slice.start, size, r.out + r.size)
     r.size += size
     return OK
 

@@ -20,6 +20,14 @@ cdef extern from *:
     static inline const uint8_t *cdcavro_pass_digits(const uint8_t *at, const uint8_t *end) {
         uint64_t word;
         int run;
+    #ifdef __SSE2__
+        while (end - at >= WIDE) {
+            __m128i c = _mm_sub_epi8(_mm_loadu_si128((const __m128i *)at), _mm_set1_epi8(0x30));
+            run = ~_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(c, _mm_set1_epi8(9)), c)) & 0xffff;
+            if (run) return at + __builtin_ctz(run);
+            at += WIDE;
+        }
+    #endif
         while (end - at >= 8) {
             memcpy(&word, at, 8);
             run = cdcavro_run(word);

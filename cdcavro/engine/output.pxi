@@ -1,18 +1,8 @@
 # What both directions need: bytes put out, and text passed by.
 
 cdef inline int _reserve(Run *r, Py_ssize_t more) noexcept nogil:
-    """Make room for more bytes; behind them is always room for SLACK, which copies may write to."""
-    return OK if r.room - r.size >= more else _grow(r, more)
-
-
-cdef int _grow(Run *r, Py_ssize_t more) noexcept nogil:
-    cdef Py_ssize_t room = r.room + (r.room >> 1) + more + 4096
-    cdef uint8_t *out = <uint8_t *>realloc(r.out, room + SLACK)
-    if out == NULL:
-        return LEFT
-    r.out = out
-    r.room = room
-    return OK
+    """Make room for more bytes; behind them is always room for SLACK."""
+    return OK if r.room - r.size >= more else cdcavro_grow(&r.out, &r.room, more)
 
 
 cdef inline int _put(Run *r, uint8_t byte) noexcept nogil:

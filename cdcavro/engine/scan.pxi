@@ -4,6 +4,7 @@ cdef extern from *:
     """
     #include <stdint.h>
     #include <stddef.h>
+    #include <stdlib.h>
     #include <string.h>
     #if !defined(__GNUC__) || !defined(__SIZEOF_INT128__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
     #error the engine is written for GCC and Clang on machines with the least byte first; without it the sources run
@@ -14,6 +15,7 @@ cdef extern from *:
     #define ONES 0x0101010101010101u
     #define TOPS 0x8080808080808080u
     #define WIDE 16
+    #define SLACK 32
 
     /* Which of 8 bytes have their top bit. */
     static inline uint32_t cdcavro_tops(uint64_t word) {
@@ -87,13 +89,21 @@ cdef extern from *:
     /* Copies bytes, of which there are few as a rule; `to` has room for WIDE more, and up to `end` may be read. */
     static inline void cdcavro_copy(uint8_t *to, const uint8_t *at, ptrdiff_t size, const uint8_t *end) {
         if (size <= WIDE && end - at >= WIDE) memcpy(to, at, WIDE);
-        else memcpy(to, at, size);
+        else if (size > WIDE && size <= 2 * WIDE) {
+            memcpy(to, at, WIDE);
+            memcpy(to + size - WIDE, at + size - WIDE, WIDE);
+        } else memcpy(to, at, size);
     }
 
     /* Whether bytes, at least one, begin with others, behind which WIDE may be read. */
     static inline int cdcavro_begins(const uint8_t *at, const uint8_t *end, const uint8_t *other, ptrdiff_t size) {
         uint64_t a, b, c, d;
-        if (size > WIDE || end - at < WIDE) return end - at >= size && memcmp(at, other, size) == 0;
+        if (size > WIDE) {
+            if (end - at < size) return 0;
+            if (size > 2 * WIDE) return memcmp(at, other, size) == 0;
+            return memcmp(at, other, WIDE) == 0 && memcmp(at + size - WIDE, other + size - WIDE, WIDE) == 0;
+        }
+        if (end - at < WIDE) return end - at >= size && memcmp(at, other, size) == 0;
         memcpy(&a, at, 8);
         memcpy(&b, other, 8);
         a ^= b;
@@ -101,6 +111,16 @@ cdef extern from *:
         memcpy(&c, at + 8, 8);
         memcpy(&d, other + 8, 8);
         return (a | (c ^ d) << (128 - 8 * size)) == 0;
+    }
+
+    /* Makes room for so many bytes, and SLACK behind them, which copies may write to; returns 0 if there is memory. */
+    static __attribute__((cold, noinline)) int cdcavro_grow(uint8_t **out, ptrdiff_t *room, ptrdiff_t more) {
+        ptrdiff_t wanted = *room + (*room >> 1) + more + 4096;
+        uint8_t *grown = realloc(*out, wanted + SLACK);
+        if (grown == NULL) return 1;
+        *out = grown;
+        *room = wanted;
+        return 0;
     }
 
     /* Passes ASCII by. */
@@ -164,11 +184,13 @@ cdef extern from *:
     """
     enum:
         WIDE
+        SLACK  # bytes behind the room, and behind texts of the program, for copies of a fixed size
     const uint8_t *cdcavro_plain(const uint8_t *at, const uint8_t *stop, const uint8_t *end) noexcept nogil
     const uint8_t *cdcavro_copy_plain(
         uint8_t *to, const uint8_t *at, const uint8_t *stop, const uint8_t *end, uint32_t *not_ascii
     ) noexcept nogil
     void cdcavro_copy(uint8_t *to, const uint8_t *at, Py_ssize_t size, const uint8_t *end) noexcept nogil
     bint cdcavro_begins(const uint8_t *at, const uint8_t *end, const uint8_t *other, Py_ssize_t size) noexcept nogil
+    int cdcavro_grow(uint8_t **out, Py_ssize_t *room, Py_ssize_t more) noexcept nogil
     bint cdcavro_is_utf8(const uint8_t *at, const uint8_t *end) noexcept nogil
     uint64_t cdcavro_hash(const uint8_t *at, size_t size) noexcept nogil

@@ -64,10 +64,17 @@ cdef int _write_column(Run *r, const Instruction *column, int level) noexcept no
     kind = _scan_number(r, &start)
     if kind == 0 or r.at - start > MOST_DIGITS:
         return LEFT
+    if _reserve(r, VARINT + 1):
+        return LEFT
     if kind == INTEGER and _as_long(start, r.at, &whole):
-        return _put(r, column.a[2] << 1) or _put_long(r, whole)
+        r.out[r.size] = <uint8_t>(column.a[2] << 1)
+        r.size += 1 + _varint(r.out + r.size + 1, (<uint64_t>whole << 1) ^ <uint64_t>(whole >> 63))
+        return OK
     if kind == FRACTION and _as_double(start, r.at, &value):
-        return _put(r, column.a[3] << 1) or _put_bytes(r, <const uint8_t *>&value, 8)
+        r.out[r.size] = <uint8_t>(column.a[3] << 1)
+        memcpy(r.out + r.size + 1, &value, 8)
+        r.size += 9
+        return OK
     return _put(r, column.a[5] << 1) or _put_long(r, r.at - start) or _put_bytes(r, start, r.at - start)
 
 

@@ -58,16 +58,14 @@ cdef int _render_number(Run *r) noexcept nogil:
     cdef const uint8_t *at
     cdef const uint8_t *end
     cdef Py_ssize_t size
-    cdef int kind
-    if _read_text(r, &start, &size):
+    if _read_string(r, &start, &size):
         return LEFT
     at, end = r.at, r.end
     r.at, r.end = start, at
-    kind = _scan_number(r, &number)
-    if kind == 0 or r.at != at:
+    if _scan_number(r, &number) == 0 or r.at != at:
         return LEFT
     r.end = end
-    return _put_bytes(r, start, size)
+    return _put_few(r, start, size, end)
 
 
 cdef int _render_json(Run *r, int level) noexcept nogil:
