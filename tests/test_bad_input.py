@@ -10,6 +10,7 @@ import functools
 import io
 import json
 import math
+import tracemalloc
 
 import fastavro
 import pytest
@@ -382,6 +383,38 @@ def test_notes_beyond_the_bound_are_refused(monkeypatch, made):
     sentence = error_of(cdcavro.encode, json.dumps(usual | made(9)), "oms_canal")
     assert sentence.startswith("oms_canal: $")
     assert sentence.endswith(": expected at most 8 values that the schema has no place for, got one more")
+
+
+def _noted_below(name: str, count: int) -> str:
+    """Return a message with unknown members below a column's name, which the pointer to each of them spells out."""
+    members = ",".join(f'"{i}":1' for i in range(count))
+    return f'{{"recordType":"INSERT","postStruct":{{"__light_type":{{"{name}":{{{members}}}}}}}}}'
+
+
+@pytest.mark.parametrize("character", ["n", "\U0001f600", "/"], ids=["plain", "wide", "escaped"])
+@pytest.mark.parametrize("call", [cdcavro.encode, cdcavro.to_changes, lambda sent, name: REGISTRY[name].parse(sent)])
+def test_pointers_beyond_the_bound_are_refused_in_little_room(character, call):
+    """A long name above many unknown members is spelled out for none of them: a message of 0.5 MB would take gigabytes."""
+    format = "oms_default_extend_column_type"
+    sent = _noted_below(character * (100_000 if character == "\U0001f600" else 400_000), 10_000)
+    tracemalloc.start()
+    try:
+        sentence = error_of(call, sent, format)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
+    assert sentence.startswith(f"{format}: $.postStruct.__light_type")
+    assert sentence.endswith(
+        ": expected at most 8388608 characters of pointers to values that the schema has no place for, got more"
+    )
+
+
+def test_pointers_up_to_the_bound_come_back():
+    """Long names with some unknown members below them are no bomb."""
+    format = "oms_default_extend_column_type"
+    for count in (1, 5, 900):
+        assert_round_trip(format, _noted_below("n" * 5_000, count))
+    assert_round_trip(format, _noted_below("n" * 4_000_000, 2))
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ cdef enum:
     MOST_PATCHES = 64
     INSIDE = 128  # a mark of a member: something in it has a patch
     MOST_NOTES = 1000
+    MOST_POINTER = 4096  # bytes; of so many notes they stay below what the exact way takes of all pointers
     MOST_NAMES = 1 << 18  # of a message, in a table that is half full at the most
     KEPT = 1 << 22  # bytes of room that wait for the next message
     SHORT = 1 << 16  # bytes of a message that is converted before another thread would have its turn

@@ -74,7 +74,7 @@ cdef int _note(Run *r, const uint8_t *text, Py_ssize_t size) noexcept nogil:
         r.notes_room *= 2
     note = r.notes + r.noted
     note.start = r.said_size
-    if _say_pointer(r):
+    if _say_pointer(r) or r.said_size - note.start > MOST_POINTER:
         return LEFT
     note.stop, note.size = r.said_size, size
     r.noted += 1

@@ -30,6 +30,9 @@ _TILDE: Final = re.compile("~(?![01])")
 
 
 MAX_NOTES: Final = 100_000
+# All pointers of a message together: each spells out the names above its member, so that a long name with many
+# members below it would grow to the product of both.
+MAX_POINTERS: Final = 8 << 20
 
 
 class SchemaMember(NamedTuple):
@@ -227,26 +230,38 @@ def _parsed(value: str, pointer: str) -> Any:
 class Extras:
     """The notes of one message for `extras`. Attribute: `count` (int), their number."""
 
-    __slots__ = ("_entries", "count")
+    __slots__ = ("_entries", "_room", "count")
 
     def __init__(self) -> None:
         self._entries: list[tuple[str, str]] | None = None
+        self._room = MAX_POINTERS
         self.count = 0
 
     def add(self, pointer: str, value: str) -> None:
-        """Note a text for a pointer. Raises `StructureError` beyond 100,000 notes, because each takes much memory."""
+        """Note a text for a pointer.
+
+        Raises `StructureError` beyond 100,000 notes, because each takes much memory, or 8 Mi characters of pointers.
+        """
         if self.count >= MAX_NOTES:
             raise StructureError(f"at most {MAX_NOTES} values that the schema has no place for", "one more")
+        self._take(len(pointer))
         if self._entries is None:
             self._entries = []
         self._entries.append((pointer, value))
         self.count += 1
 
     def below(self, pointer: str, since: int) -> None:
-        """Prefix the notes from index `since` on with a pointer."""
+        """Prefix the notes from index `since` on with a pointer. Raises `StructureError` beyond the bound of `add`."""
         entries = self._entries
         if entries is not None:
+            self._take(len(pointer) * (len(entries) - since))
             entries[since:] = [(pointer + noted, value) for noted, value in entries[since:]]
+
+    def _take(self, characters: int) -> None:
+        self._room -= characters
+        if self._room < 0:
+            expected = f"at most {MAX_POINTERS} characters of pointers to values that the schema has no place for"
+            raise StructureError(expected, "more")
 
     def first(self, since: int, middle: int) -> None:
         """Move the notes from index `middle` on before those from index `since` on."""
