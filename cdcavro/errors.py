@@ -136,19 +136,21 @@ class PayloadError(MessageError):
 class OrderError(CdcAvroError, ValueError):
     """A change with neither a position in the source nor a place of arrival, or changes with mixed kinds of positions.
 
-    Attributes: `format` and `table` (str or None); `got` (str), "none" for a change without either.
+    Attributes: `format` and `table` (str or None); `got` (str), "none" for a change without either; `expected`
+    (str), where it is neither of these two that is wrong.
     """
 
-    def __init__(self, format: str | None, table: str | None, got: str = "none") -> None:
+    def __init__(self, format: str | None, table: str | None, got: str = "none", expected: str = "") -> None:
         self.format = format
         self.table = table
         self.got = got
-        super().__init__(format, table, got)
+        self.expected = expected
+        super().__init__(format, table, got, expected)
 
     def __str__(self) -> str:
         table = "" if self.table is None else f" of {shown(self.table)}"
-        expected = f"a position or a place to order the change{table} by"
-        if self.got != "none":
+        expected = self.expected or f"a position or a place to order the change{table} by"
+        if self.got != "none" and not self.expected:
             expected = f"the same kind of position in all changes{table}"
         return f"{self.format or 'change'}: expected {expected}, got {self.got}"
 

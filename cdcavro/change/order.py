@@ -125,20 +125,21 @@ def in_order(changes: Iterable[Change]) -> list[Change]:
     raised: dict[Lane, tuple[int, ...]] = {}
     for key, _ in pairs:
         if is_by_arrival(key):
-            raised[lane_of(key)] = max(raised.get(lane_of(key), key[3]), key[3], key=_rank)
+            raised[lane_of(key)] = max(raised.get(lane_of(key), key[3]), key[3], key=rank_of_numbers)
     sorted(raised.values())  # Numbers of different kinds raise the error.
     merged: list[tuple[int, tuple[int, ...], Key, Change]] = []
     for key, change in pairs:
-        lane, numbers = lane_of(key), key[3]
-        if is_by_arrival(key) and _kind_of(numbers) == _kind_of(raised[lane]):
-            raised[lane] = max(raised[lane], numbers)
+        lane = lane_of(key)
+        if is_by_arrival(key) and kind_of_numbers(key[3]) == kind_of_numbers(raised[lane]):
+            raised[lane] = max(raised[lane], key[3])
         merged.append((key[0], raised[lane] if is_by_arrival(key) else (), key, change))
     merged.sort(key=itemgetter(0, 1, 2))
     return [entry[3] for entry in merged]
 
 
-def _rank(numbers: tuple[int, ...]) -> int:
-    return _RANKS.index(_kind_of(numbers))
+def rank_of_numbers(numbers: tuple[int, ...]) -> int:
+    """Return how much numbers say of their kind, the more the greater."""
+    return _RANKS.index(kind_of_numbers(numbers))
 
 
 Lane = tuple[str, int, str]
@@ -167,7 +168,7 @@ def precedes(one: Key, other: Key) -> bool | None:
     is_near = _has_place(one) and _has_place(other) and lane_of(one) == lane_of(other)
     if not (is_near and is_by_arrival(one) and is_by_arrival(other)):
         numbers, others = _numbers(one), _numbers(other)
-        if bool(numbers) != bool(others) or _kind_of(numbers) != _kind_of(others):
+        if bool(numbers) != bool(others) or kind_of_numbers(numbers) != kind_of_numbers(others):
             return None
         if tuple(numbers) != tuple(others):
             return tuple(numbers) < tuple(others)
@@ -176,7 +177,7 @@ def precedes(one: Key, other: Key) -> bool | None:
 
 
 def _has_place(key: Key) -> bool:
-    return key[2] != _NOWHERE or _kind_of(key[1]) in (_NONE, _PLACE)
+    return key[2] != _NOWHERE or kind_of_numbers(key[1]) in (_NONE, _PLACE)
 
 
 def is_by_numbers(change: Change) -> bool:
@@ -190,7 +191,7 @@ def is_of_before(one: Key, other: Key) -> bool:
     Where arrival is the true order, this tells a message that was delivered again from a newer one.
     """
     numbers, others = _numbers(one), _numbers(other)
-    is_known = bool(numbers) and bool(others) and _kind_of(numbers) == _kind_of(others)
+    is_known = bool(numbers) and bool(others) and kind_of_numbers(numbers) == kind_of_numbers(others)
     return is_known and tuple(numbers) < tuple(others)
 
 
@@ -199,7 +200,9 @@ def is_begun_before(one: Key, other: Key) -> bool:
 
     Only of keys whose order is that of arrival; equal times say nothing, nor do numbers of batches, which begin anew.
     """
-    if not (is_by_arrival(one) and is_by_arrival(other)) or not (_kind_of(one[3]) == _kind_of(other[3]) == _ALL):
+    if not (is_by_arrival(one) and is_by_arrival(other)) or not (
+        kind_of_numbers(one[3]) == kind_of_numbers(other[3]) == _ALL
+    ):
         return False
     return bool(one[3]) and bool(other[3]) and one[3][0] < other[3][0]
 
@@ -208,7 +211,8 @@ def _numbers(key: Key) -> tuple[int, ...]:
     return key[3] if is_by_arrival(key) else key[1]
 
 
-def _kind_of(numbers: tuple[int, ...]) -> str:
+def kind_of_numbers(numbers: tuple[int, ...]) -> str:
+    """Return what kind of numbers these are; empty for a row of a full load."""
     return getattr(numbers, "kind", "")
 
 
@@ -244,17 +248,13 @@ def _arrival(change: Change) -> Place:
 
 @lru_cache(maxsize=_KEPT)
 def file_order(name: str) -> str:
-    """Return a file's name as it sorts: numbers in it have 20 digits, so that `part-9` comes before `part-10`.
+    """Return a file's name as it sorts: numbers in it have 20 digits.
 
     >>> file_order("part-9.jsonl") < file_order("part-10.jsonl")
     True
     """
-    padded = _NUMBER.sub(_padded, name)
+    padded = _NUMBER.sub(lambda number: number[0].lstrip("0").zfill(_WIDTH), name)
     return padded if padded == name or not _has_zeros(name) else f"{padded} {name}"
-
-
-def _padded(number: re.Match[str]) -> str:
-    return number[0].lstrip("0").zfill(_WIDTH)
 
 
 def _has_zeros(name: str) -> bool:

@@ -16,7 +16,7 @@ try:
 except ModuleNotFoundError as error:
     raise _SetupError(f"{error.name} is not installed: pip install 'cdcavro[spark]'") from error
 
-from cdcavro.spark.changes import order_key, shard, to_changes
+from cdcavro.spark.changes import order_key, order_value, shard, to_changes
 from cdcavro.spark.functions import decode, encode
 from cdcavro.spark.registry import from_registry, to_registry
 from cdcavro.spark.row_text import cdc_text
@@ -32,6 +32,7 @@ __all__ = [
     "encode",
     "from_registry",
     "order_key",
+    "order_value",
     "read_versions",
     "register",
     "session",

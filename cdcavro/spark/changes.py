@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from cdcavro.change import order
 from cdcavro.change.model import Arrival, Change, replace
+from cdcavro.change.order_value import order_value as binary_order
 from cdcavro.errors import MessageError
 from cdcavro.exact.instants import check_zone
 from cdcavro.formats.connect.unavailable import PLACEHOLDER, check_word
@@ -94,6 +95,24 @@ def order_key(col: Column | str) -> Column:
         return pa.array(fields, KEY_TYPE)
 
     column: Column = column_function(keys, KEY, "cdc_order_key")(col)
+    return column
+
+
+def order_value(col: Column | str) -> Column:
+    """Return the order of each payload of `change.avsc` in a column as one binary value, which `>` compares.
+
+    The value is that of `cdcavro.change.order_value` without a clock: it compares as `order_key` does in
+    Python, so changes that arrival orders belong in one topic partition or file. Its second byte says what
+    orders a change and is one for all changes of a table, but for rows of a full load, where it is zero: check
+    it, since a comparison within Spark cannot fail. A change that has neither numbers nor a place fails the
+    job. SQL null gives null.
+    """
+
+    def values(payloads: pa.Array) -> pa.Array:
+        orders = [None if raw is None else binary_order(Change.from_avro(raw)) for raw in raw_bytes(payloads)]
+        return pa.array(orders, pa.binary())
+
+    column: Column = column_function(values, "binary", "cdc_order_value")(col)
     return column
 
 

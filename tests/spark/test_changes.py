@@ -12,6 +12,7 @@ from pyspark.sql.avro.functions import from_avro, to_avro
 import cdcavro
 from cdcavro import spark as cdc
 from cdcavro.change.model import Arrival, Change, Source, replace
+from cdcavro.change.order_value import order_value
 from cdcavro.spark.changes import key_fields
 from cdcavro.table import TypeOverrides
 from cdcavro.transcoding.mapping import to_changes
@@ -87,6 +88,25 @@ def test_a_change_that_cannot_be_ordered_fails_the_job(spark):
     frame = changes_of(spark, "oms_canal", [b'{"type":"INSERT","table":"t","data":[{"id":1}]}'])
     with pytest.raises(PythonException, match="expected a position or a place to order the change of 't' by, got none"):
         frame.select(cdc.order_key("change")).collect()
+
+
+def test_the_order_as_one_value_is_that_of_python_and_compares_in_sql(spark):
+    """Unsigned, as bytes are compared: two numbers on either side of 128 and of 256 bytes are in order."""
+    changes = [
+        Change(op="INSERT", position=(first, second), place=Arrival(file="a", line=line))
+        for first, second, line in [(1, 255, 1), (127, 0, 2), (128, 0, 3), (255, 9, 4), (256, 1, 5), (2**40, 0, 6)]
+    ]
+    rows = [(i, bytearray(change.to_avro())) for i, change in enumerate(changes)]
+    frame = spark.createDataFrame(rows[::-1], "i int, change binary").withColumn("o", cdc.order_value("change"))
+    assert [(row.i, bytes(row.o)) for row in frame.orderBy("o").collect()] == [
+        (i, order_value(change)) for i, change in enumerate(changes)
+    ]
+    pairs = frame.alias("a").join(frame.alias("b"), sf.expr("a.o > b.o")).select("a.i", "b.i").collect()
+    assert sorted(map(tuple, pairs)) == [(i, j) for i in range(6) for j in range(i)]
+    assert spark.range(1).select(cdc.order_value(sf.lit(None).cast("binary"))).first() == (None,)
+    unplaced = changes_of(spark, "oms_canal", [b'{"type":"INSERT","table":"t","data":[{"id":1}]}'])
+    with pytest.raises(PythonException, match="expected a position or a place to order the change of 't' by, got none"):
+        unplaced.select(cdc.order_value("change")).collect()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,82 @@
+"""The clock of each lane, a topic partition or file: the time that its changes have, for those that arrival orders.
+
+Within a lane arrival is the order, but the numbers say when statements began, and these run backwards
+where one waited for another. Between lanes there is nothing but the numbers. So the time of a message is
+the greatest of its lane so far, as in `in_order`, and orders of all lanes can be compared.
+
+Lanes often state the same time, that of one second. A message that moves keys deletes rows which came
+through other lanes, and what stood there came before. So the time counts the messages that moved keys,
+too: such a message, and what follows it in its lane, comes behind what the other lanes have of that time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cdcavro.change.order import is_by_arrival, lane_of, order_key, rank_of_numbers
+from cdcavro.errors import OrderError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cdcavro.change.model import Change
+    from cdcavro.change.order import Lane, Place
+
+
+class LaneTime(NamedTuple):
+    """The time of a message in its lane.
+
+    Attributes: `numbers` (tuple of int), the greatest so far in the lane; `rank` (int), how much such numbers
+    say: 0 for none, 1 for the number of a batch, 2 for all; `moves` (int), how many messages of the lane moved keys in that time, this one included.
+    """
+
+    rank: int
+    numbers: tuple[int, ...]
+    moves: int
+
+
+class Clock:
+    """Tells the time of messages, lane by lane; `state` (as `Clock.state` returns it) is where another one stopped."""
+
+    def __init__(self, state: Iterable[Any] = ()) -> None:
+        self._lanes: dict[Lane, tuple[Place, LaneTime]] = {}
+        for lane, place, rank, numbers, moves in state:
+            self._lanes[tuple(lane)] = tuple(place), LaneTime(rank, tuple(numbers), moves)
+
+    @property
+    def state(self) -> list[Any]:
+        """The state as a JSON value: for each lane its last place and its time."""
+        return [
+            [[*lane], [*place], time.rank, [*time.numbers], time.moves]
+            for lane, (place, time) in sorted(self._lanes.items(), key=lambda entry: entry[0])
+        ]
+
+    def time(self, change: Change, *, is_moving: bool = False) -> LaneTime | None:
+        """Return the time of a change's message; None if its order is not that of arrival.
+
+        Messages of a lane are told in the order of arrival, each once, by any of its changes; `is_moving` says
+        whether any of them changes the key of a row. Raises `OrderError` for a place that is behind in its lane:
+        which time the message had is not known any more. Raises it as `order_key` does, too.
+        """
+        key = order_key(change)
+        if not is_by_arrival(key):
+            return None
+        last, time = self._lanes.get(lane_of(key), (None, None))
+        if last is not None and key[2] < last:
+            expected = f"a place of its lane from {_shown(last)} on"
+            raise OrderError(change.source.format, change.source.table, _shown(key[2]), expected)
+        if time is None or last != key[2]:
+            time = _later(time, key[3], is_moving=is_moving)
+            self._lanes[lane_of(key)] = key[2], time
+        return time
+
+
+def _later(time: LaneTime | None, numbers: tuple[int, ...], *, is_moving: bool) -> LaneTime:
+    own = LaneTime(rank_of_numbers(numbers), tuple(numbers), int(is_moving))
+    if time is None or own[:2] > time[:2]:
+        return own
+    return time._replace(moves=time.moves + is_moving)
+
+
+def _shown(place: Place) -> str:
+    return f"line {place[4]}" if place[3] else f"offset {place[2]}"
