@@ -32,7 +32,7 @@ cdef enum:
     MOST_NOTES = 1000
     MOST_POINTER = 4096  # bytes; of so many notes they stay below what the exact way takes of all pointers
     MOST_NAMES = 1 << 18  # of a message, in a table that is half full at the most
-    KEPT = 1 << 22  # bytes of room that wait for the next message
+    KEPT = 1 << 24  # bytes of room that wait for the next message, or for the next batch of 10,000
     SHORT = 1 << 16  # bytes of a message that is converted before another thread would have its turn
     TAIL = 2048
     FIRST_NOTES = 16
