@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from queue import Full, Queue, SimpleQueue
 from threading import Event, Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from cdcavro.errors import CdcAvroError
@@ -140,8 +141,9 @@ class _Crew:
         self._is_over.set()
         for _ in self._threads:
             self._orders.put(None)
+        last = monotonic() + _PATIENCE
         for thread in self._threads:
-            thread.join(_PATIENCE)
+            thread.join(max(0.0, last - monotonic()))
 
     def _serve(self) -> None:
         while (result := self._orders.get()) is not None:
