@@ -7,9 +7,8 @@ the exact way, in Python, takes turns.
 from __future__ import annotations
 
 from collections import deque
-from contextlib import suppress
 from functools import partial
-from queue import Full, Queue, SimpleQueue
+from queue import SimpleQueue
 from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -88,7 +87,8 @@ class _Result:
     def __init__(self, make: Order, is_over: Event) -> None:
         self._make = make
         self._is_over = is_over
-        self._waiting: Queue[Part | Exception | None] = Queue(_WAITING)
+        self._has_room = Event()
+        self._waiting: SimpleQueue[Part | Exception | None] = SimpleQueue()
 
     def fill(self) -> None:
         """Do the task; its end is told by what raised it, or by None."""
@@ -106,15 +106,19 @@ class _Result:
         while (part := self._waiting.get()) is not None:
             if isinstance(part, Exception):
                 raise part
+            if not self._has_room.is_set():
+                self._has_room.set()
             yield part
 
     def _put(self, part: Part | Exception | None) -> bool:
         """Add a part when there is room, and return whether anybody wants it."""
-        while not self._is_over.is_set():
-            with suppress(Full):
-                self._waiting.put(part, timeout=_MOMENT)
-                return True
-        return False
+        # A queue with a bound of its own would take a lock for each part, also while there is room.
+        while self._waiting.qsize() >= _WAITING and not self._is_over.is_set():
+            self._has_room.clear()
+            if self._waiting.qsize() >= _WAITING:
+                self._has_room.wait(_MOMENT)
+        self._waiting.put(part)
+        return not self._is_over.is_set()
 
 
 class _Crew:
