@@ -40,6 +40,7 @@ COVERED_BY = {
     "avro/logical": "avro/test_compatibility",
     "avro/translation/datum": "avro/translation/test_schema_pair",
     "avro/translation/encoded_default": "avro/translation/test_schema_pair",
+    "avro/translation/program": "avro/translation/test_assembly",
     "avro/translation/part": "avro/translation/test_schema_pair",
     "avro/types": "avro/test_schema",
     "change/model": "test_oracle",

@@ -134,20 +134,33 @@ def value_check(declared: Primitive | Fixed) -> Callable[[Any], None] | None:
         ...
     cdcavro.errors.PayloadError: message: $: expected a date of the years 1 to 9999, got day 2932897 of 1970
     """
+    logical, values = logical_type(declared), value_range(declared)
+    if logical is None or values is None:
+        return None
+    if logical.name == "decimal":
+        return _decimal_check(logical, values)
+    return _range_check(values, *_BOUNDS[logical.name][1:])
+
+
+def value_range(declared: Primitive | Fixed) -> range | None:
+    """Return the integers that are values of a type's logical type; bytes encode them, too, if it is a decimal.
+
+    None is returned for a type all of whose data are values.
+    """
     logical = logical_type(declared)
     if logical is None:
         return None
-    if logical.name == "decimal":
-        return _decimal_check(logical) if logical.precision <= MAX_DIGITS else None
-    bounds = _BOUNDS.get(logical.name)
-    return None if bounds is None else _range_check(*bounds)
+    if logical.name != "decimal":
+        return _BOUNDS[logical.name][0] if logical.name in _BOUNDS else None
+    least: int = 10**logical.precision if logical.precision <= MAX_DIGITS else 0
+    return range(1 - least, least) if least else None
 
 
-def _decimal_check(declared: Logical) -> Callable[[Any], None]:
-    least = 10**declared.precision
+def _decimal_check(declared: Logical, values: range) -> Callable[[Any], None]:
+    first, end = values.start, values.stop
 
     def check(raw: Any) -> None:
-        if not raw or not -least < int.from_bytes(raw, "big", signed=True) < least:
+        if not raw or not first <= int.from_bytes(raw, "big", signed=True) < end:
             raise PayloadError(str(declared), f"{len(raw)} bytes that are none")
 
     return check

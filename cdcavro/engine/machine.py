@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from cdcavro.avro.translation import program as translation
     from cdcavro.engine.arrow_column import Slices
     from cdcavro.engine.program import Program
 
@@ -57,3 +58,44 @@ class Engine:
     def decode_column(self, column: Slices, first: int, base: int, most: int) -> tuple[bytes, bytes, int]:  # noqa: ARG002
         """Return the texts of a column's payloads, as `encode_column` does the other way."""
         return b"", b"", first
+
+
+class Translator:
+    """What one program does, for one payload at a time."""
+
+    __slots__ = ()
+
+    def __init__(self, program: translation.Program) -> None:
+        """Take a program, which nothing runs here."""
+
+    def translate(self, payload: bytes) -> bytes | None:  # noqa: ARG002
+        """Return a writer's payload as the reader's, itself if both encode it alike; None where it is left."""
+        return None
+
+
+class Translators:
+    """Translators of the values of columns: a value's own is told by its prefix, or by a number beside it."""
+
+    __slots__ = ()
+
+    def add(self, number: int, translator: Translator, prefix: bytes) -> None:
+        """Let values with a prefix, or with a number beside them, be translated in a way."""
+
+    def by_prefix(
+        self,
+        column: Slices,  # noqa: ARG002
+        said: tuple[Any, Any, Any],  # noqa: ARG002
+        first: int,
+        base: int,  # noqa: ARG002
+        bounds: tuple[int, int],  # noqa: ARG002
+    ) -> tuple[bytes, int]:
+        """Translate framed values of a column from an index on; return what is written, and the index of one that is left.
+
+        `said` has three arrays of 32-bit integers, one for each value, in which is written: the number of its schema;
+        where in the value, counted from 1, the payload begins that is the reader's as it is, 0 if it is written, -1
+        for a null; and where it ends in what is written, behind `base` bytes. `bounds` are the most bytes to write of
+        all values, and the most of a payload.
+        """
+        return b"", first
+
+    by_number = by_prefix

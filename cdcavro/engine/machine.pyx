@@ -5,11 +5,13 @@ It stops at whatever is not plain, and then the exact way in Python does that on
 if there is one. What the engine accepts is what the exact way gives, byte for byte.
 """
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memchr, memcmp, memcpy, memmove, memset
+
+import threading
 
 cdef enum:
     BOOLEAN, INT, LONG, STRING, ENUM, COLUMN, ARRAY, MAP, RECORD, OPTIONAL, VARIANT
@@ -141,6 +143,8 @@ include "members.pxi"
 include "to_text.pxi"
 include "patches.pxi"
 include "batches.pxi"
+include "translate.pxi"
+include "translated_columns.pxi"
 
 
 COMPILED = True

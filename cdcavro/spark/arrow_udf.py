@@ -51,7 +51,7 @@ def converted(
     other type.
     """
     try:
-        packed = pack(_slices(values), convert, caught, most, batch)
+        packed = pack(slices_of(values), convert, caught, most, batch)
     except (OverflowError, pa.ArrowInvalid) as error:
         bound = f"the values of one Arrow batch come to more than {most} bytes"
         raise JobError(f"{bound}: lower spark.sql.execution.arrow.maxRecordsPerBatch") from error
@@ -60,7 +60,11 @@ def converted(
     return pa.Array.from_buffers(pa.binary(), len(values), buffers, packed.nulls)
 
 
-def _slices(values: pa.Array) -> Slices:
+def slices_of(values: pa.Array) -> Slices:
+    """Return the values of a string or binary array.
+
+    Raises `TypeError` for an array of any other type; `pyarrow.ArrowInvalid` for one of more than 2 GiB.
+    """
     plain = values if values.type in _PLAIN else _as_binary(values)
     validity, offsets, data = plain.buffers()
     # Arrow may leave out the offsets of an empty array.

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdcavro.avro.schema import parse_schema
+from cdcavro.avro.translation.assembly import pair_program
 from cdcavro.avro.translation.part import MAX_TRANSLATED
 from cdcavro.avro.translation.schema_pair import translator
 from cdcavro.engine.arrow_column import MAX_BYTES
+from cdcavro.engine.machine import Translator, Translators
 from cdcavro.errors import MessageError, PayloadError, SchemaError
 from cdcavro.registry.framing import bytes_of, payload_of, unframe
-from cdcavro.spark.arrow_udf import column_function, converted, raw_bytes
+from cdcavro.spark.arrow_udf import column_function, converted, slices_of
 from cdcavro.spark.functions import ERROR, error_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column
 
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 
 MAX_SCHEMAS: Final = 10_000
 PREFIXES: Final = {b"\x00": 5, b"\x01": 17, b"\xc3\x01": 10}
+_NEITHER: Final = -1
 _SIZES: Final = {magic[0]: size for magic, size in PREFIXES.items()}
 WRITER: Final = pa.struct([("id", pa.int32()), ("subject", pa.string()), ("version", pa.int32())])
 BROUGHT: Final = (
@@ -66,6 +71,8 @@ class FramedRows:
         self._reader = reader
         self._reinterpret = reinterpret
         self._translate: dict[bytes, Translate] = {}
+        # Made where it is first needed, since it cannot be sent to executors.
+        self._engine: Translators | None = None
 
     def column(self, col: str) -> Column:
         """Return the column with the outcome of a column of framed payloads, structs of `BROUGHT`."""
@@ -83,39 +90,37 @@ class FramedRows:
         `payload` is the payload under the reader's schema, or null if it is the value's bytes from byte `start` on,
         counted from 1. Both are null where there is an error.
         """
-        numbers: list[int | None] = []
-        starts: list[int | None] = []
-        payloads: list[bytes | None] = []
-        errors: dict[int, dict[str, str | None]] = {}
-        room = MAX_BYTES
-        for raw in raw_bytes(values):
-            number = start = payload = None
-            if raw is not None:
-                size = _SIZES.get(raw[0], 0) if raw else 0
-                prefix = raw[:size]
-                number = self._numbers.get(prefix)
-                try:
-                    translate = self._translate.get(prefix) or self._reading(raw, prefix)
-                    framed = raw[size:]
-                    if len(framed) > MAX_TRANSLATED:
-                        raise PayloadError(f"at most {MAX_TRANSLATED} bytes", f"{len(framed)}")
-                    payload = translate(framed)
-                    if payload is framed:
-                        start, payload = size + 1, None
-                    elif len(payload) > room:
-                        raise PayloadError(f"at most {MAX_BYTES} bytes in an Arrow batch", "more")
-                    else:
-                        room -= len(payload)
-                except MessageError as error:
-                    start = payload = None
-                    errors[len(numbers)] = error_fields(error)
-            numbers.append(number)
-            starts.append(start)
-            payloads.append(payload)
-        columns = [pa.array(starts, pa.int32()), pa.array(payloads, pa.binary()), self._writers(numbers)]
-        listed = [errors.get(i) for i in range(len(numbers))] if errors else None
-        columns.append(pa.nulls(len(numbers), ERROR) if listed is None else pa.array(listed, ERROR))
-        return pa.StructArray.from_arrays(columns, ["start", "payload", "schema", "error"])
+        self._engine = self._engine or Translators()
+        column, count, found = slices_of(values), len(values), Brought(len(values))
+        i = 0
+        while True:
+            bounds = (MAX_BYTES, MAX_TRANSLATED)
+            written, i = self._engine.by_prefix(column, found.said, i, found.size, bounds)
+            found.write(written)
+            if i == count:
+                return found.struct(self._known)
+            self._bring(i, values[i].as_py(), found)
+            i += 1
+
+    def _bring(self, i: int, raw: bytes, found: Brought) -> None:
+        """Bring a row that the engine leaves, and let it have the next ones of the same schema."""
+        size = _SIZES.get(raw[0], 0) if raw else 0
+        prefix = raw[:size]
+        try:
+            translate = self._translate.get(prefix) or self._reading(raw, prefix)
+            framed = raw[size:]
+            if len(framed) > MAX_TRANSLATED:
+                raise PayloadError(f"at most {MAX_TRANSLATED} bytes", f"{len(framed)}")
+            payload = translate(framed)
+            if payload is framed:
+                found.add(i, self._numbers.get(prefix), size + 1)
+            elif len(payload) > MAX_BYTES - found.size:
+                raise PayloadError(f"at most {MAX_BYTES} bytes in an Arrow batch", "more")
+            else:
+                found.add(i, self._numbers.get(prefix), 0, payload)
+        except MessageError as error:
+            found.add(i, self._numbers.get(prefix), _NEITHER)
+            found.errors[i] = error_fields(error)
 
     def _reading(self, raw: bytes, prefix: bytes) -> Translate:
         """Return the function that reads what stands behind a prefix. Raises `PayloadError` for one that is none."""
@@ -126,13 +131,62 @@ class FramedRows:
         known = self._known[number]
         if known.schema is None:
             raise PayloadError(*known.fault)
-        translate = _translator(known.schema, self._reader, identifier, reinterpret=self._reinterpret)
+        translate, engine = _translator(known.schema, self._reader, identifier, reinterpret=self._reinterpret)
         self._translate[prefix] = translate
+        if engine is not None and self._engine is not None:
+            self._engine.add(number, engine, prefix)
         return translate
 
-    def _writers(self, numbers: list[int | None]) -> pa.Array:
-        writers = [{"id": known.id, "subject": known.subject, "version": known.version} for known in self._known]
-        return pa.array(writers, WRITER).take(pa.array(numbers, pa.int32()))
+
+class Brought:
+    """What has become of the rows of a batch.
+
+    Attributes: `said`, what is said of each, as `engine.machine.Translators.by_prefix` writes it; `size` (int), how many
+    bytes are written; `errors`, by the index of the row.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._numbers, self._starts = (array("i", [_NEITHER]) * count for _ in range(2))
+        self._offsets = array("i", [0]) * (count + 1)
+        self._written: list[bytes] = []
+        self.said = (self._numbers, self._starts, memoryview(self._offsets)[1:])
+        self.size = 0
+        self.errors: dict[int, dict[str, str | None]] = {}
+
+    def write(self, payloads: bytes) -> None:
+        """Keep payloads behind those that are there."""
+        self._written.append(payloads)
+        self.size += len(payloads)
+
+    def add(self, i: int, number: int | None, start: int, payload: bytes = b"") -> None:
+        """Say of a row the number of its schema, if it is known, where its payload begins, and what is written."""
+        self.write(payload)
+        self._numbers[i] = _NEITHER if number is None else number
+        self._starts[i] = start
+        self._offsets[i + 1] = self.size
+
+    def struct(self, known: Sequence[Known]) -> pa.Array:
+        """Return the rows as structs of `BROUGHT`."""
+        count = len(self._starts)
+        starts = pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(self._starts)])
+        numbers = pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(self._numbers)])
+        data = [pa.py_buffer(self._offsets), pa.py_buffer(b"".join(self._written))]
+        payloads = pa.Array.from_buffers(pa.binary(), count, [_bits(pc.equal(starts, 0)), *data])
+        writers = pa.array([{"id": one.id, "subject": one.subject, "version": one.version} for one in known], WRITER)
+        listed = [self.errors.get(i) for i in range(count)] if self.errors else None
+        errors = pa.nulls(count, ERROR) if listed is None else pa.array(listed, ERROR)
+        known_numbers = _where(pc.greater_equal(numbers, 0), numbers)
+        columns = [_where(pc.greater(starts, 0), starts), payloads, writers.take(known_numbers), errors]
+        return pa.StructArray.from_arrays(columns, ["start", "payload", "schema", "error"])
+
+
+def _where(is_there: pa.Array, numbers: pa.Array) -> pa.Array:
+    """Return 32-bit integers without those that are not there."""
+    return pa.Array.from_buffers(pa.int32(), len(numbers), [_bits(is_there), numbers.buffers()[1]])
+
+
+def _bits(values: pa.Array) -> pa.Buffer:
+    return values.buffers()[1]
 
 
 def without_length(col: str) -> Column:
@@ -146,21 +200,27 @@ def without_length(col: str) -> Column:
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)
-def _translator(writer: str, reader: str, identifier: SchemaPrefix, *, reinterpret: bool) -> Translate:
-    """Return the function that reads what stands behind a prefix; kept for the next task in the same process."""
+def _translator(
+    writer: str, reader: str, identifier: SchemaPrefix, *, reinterpret: bool
+) -> tuple[Translate, Translator | None]:
+    """Return the function that reads what stands behind a prefix, and what does so in the engine.
+
+    They are kept for the next task in the same process.
+    """
     written = parse_schema(writer)
     try:
         translate = translator(written, _parsed(reader), reinterpret=reinterpret)
+        program = pair_program(written, _parsed(reader), reinterpret=reinterpret)
     except SchemaError as error:
         sentence = str(error)
 
         def refuse(_framed: bytes) -> bytes:
             raise PayloadError("a schema that the reader reads", sentence)
 
-        return refuse
+        return refuse, None
     if payload_of(b"", identifier, written) == b"":
-        return translate
-    return lambda framed: translate(payload_of(framed, identifier, written))
+        return translate, Translator(program)
+    return lambda framed: translate(payload_of(framed, identifier, written)), None
 
 
 @lru_cache(maxsize=16)

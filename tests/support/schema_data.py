@@ -81,18 +81,17 @@ def _primitives(declared: Primitive, rng: random.Random) -> list[Any]:
     return [rng.randrange(day.get(unit.name, 2_000_000_000_000))]
 
 
-def write(declared: Type, value: Any) -> bytes:
-    """Return a datum in Avro's binary encoding."""
+def write(declared: Type, value: Any, rng: random.Random | None = None) -> bytes:
+    """Return a datum in Avro's binary encoding; with `rng`, collections come in blocks, of which some say their size."""
     match declared:
         case Record(fields=fields):
-            return b"".join(write(field.type, value[field.name]) for field in fields)
+            return b"".join(write(field.type, value[field.name], rng) for field in fields)
         case Union(branches):
-            return _long(value.index) + write(branches[value.index], value.value)
+            return _long(value.index) + write(branches[value.index], value.value, rng)
         case Array(items):
-            return (_long(len(value)) + b"".join(write(items, item) for item in value) if value else b"") + b"\0"
+            return _blocks([write(items, item, rng) for item in value], rng)
         case Map(values):
-            entries = b"".join(_text(name.encode()) + write(values, item) for name, item in value.items())
-            return (_long(len(value)) + entries if value else b"") + b"\0"
+            return _blocks([_text(name.encode()) + write(values, item, rng) for name, item in value.items()], rng)
         case Enum(symbols=symbols):
             return _long(symbols.index(value))
         case Fixed():
@@ -110,6 +109,16 @@ def write(declared: Type, value: Any) -> bytes:
             }
             return writers[name](value)
     raise TypeError(declared)
+
+
+def _blocks(items: list[bytes], rng: random.Random | None) -> bytes:
+    out = bytearray()
+    while items:
+        count = rng.randint(1, len(items)) if rng else len(items)
+        block, items = b"".join(items[:count]), items[count:]
+        is_sized = rng is not None and rng.random() < 0.5
+        out += (_long(-count) + _long(len(block)) if is_sized else _long(count)) + block
+    return bytes(out) + b"\0"
 
 
 def _text(raw: bytes) -> bytes:

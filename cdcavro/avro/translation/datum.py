@@ -9,11 +9,11 @@ from cdcavro.avro.logical import logical_type, value_check
 from cdcavro.avro.resolution import is_same_name
 from cdcavro.avro.skip import datum_reader
 from cdcavro.avro.steps import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, Step
-from cdcavro.avro.types import Fixed, Primitive, Type, Union, branch_name
+from cdcavro.avro.types import Enum, Fixed, Primitive, Type, Union, branch_name
 from cdcavro.errors import PayloadError, SchemaError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from cdcavro.avro.decoder import Decoder
 
@@ -41,6 +41,12 @@ def _place(reader: Union, name: str) -> int:
     return next(i for i, branch in enumerate(reader.branches) if branch_name(branch) == name)
 
 
+def symbol_places(symbols: Iterable[str | None], reader: Enum) -> list[int | None]:
+    """Return the indexes of a writer's symbols in the reader's enum; None for those that it lacks."""
+    places = {symbol: i for i, symbol in enumerate(reader.symbols)}
+    return [None if symbol is None else places[symbol] for symbol in symbols]
+
+
 def refusing(reason: str) -> Callable[[Decoder], Any]:
     """Return a function that raises `PayloadError` for a branch that the reader cannot read for a reason."""
 
@@ -55,8 +61,8 @@ def datum_translator(
 ) -> Callable[[Decoder], Any]:
     """Return a function that reads a writer's primitive or fixed, checks it, and returns it as the reader's datum."""
     read = datum_reader(writer)
-    guess = _guess(writer, reader)
-    if guess is not None and not (reinterpret and logical_type(writer) is None):
+    guess = refused_guess(writer, reader, reinterpret=reinterpret)
+    if guess is not None:
         return _turned(read, _refusal(*guess))
     if isinstance(writer, Primitive) and isinstance(reader, Primitive):
         promote = _PROMOTE.get((writer.name, reader.name))
@@ -65,9 +71,14 @@ def datum_translator(
     return read if check is None else _turned(read, _passed(check))
 
 
-def _guess(writer: Primitive | Fixed, reader: Primitive | Fixed) -> tuple[str, str] | None:
-    """Return what would be guessed if the reader's type read the writer's, as what is expected and what came."""
+def refused_guess(writer: Primitive | Fixed, reader: Primitive | Fixed, *, reinterpret: bool) -> tuple[str, str] | None:
+    """Return what would be guessed if the reader's type read the writer's, as what is expected and what came.
+
+    With `reinterpret`, only what the writer's logical type says to be something else is refused.
+    """
     was, now = logical_type(writer), logical_type(reader)
+    if reinterpret and was is None:
+        return None
     if now and not was:
         return str(now), f"a plain {branch_name(writer)}: nothing says that it is one"
     if (writer.name, reader.name) == ("bytes", "string"):

@@ -1,4 +1,4 @@
-"""The encoded default of a field, for payloads of writers that lack the field."""
+"""The encoded defaults of fields, for payloads of writers that lack them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,20 @@ from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type,
 from cdcavro.errors import PayloadError, SchemaError
 
 if TYPE_CHECKING:
+    from cdcavro.avro.steps import ReadRecord
     from cdcavro.avro.types import Field
 
 
-def encoded_default(field: Field) -> bytes:
-    """Return a field's default as Avro data. Raises `SchemaError` for one that is no value of its logical type."""
+def encoded_defaults(step: ReadRecord, reader: Record) -> list[bytes]:
+    """Return, for each of a reader's fields, its default as Avro data, and no bytes where the writer has the field.
+
+    Raises `SchemaError` for a default that is no value of its logical type.
+    """
+    lacking = {field.name for field in step.defaults}
+    return [_encoded(field) if field.name in lacking else b"" for field in reader.fields]
+
+
+def _encoded(field: Field) -> bytes:
     out = Buffer()
     try:
         _write(out, field.type, field.default)

@@ -15,8 +15,8 @@ from cdcavro.avro.decoder import Decoder
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.skip import entering, entries_check, items_check, later, record_check, skipper, union_check
 from cdcavro.avro.steps import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion, Step
-from cdcavro.avro.translation.datum import branch_index, datum_translator, refusing
-from cdcavro.avro.translation.encoded_default import encoded_default
+from cdcavro.avro.translation.datum import branch_index, datum_translator, refusing, symbol_places
+from cdcavro.avro.translation.encoded_default import encoded_defaults
 from cdcavro.avro.translation.part import (
     Other,
     Same,
@@ -173,9 +173,7 @@ class _Parts:
             checks = [(name, part.check) for name, _, part in parts if isinstance(part, Same)]
             if len(checks) == len(places):
                 return Same(record_check(checks))
-        pieces = [b""] * (len(places) + 1)
-        for field in step.defaults:
-            pieces[places[field.name]] = encoded_default(field)
+        pieces = [*encoded_defaults(step, reader), b""]
         return Other(fields_write(field_runs(parts, len(places)), pieces))
 
 
@@ -190,8 +188,7 @@ def _primitive(writer: Primitive, reader: Primitive, *, reinterpret: bool) -> Sa
 
 
 def _enum(symbols: tuple[str | None, ...], reader: Enum) -> Same | Other:
-    places = {symbol: i for i, symbol in enumerate(reader.symbols)}
-    into = [None if symbol is None else places[symbol] for symbol in symbols]
+    into = symbol_places(symbols, reader)
 
     def read(source: Decoder) -> int:
         place = into[source.read_index(len(into), "a symbol")]
