@@ -132,8 +132,8 @@ cdef bint _as_double(const uint8_t *at, const uint8_t *end, double *value) noexc
 cdef int _render_double(Run *r, double value) noexcept nogil:
     """Put out the shortest text of a double that has one without exponent."""
     cdef double size = -value if value < 0 else value
-    cdef uint8_t text[48]
-    cdef uint8_t *end = text + 46
+    cdef uint8_t text[56]
+    cdef uint8_t *end = text + 54
     cdef uint8_t *start
     cdef int places = 1
     cdef uint64_t digits

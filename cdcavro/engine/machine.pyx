@@ -132,6 +132,7 @@ cdef struct Run:
     Run *next  # of those that wait
 
 include "scan.pxi"
+include "digits.pxi"
 include "output.pxi"
 include "names.pxi"
 include "numbers.pxi"

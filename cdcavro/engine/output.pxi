@@ -30,27 +30,17 @@ cdef inline int _put_few(Run *r, const uint8_t *start, Py_ssize_t size, const ui
     return OK
 
 
-cdef inline int _varint(uint8_t *out, uint64_t value) noexcept nogil:
-    cdef int size = 0
-    while value >= 0x80:
-        out[size] = <uint8_t>(value & 0x7F) | 0x80
-        value >>= 7
-        size += 1
-    out[size] = <uint8_t>value
-    return size + 1
-
-
 cdef inline int _put_long(Run *r, int64_t value) noexcept nogil:
     if _reserve(r, VARINT):
         return LEFT
-    r.size += _varint(r.out + r.size, (<uint64_t>value << 1) ^ <uint64_t>(value >> 63))
+    r.size += cdcavro_varint(r.out + r.size, (<uint64_t>value << 1) ^ <uint64_t>(value >> 63))
     return OK
 
 
 cdef int _insert_long(Run *r, Py_ssize_t place, Py_ssize_t gap, int64_t value) noexcept nogil:
     """Write an integer at a place, before what was written `gap` bytes behind it, and close the gap."""
     cdef uint8_t text[VARINT]
-    cdef int size = _varint(text, <uint64_t>value << 1)
+    cdef int size = cdcavro_varint(text, <uint64_t>value << 1)
     if size != gap:
         if _reserve(r, VARINT):
             return LEFT

@@ -86,31 +86,24 @@ cdef extern from *:
         return at;
     }
 
-    /* Copies bytes, of which there are few as a rule; `to` has room for WIDE more, and up to `end` may be read. */
+    /* Copies bytes, of which there are few as a rule; `to` has room for SLACK more, and up to `end` may be read. */
     static inline void cdcavro_copy(uint8_t *to, const uint8_t *at, ptrdiff_t size, const uint8_t *end) {
-        if (size <= WIDE && end - at >= WIDE) memcpy(to, at, WIDE);
-        else if (size > WIDE && size <= 2 * WIDE) {
-            memcpy(to, at, WIDE);
-            memcpy(to + size - WIDE, at + size - WIDE, WIDE);
-        } else memcpy(to, at, size);
+        if (size <= SLACK && end - at >= SLACK) memcpy(to, at, SLACK);
+        else if (size <= WIDE && end - at >= WIDE) memcpy(to, at, WIDE);
+        else memcpy(to, at, size);
     }
 
-    /* Whether bytes, at least one, begin with others, behind which WIDE may be read. */
+    /* Whether bytes, at least one, begin with others, behind which SLACK may be read. */
     static inline int cdcavro_begins(const uint8_t *at, const uint8_t *end, const uint8_t *other, ptrdiff_t size) {
-        uint64_t a, b, c, d;
-        if (size > WIDE) {
-            if (end - at < size) return 0;
-            if (size > 2 * WIDE) return memcmp(at, other, size) == 0;
-            return memcmp(at, other, WIDE) == 0 && memcmp(at + size - WIDE, other + size - WIDE, WIDE) == 0;
+    #ifdef __SSE2__
+        if (size <= SLACK && end - at >= SLACK) {  /* without a branch for the size */
+            const __m128i *a = (const __m128i *)at, *b = (const __m128i *)other;
+            uint32_t low = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(a), _mm_loadu_si128(b)));
+            uint32_t high = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(a + 1), _mm_loadu_si128(b + 1)));
+            return ~(low | high << WIDE) << (SLACK - size) == 0;
         }
-        if (end - at < WIDE) return end - at >= size && memcmp(at, other, size) == 0;
-        memcpy(&a, at, 8);
-        memcpy(&b, other, 8);
-        a ^= b;
-        if (size <= 8) return a << (64 - 8 * size) == 0;
-        memcpy(&c, at + 8, 8);
-        memcpy(&d, other + 8, 8);
-        return (a | (c ^ d) << (128 - 8 * size)) == 0;
+    #endif
+        return end - at >= size && memcmp(at, other, size) == 0;
     }
 
     /* Makes room for so many bytes, and SLACK behind them, which copies may write to; returns 0 if there is memory. */

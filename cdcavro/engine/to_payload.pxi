@@ -23,7 +23,7 @@ cdef int _write_string(Run *r) noexcept nogil:
         place[0] = <uint8_t>(size << 1)
         r.size += size + 1
         return OK
-    r.size += _varint(place, <uint64_t>size << 1)
+    r.size += cdcavro_varint(place, <uint64_t>size << 1)
     memcpy(r.out + r.size, start, size)
     r.size += size
     return OK
@@ -66,9 +66,9 @@ cdef int _write_column(Run *r, const Instruction *column, int level) noexcept no
         return LEFT
     if _reserve(r, VARINT + 1):
         return LEFT
-    if kind == INTEGER and _as_long(start, r.at, &whole):
+    if kind == INTEGER and _as_long(start, r.at, r.end, &whole):
         r.out[r.size] = <uint8_t>(column.a[2] << 1)
-        r.size += 1 + _varint(r.out + r.size + 1, (<uint64_t>whole << 1) ^ <uint64_t>(whole >> 63))
+        r.size += 1 + cdcavro_varint(r.out + r.size + 1, (<uint64_t>whole << 1) ^ <uint64_t>(whole >> 63))
         return OK
     if kind == FRACTION and _as_double(start, r.at, &value):
         r.out[r.size] = <uint8_t>(column.a[3] << 1)
@@ -84,7 +84,7 @@ cdef int _write_integer(Run *r, bint is_int) noexcept nogil:
     cdef int64_t value
     cdef bint quoted = r.at[0] == 34
     r.at += quoted
-    if _scan_number(r, &start) != INTEGER or not _as_long(start, r.at, &value):
+    if _scan_number(r, &start) != INTEGER or not _as_long(start, r.at, r.end, &value):
         return LEFT
     if quoted:
         if r.at >= r.end or r.at[0] != 34:

@@ -74,7 +74,7 @@ class Format:
     def encode(self, message: bytes | str) -> bytes:
         """Return JSON text as a payload. Raises `TextError` and `StructureError`."""
         try:
-            raw = to_bytes(message)
+            raw = message if type(message) is bytes else to_bytes(message)
             payload = self._engine.encode(raw)
             return self._writer.write(_message(raw)) if payload is None else payload
         except MessageError as error:
