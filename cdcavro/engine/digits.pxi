@@ -32,7 +32,7 @@ cdef extern from *:
     }
 
     /* What up to 19 digits say. */
-    static inline uint64_t cdcavro_whole(const uint8_t *at, const uint8_t *stop, const uint8_t *end) {
+    static inline uint64_t cdcavro_whole(const uint8_t *at, const uint8_t *stop) {
         uint64_t value = 0, word;
         while (stop - at >= 8) {
             memcpy(&word, at, 8);
@@ -74,6 +74,6 @@ cdef extern from *:
     }
     """
     const uint8_t *cdcavro_pass_digits(const uint8_t *at, const uint8_t *end) noexcept nogil
-    uint64_t cdcavro_whole(const uint8_t *at, const uint8_t *stop, const uint8_t *end) noexcept nogil
+    uint64_t cdcavro_whole(const uint8_t *at, const uint8_t *stop) noexcept nogil
     uint8_t *cdcavro_digits(uint8_t *end, uint64_t value) noexcept nogil
     int cdcavro_varint(uint8_t *out, uint64_t value) noexcept nogil

@@ -26,6 +26,7 @@ cdef enum:  # what became of a member; 0 is that it was not reached yet
 cdef enum:
     OK = 0
     LEFT = 1  # to the exact way
+    ENDED = 2
     MOST_PROBES = 64
     MOST_DIGITS = 4000
     VARINT = 10
@@ -138,6 +139,7 @@ include "names.pxi"
 include "numbers.pxi"
 include "doubles.pxi"
 include "compact.pxi"
+include "quick.pxi"
 include "to_payload.pxi"
 include "notes.pxi"
 include "members.pxi"

@@ -105,20 +105,12 @@ cdef inline int _take_member(Run *r, Cursor *c, int *index) noexcept nogil:
 
 
 cdef inline int _write_member(Run *r, Cursor *c, int i) noexcept nogil:
-    """Write the value of a member."""
+    """Write the value of a member, which was begun with."""
     cdef const Member *member = r.members + c.record.a[0] + i
     cdef const Instruction *type = r.code + member.node
-    cdef Slice *slice = r.slices + c.base + i
+    cdef Slice *slice
     cdef Py_ssize_t place, noted = r.noted
     cdef int null
-    if slice.state > LEFT_OUT:
-        return LEFT
-    if i > c.last:
-        if i > c.last + 1 and _leave_out(r, c, c.last + 1, i):
-            return LEFT
-        c.last = i
-    else:
-        c.shuffled = True
     _skip_space(r)
     if r.at >= r.end:
         return LEFT
@@ -143,10 +135,21 @@ cdef inline int _write_member(Run *r, Cursor *c, int i) noexcept nogil:
 
 cdef int _write_members(Run *r, Cursor *c) noexcept nogil:
     """Write the members of a record as they come."""
-    cdef int i
+    cdef int i, left
     cdef bint ended = False
     while not ended:
-        if _take_member(r, c, &i) or (_write_unnamed(r, c) if i < 0 else _write_member(r, c, i)):
+        i = c.follows[0]
+        if i < c.record.a[1] and not _is_scalar_type(r, r.code + r.members[c.record.a[0] + i].node):
+            i = -2
+        else:
+            left = _write_quick_members(r, c, &i)
+            if left:
+                return OK if left == ENDED else LEFT
+        if i == -1:
+            c.name, c.size = r.known.spelled + c.known.label + 1, c.known.size
+        elif i == -2 and (_take_member(r, c, &i) or (i >= 0 and _place(r, c, i))):
+            return LEFT
+        if _write_unnamed(r, c) if i < 0 else _write_member(r, c, i):
             return LEFT
         if _is_last_member(r, &ended):
             return LEFT

@@ -44,14 +44,14 @@ cdef int _scan_number(Run *r, const uint8_t **start) noexcept nogil:
     return kind
 
 
-cdef inline bint _as_long(const uint8_t *at, const uint8_t *stop, const uint8_t *end, int64_t *value) noexcept nogil:
-    """Return whether a canonical integer has at most 64 bits, and what it is; up to `end` may be read."""
+cdef inline bint _as_long(const uint8_t *at, const uint8_t *stop, int64_t *value) noexcept nogil:
+    """Return whether a canonical integer has at most 64 bits, and what it is."""
     cdef bint negative = at[0] == 45
     cdef uint64_t size
     at += negative
     if stop - at > 19:
         return False
-    size = cdcavro_whole(at, stop, end)
+    size = cdcavro_whole(at, stop)
     if negative:
         if size > <uint64_t>1 << 63:
             return False

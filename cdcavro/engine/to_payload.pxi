@@ -66,7 +66,7 @@ cdef int _write_column(Run *r, const Instruction *column, int level) noexcept no
         return LEFT
     if _reserve(r, VARINT + 1):
         return LEFT
-    if kind == INTEGER and _as_long(start, r.at, r.end, &whole):
+    if kind == INTEGER and _as_long(start, r.at, &whole):
         r.out[r.size] = <uint8_t>(column.a[2] << 1)
         r.size += 1 + cdcavro_varint(r.out + r.size + 1, (<uint64_t>whole << 1) ^ <uint64_t>(whole >> 63))
         return OK
@@ -84,7 +84,7 @@ cdef int _write_integer(Run *r, bint is_int) noexcept nogil:
     cdef int64_t value
     cdef bint quoted = r.at[0] == 34
     r.at += quoted
-    if _scan_number(r, &start) != INTEGER or not _as_long(start, r.at, r.end, &value):
+    if _scan_number(r, &start) != INTEGER or not _as_long(start, r.at, &value):
         return LEFT
     if quoted:
         if r.at >= r.end or r.at[0] != 34:
@@ -211,6 +211,8 @@ cdef int _write_map(Run *r, const Instruction *map, int level) noexcept nogil:
     cdef Known *known
     cdef uint32_t own
     cdef bint ended = False
+    cdef bint is_quick = _is_scalar_type(r, r.code + map.a[0])
+    cdef int left
     if r.at[0] != 123 or level > r.most_levels or _put(r, 0):
         return LEFT
     r.at += 1
@@ -221,9 +223,19 @@ cdef int _write_map(Run *r, const Instruction *map, int level) noexcept nogil:
         r.at += 1
         return OK
     while not ended:
+        if is_quick:
+            left = _write_quick_entries(r, node, own, &follows, &count, &known)
+        else:
+            left = OK
+            known = _take_guessed(r, node, follows[0])
+        if left:
+            if left == ENDED:
+                break
+            return LEFT
         _skip_space(r)
-        known = _take_guessed(r, node, follows[0])
-        if known == NULL and _take_name(r, &start, &size):
+        if known != NULL:
+            start, size = r.known.spelled + known.label + 1, known.size
+        elif _take_name(r, &start, &size):
             return LEFT
         if _write_name(r, node, own, known, start, size, &follows, 0) or _write(r, map.a[0], level + 1):
             return LEFT
