@@ -68,6 +68,20 @@ cdef inline const uint8_t *_put_word(
     return at + size
 
 
+cdef inline const uint8_t *_put_symbol(
+    Run *r, const Instruction *symbols, const uint8_t *at, uint8_t **out
+) noexcept nogil:
+    """Put out a string that is a symbol."""
+    cdef const int32_t *symbol = r.symbols + symbols.a[0]
+    cdef int i
+    for i in range(symbols.a[1]):
+        if cdcavro_begins(at, r.end, r.texts + symbol[0], symbol[1]) and i != symbols.a[2]:
+            out[0] += cdcavro_varint(out[0], <uint64_t>i << 1)
+            return at + symbol[1]
+        symbol += 2
+    return NULL
+
+
 cdef inline const uint8_t *_put_value(Run *r, const Instruction *type, const uint8_t *at, uint8_t **out) noexcept nogil:
     """Put out a scalar as it mostly is, and return where it ends; NULL for anything else."""
     cdef uint8_t c = at[0]
@@ -83,6 +97,8 @@ cdef inline const uint8_t *_put_value(Run *r, const Instruction *type, const uin
         if type.kind == COLUMN:
             out[0][0] = <uint8_t>(type.a[4] << 1)
             out[0] += 1
+        elif type.kind == ENUM:
+            return _put_symbol(r, type, at, out)
         return _put_text(r, at, out) if type.kind == COLUMN or type.kind == STRING else NULL
     if type.kind == COLUMN or type.kind == LONG or type.kind == INT:
         if c <= 57:
@@ -94,7 +110,7 @@ cdef inline bint _is_scalar_type(Run *r, const Instruction *type) noexcept nogil
     """Return whether values of a type may be put out the quick way."""
     if type.kind == OPTIONAL:
         type = r.code + type.a[0]
-    return type.kind <= STRING or type.kind == COLUMN
+    return type.kind <= ENUM or type.kind == COLUMN
 
 
 cdef inline bint _goes_on(const uint8_t *at, const uint8_t *end) noexcept nogil:

@@ -118,12 +118,16 @@ cdef extern from *:
 
     /* Passes ASCII by. */
     static inline const uint8_t *cdcavro_ascii(const uint8_t *at, const uint8_t *end) {
-        uint64_t one, two;
-        while (end - at >= WIDE) {
-            memcpy(&one, at, 8);
-            memcpy(&two, at + 8, 8);
-            if ((one | two) & TOPS) break;
-            at += WIDE;
+    #ifdef __SSE2__
+        for (; end - at >= 2 * WIDE; at += 2 * WIDE) {
+            __m128i low = _mm_loadu_si128((const __m128i *)at), high = _mm_loadu_si128((const __m128i *)(at + WIDE));
+            if (_mm_movemask_epi8(_mm_or_si128(low, high))) break;
+        }
+    #endif
+        for (; end - at >= 8; at += 8) {
+            uint64_t word;
+            memcpy(&word, at, 8);
+            if (word & TOPS) break;
         }
         while (at < end && *at < 0x80) at++;
         return at;
