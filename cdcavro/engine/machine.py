@@ -21,7 +21,7 @@ class Engine:
     def __init__(self, program: Program) -> None:
         """Take a program, which nothing runs here."""
 
-    def encode(self, raw: bytes) -> bytes | None:  # noqa: ARG002  what the compiled engine takes
+    def encode(self, message: bytes | str) -> bytes | None:  # noqa: ARG002  what the compiled engine takes
         """Return a message as a payload; None where it is left to the exact way, as whatever is faulty is."""
         return None
 
@@ -29,7 +29,7 @@ class Engine:
         """Return whether a message is one that msgspec parses exactly, and that conforms to the schema or is noted."""
         return False
 
-    def decode(self, raw: bytes) -> bytes | None:  # noqa: ARG002
+    def decode(self, payload: bytes) -> bytes | None:  # noqa: ARG002
         """Return a payload as text; None where it is left to the exact way."""
         return None
 

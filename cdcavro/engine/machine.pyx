@@ -93,6 +93,7 @@ cdef struct Run:
     int32_t count
     int32_t most_levels
     int64_t most_items
+    Py_ssize_t most_size
     const uint8_t *at
     const uint8_t *end
     uint8_t *out
@@ -159,6 +160,7 @@ cdef class Engine:
     cdef bytes _code, _fields, _symbols, _texts
     cdef int _root, _levels
     cdef int64_t _items
+    cdef Py_ssize_t _size
     # The runs that no thread uses, in each direction; they are taken and given back under the GIL.
     cdef Run *_writing
     cdef Run *_reading
@@ -167,7 +169,7 @@ cdef class Engine:
         self._code, self._fields = program.code.tobytes(), program.fields.tobytes()
         self._symbols, self._texts = program.symbols.tobytes(), program.texts + bytes(SLACK)
         self._root = program.root
-        self._levels, self._items = program.bounds
+        self._levels, self._items, self._size = program.bounds
 
     def __dealloc__(self):
         _tear_down(self._writing)
@@ -185,7 +187,7 @@ cdef class Engine:
         r.members = <const Member *>PyBytes_AS_STRING(self._fields)
         r.symbols = <const int32_t *>PyBytes_AS_STRING(self._symbols)
         r.texts = <const uint8_t *>PyBytes_AS_STRING(self._texts)
-        r.most_levels, r.most_items = self._levels, self._items
+        r.most_levels, r.most_items, r.most_size = self._levels, self._items, self._size
         r.count = <int>(len(self._fields) // sizeof(Member))
         r.follows = <int32_t *>calloc(nodes + r.count + 1, sizeof(int32_t))
         r.notes_room, r.names_room, r.tail_size = FIRST_NOTES, FIRST_NAMES, 1
@@ -222,8 +224,11 @@ cdef class Engine:
             r.next = waiting[0]
             waiting[0] = r
 
-    def encode(self, bytes raw):
+    def encode(self, message):
         """Return a message as a payload; None where it is left to the exact way, as whatever is faulty is."""
+        cdef bytes raw = message if type(message) is bytes else _utf8(message)
+        if raw is None:
+            return None
         cdef const uint8_t *start = _start(raw)
         cdef Py_ssize_t size = PyBytes_GET_SIZE(raw)
         cdef Run *r
@@ -256,8 +261,9 @@ cdef class Engine:
         self._given_back(r, &self._writing, False)
         return plain
 
-    def decode(self, bytes raw):
+    def decode(self, payload):
         """Return a payload as text; None where it is left to the exact way."""
+        cdef bytes raw = payload if type(payload) is bytes else _plain_bytes(payload, "a payload is bytes")
         cdef const uint8_t *start = _start(raw)
         cdef Py_ssize_t size = PyBytes_GET_SIZE(raw)
         cdef Run *r
@@ -364,6 +370,23 @@ cdef void _shrink(Run *r) noexcept:
         free(r.ends)
         r.ends = NULL
         r.ends_room = 0
+
+
+cdef bytes _plain_bytes(given, str expected):
+    """Return the bytes of what is like bytes."""
+    if isinstance(given, (bytes, bytearray, memoryview)):
+        return bytes(memoryview(given))
+    raise TypeError(f"{expected}, not {type(given).__name__}")
+
+
+cdef bytes _utf8(message):
+    """Return a message that is no bytes as such, None for one that has no UTF-8."""
+    if not isinstance(message, str):
+        return _plain_bytes(message, "text is bytes or str")
+    try:
+        return message.encode()
+    except UnicodeEncodeError:
+        return None
 
 
 cdef inline const uint8_t *_start(bytes raw) except NULL:

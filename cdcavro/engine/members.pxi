@@ -308,7 +308,7 @@ cdef void _begin(Run *r, const uint8_t *start, Py_ssize_t size) noexcept nogil:
 
 cdef int _write_message(Run *r, int root, const uint8_t *start, Py_ssize_t size) noexcept nogil:
     """Append the payload of a message."""
-    if not cdcavro_is_utf8(start, start + size):
+    if size > r.most_size or not cdcavro_is_utf8(start, start + size):
         return LEFT
     _begin(r, start, size)
     r.said_size = 0

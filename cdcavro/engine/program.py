@@ -42,8 +42,8 @@ class Program:
     the number of its instruction, what stands for a member without a value, and where the member's JSON pointer
     stands and its length (-1 below an array or a map); `symbols` (array of int), where the symbols of enums stand and
     their lengths, and behind them other spellings, with the index of their symbol; `texts` (bytes), all names,
-    pointers and symbols, one behind the other; `bounds` (pair of int), how deep a message may nest, and how many
-    items an array or a map may have.
+    pointers and symbols, one behind the other; `bounds` (three of int), how deep a message may nest, how many
+    items an array or a map may have, and how many bytes a message.
     """
 
     root: int
@@ -51,7 +51,7 @@ class Program:
     fields: array[int]
     symbols: array[int]
     texts: bytes
-    bounds: tuple[int, int]
+    bounds: tuple[int, int, int]
 
     def __str__(self) -> str:
         lines = []

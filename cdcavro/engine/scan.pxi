@@ -159,13 +159,18 @@ cdef extern from *:
         }
     }
 
+    /* Both halves of a product, so that each bit of it tells of each byte. */
+    static inline uint64_t cdcavro_mix(uint64_t a) {
+        unsigned __int128 product = (unsigned __int128)a * 0x9e3779b97f4a7c15u;
+        return (uint64_t)product ^ (uint64_t)(product >> 64);
+    }
+
     static inline uint64_t cdcavro_hash(const uint8_t *at, size_t size) {
-        uint64_t hash = size * 0x9e3779b97f4a7c15u, word = 0;
+        uint64_t hash = size, word = 0;
         uint32_t low, high;
         for (; size >= 8; at += 8, size -= 8) {
             memcpy(&word, at, 8);
-            hash = (hash ^ word) * 0xff51afd7ed558ccdu;
-            hash ^= hash >> 32;
+            hash = cdcavro_mix(hash ^ word) + 0xff51afd7ed558ccdu;
         }
         word = 0;
         if (size >= 4) {
@@ -175,8 +180,7 @@ cdef extern from *:
         } else if (size) {
             word = (uint32_t)at[0] | (uint32_t)at[size >> 1] << 8 | (uint32_t)at[size - 1] << 16;
         }
-        hash = (hash ^ word) * 0xff51afd7ed558ccdu;
-        return hash ^ (hash >> 29);
+        return cdcavro_mix((hash ^ word) + 0xff51afd7ed558ccdu);
     }
     """
     enum:

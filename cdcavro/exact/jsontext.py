@@ -34,9 +34,9 @@ def to_bytes(text: bytes | str) -> bytes:
             text = text.encode()
         except UnicodeEncodeError as error:
             raise TextError("Unicode text", f"a lone surrogate at character {error.start}") from error
-    elif isinstance(text, (bytearray, memoryview)):
-        text = bytes(text)
-    elif not isinstance(text, bytes):
+    elif isinstance(text, (bytes, bytearray, memoryview)):
+        text = text if type(text) is bytes else bytes(memoryview(text))
+    else:
         raise TypeError(f"text is bytes or str, not {type(text).__name__}")
     if len(text) > MAX_LENGTH:
         raise TextError(f"at most {MAX_LENGTH} bytes", f"{len(text)}")

@@ -73,13 +73,19 @@ class Format:
 
     def encode(self, message: bytes | str) -> bytes:
         """Return JSON text as a payload. Raises `TextError` and `StructureError`."""
+        payload = self._engine.encode(message)
+        return self._exactly(self._encode_left, message) if payload is None else payload
+
+    def _exactly(self, convert: Callable[[Any], bytes], given: Any) -> bytes:
+        """Return what the exact way gives; its errors name the format."""
         try:
-            raw = message if type(message) is bytes else to_bytes(message)
-            payload = self._engine.encode(raw)
-            return self._writer.write(_message(raw)) if payload is None else payload
+            return convert(given)
         except MessageError as error:
             error.format = self.name
             raise
+
+    def _encode_left(self, message: bytes | str) -> bytes:
+        return self._writer.write(_message(to_bytes(message)))
 
     def opened(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return the message in a record: the value of the Kafka record around it, if there is one.
@@ -115,13 +121,8 @@ class Format:
         """
         if writer is not None and writer is not self.schema:
             return render(self.read(payload, writer))
-        try:
-            reader, raw = self._reader, payload if type(payload) is bytes else _bytes(payload)
-            text = self._engine.decode(raw)
-            return reader.decode(raw) if text is None else text
-        except MessageError as error:
-            error.format = self.name
-            raise
+        text = self._engine.decode(payload)
+        return self._exactly(self._reader.decode, _bytes(payload)) if text is None else text
 
     def parse(self, message: bytes | str) -> Any:
         """Return text as a record, that is, as its JSON value, checked. Raises `TextError` and `StructureError`."""
@@ -179,11 +180,7 @@ class Format:
 
     def write(self, record: Any) -> bytes:
         """Return a record as a payload. Raises `StructureError`."""
-        try:
-            return self._writer.write(record)
-        except MessageError as error:
-            error.format = self.name
-            raise
+        return self._exactly(self._writer.write, record)
 
     def reader(self, writer: Schema | None = None) -> Callable[[PayloadDecoder], dict[str, Any]]:
         """Return a function that reads payloads written with `writer` as records. Raises `ResolutionError`."""
@@ -220,7 +217,7 @@ class Format:
 def _bytes(payload: bytes) -> bytes:
     if not isinstance(payload, (bytes, bytearray, memoryview)):
         raise TypeError(f"a payload is bytes, not {type(payload).__name__}")
-    return bytes(payload)
+    return payload if type(payload) is bytes else bytes(memoryview(payload))
 
 
 def _message(raw: bytes) -> Any:

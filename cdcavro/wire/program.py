@@ -28,7 +28,7 @@ from cdcavro.engine.program import (
     Program,
 )
 from cdcavro.errors import SchemaError
-from cdcavro.exact.jsontext import MAX_DEPTH, escape, render
+from cdcavro.exact.jsontext import MAX_DEPTH, MAX_LENGTH, escape, render
 from cdcavro.wire.attributes import FieldRule, enum_rule, field_rule, holds, is_nullable
 from cdcavro.wire.kafka import opens_records
 
@@ -66,7 +66,7 @@ class _Builder:
             self._fields,
             self._symbols,
             bytes(self._texts),
-            (MAX_DEPTH, MAX_COUNT),
+            (MAX_DEPTH, MAX_COUNT, MAX_LENGTH),
         )
 
     def _text(self, text: bytes) -> tuple[int, int]:

@@ -7,6 +7,8 @@ import threading
 from array import array
 from functools import partial
 from random import Random
+from struct import pack as pack_bytes
+from struct import unpack
 
 import pytest
 
@@ -91,6 +93,90 @@ def test_members_may_come_in_any_order(engine):
     payloads = [engine.encode(message) for message in (one, other, one)]
     assert payloads == [CANAL._encode_exact(one)] * 3
     assert payloads[0] is not None
+
+
+@compiled
+@pytest.mark.parametrize("format", ["canal", "datahub_tuple"])
+def test_a_name_given_twice_is_found_wherever_it_was_met_before(format):
+    """Names of entries are kept for the next message, those of the last object say which comes next."""
+    own = REGISTRY[format]
+    for count in (1, 3, 40, 1_500):
+        members = [f'"c{i}":"{i}"' for i in range(count)]
+        for again in {0, count // 2, count - 1}:
+            for row in (
+                members,
+                members,
+                [*members, f'"c{again}":"x"'],
+                members[::-1],
+                [*members[::-1], members[again]],
+            ):
+                text = "{" + ",".join(row) + "}"
+                message = text if format == "datahub_tuple" else f'{{"type":"INSERT","data":[{text},{text}]}}'
+                payload, _ = compared(own._engine.encode, own._encode_exact, message.encode())
+                assert (own._engine.encode(message.encode()) is None) is (payload is None)
+                if payload is not None:
+                    compared(own._engine.decode, own._reader.decode, payload)
+                    twice = payload.replace(b"\x04c1\x04", b"\x04c0\x04", 1)
+                    compared(own._engine.decode, own._reader.decode, twice)
+
+
+@compiled
+def test_names_of_two_maps_do_not_meet():
+    """A name that one map has may be in another, above, below or beside it."""
+    for value in ('{"a":1,"b":{"a":{"a":2}},"c":1}', '{"a":1,"b":{"a":{"a":2}},"a":1}', '{"b":{"a":1,"a":1}}'):
+        for message in (f'{{"type":"I","data":[{value}],"old":[{value}]}}', value):
+            for format in ("oms_canal", "datahub_tuple"):
+                own = REGISTRY[format]
+                for _ in range(3):
+                    compared(own._engine.encode, own._encode_exact, message.encode())
+
+
+@compiled
+def test_more_names_than_are_kept_make_room(engine):
+    """Columns of ever new tables do not fill the engine for ever."""
+    for number in range(60):
+        row = ",".join(f'"t{number}_{i}":"1"' for i in range(400))
+        message = f'{{"type":"INSERT","data":[{{{row}}},{{{row}}}]}}'.encode()
+        payload = CANAL._encode_exact(message)
+        assert engine.encode(message) == payload
+        assert engine.decode(payload) == CANAL._reader.decode(payload)
+
+
+def _doubles(random, count):
+    """Return numbers with a point: doubles of all sizes, their neighbours, and texts that no double has."""
+    for _ in range(count):
+        bits = random.randrange(0x3F1A000000000000, 0x4341C37937E08400)
+        (one,) = unpack("<d", pack_bytes("<Q", bits if random.random() < 0.7 else bits >> 52 << 52))
+        text = repr(one)
+        digits = str(random.randrange(10 ** random.randrange(1, 19))).rjust(random.randrange(2, 22), "0")
+        yield text
+        yield text[:-1] + str(random.randrange(10))
+        yield f"-{text}{random.randrange(10)}" if "e" not in text else text
+        yield f"{random.randrange(2**52, 10**16)}.0"
+        yield f"{random.randrange(100)}.{digits}"
+
+
+@compiled
+@pytest.mark.parametrize("seed", range(4))
+def test_doubles_are_those_that_python_prints_so(seed):
+    """Read to the nearest one, and printed with the fewest digits that only it has."""
+    wire_format = REGISTRY["oms_canal"]
+    numbers = list(_doubles(Random(seed), 4_000))
+    for start in range(0, len(numbers), 1_000):
+        row = ",".join(f'"c{i}":{number}' for i, number in enumerate(numbers[start : start + 1_000]))
+        message = f'{{"type":"INSERT","data":[{{{row}}}]}}'.encode()
+        payload = wire_format._encode_exact(message)
+        assert wire_format._engine.encode(message) == payload
+        assert wire_format._engine.decode(payload) == wire_format._reader.decode(payload)
+
+
+@compiled
+@pytest.mark.parametrize("text", ['{"type":"I",}', '{"data":[{"a":"1",}]}', '{"data":[{"a":"1"},]}', '{,"type":"I"}'])
+def test_a_comma_with_nothing_behind_it_is_left(engine, text):
+    """Also where the members before it came in the expected order."""
+    for _ in range(3):
+        assert engine.encode(text.encode()) is None
+        engine.encode(text.replace(",}", "}").replace(",]", "]").encode())
 
 
 @compiled
@@ -199,7 +285,7 @@ def _encoded(format, text):
 @compiled
 def test_threads_do_not_wait_for_each_other(engine):
     """The engine lets go of the interpreter while it is at work on much."""
-    large = b'{"type":"INSERT","data":[{"a":"' + b"x" * (64 << 20) + b'"}]}\n'
+    large = b'{"type":"INSERT","data":[{"a":"' + b"x" * (60 << 20) + b'"}]}\n'
     turns, ended = [], threading.Event()
 
     def work():

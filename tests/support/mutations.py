@@ -71,11 +71,11 @@ class _Number(str):
 
 
 def mutated(random: Random, message: bytes) -> bytes:
-    """Return a message changed at a few places: values, bytes, members, white space, or cut short."""
+    """Return a message changed at a few places: values, bytes, tokens, members, white space, or cut short."""
     for _ in range(random.choice((1, 1, 1, 2, 3))):
-        message = random.choice((_with_value, _with_value, _with_byte, _with_members, _with_members, _cut))(
-            random, message
-        )
+        message = random.choice(
+            (_with_value, _with_value, _with_byte, _with_token, _with_members, _with_members, _cut)
+        )(random, message)
     return message
 
 
@@ -103,6 +103,15 @@ def _with_value(random: Random, message: bytes) -> bytes:
     token = random.choice(tokens)
     value = random.choice(VALUES) if random.random() < 0.8 else b" " + token[0] + b"\n"
     return message[: token.start()] + value + message[token.end() :]
+
+
+def _with_token(random: Random, message: bytes) -> bytes:
+    tokens = list(_TOKEN.finditer(message))
+    if not tokens:
+        return message
+    token, other = random.choice(tokens), random.choice(tokens)
+    put = random.choice((b"", b"", token[0] * 2, other[0], b",", b"}"))
+    return message[: token.start()] + put + message[token.end() :]
 
 
 def _with_byte(random: Random, message: bytes) -> bytes:

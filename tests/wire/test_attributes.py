@@ -232,7 +232,7 @@ def test_wire_schema_is_a_record():
     """Any other type has no members."""
     format = Format("mine", parse_schema('"string"'))
     assert error_of(format.encode, "{}") == "schema mine: a wire schema is a record"
-    assert error_of(format.decode, b"\0") == "schema $: a wire schema is a record"
+    assert error_of(format.decode, b"\0") == "schema mine: a wire schema is a record"
 
 
 @pytest.mark.parametrize(("type", "name"), [("bytes", "bytes"), ({"type": "fixed", "name": "F", "size": 1}, "F")])
