@@ -28,12 +28,11 @@ cdef enum:
     LEFT = 1  # to the exact way
     ENDED = 2
     MOST_PROBES = 64
-    MOST_DIGITS = 4000
     VARINT = 10
     MOST_PATCHES = 64
     INSIDE = 128  # a mark of a member: something in it has a patch
-    MOST_NOTES = 1000
-    MOST_POINTER = 4096  # bytes; of so many notes they stay below what the exact way takes of all pointers
+    MOST_NOTES = 100000
+    MOST_POINTERS = 8 << 20  # bytes of all pointers of a message; the exact way takes so many characters
     MOST_NAMES = 1 << 18  # of a message, in a table that is half full at the most
     KEPT = 1 << 24  # bytes of room that wait for the next message, or for the next batch of 10,000
     SHORT = 1 << 16  # bytes of a message that is converted before another thread would have its turn
@@ -102,6 +101,7 @@ cdef struct Run:
     Note *notes
     Py_ssize_t noted
     Py_ssize_t notes_room
+    Py_ssize_t pointed  # bytes of pointers
     uint8_t *said
     Py_ssize_t said_size
     Py_ssize_t said_room
@@ -404,6 +404,8 @@ cdef void _tear_down(Run *r) noexcept:
         free(r.notes)
         free(r.said)
         free(r.names)
+        if r.known != NULL:
+            _forget_names(r.known)
         free(r.known)
         free(r.slices)
         free(r.follows)

@@ -21,15 +21,27 @@ cdef inline int _is_last_member(Run *r, bint *ended) noexcept nogil:
     return OK
 
 
-cdef int _note_unknown(Run *r, uint32_t own, const uint8_t *start, Py_ssize_t size, int level) noexcept nogil:
-    """Note a member that the schema does not name."""
+cdef int _note_unknown(Run *r, Cursor *c) noexcept nogil:
+    """Note a member that the schema does not name; a slice behind those of the fields says which notes such members have."""
     cdef Py_ssize_t place = r.size
-    if _add_name(r, own, start, size) or _copy_json(r, level) or _push_slice(r, 1):
+    cdef int number
+    if c.known == NULL:
+        if _meet(r, c.others, c.own, c.name, c.size, &number):
+            return LEFT
+        if number:
+            c.follows[0] = c.record.a[1] + number
+            c.known = _known_at(r.known, number)
+    elif _see(r, c.known, c.own):
         return LEFT
-    _step(r, start, size, 0)
-    r.slices[r.depth - 1].start = r.slices[r.depth - 1].stop = place
-    r.slices[r.depth - 1].first_note = r.noted
-    if _note(r, r.out + place, r.size - place):
+    if c.known != NULL:
+        c.follows = &c.known.next
+    if r.depth == c.base + c.record.a[1] or r.slices[r.depth - 1].last_note != r.noted:
+        if _push_slice(r, 1):
+            return LEFT
+        r.slices[r.depth - 1].start = r.slices[r.depth - 1].stop = place
+        r.slices[r.depth - 1].first_note = r.noted
+    _step(r, c.name, c.size, 0)
+    if _copy_json(r, c.level + 1) or _note(r, r.out + place, r.size - place):
         return LEFT
     r.slices[r.depth - 1].last_note = r.noted
     r.stepped -= 1
@@ -49,7 +61,7 @@ cdef int _note_text(Run *r) noexcept nogil:
 cdef int _write_rest(Run *r, Cursor *c) noexcept nogil:
     """Write a member that has no field as an entry of the rest map, from the name on that `_write_name` wrote."""
     cdef Py_ssize_t last = r.depth - 1
-    if _write(r, r.code[c.rest].a[0], c.level + 1):
+    if _write(r, r.code[c.others].a[0], c.level + 1):
         return LEFT
     r.stepped -= 1
     if r.depth == c.base + c.record.a[1] or r.slices[last].stop != c.place or r.slices[last].last_note != c.noted:
@@ -65,16 +77,16 @@ cdef int _write_rest(Run *r, Cursor *c) noexcept nogil:
 
 cdef int _write_unnamed(Run *r, Cursor *c) noexcept nogil:
     """Write a member that has no field."""
-    c.others += 1
+    c.unnamed += 1
     if c.record.a[3] and c.size == 5 and memcmp(c.name, b"value", 5) == 0:
         _skip_space(r)
         if r.at < r.end and r.at[0] == 123:
             # The value of a Kafka record, whose other members stand together in the extras.
             return LEFT
-    if c.rest < 0:
-        return _note_unknown(r, c.own, c.name, c.size, c.level + 1)
+    if not c.has_rest:
+        return _note_unknown(r, c)
     c.place, c.noted = r.size, r.noted
-    return _write_name(r, c.rest, c.own, c.known, c.name, c.size, &c.follows, c.record.a[1]) or _write_rest(r, c)
+    return _write_name(r, c.others, c.own, c.known, c.name, c.size, &c.follows, c.record.a[1]) or _write_rest(r, c)
 
 
 cdef inline int _take_member(Run *r, Cursor *c, int *index) noexcept nogil:
@@ -85,9 +97,9 @@ cdef inline int _take_member(Run *r, Cursor *c, int *index) noexcept nogil:
     index[0] = i
     c.known = NULL
     if i >= c.record.a[1]:
-        c.known = _take_guessed(r, c.rest, i - c.record.a[1])
+        c.known = _take_guessed(r, c.others, i - c.record.a[1])
         if c.known != NULL:
-            c.name, c.size = r.known.spelled + c.known.label + 1, c.known.size
+            c.name, c.size = c.known.label + 1, c.known.size
             index[0] = -1
             return OK
     elif member.size and cdcavro_begins(r.at, r.end, r.texts + member.label, member.size):
@@ -146,7 +158,7 @@ cdef int _write_members(Run *r, Cursor *c) noexcept nogil:
             if left:
                 return OK if left == ENDED else LEFT
         if i == -1:
-            c.name, c.size = r.known.spelled + c.known.label + 1, c.known.size
+            c.name, c.size = c.known.label + 1, c.known.size
         elif i == -2 and (_take_member(r, c, &i) or (i >= 0 and _place(r, c, i))):
             return LEFT
         if _write_unnamed(r, c) if i < 0 else _write_member(r, c, i):
@@ -194,8 +206,9 @@ cdef int _write_record(Run *r, int node, int level) noexcept nogil:
         return LEFT
     r.object += 1
     c.record, c.level, c.own, c.base, c.follows = record, level, r.object, r.depth - record.a[1], r.follows + r.count + node
-    c.rest = -1 if record.a[2] < 0 else r.members[record.a[2]].node
-    c.last, c.shuffled, c.gaps, c.others = -1, c.rest >= 0, False, 0
+    c.has_rest = record.a[2] >= 0
+    c.others = r.members[record.a[2]].node if c.has_rest else node
+    c.last, c.shuffled, c.gaps, c.unnamed = -1, c.has_rest, False, 0
     memset(r.slices + c.base, 0, record.a[1] * sizeof(Slice))
     r.at += 1
     _skip_space(r)
@@ -208,7 +221,7 @@ cdef int _write_record(Run *r, int node, int level) noexcept nogil:
     notes = r.noted != noted
     if (c.gaps and _check_gaps(r, &c, &notes)) or (notes and _order_notes(r, record, c.base, noted)):
         return LEFT
-    if c.others > r.most_items or (c.shuffled and _assemble(r, record, begin, c.base, c.others)):
+    if c.unnamed > r.most_items or (c.shuffled and _assemble(r, record, begin, c.base, c.unnamed)):
         return LEFT
     r.depth = c.base
     return OK
@@ -311,7 +324,7 @@ cdef int _write_message(Run *r, int root, const uint8_t *start, Py_ssize_t size)
     if size > r.most_size or not cdcavro_is_utf8(start, start + size):
         return LEFT
     _begin(r, start, size)
-    r.said_size = 0
+    r.said_size = r.pointed = 0
     if _write(r, root, 1) or _write_extras(r):
         return LEFT
     _skip_space(r)

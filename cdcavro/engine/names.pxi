@@ -58,67 +58,122 @@ cdef inline uint64_t _stamp(Run *r, uint32_t object) noexcept nogil:
 
 
 cdef void _forget_names(KnownNames *names) noexcept nogil:
-    memset(names.known, 0, sizeof(names.known))
-    memset(names.slots, 0, sizeof(names.slots))
-    names.count = names.spelled_size = names.strange = 0
+    cdef int i
+    for i in range(64):
+        free(names.chunks[i])
+        free(names.blocks[i])
+    free(names.slots)
+    memset(names, 0, sizeof(KnownNames))
+
+
+cdef inline Known *_known_at(KnownNames *names, int number) noexcept nogil:
+    return names.chunks[number // KNOWN_CHUNK] + number % KNOWN_CHUNK
+
+
+cdef int _make_room(KnownNames *names) noexcept nogil:
+    """Make room for one more name, as long as there is any to be had."""
+    cdef int chunk = (names.count + 1) // KNOWN_CHUNK
+    if names.chunks[chunk] == NULL:
+        names.chunks[chunk] = <Known *>malloc(KNOWN_CHUNK * sizeof(Known))
+        if names.chunks[chunk] == NULL:
+            return LEFT
+    if names.blocks[names.block] != NULL and SPELLED - names.used >= 7 * LONGEST + 8:
+        return OK
+    if names.blocks[names.block] != NULL:
+        if names.block == 63:
+            return LEFT
+        names.block += 1
+    names.used = 0
+    names.blocks[names.block] = <uint8_t *>malloc(SPELLED + SLACK)
+    return LEFT if names.blocks[names.block] == NULL else OK
+
+
+cdef int _make_slots(KnownNames *names) noexcept nogil:
+    """Make room for twice as many names to be looked up."""
+    cdef uint32_t room = names.slots_room * 2 if names.slots_room else FIRST_SLOTS
+    cdef uint32_t *slots = <uint32_t *>calloc(room, sizeof(uint32_t))
+    cdef uint64_t slot
+    cdef int i
+    if slots == NULL:
+        return LEFT
+    for i in range(1, names.count + 1):
+        slot = _known_at(names, i).hash & (room - 1)
+        while slots[slot]:
+            slot = (slot + 1) & (room - 1)
+        slots[slot] = i
+    free(names.slots)
+    names.slots = slots
+    names.slots_room = room
+    return OK
 
 
 cdef int _know(Run *r, int node, uint64_t hash, const uint8_t *start, Py_ssize_t size) noexcept nogil:
-    """Keep a name of the entries of a map that has none like it; return its number, 0 without room."""
+    """Keep a name that there is room for; return its number."""
     cdef KnownNames *names = r.known
-    cdef Known *known
     cdef Py_ssize_t place = r.size, label
-    cdef uint8_t *spelled = names.spelled + names.spelled_size
-    if names.count == MOST_KNOWN or size > LONGEST or 7 * LONGEST + 8 > SPELLED - names.spelled_size:
-        names.strange += 1
+    cdef Known *known
+    cdef uint8_t *spelled
+    if names.count == MOST_KNOWN or _make_room(names) or _put_quoted(r, start, start + size, start + size) or _put(r, 58):
+        names.is_full = True
         return 0
-    if _put_quoted(r, start, start + size, start + size) or _put(r, 58):
-        names.count = MOST_KNOWN
-        return 0
+    spelled = names.blocks[names.block] + names.used
     label = r.size - place
     r.size = place
     memcpy(spelled, r.out + place, label)
     spelled[label] = <uint8_t>(size << 1)
     memcpy(spelled + label + 1, start, size)
+    names.used += label + size + 1
     names.count += 1
-    known = names.known + names.count
-    known.hash, known.stamp, known.node, known.next = hash, 0, node + 1, 0
-    known.label, known.label_size, known.size = names.spelled_size, <int32_t>label, <int32_t>size
-    names.spelled_size += <int32_t>(label + size + 1)
+    known = _known_at(names, names.count)
+    known.hash, known.stamp, known.node, known.next = hash, 0, node, 0
+    known.label, known.label_size, known.size = spelled, <int32_t>label, <int32_t>size
     return names.count
 
 
 cdef int _look_up(Run *r, int node, uint64_t hash, const uint8_t *start, Py_ssize_t size) noexcept nogil:
-    """Return the number of a name of the entries of a map, 0 if it is not kept, which stays so within a message."""
+    """Return the number of a name, 0 if it is not kept, which stays so within a message."""
     cdef KnownNames *names = r.known
     cdef Known *known
     cdef uint64_t slot
     cdef int probes
+    if size > LONGEST:
+        return 0
+    if names.count * 2 >= <int64_t>names.slots_room and not names.is_full:
+        names.is_full = _make_slots(names) != OK
+    if names.slots_room == 0:
+        return 0
     hash += node * <uint64_t>0x9e3779b97f4a7c15
     hash ^= hash >> 17
-    slot = hash & (KNOWN_SLOTS - 1)
+    slot = hash & (names.slots_room - 1)
     for probes in range(MOST_PROBES):
         if names.slots[slot] == 0:
-            names.slots[slot] = <uint16_t>_know(r, node, hash, start, size)
+            if not names.is_full:
+                names.slots[slot] = _know(r, node, hash, start, size)
+            names.strange += names.is_full
             return names.slots[slot]
-        known = names.known + names.slots[slot]
-        if known.hash == hash and known.node == node + 1 and known.size == size:
-            if memcmp(names.spelled + known.label + known.label_size + 1, start, size) == 0:
+        known = _known_at(names, names.slots[slot])
+        if known.hash == hash and known.node == node and known.size == size:
+            if memcmp(known.label + known.label_size + 1, start, size) == 0:
                 return names.slots[slot]
-        slot = (slot + 1) & (KNOWN_SLOTS - 1)
+        slot = (slot + 1) & (names.slots_room - 1)
+    names.is_full = True
+    names.strange += 1
     return 0
 
 
 cdef inline Known *_guess(Run *r, int node, int number) noexcept nogil:
-    """Return the name that came next in a map the last time, NULL without one."""
-    cdef Known *known = r.known.known + number
-    return known if number > 0 and known.node == node + 1 else NULL
+    """Return the name that came next in a map or record the last time, NULL without one."""
+    cdef Known *known
+    if not 0 < number <= r.known.count:
+        return NULL
+    known = _known_at(r.known, number)
+    return known if known.node == node else NULL
 
 
 cdef inline Known *_take_guessed(Run *r, int node, int number) noexcept nogil:
-    """Pass a name and its colon by if they are those to be expected in a map, and return the name; else NULL."""
+    """Pass a name and its colon by if they are those to be expected, and return the name; else NULL."""
     cdef Known *known = _guess(r, node, number)
-    if known == NULL or not cdcavro_begins(r.at, r.end, r.known.spelled + known.label, known.label_size):
+    if known == NULL or not cdcavro_begins(r.at, r.end, known.label, known.label_size):
         return NULL
     r.at += known.label_size
     return known
@@ -139,7 +194,7 @@ cdef inline int _meet(
     cdef uint64_t hash = cdcavro_hash(start, size)
     number[0] = _look_up(r, node, hash, start, size)
     if number[0]:
-        return _see(r, r.known.known + number[0], object)
+        return _see(r, _known_at(r.known, number[0]), object)
     return _add_hashed(r, object, hash, start, size)
 
 

@@ -31,7 +31,7 @@ cdef int _say(Run *r, const uint8_t *start, Py_ssize_t size) noexcept nogil:
 cdef int _say_pointer(Run *r) noexcept nogil:
     """Say the JSON pointer of this place (RFC 6901, section 3)."""
     cdef int i
-    cdef Py_ssize_t j
+    cdef Py_ssize_t j, begin
     cdef uint8_t digits[24]
     cdef int size
     cdef int64_t index
@@ -51,12 +51,14 @@ cdef int _say_pointer(Run *r) noexcept nogil:
             if _say(r, digits + 24 - size, size):
                 return LEFT
             continue
+        begin = 0
         for j in range(r.steps[i].size):
             if name[j] == 126 or name[j] == 47:
-                if _say(r, <const uint8_t *>(b"~0" if name[j] == 126 else b"~1"), 2):
+                if _say(r, name + begin, j - begin) or _say(r, <const uint8_t *>(b"~0" if name[j] == 126 else b"~1"), 2):
                     return LEFT
-            elif _say(r, name + j, 1):
-                return LEFT
+                begin = j + 1
+        if _say(r, name + begin, r.steps[i].size - begin):
+            return LEFT
     return OK
 
 
@@ -74,7 +76,10 @@ cdef int _note(Run *r, const uint8_t *text, Py_ssize_t size) noexcept nogil:
         r.notes_room *= 2
     note = r.notes + r.noted
     note.start = r.said_size
-    if _say_pointer(r) or r.said_size - note.start > MOST_POINTER:
+    if _say_pointer(r):
+        return LEFT
+    r.pointed += r.said_size - note.start
+    if r.pointed > MOST_POINTERS:
         return LEFT
     note.stop, note.size = r.said_size, size
     r.noted += 1

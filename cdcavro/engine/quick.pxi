@@ -126,7 +126,7 @@ cdef inline Known *_put_name(
     cdef const uint8_t *label
     if known == NULL or known.stamp == stamp:
         return NULL
-    label = r.known.spelled + known.label
+    label = known.label
     if r.end - at[0] <= known.label_size or not cdcavro_begins(at[0], r.end, label, known.label_size):
         return NULL
     at[0] += known.label_size
@@ -188,17 +188,17 @@ cdef inline bint _put_other(Run *r, Cursor *c, const uint8_t **at, uint8_t **out
     cdef Slice *slice = r.slices + r.depth - 1
     cdef uint8_t *place = out[0]
     cdef const uint8_t *after
-    c.known = _put_name(r, c.rest, c.follows[0] - c.record.a[1], _stamp(r, c.own), at, out)
-    if c.known == NULL:
+    c.known = _put_name(r, c.others, c.follows[0] - c.record.a[1], _stamp(r, c.own), at, out)
+    if c.known == NULL or not c.has_rest:
         return False
     if r.depth == c.base + c.record.a[1] or slice.stop != place - r.out or slice.last_note != r.noted:
         return False
-    after = _put_value(r, r.code + r.code[c.rest].a[0], at[0], out)
+    after = _put_value(r, r.code + r.code[c.others].a[0], at[0], out)
     if after == NULL or not _goes_on(after, r.end):
         return False
     c.known.stamp = _stamp(r, c.own)
     c.follows = &c.known.next
-    c.others += 1
+    c.unnamed += 1
     slice.stop = out[0] - r.out
     at[0] = after + 1
     return True

@@ -8,33 +8,38 @@ cdef struct Name:
     uint32_t run
 
 cdef enum:
-    MOST_KNOWN = 1000
-    KNOWN_SLOTS = 2048
-    SPELLED = 1 << 16
+    KNOWN_CHUNK = 1024
+    MOST_KNOWN = 65535
+    FIRST_SLOTS = 256
+    SPELLED = 1 << 16  # bytes of names in a block, of which there are at most 64
     LONGEST = 63  # bytes of a name that is kept, whose length is then one byte
     MOST_STRANGE = 10000  # names that found no room, before room is made
 
-cdef struct Known:  # a name of a map's entries
+cdef struct Known:  # a name of a map's entries, or a member that a record does not name
     uint64_t hash
     uint64_t stamp  # the object that had it last
-    int32_t node  # the map, plus 1
-    int32_t label  # where it stands quoted and with its colon in `spelled`, and behind that with its length, as in Avro
+    const uint8_t *label  # the name quoted and with its colon, and behind that the name with its length, as in Avro
+    int32_t node  # of the map or record
     int32_t label_size
     int32_t size
     int32_t next  # the number of the name that came next the last time
 
-cdef struct KnownNames:  # numbered from 1; those without a name have no node
-    Known known[1001]
-    uint16_t slots[2048]
-    uint8_t spelled[(1 << 16) + 32]
+cdef struct KnownNames:  # numbered from 1
+    Known *chunks[64]
+    uint8_t *blocks[64]
+    uint32_t *slots
+    uint32_t slots_room
     int32_t count
-    int32_t spelled_size
+    int block
+    Py_ssize_t used  # of the last block
+    bint is_full  # so that it stays for this message whether a name is kept
     int32_t strange
-
 
 cdef struct Cursor:  # where in a record a message is
     const Instruction *record
-    int rest  # the map of members that have no field, -1 without one
+    int node
+    int others  # the map of members that have no field; the record itself where they are noted
+    bint has_rest
     int level
     uint32_t own
     Py_ssize_t base  # of its slices
@@ -42,7 +47,7 @@ cdef struct Cursor:  # where in a record a message is
     int last
     bint shuffled
     bint gaps
-    int64_t others  # members that have no field
+    int64_t unnamed  # members that have no field
     const uint8_t *name
     Py_ssize_t size
     Known *known

@@ -62,9 +62,7 @@ cdef int _write_column(Run *r, const Instruction *column, int level) noexcept no
             return LEFT
         return _insert_long(r, place, 5, r.size - place - 5)
     kind = _scan_number(r, &start)
-    if kind == 0 or r.at - start > MOST_DIGITS:
-        return LEFT
-    if _reserve(r, VARINT + 1):
+    if kind == 0 or _reserve(r, VARINT + 1):
         return LEFT
     if kind == INTEGER and _as_long(start, r.at, &whole):
         r.out[r.size] = <uint8_t>(column.a[2] << 1)
@@ -195,9 +193,9 @@ cdef inline int _write_name(
             _step(r, start, size, 0)
             return _put_long(r, size) or _put_few(r, start, size, r.end)
         follows[0][0] = others + number
-        known = r.known.known + number
+        known = _known_at(r.known, number)
     follows[0] = &known.next
-    start = r.known.spelled + known.label + known.label_size
+    start = known.label + known.label_size
     _step(r, start + 1, known.size, 0)
     return _put_few(r, start, known.size + 1, start + LONGEST)
 
@@ -234,7 +232,7 @@ cdef int _write_map(Run *r, const Instruction *map, int level) noexcept nogil:
             return LEFT
         _skip_space(r)
         if known != NULL:
-            start, size = r.known.spelled + known.label + 1, known.size
+            start, size = known.label + 1, known.size
         elif _take_name(r, &start, &size):
             return LEFT
         if _write_name(r, node, own, known, start, size, &follows, 0) or _write(r, map.a[0], level + 1):

@@ -149,7 +149,7 @@ cdef inline int _render_name(
     cdef Py_ssize_t size
     cdef int number
     if known != NULL:
-        start = r.known.spelled + known.label
+        start = known.label
         if cdcavro_begins(r.at, r.end, start + known.label_size, known.size + 1):
             r.at += known.size + 1
             follows[0] = &known.next
@@ -160,7 +160,7 @@ cdef inline int _render_name(
         return LEFT
     if number:
         follows[0][0] = number
-        follows[0] = &r.known.known[number].next
+        follows[0] = &_known_at(r.known, number).next
     return _put_quoted(r, start, start + size, r.end) or _put(r, 58)
 
 
