@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "exact": {"errors"},
     "avro": {"errors", "exact"},
-    "engine": {"errors", "avro"},
+    "engine": {"errors", "exact", "avro"},
     "wire": {"errors", "exact", "avro", "engine"},
     "change": {"errors", "exact", "wire"},
     "formats": {"errors", "exact", "wire", "change"},

@@ -99,3 +99,20 @@ class Translators:
         return b"", first
 
     by_number = by_prefix
+
+
+class Values:
+    """The engine of one program for records: dicts, lists and scalars."""
+
+    __slots__ = ()
+
+    def __init__(self, program: Program) -> None:
+        """Take a program, which nothing runs here."""
+
+    def write(self, record: Any) -> bytes | None:  # noqa: ARG002
+        """Return a record as a payload; None where it is left to the exact way, as whatever is faulty is."""
+        return None
+
+    def read(self, raw: bytes, position: int = 0) -> tuple[dict[str, Any], int] | None:  # noqa: ARG002
+        """Return the record of the payload at a position, and the position after it; None where it is left to the exact way."""
+        return None

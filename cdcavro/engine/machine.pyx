@@ -7,11 +7,26 @@ if there is one. What the engine accepts is what the exact way gives, byte for b
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_CheckExact, PyDict_GetItemWithError
+from cpython.float cimport PyFloat_CheckExact
+from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memchr, memcmp, memcpy, memmove, memset
 
 import threading
+from cdcavro.errors import MessageError
+from cdcavro.exact.fastjson import check_value, parse_quickly
+from cdcavro.exact.jsontext import render
+from cdcavro.exact.numbers import ExactNumber, plain_text
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+    object PyUnicode_DecodeUTF8(const char *start, Py_ssize_t size, const char *errors)
+    bint PyUnicode_CheckExact(object value)
 
 cdef enum:
     BOOLEAN, INT, LONG, STRING, ENUM, COLUMN, ARRAY, MAP, RECORD, OPTIONAL, VARIANT
@@ -149,6 +164,9 @@ include "patches.pxi"
 include "batches.pxi"
 include "translate.pxi"
 include "translated_columns.pxi"
+include "put_values.pxi"
+include "take_values.pxi"
+include "values.pxi"
 
 
 COMPILED = True

@@ -7,7 +7,7 @@ The engine converts what it can; everything else, every fault included, goes the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Record, check_expansion
-from cdcavro.engine.machine import Engine
+from cdcavro.engine.machine import Engine, Values
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
 from cdcavro.exact.fastjson import loads, parse_quickly
 from cdcavro.exact.jsontext import kind, parse, render, to_bytes
 from cdcavro.wire.attributes import FormatRule, field_rule, format_rule
 from cdcavro.wire.kafka import VALUE, is_kafka_record, opens_records
 from cdcavro.wire.payload import PayloadDecoder
-from cdcavro.wire.program import message_program
+from cdcavro.wire.program import checked_program, engine_of, values_of
 from cdcavro.wire.reading.plan import message_reader
 from cdcavro.wire.renaming import rename, renames_of
 from cdcavro.wire.writing.plan import message_writer
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from cdcavro.engine.arrow_column import Slices
+    from cdcavro.engine.program import Program
     from cdcavro.wire.reading.messages import MessageReader
     from cdcavro.wire.renaming import Names
     from cdcavro.wire.writing.messages import MessageWriter
@@ -140,9 +141,9 @@ class Format:
     def read(self, payload: bytes, writer: Schema | None = None) -> dict[str, Any]:
         """Return a payload as a record. Raises `PayloadError` and `ResolutionError`."""
         try:
-            raw = PayloadDecoder(_bytes(payload))
-            record = self.reader(writer)(raw)
-            raw.finish()
+            raw = _bytes(payload)
+            record, end = self._reader_of(writer)(raw, 0)
+            PayloadDecoder(raw, end).finish()
         except MessageError as error:
             error.format = self.name
             raise
@@ -150,13 +151,13 @@ class Format:
 
     def read_block(self, raw: bytes, count: int, writer: Schema) -> Iterator[dict[str, Any]]:
         """Yield `count` consecutive payloads as records. Raises `PayloadError` and `ResolutionError`."""
-        read = self.reader(writer)
-        payloads = PayloadDecoder(raw)
+        read, position = self._reader_of(writer), 0
         try:
             _check_count(raw, count)
             for _ in range(count):
-                yield read(payloads)
-            payloads.finish()
+                record, position = read(raw, position)
+                yield record
+            PayloadDecoder(raw, position).finish()
         except MessageError as error:
             error.format = self.name
             raise
@@ -173,26 +174,34 @@ class Format:
             return
         try:
             _check_count(raw, count)
-            yield from _decoded(self._engine if writer is self.schema else _engine_of(writer), reader, raw, count)
+            yield from _decoded(self._engine if writer is self.schema else engine_of(writer), reader, raw, count)
         except MessageError as error:
             error.format = self.name
             raise
 
     def write(self, record: Any) -> bytes:
         """Return a record as a payload. Raises `StructureError`."""
-        return self._exactly(self._writer.write, record)
+        return self._exactly(self._written, record)
 
-    def reader(self, writer: Schema | None = None) -> Callable[[PayloadDecoder], dict[str, Any]]:
-        """Return a function that reads payloads written with `writer` as records. Raises `ResolutionError`."""
+    def _written(self, record: Any) -> bytes:
+        payload = self._values.write(record)
+        return self._writer.write(record) if payload is None else payload
+
+    def _reader_of(self, writer: Schema | None) -> Callable[[bytes, int], tuple[dict[str, Any], int]]:
+        """Return a function that reads the payload at a position as a record, and returns the position after it, too.
+
+        Raises `ResolutionError`.
+        """
         if writer is None or writer is self.schema:
-            return self._reader.read
+            return partial(self._reader.read_at, self._values)
         reader, names = _resolved(writer, self.schema)
-        return reader.read if names is None else lambda payload: self._renamed(reader.read(payload), names)
+        read = partial(reader.read_at, values_of(writer))
+        return read if names is None else lambda raw, position: self._renamed(names, *read(raw, position))
 
-    def _renamed(self, record: dict[str, Any], names: Names) -> dict[str, Any]:
+    def _renamed(self, names: Names, record: dict[str, Any], end: int) -> tuple[dict[str, Any], int]:
         message = self.opened(record)
         renamed: dict[str, Any] = rename(message, names)
-        return renamed if message is record else {**record, VALUE: renamed}
+        return (renamed if message is record else {**record, VALUE: renamed}), end
 
     @cached_property
     def _opens_records(self) -> bool:
@@ -203,7 +212,15 @@ class Format:
 
     @cached_property
     def _engine(self) -> Engine:
-        return _engine(self.envelope, self._writer)
+        return Engine(self._program)
+
+    @cached_property
+    def _values(self) -> Values:
+        return Values(self._program)
+
+    @cached_property
+    def _program(self) -> Program:
+        return checked_program(self.envelope, self._writer)
 
     @cached_property
     def _reader(self) -> MessageReader:
@@ -275,20 +292,6 @@ def _decoded(engine: Engine | None, reader: MessageReader, raw: bytes, count: in
 def _decoded_line(reader: MessageReader, raw: bytes, position: int) -> tuple[bytes, int]:
     payload = PayloadDecoder(raw, position)
     return render(reader.read(payload)) + b"\n", payload.position
-
-
-@lru_cache(maxsize=_KEPT)
-def _engine_of(writer: Schema) -> Engine | None:
-    """Return the engine for payloads of another wire schema, None if only the exact way reads them."""
-    try:
-        return _engine(writer.root, message_writer(writer.root)) if isinstance(writer.root, Record) else None
-    except SchemaError:
-        return None
-
-
-def _engine(declared: Record, _checked: MessageWriter) -> Engine:
-    """Return the engine of a wire schema, which a plan was made of before, because that finds its faults."""
-    return Engine(message_program(declared))
 
 
 @lru_cache(maxsize=_KEPT)

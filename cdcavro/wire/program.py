@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from typing import Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 from cdcavro.avro.binary import MAX_COUNT
 from cdcavro.avro.types import Array, Enum, Field, Map, Primitive, Record, Type, Union, branch_name
+from cdcavro.engine.machine import Engine, Values
 from cdcavro.engine.program import (
     ABSENT,
     ARRAY,
@@ -31,11 +33,17 @@ from cdcavro.errors import SchemaError
 from cdcavro.exact.jsontext import MAX_DEPTH, MAX_LENGTH, escape, render
 from cdcavro.wire.attributes import FieldRule, enum_rule, field_rule, holds, is_nullable
 from cdcavro.wire.kafka import opens_records
+from cdcavro.wire.writing.plan import message_writer
+
+if TYPE_CHECKING:
+    from cdcavro.avro.schema import Schema
+    from cdcavro.wire.writing.messages import MessageWriter
 
 _SCALARS: Final = {"boolean": BOOLEAN, "int": INT, "long": LONG, "string": STRING}
 _VARIANTS: Final = {"boolean": 0, "int": 1, "long": 1, "string": 2}
 _COLUMN: Final = ("null", "boolean", "long", "double", "string", "number", "text")
 _NONE: Final = -1
+_KEPT: Final = 64
 
 
 def message_program(declared: Record) -> Program:
@@ -44,6 +52,33 @@ def message_program(declared: Record) -> Program:
     The engine compares names as they stand in the text: with a name that JSON escapes, the program begins nowhere.
     """
     return _Builder().program(declared)
+
+
+@lru_cache(maxsize=_KEPT)
+def engine_of(writer: Schema) -> Engine | None:
+    """Return the engine for payloads of a wire schema, None if only the exact way reads them."""
+    program = _program_of(writer)
+    return None if program is None else Engine(program)
+
+
+@lru_cache(maxsize=_KEPT)
+def values_of(writer: Schema) -> Values | None:
+    """Return the engine for records of a wire schema, None if only the exact way reads them."""
+    program = _program_of(writer)
+    return None if program is None else Values(program)
+
+
+def checked_program(declared: Record, _checked: MessageWriter) -> Program:
+    """Return the program of a wire schema, which a plan was made of before, because that finds its faults."""
+    return message_program(declared)
+
+
+def _program_of(writer: Schema) -> Program | None:
+    try:
+        root = writer.root
+        return checked_program(root, message_writer(root)) if isinstance(root, Record) else None
+    except SchemaError:
+        return None
 
 
 class _Builder:

@@ -2,29 +2,34 @@
 
     python tests/support/engine_trial.py 1000000 [SEED]
 
-tries as many of each format, and says how many both ways took, how many only the exact way, and how many were refused.
-What the engine takes has to be what the exact way gives, byte for byte, and neither may fail otherwise than by an error
-of the project.
+tries as many of each format, and says how many both ways took, how many only the exact way, and how many were refused:
+of messages, of their payloads (of which most are damaged), and of records, written and read. What the engine takes has
+to be what the exact way gives, byte for byte; what is refused has to be refused with the same sentence, engine or not;
+and nothing may fail otherwise than by an error of the project.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from cdcavro import CdcAvroError
+from cdcavro import CdcAvroError, MessageError
 from cdcavro.wire.formats import REGISTRY
+from cdcavro.wire.payload import PayloadDecoder
 from support.messages import goldens
 from support.mutations import damaged, mutated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from cdcavro.wire import Format
 
 BOTH, LEFT, REFUSED = "both ways", "only the exact way", "refused"
 
@@ -36,25 +41,68 @@ def trial(format: str, count: int, seed: int) -> Counter[str]:
     for _ in range(count):
         message = mutated(random, random.choice(messages))
         payload, outcome = compared(wire._engine.encode, wire._encode_exact, message)
+        assert said(wire.encode, message) == said(named(wire, wire._encode_exact), message)
         outcomes[f"encode: {outcome}"] += 1
         if payload is not None:
             sent = payload if random.random() < 0.4 else damaged(random, payload)
             _, outcome = compared(wire._engine.decode, wire._reader.decode, sent)
+            assert said(wire.decode, sent) == said(named(wire, wire._reader.decode), sent)
             outcomes[f"decode: {outcome}"] += 1
+            for name, outcome in _records(wire, message, sent):
+                outcomes[f"{name}: {outcome}"] += 1
     return outcomes
 
 
-def compared(
-    fast: Callable[[bytes], bytes | None], exact: Callable[[bytes], bytes], raw: bytes
-) -> tuple[bytes | None, str]:
-    """Return what the exact way gives, None for what it refuses, and which ways were gone."""
-    given = fast(raw)
+def _records(wire: Format, message: bytes, sent: bytes) -> Iterator[tuple[str, str]]:
+    """Write the record of a message, and read one from a payload."""
+    yield "write", compared(wire._values.write, wire._writer.write, wire.parse(message))[1]
+    assert said(wire.read, sent) == said(named(wire, partial(read_exact, wire)), sent)
+    yield "read", compared(partial(_read_fast, wire), lambda raw: repr(read_exact(wire, raw)), sent)[1]
+
+
+def _read_fast(wire: Format, raw: bytes) -> str | None:
+    found = wire._values.read(raw)
+    return None if found is None or found[1] != len(raw) else repr(found[0])
+
+
+def read_exact(wire: Format, raw: bytes) -> Any:
+    """Read a payload the exact way."""
+    source = PayloadDecoder(raw)
+    record = wire._reader.read(source)
+    source.finish()
+    return record
+
+
+def named(wire: Format, way: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function whose errors name the format, as those of its own functions do."""
+
+    def named(given: Any) -> Any:
+        try:
+            return way(given)
+        except MessageError as error:
+            error.format = wire.name
+            raise
+
+    return named
+
+
+def said(way: Callable[[Any], Any], given: Any) -> str:
+    """Return what a function gives as text, or the kind of its error and the sentence."""
     try:
-        expected = exact(raw)
+        return repr(way(given))
+    except CdcAvroError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def compared(fast: Callable[[Any], Any], exact: Callable[[Any], Any], given: Any) -> tuple[Any, str]:
+    """Return what the exact way gives, None for what it refuses, and which ways were gone."""
+    taken = fast(given)
+    try:
+        expected = exact(given)
     except CdcAvroError:
         expected = None
-    assert given in (None, expected), f"{raw!r}: {given!r} instead of {expected!r}"
-    return expected, REFUSED if expected is None else LEFT if given is None else BOTH
+    assert taken in (None, expected), f"{given!r}: {taken!r} instead of {expected!r}"
+    return expected, REFUSED if expected is None else LEFT if taken is None else BOTH
 
 
 def main() -> None:

@@ -20,6 +20,8 @@ from cdcavro.wire.reading.values import Reader, StringReader
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from cdcavro.engine.machine import Values
+
 
 # An empty map; the size in bytes of the longest extras whose steps are cached, and of all cached extras together.
 _NONE: Final = b"\0"
@@ -108,6 +110,17 @@ class MessageReader:
             error.below(payload.place)
             raise
         return record
+
+    def read_at(self, values: Values | None, raw: bytes, position: int) -> tuple[dict[str, Any], int]:
+        """Return the record of the payload at a position, by the engine if it can, and the position after it.
+
+        Raises `PayloadError`.
+        """
+        found = None if values is None else values.read(raw, position)
+        if found is not None:
+            return found
+        payload = PayloadDecoder(raw, position)
+        return self.read(payload), payload.position
 
     def _steps(self, tail: bytes) -> list[extras.Step] | None:
         """Return the steps for the bytes of extras; few messages differ in these, so the steps are cached."""
