@@ -1,4 +1,4 @@
-"""Writing and reading the bytes of a payload, and of a column in Arrow's layout."""
+"""Writing and reading the bytes of a payload."""
 
 from __future__ import annotations
 
@@ -32,10 +32,6 @@ class Buffer(bytearray):
     def write_again(self, start: int, end: int) -> None:
         """Append a copy of the bytes from one place in the buffer to another."""
         self += self[start:end]
-
-    def cut(self, size: int) -> None:
-        """Drop everything after the first `size` bytes."""
-        del self[size:]
 
     def taken(self) -> bytes:
         """Return a copy of the bytes written so far."""

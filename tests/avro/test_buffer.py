@@ -1,9 +1,8 @@
-"""Buffers and cursors: the bytes of Avro, whole columns, and nothing outside of what is there."""
+"""Buffers and cursors: the bytes of Avro, and nothing outside of what is there."""
 
 from __future__ import annotations
 
 import io
-from array import array
 
 import fastavro
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdcavro import PayloadError
-from cdcavro.avro.buffer import Buffer, ByteReader, Slices
+from cdcavro.avro.buffer import Buffer, ByteReader
 from support.roundtrip import outcome
 from support.strategies import strings
 
@@ -50,14 +49,13 @@ def test_bounds_of_integers_are_exact(most):
     assert [fits(most, most), fits(most + 1, most), fits(-most - 1, most), fits(-most - 2, most)] == [True, False] * 2
 
 
-def test_bytes_are_cut_and_repeated():
+def test_bytes_are_repeated():
     """Rows that are the same in part are copied in part."""
     out = Buffer()
     out.write_raw(b"raw")
     out.write_again(1, 3)
-    out.cut(4)
     out.append(7)
-    assert out.taken() == b"rawa\x07"
+    assert out.taken() == b"rawaw\x07"
 
 
 @pytest.mark.parametrize(
@@ -67,8 +65,6 @@ def test_bytes_are_cut_and_repeated():
         lambda out: out.write_long(7),
         lambda out: out.write_string("text"),
         lambda out: out.write_raw(b"x" * 5000),
-        lambda out: out.write_int32(-7),
-        lambda out: out.cut(1),
     ],
 )
 def test_bytes_that_are_looked_at_stay_where_they_are(step):
@@ -79,35 +75,6 @@ def test_bytes_that_are_looked_at_stay_where_they_are(step):
         kept = outcome(BufferError, step, out)
         assert bytes(view) == b"raw"
     assert str(kept) == "Existing exports of data: object cannot be re-sized"
-
-
-def _value_at(data, places, validity, i):
-    """Return the value that Arrow's layout has at a place, None for a null, or the error outside of it."""
-    if validity is not None and not validity[i // 8] >> i % 8 & 1:
-        return None
-    start, end = places[i : i + 2]
-    return data[start:end] if 0 <= start <= end <= len(data) else IndexError
-
-
-@given(
-    st.binary(max_size=8),
-    st.lists(st.integers(-2, 9) | st.sampled_from([2**31 - 1, -(2**31)]), max_size=6),
-    st.none() | st.binary(max_size=2),
-    st.integers(-2, 6) | st.just(2**62),
-    st.integers(-2, 6) | st.just(2**62),
-    st.integers(-2, 6),
-)
-def test_columns_are_read_however_they_lie(data, places, validity, first, count, place):
-    """Values, nulls, and nothing outside of what is there."""
-    made = outcome(IndexError, Slices, data, array("i", places).tobytes(), validity, first, count)
-    is_there = min(first, count) >= 0 and first + count < len(places)
-    if not is_there or (validity is not None and first + count > 8 * len(validity)):
-        assert isinstance(made, IndexError)
-        return
-    expected = _value_at(data, places, validity, first + place) if 0 <= place < count else IndexError
-    found = outcome(IndexError, made.get, place)
-    assert made.count == count
-    assert isinstance(found, IndexError) if expected is IndexError else found == expected
 
 
 _LENGTHS = st.sampled_from([b"", b"\x80", b"\xff" * 9, b"\xff" * 10, b"\x80" * 9 + b"\x02", b"\xff" * 8 + b"\x01"])

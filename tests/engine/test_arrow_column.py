@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import cdcavro
 from cdcavro.engine.arrow_column import Slices, pack
 from support.columns import column, listed, read
+from support.roundtrip import outcome
 
 columns = st.lists(st.none() | st.binary(max_size=20), max_size=40)
 
@@ -130,3 +131,32 @@ def test_what_a_batch_leaves_is_put_in_its_place(values, before, most):
         return found, {i: str(error) for i, error in faults.items()}
 
     assert packed(in_batches) == packed(None)
+
+
+def _value_at(data, places, validity, i):
+    """Return the value that Arrow's layout has at a place, None for a null, or the error outside of it."""
+    if validity is not None and not validity[i // 8] >> i % 8 & 1:
+        return None
+    start, end = places[i : i + 2]
+    return data[start:end] if 0 <= start <= end <= len(data) else IndexError
+
+
+@given(
+    st.binary(max_size=8),
+    st.lists(st.integers(-2, 9) | st.sampled_from([2**31 - 1, -(2**31)]), max_size=6),
+    st.none() | st.binary(max_size=2),
+    st.integers(-2, 6) | st.just(2**62),
+    st.integers(-2, 6) | st.just(2**62),
+    st.integers(-2, 6),
+)
+def test_columns_are_read_however_they_lie(data, places, validity, first, count, place):
+    """Values, nulls, and nothing outside of what is there."""
+    made = outcome(IndexError, Slices, data, array("i", places).tobytes(), validity, first, count)
+    is_there = min(first, count) >= 0 and first + count < len(places)
+    if not is_there or (validity is not None and first + count > 8 * len(validity)):
+        assert isinstance(made, IndexError)
+        return
+    expected = _value_at(data, places, validity, first + place) if 0 <= place < count else IndexError
+    found = outcome(IndexError, made.get, place)
+    assert made.count == count
+    assert isinstance(found, IndexError) if expected is IndexError else found == expected
