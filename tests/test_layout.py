@@ -22,6 +22,7 @@ TEST_MODULES = sorted(
 )
 # Tests in the folder of a layer that are about more than one module of it.
 ACROSS = {
+    "engine/test_values",
     "spark/test_avro_java",
     "spark/test_codegen",
     "spark/test_pages",
@@ -45,6 +46,7 @@ COVERED_BY = {
     "avro/types": "avro/test_schema",
     "change/model": "test_oracle",
     "change/statement_kind": "table/ddl/test_parse",
+    "change/values/canal_rows": "formats/test_canal",
     "change/values/geometry": "change/values/test_connect",
     "change/values/decimals": "change/values/test_connect",
     "change/values/temporal": "change/values/test_connect",

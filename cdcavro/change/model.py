@@ -87,7 +87,8 @@ class Change(Struct, frozen=True, kw_only=True):
 
     def to_avro(self) -> bytes:
         """Return the change as a payload of `change.avsc`."""
-        return change_format().write(_shared_record(self))
+        payload = change_format().values.write_struct(self)
+        return change_format().write(_shared_record(self)) if payload is None else payload
 
     @classmethod
     def from_avro(cls, payload: bytes) -> Change:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.exact import diff
+from cdcavro.exact.numbers import ExactNumber, integer, number, plain_text
+from cdcavro.exact.scan import is_number
+
 if TYPE_CHECKING:
+    from msgspec import Struct
+
     from cdcavro.avro.translation import program as translation
     from cdcavro.engine.arrow_column import Slices
     from cdcavro.engine.program import Program
 
 
 COMPILED: Final = False
+_FRACTION: Final = frozenset(".eE")
+_NUMBERS: Final = frozenset({int, float, ExactNumber})
+_TEXTS: Final = frozenset({str, type(None)})
+same: Final = diff.same
 
 
 class Engine:
@@ -113,6 +123,31 @@ class Values:
         """Return a record as a payload; None where it is left to the exact way, as whatever is faulty is."""
         return None
 
+    def write_struct(self, struct: Struct) -> bytes | None:  # noqa: ARG002
+        """Return a frozen Struct of the record's fields as a payload, None as `write`.
+
+        A field that is None stands for no member, a tuple for a list, and another Struct for its record.
+        """
+        return None
+
     def read(self, raw: bytes, position: int = 0) -> tuple[dict[str, Any], int] | None:  # noqa: ARG002
         """Return the record of the payload at a position, and the position after it; None where it is left to the exact way."""
         return None
+
+
+def read_numbers(row: dict[str, Any], kinds: dict[str, bool]) -> None:
+    """Put numbers in place of the texts of columns that are numbers; `kinds` says of each whether it is a whole number."""
+    for name, value in row.items():
+        if type(value) is str and name in kinds and is_number(value):
+            if not kinds[name]:
+                row[name] = number(value)
+            elif not _FRACTION.intersection(value):
+                row[name] = integer(value)
+
+
+def write_numbers(row: dict[str, Any]) -> bool:
+    """Put texts in place of numbers; return whether every value is now a text or null."""
+    for name, value in row.items():
+        if type(value) in _NUMBERS:
+            row[name] = plain_text(value)
+    return _TEXTS.issuperset(map(type, row.values()))

@@ -8,18 +8,23 @@ if there is one. What the engine accepts is what the exact way gives, byte for b
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_CheckExact, PyDict_GetItemWithError
-from cpython.float cimport PyFloat_CheckExact
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.long cimport PyLong_CheckExact
-from cpython.object cimport PyObject
+from cpython.object cimport Py_EQ, PyObject, PyObject_GetAttr, PyObject_RichCompareBool
+from cpython.tuple cimport PyTuple_CheckExact
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memchr, memcmp, memcpy, memmove, memset
 
 import threading
+from sys import intern
+
+from msgspec import Struct
+
 from cdcavro.errors import MessageError
 from cdcavro.exact.fastjson import check_value, parse_quickly
-from cdcavro.exact.jsontext import render
+from cdcavro.exact.jsontext import MAX_DEPTH, render
 from cdcavro.exact.numbers import ExactNumber, plain_text
 
 cdef extern from "Python.h":
@@ -27,6 +32,7 @@ cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
     object PyUnicode_DecodeUTF8(const char *start, Py_ssize_t size, const char *errors)
     bint PyUnicode_CheckExact(object value)
+    bint PyUnicode_IS_ASCII(object text)
 
 cdef enum:
     BOOLEAN, INT, LONG, STRING, ENUM, COLUMN, ARRAY, MAP, RECORD, OPTIONAL, VARIANT
@@ -164,6 +170,8 @@ include "patches.pxi"
 include "batches.pxi"
 include "translate.pxi"
 include "translated_columns.pxi"
+include "cells.pxi"
+include "compare.pxi"
 include "put_values.pxi"
 include "take_values.pxi"
 include "values.pxi"

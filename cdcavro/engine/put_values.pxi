@@ -1,5 +1,9 @@
 # Records to payloads: Python's own values put out; what would have to be noted is left.
 
+cdef enum:
+    LONGEST_TUPLE = 1 << 16  # bytes that are kept, and of how many tuples
+    MOST_TUPLES = 256
+
 cdef class Values
 
 
@@ -139,6 +143,78 @@ cdef int _put_record(Values v, Run *r, int node, object value, int level) except
         if null < 0 or _put(r, null << 1):
             return LEFT
     return OK if record.a[2] >= 0 or present == len(<dict>value) else LEFT
+
+
+cdef int _put_struct(Values v, Run *r, int node, object value, int level) except -1:
+    """Write the record that a Struct stands for: a field that is None stands for no member."""
+    cdef const Instruction *record = r.code + node
+    cdef const Member *member
+    cdef object item
+    cdef int i, null
+    if record.kind != RECORD:
+        return LEFT
+    if v._structs.get(type(value)) != node:
+        if not v._is_shaped(node, type(value)):
+            return LEFT
+        v._structs[type(value)] = node
+    for i in range(record.a[0], record.a[0] + record.a[1]):
+        member = r.members + i
+        if member.missing == EXTRAS:
+            continue
+        item = PyObject_GetAttr(value, <object>PyList_GET_ITEM(v._names, i))
+        if item is not None:
+            if _put_field(v, r, member.node, item, level + 1):
+                return LEFT
+            continue
+        null = _null_of(r.code + member.node)
+        if member.missing != ABSENT or null < 0 or _put(r, null << 1):
+            return LEFT
+    return OK
+
+
+cdef int _put_field(Values v, Run *r, int node, object value, int level) except -1:
+    """Write what a Struct holds, a tuple and another Struct included."""
+    cdef const Instruction *type = r.code + node
+    cdef bint is_tuple
+    if PyUnicode_CheckExact(value) or PyLong_CheckExact(value):
+        return _put_value(v, r, node, value, level)
+    if PyDict_CheckExact(value) and (r.code + type.a[0] if type.kind == OPTIONAL else type).kind == RECORD:
+        return LEFT
+    is_tuple = PyTuple_CheckExact(value)
+    if not is_tuple and not isinstance(value, Struct):
+        return _put_value(v, r, node, value, level)
+    if type.kind == OPTIONAL:
+        if _put(r, type.a[1] << 1):
+            return LEFT
+        node = type.a[0]
+    return _put_tuple(v, r, node, value, level) if is_tuple else _put_struct(v, r, node, value, level)
+
+
+cdef int _put_tuple(Values v, Run *r, int node, tuple items, int level) except -1:
+    """Write a tuple as a list; that of a table's columns is the same one in all its changes."""
+    cdef Py_ssize_t start = r.size
+    cdef object item
+    cdef tuple kept = v._tuples.get(id(items))
+    cdef bytes written
+    if r.code[node].kind != ARRAY or len(items) > r.most_items:
+        return LEFT
+    if kept is not None and kept[0] is items and kept[1] == node:
+        written = kept[2]
+        return _put_bytes(r, <const uint8_t *>PyBytes_AS_STRING(written), PyBytes_GET_SIZE(written))
+    if len(items):
+        if _put_long(r, len(items)):
+            return LEFT
+        for item in items:
+            if _put_field(v, r, r.code[node].a[0], item, level + 1):
+                return LEFT
+    if _put(r, 0):
+        return LEFT
+    if r.size - start <= LONGEST_TUPLE and len(items) and isinstance(items[0], Struct):
+        if len(v._tuples) >= MOST_TUPLES:
+            v._tuples.clear()
+        written = PyBytes_FromStringAndSize(<const char *>r.out + start, r.size - start)
+        v._tuples[id(items)] = (items, node, written)
+    return OK
 
 
 cdef int _put_value(Values v, Run *r, int node, object value, int level) except -1:

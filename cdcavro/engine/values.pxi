@@ -13,6 +13,8 @@ cdef class Values:
     cdef list _names  # of members, by the numbers of their rows
     cdef list _symbols  # by where they stand in the program's
     cdef dict _known  # for a record with a rest, the names of its members
+    cdef dict _structs  # of which records are written, and the nodes of these
+    cdef dict _tuples  # that were written, by identity, and their bytes
     cdef list _kept  # names of columns and the like, which recur
 
     def __cinit__(self, program):
@@ -26,9 +28,10 @@ cdef class Values:
         self._root, self._items = program.root, program.bounds[1]
         self._kept = [None] * MOST_KEPT_NAMES
         self._names, self._symbols, self._known = [], [None] * len(program.symbols), {}
+        self._structs, self._tuples = {}, {}
         member = <const Member *>PyBytes_AS_STRING(self._fields)
         for i in range(len(self._fields) // sizeof(Member)):
-            self._names.append(self._texts[member[i].label + 1 : member[i].label + member[i].size - 2].decode())
+            self._names.append(intern(self._texts[member[i].label + 1 : member[i].label + member[i].size - 2].decode()))
         code = <const Instruction *>PyBytes_AS_STRING(self._code)
         places = <const int32_t *>PyBytes_AS_STRING(self._places)
         for i in range(len(self._code) // sizeof(Instruction)):
@@ -43,15 +46,35 @@ cdef class Values:
     def __dealloc__(self):
         _tear_down(self._spare)
 
+    cdef bint _is_shaped(self, int node, object struct) except -1:
+        """Return whether a Struct has the fields that a record has as members, and no others."""
+        cdef const Instruction *record = <const Instruction *>PyBytes_AS_STRING(self._code) + node
+        cdef const Member *member = <const Member *>PyBytes_AS_STRING(self._fields)
+        cdef int i
+        names = {self._names[i] for i in range(record.a[0], record.a[0] + record.a[1]) if member[i].missing != EXTRAS}
+        return record.a[2] < 0 and names == set(struct.__struct_fields__)
+
     def write(self, record):
         """Return a record as a payload; None where it is left to the exact way, as whatever is faulty is."""
+        return self._written(record, False)
+
+    def write_struct(self, struct):
+        """Return a frozen Struct of the record's fields as a payload, None as `write`.
+
+        A field that is None stands for no member, a tuple for a list, and another Struct for its record.
+        """
+        return self._written(struct, True)
+
+    cdef bytes _written(self, object record, bint is_struct):
         cdef Run *r
         cdef bytes payload = None
+        cdef int left
         if self._root < 0:
             return None
         r = self._borrowed()
         try:
-            if _put_record(self, r, self._root, record, 1) == OK and _put(r, 0) == OK:
+            left = _put_struct(self, r, self._root, record, 1) if is_struct else _put_record(self, r, self._root, record, 1)
+            if left == OK and _put(r, 0) == OK:
                 payload = PyBytes_FromStringAndSize(<const char *>r.out, r.size)
         except (MessageError, UnicodeError, RecursionError):
             pass

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.values.canal import RowConverter, plain_value, value_reader, value_writer
+from cdcavro.change.values.canal_rows import RowReader, RowWriter
 from cdcavro.exact.caching import IdentityCache
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.formats.bridge import Bridge
@@ -43,15 +43,14 @@ def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[
     return [{"gtid": ""} | record for record in records]
 
 
-def _reader(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> RowConverter:
+def _reader(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> RowReader:
     """Return the converter of a row that Canal sent to the row of a change."""
-    readers = {name: value_reader(declared, zone) for name, declared in _types(columns)}
-    return RowConverter({name: read for name, read in readers.items() if read is not None}, None)
+    return RowReader(_types(columns), zone)
 
 
-def _writer(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> RowConverter:
+def _writer(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> RowWriter:
     """Return the converter of the row of a change to a row as Canal sends it."""
-    return RowConverter({name: value_writer(declared, zone) for name, declared in _types(columns)}, plain_value)
+    return RowWriter(_types(columns), zone)
 
 
 def _types(columns: tuple[Column, ...] | None) -> Iterator[tuple[str, SqlType]]:

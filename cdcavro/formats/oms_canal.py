@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cdcavro.change.images import check_images
 from cdcavro.change.model import DDL, Change, Column, Row, Source, meant, replace, spelled
 from cdcavro.change.rows import batches
+from cdcavro.engine.machine import same
 from cdcavro.errors import StructureError
 from cdcavro.exact.caching import MOST_COLUMNS, IdentityCache, WeightedCache, weight_of
-from cdcavro.exact.diff import same
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
 from cdcavro.exact.members import at, given, member_names, text_or_none
 from cdcavro.formats.bridge import Bridge
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-    from cdcavro.change.values.canal import RowConverter
+    from cdcavro.change.values.canal_rows import RowReader, RowWriter
 
 FORMAT: Final = "oms_canal"
 OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "GTID", "XACOMMIT", "XAROLLBACK")} | {
@@ -64,7 +64,7 @@ def changes_of(
 ) -> list[Change]:
     """Return the changes of a message of the Canal family.
 
-    Column values stay as they came, unless `converters` holds the `RowConverter` for the columns and the zone.
+    Column values stay as they came, unless `converters` holds the `RowReader` for the columns and the zone.
     """
     operation = text_or_none(record.get("type")) or ""
     database, table = text_or_none(record.get("database")), text_or_none(record.get("table"))
@@ -126,7 +126,7 @@ def records_of(
     ]
 
 
-def _message(rows: list[Change], format: str, converter: RowConverter | None) -> dict[str, Any]:
+def _message(rows: list[Change], format: str, converter: RowReader | RowWriter | None) -> dict[str, Any]:
     first = rows[0]
     source = first.source
     images = [change.before if change.op == "DELETE" else change.after for change in rows]
@@ -157,7 +157,7 @@ def _message(rows: list[Change], format: str, converter: RowConverter | None) ->
     return record
 
 
-def _old(change: Change, image: Row | None, converter: RowConverter | None) -> Row | None:
+def _old(change: Change, image: Row | None, converter: RowReader | RowWriter | None) -> Row | None:
     """Return the `old` row of an update, None for other changes; `image` is its row in `data`, as it is sent."""
     if change.before is None or change.op not in ("UPDATE", "OTHER"):
         return None
@@ -193,14 +193,7 @@ def _members(members: dict[str, Any]) -> tuple[list[str], list[Any]]:
 def _is_same(members: dict[str, Any], last: tuple[list[str], list[Any]]) -> bool:
     """Return whether an object has the same members in the same order."""
     names, values = last
-    if len(members) != len(names):
-        return False
-    i = 0
-    for name, value in members.items():
-        if name != names[i] or not same(value, values[i]):
-            return False
-        i += 1  # noqa: SIM113  compiled, an enumeration is slower
-    return True
+    return len(members) == len(names) and [*members] == names and same([*members.values()], values)
 
 
 def _columns(types: dict[str, Any], codes: dict[str, Any]) -> tuple[Column, ...]:

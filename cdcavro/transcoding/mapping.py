@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change.images import check_operation
 from cdcavro.change.model import Change, replace
 from cdcavro.change.rows import batches, check_repeated, is_whole
+from cdcavro.engine.machine import same
 from cdcavro.errors import MessageError, StructureError
-from cdcavro.exact.diff import differences, same
+from cdcavro.exact.diff import differences
 from cdcavro.exact.instants import check_zone
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.members import ABSENT

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from cdcavro.engine.arrow_column import Slices
-    from cdcavro.engine.program import Program
     from cdcavro.wire.reading.messages import MessageReader
     from cdcavro.wire.renaming import Names
     from cdcavro.wire.writing.messages import MessageWriter
@@ -184,7 +183,7 @@ class Format:
         return self._exactly(self._written, record)
 
     def _written(self, record: Any) -> bytes:
-        payload = self._values.write(record)
+        payload = self.values.write(record)
         return self._writer.write(record) if payload is None else payload
 
     def _reader_of(self, writer: Schema | None) -> Callable[[bytes, int], tuple[dict[str, Any], int]]:
@@ -193,7 +192,7 @@ class Format:
         Raises `ResolutionError`.
         """
         if writer is None or writer is self.schema:
-            return partial(self._reader.read_at, self._values)
+            return partial(self._reader.read_at, self.values)
         reader, names = _resolved(writer, self.schema)
         read = partial(reader.read_at, values_of(writer))
         return read if names is None else lambda raw, position: self._renamed(names, *read(raw, position))
@@ -212,15 +211,12 @@ class Format:
 
     @cached_property
     def _engine(self) -> Engine:
-        return Engine(self._program)
+        return Engine(checked_program(self.envelope, self._writer))
 
     @cached_property
-    def _values(self) -> Values:
-        return Values(self._program)
-
-    @cached_property
-    def _program(self) -> Program:
-        return checked_program(self.envelope, self._writer)
+    def values(self) -> Values:
+        """The engine for records of this schema."""
+        return Values(checked_program(self.envelope, self._writer))
 
     @cached_property
     def _reader(self) -> MessageReader:

@@ -5,26 +5,22 @@ from __future__ import annotations
 import sys
 import threading
 from array import array
-from decimal import Decimal
 from functools import partial
 from random import Random
 from struct import pack as pack_bytes
 from struct import unpack
 
 import pytest
-from msgspec import UNSET
 
 import cdcavro
-from cdcavro.change.model import to_record
 from cdcavro.engine.arrow_column import Slices, pack
 from cdcavro.engine.machine import COMPILED, Engine
-from cdcavro.exact.numbers import ExactNumber
 from cdcavro.files.chunks import Chunk
-from cdcavro.wire.formats import FORMATS, REGISTRY, change_format
+from cdcavro.wire.formats import FORMATS, REGISTRY
 from cdcavro.wire.program import message_program
 from support import wire
 from support.columns import column, read
-from support.engine_trial import BOTH, compared, named, read_exact, said, trial
+from support.engine_trial import BOTH, compared, trial
 from support.messages import goldens, shop_canal, shop_debezium
 from support.mutations import damaged, mutated
 from support.roundtrip import outcome
@@ -32,7 +28,6 @@ from support.wire import REST, field, mapping, mine, nullable, record
 
 compiled = pytest.mark.skipif(not COMPILED, reason="nothing is compiled here")
 CANAL = REGISTRY["canal"]
-CHANGE = change_format()
 
 
 @pytest.fixture
@@ -73,52 +68,6 @@ def test_messages_in_batches_become_what_they_become_one_by_one(format):
     ):
         packed = pack(column(given), convert, lambda *_: None, batch=batch)
         assert read(packed) == [one if type(one) is bytes else None for one in wanted]
-
-
-@compiled
-@pytest.mark.parametrize("format", FORMATS)
-def test_every_change_of_a_known_operation_is_taken_in_both_directions(format):
-    """As values; and what is damaged is read as the exact way reads it or left to that."""
-    random = Random(3)
-    for message in goldens(format) + {"canal": shop_canal, "debezium": shop_debezium}.get(format, list)():
-        for change in cdcavro.to_changes(message, format):
-            made = to_record(change)
-            payload = CHANGE._writer.write(made)
-            assert CHANGE._values.write(made) == (None if change.op == "OTHER" else payload)
-            if change.op == "OTHER":
-                continue
-            record, end = CHANGE._values.read(payload)
-            assert (repr(record), end) == (repr(read_exact(CHANGE, payload)), len(payload))
-            sent = damaged(random, payload)
-            assert said(CHANGE.read, sent) == said(named(CHANGE, partial(read_exact, CHANGE)), sent)
-
-
-_ODD = [
-    *(None, True, False, 0, -(2**63), 2**63, 2**31, 0.0, -0.0, 1e300, float("nan"), float("inf"), "", "é", "\ud800"),
-    *(ExactNumber("1.20"), [], {}, [1], {"a": None}, [float("nan")], UNSET, (), b"x", Decimal(1), {1: 2}),
-]
-
-
-def test_odd_values_in_records_have_one_outcome():
-    """Wherever they stand, and whatever Python has for values; faults are told by the exact way."""
-    message = shop_canal()[5]
-    for place in _places(CANAL.parse(message)):
-        for odd in _ODD:
-            made = CANAL.parse(message)
-            at = made
-            for step in place[:-1]:
-                at = at[step]
-            at[place[-1]] = odd
-            exact = outcome(Exception, named(CANAL, CANAL._writer.write), made)
-            assert repr(outcome(Exception, CANAL.write, made)) == repr(exact)
-            assert CANAL._values.write(made) in (None, exact)
-
-
-def _places(value, place=()):
-    items = value.items() if type(value) is dict else enumerate(value) if type(value) is list else ()
-    return [(*place, name) for name, _ in items] + [
-        one for name, item in items for one in _places(item, (*place, name))
-    ]
 
 
 @compiled
@@ -355,36 +304,6 @@ def test_threads_do_not_wait_for_each_other(engine):
     finally:
         sys.setswitchinterval(before)
     assert len(turns) > 5
-
-
-def test_several_threads_may_use_the_values_of_one_format():
-    """Also while one of them parses JSON that stands in a value."""
-    texts = [b'{"type":"INSERT","data":[{"a":%d,"b":{"c":[1.20,%d]}}]}' % (i, i) for i in range(300)]
-    records = [CANAL.parse(text) for text in texts]
-    expected = [CANAL._writer.write(one) for one in records]
-    found = []
-
-    def work():
-        for _ in range(5):
-            found.append([CANAL.write(one) for one in records] == expected)
-            found.append([CANAL.read(one) for one in expected] == records)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [True] * 40
-
-
-@compiled
-def test_a_position_outside_is_refused():
-    """Before a byte is read."""
-    payload = CHANGE.write({"op": "INSERT", "source": {}, "row": 0, "rows": 1})
-    assert CHANGE._values.read(payload * 2, len(payload)) == (CHANGE.read(payload), 2 * len(payload))
-    for position in (-1, len(payload) + 1):
-        with pytest.raises(ValueError, match="at a position"):
-            CHANGE._values.read(payload, position)
 
 
 @compiled

@@ -55,13 +55,13 @@ def trial(format: str, count: int, seed: int) -> Counter[str]:
 
 def _records(wire: Format, message: bytes, sent: bytes) -> Iterator[tuple[str, str]]:
     """Write the record of a message, and read one from a payload."""
-    yield "write", compared(wire._values.write, wire._writer.write, wire.parse(message))[1]
+    yield "write", compared(wire.values.write, wire._writer.write, wire.parse(message))[1]
     assert said(wire.read, sent) == said(named(wire, partial(read_exact, wire)), sent)
     yield "read", compared(partial(_read_fast, wire), lambda raw: repr(read_exact(wire, raw)), sent)[1]
 
 
 def _read_fast(wire: Format, raw: bytes) -> str | None:
-    found = wire._values.read(raw)
+    found = wire.values.read(raw)
     return None if found is None or found[1] != len(raw) else repr(found[0])
 
 

@@ -21,7 +21,7 @@ from cdcavro.exact.numbers import ExactNumber, integer, number, plain_text
 from cdcavro.exact.scan import is_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from datetime import tzinfo
 
     from cdcavro.exact.sqltype import SqlType
@@ -118,26 +118,6 @@ def plain_value(value: Any) -> str | None:
     if type(value) in (dict, list):
         return render(value).decode()
     return str(int(value)) if type(value) is bool else plain_text(value)
-
-
-class RowConverter:
-    """Converts the values of rows with a function for each column, by name, and a default for all other columns."""
-
-    __slots__ = ("_converters", "_default")
-
-    def __init__(self, converters: dict[str, Callable[[Any], Any]], default: Callable[[Any], Any] | None) -> None:
-        self._converters = converters
-        self._default = default
-
-    def convert(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a row with every value converted."""
-        converters, default = self._converters, self._default
-        values = row if type(row) is dict else dict(row)
-        converted = {}
-        for name, value in values.items():
-            convert = converters.get(name, default)
-            converted[name] = value if convert is None else convert(value)
-        return converted
 
 
 def _read_integer(sent: str, _: SqlType, __: tzinfo | None) -> int | ExactNumber | None:
@@ -285,6 +265,8 @@ _BINARIES: Final = ("BINARY", "VARBINARY", "LONG VARBINARY", "CHAR BYTE", "BYTES
 _BLOBS: Final = ("TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB")
 _SHAPES: Final = ("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON")
 _COLLECTIONS: Final = ("GEOMETRYCOLLECTION", "GEOMCOLLECTION")
+# Whether the numbers of a type are whole.
+NUMBERS: Final = dict.fromkeys(_INTEGERS, True) | dict.fromkeys(_DECIMALS, False)
 _CODECS: Final[dict[str, ValueCodec]] = {
     **dict.fromkeys(_INTEGERS, ValueCodec(_read_integer, _write_number, is_undone=True)),
     **dict.fromkeys(_DECIMALS, ValueCodec(_read_number, _write_number, is_undone=True)),
