@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.avro.binary import write_long, write_string
 from cdcavro.exact import diff
-from cdcavro.exact.numbers import ExactNumber, integer, number, plain_text
+from cdcavro.exact.numbers import MAX_LONG, MIN_LONG, ExactNumber, integer, number, plain_text
 from cdcavro.exact.scan import is_number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from msgspec import Struct
 
     from cdcavro.avro.translation import program as translation
     from cdcavro.engine.arrow_column import Slices
     from cdcavro.engine.program import Program
 
+    Cell = tuple[str, Callable[[Any], Any] | None, int, int, int]
 
 COMPILED: Final = False
 _FRACTION: Final = frozenset(".eE")
 _NUMBERS: Final = frozenset({int, float, ExactNumber})
 _TEXTS: Final = frozenset({str, type(None)})
+_OPTIONALS: Final = {"l": int, "s": str, "a": tuple}
 same: Final = diff.same
 
 
@@ -151,3 +156,54 @@ def write_numbers(row: dict[str, Any]) -> bool:
         if type(value) in _NUMBERS:
             row[name] = plain_text(value)
     return _TEXTS.issuperset(map(type, row.values()))
+
+
+class Cells:
+    """The cells of rows that are as they should be; whatever is absent, unknown or a misfit is left to the exact way.
+
+    Made from cells (name, reader or None for null, kind, and the bytes of the value's branch and of null), from what
+    stands behind them, whether a row has no others, and from what readers return for a misfit.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, cells: Sequence[Cell], end: bytes, is_whole: bool, misfit: object) -> None:  # noqa: FBT001
+        """Take the cells, which nothing writes here."""
+
+    def row(self, image: Mapping[str, Any]) -> bytes | None:  # noqa: ARG002
+        """Return a row, with what stands behind its cells; None where it is left to the exact way."""
+        return None
+
+    def rows(self, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> bytes | None:  # noqa: ARG002
+        """Return two rows, each of which may be None, as unions with null that comes first; None as `row`."""
+        return None
+
+
+def optionals(values: tuple[Any, ...], kinds: str) -> bytes | None:
+    """Return values, each a union of null, which comes first, and what `kinds` says; None where one does not fit.
+
+    The kinds are `l`, a long; `s`, a string; `a`, an array of longs, from a tuple.
+    """
+    out = bytearray()
+    for value, kind in zip(values, kinds, strict=True):
+        out.append(0 if value is None else 2)
+        if value is None:
+            continue
+        if type(value) is not _OPTIONALS[kind]:
+            return None
+        if type(value) is str:
+            write_string(out, value)
+        elif not _write_longs(out, value):
+            return None
+    return bytes(out)
+
+
+def _write_longs(out: bytearray, value: Any) -> bool:
+    longs = value if type(value) is tuple else (value,)
+    if not all(type(one) is int and MIN_LONG <= one <= MAX_LONG for one in longs):
+        return False
+    for one in (len(value), *value) if value and longs is value else longs:
+        write_long(out, one)
+    if longs is value:
+        out.append(0)
+    return True

@@ -6,7 +6,7 @@ if there is one. What the engine accepts is what the exact way gives, byte for b
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_CheckExact, PyDict_GetItemWithError
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
@@ -170,9 +170,10 @@ include "patches.pxi"
 include "batches.pxi"
 include "translate.pxi"
 include "translated_columns.pxi"
-include "cells.pxi"
+include "row_numbers.pxi"
 include "compare.pxi"
 include "put_values.pxi"
+include "cells.pxi"
 include "take_values.pxi"
 include "values.pxi"
 

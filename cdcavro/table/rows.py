@@ -58,6 +58,10 @@ class Cell:
         self._some, self._null = place << 1, (1 - place) << 1
         self._declared = declared
 
+    def plan(self) -> tuple[str, Callable[[Any], Any] | None, int, int, int]:
+        """Return the cell as the engine takes it."""
+        return self.name, self.read, self._kind, self._some, self._null
+
     def write_null(self, out: Buffer) -> None:
         """Append null."""
         out.append(self._null)

@@ -7,14 +7,17 @@ reader of JSON values and a writer of Avro data.
 from __future__ import annotations
 
 from collections import Counter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.buffer import Buffer
 from cdcavro.change.model import Column
 from cdcavro.change.values.modes import USUAL_MODES, Modes
+from cdcavro.engine.machine import Cells, optionals
 from cdcavro.errors import SchemaError, StructureError, shown
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
 from cdcavro.table.columns.column_type import column_type
+from cdcavro.table.columns.strings import MISFIT
 from cdcavro.table.evolution.promotion import avro_label, without_attributes
 from cdcavro.table.fields import avro_of
 from cdcavro.table.rows import Cell, RowWriter, text_of, write_texts
@@ -28,8 +31,9 @@ if TYPE_CHECKING:
 
 OPERATIONS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
 _MILLISECOND: Final = 1_000
-# The five null fields of an unknown place of arrival.
-_NOWHERE: Final = bytes(5)
+_PLACE: Final = attrgetter("topic", "partition", "offset", "file", "line")
+_NOWHERE: Final = (None,) * 5
+_OPERATIONS: Final = {op: bytes([len(word) << 1]) + word.encode() for op, word in OPERATIONS.items()}
 
 
 class TableWriter:
@@ -75,6 +79,9 @@ class TableWriter:
         )
         named = {cell.name: cell for cell in cells if cell.read is not None}
         self._key = [named[name] for name in schema.key_names] if schema.key is not None else None
+        # Behind the cells of a row stand the misfits and the absent columns, behind those of a key the misfits; none.
+        self._cells = Cells([cell.plan() for cell in cells], b"\0\0", True, MISFIT)  # noqa: FBT003
+        self._key_cells = Cells([cell.plan() for cell in self._key or ()], b"\0", False, MISFIT)  # noqa: FBT003
 
     def is_for(self, schema: TableSchema, source: Source, columns: Sequence[Column] | None) -> bool:
         """Return whether the writer was made from this very schema, these very columns and an equal source."""
@@ -84,33 +91,36 @@ class TableWriter:
         """Return a change as a payload of the envelope. Raises `StructureError`, which names the column."""
         if change.unavailable is not None:
             self._rows.check(change.unavailable, "/before" if change.after is None else "/after")
-        out = Buffer()
-        last = None
-        if change.before is None:
-            out.append(0)
-        else:
-            out.append(2)
-            last = self._rows.write(out, change.before, "/before")
-        if change.after is None:
-            out.append(0)
-        else:
-            out.append(2)
-            self._rows.write(out, change.after, "/after", last)
+        rows = self._cells.rows(change.before, change.after)
+        if rows is None:
+            rows = self._exact_rows(change)
         is_snapshot = change.op == "SNAPSHOT"
-        if change.source is self._source or change.source == self._source:
-            out.write_raw(self._starts[is_snapshot])
-        else:
-            out.write_raw(_source_start(change.source, is_snapshot=is_snapshot))
-        _write_place(out, change)
-        out.write_string(OPERATIONS[change.op])
-        _write_times(out, change.system_time)
+        is_own = change.source is self._source or change.source == self._source
+        start = self._starts[is_snapshot] if is_own else _source_start(change.source, is_snapshot=is_snapshot)
+        place = _NOWHERE if change.place is None else _PLACE(change.place)
+        position = None if change.position is None else tuple(change.position)
+        when = _optionals((*_times(change.event_time), position, change.transaction, *place, change.row), "llassllsll")
+        sent = _optionals(_times(change.system_time), "ll")
+        return b"".join((rows, start, when, _OPERATIONS[change.op], sent))
+
+    def _exact_rows(self, change: Change) -> bytes:
+        out, last = Buffer(), None
+        out.append(0 if change.before is None else 2)
+        if change.before is not None:
+            last = self._rows.write(out, change.before, "/before")
+        out.append(0 if change.after is None else 2)
+        if change.after is not None:
+            self._rows.write(out, change.after, "/after", last)
         return out.taken()
 
     def row(self, image: Row) -> bytes:
         """Return a row as a payload of the row's schema. Raises `StructureError`, which names the column."""
-        out = Buffer()
-        self._rows.write(out, image, "")
-        return out.taken()
+        made = self._cells.row(image)
+        if made is None:
+            out = Buffer()
+            self._rows.write(out, image, "")
+            made = out.taken()
+        return made
 
     def key(self, change: Change) -> bytes | None:
         """Return a change's key as a payload of the key's schema; None without a key.
@@ -121,6 +131,9 @@ class TableWriter:
         image = change.before if change.before is not None else change.after
         if self._key is None or image is None:
             return None
+        made = self._key_cells.row(image)
+        if made is not None:
+            return made
         out = Buffer()
         misfits: dict[str, str] = {}
         for cell in self._key:
@@ -162,66 +175,30 @@ def _cell(
 
 def _source_start(source: Source, *, is_snapshot: bool) -> bytes:
     """Return the encoded first fields of `source`, which are the same in all changes from one source."""
-    out = Buffer()
-    for text in (source.format, source.db_type, source.db_version, "true" if is_snapshot else "false"):
-        _write_text(out, text)
-    for text in (source.tenant, source.database, source.schema, source.table):
-        _write_text(out, text)
-    return out.taken()
+    names = source.tenant, source.database, source.schema, source.table
+    return _optionals(
+        (source.format, source.db_type, source.db_version, "true" if is_snapshot else "false", *names), "s" * 8
+    )
 
 
-def _write_place(out: Buffer, change: Change) -> None:
-    """Write the other fields of `source`: when and where the change was made, and where it arrived."""
-    place = change.place
-    _write_times(out, change.event_time)
-    _write_position(out, change.position)
-    _write_text(out, change.transaction)
-    if place is None:
-        out.write_raw(_NOWHERE)
-    else:
-        _write_text(out, place.topic)
-        _write_long(out, place.partition)
-        _write_long(out, place.offset)
-        _write_text(out, place.file)
-        _write_long(out, place.line)
-    _write_long(out, change.row)
+def _times(instant: int | None) -> tuple[int | None, int | None]:
+    """Return an instant in milliseconds and in microseconds."""
+    return None if instant is None else instant // _MILLISECOND, instant
 
 
-def _write_times(out: Buffer, instant: int | None) -> None:
-    """Write an instant in milliseconds and in microseconds."""
-    _write_long(out, None if instant is None else instant // _MILLISECOND)
-    _write_long(out, instant)
+def _optionals(values: tuple[Any, ...], kinds: str) -> bytes:
+    """Return values as Avro, each a union of null and its type. Raises `StructureError` for an integer beyond 64 bits."""
+    made = optionals(values, kinds)
+    if made is None:
+        numbers = [number for value, kind in zip(values, kinds, strict=True) for number in _longs(value, kind)]
+        wide = [number for number in numbers if type(number) is not int or not MIN_LONG <= number <= MAX_LONG]
+        if not wide:
+            raise TypeError("a text of a source or a place is a str or None")
+        raise StructureError("an integer of at most 64 bits", shown(repr(wide[0]))[1:-1])
+    return made
 
 
-def _write_long(out: Buffer, value: int | None) -> None:
-    if value is None:
-        out.append(0)
-        return
-    out.append(2)
-    _put_long(out, value)
-
-
-def _put_long(out: Buffer, value: int) -> None:
-    if type(value) is not int or not MIN_LONG <= value <= MAX_LONG:
-        raise StructureError("an integer of at most 64 bits", shown(repr(value))[1:-1])
-    out.write_long(value)
-
-
-def _write_text(out: Buffer, value: str | None) -> None:
-    if value is None:
-        out.append(0)
-    else:
-        out.append(2)
-        out.write_string(value)
-
-
-def _write_position(out: Buffer, numbers: Sequence[int] | None) -> None:
-    if numbers is None:
-        out.append(0)
-        return
-    out.append(2)
-    if numbers:
-        out.write_long(len(numbers))
-        for number in numbers:
-            _put_long(out, number)
-    out.append(0)
+def _longs(value: Any, kind: str) -> tuple[Any, ...]:
+    if kind == "a":
+        return value or ()
+    return () if kind == "s" or value is None else (value,)

@@ -129,6 +129,17 @@ def test_rows_of_texts_become_numbers_and_texts_again(data):
     )
 
 
+_OPTIONALS = st.none() | st.integers(-(2**63) - 1, 2**63) | st.text("aé\ud800", max_size=70) | st.booleans()
+
+
+@given(st.lists(st.tuples(_OPTIONALS | st.tuples(_OPTIONALS, _OPTIONALS) | st.just(()), st.sampled_from("lsa"))))
+def test_optional_values_are_written_alike(pairs):
+    """By the engine and the exact way, or refused by both."""
+    values, kinds = tuple(value for value, _ in pairs), "".join(kind for _, kind in pairs)
+    made = [outcome(UnicodeEncodeError, module.optionals, values, kinds) for module in (machine, PURE)]
+    assert repr(made[0]) == repr(made[1])
+
+
 _JSON = st.recursive(
     st.none()
     | st.booleans()
