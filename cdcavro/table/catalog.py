@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MAX_TABLES: Final = 100_000
 # How many renames of one time can be undone.
-_MOVES: Final = 1_000
+_MOVES: Final = 100
 
 
 class TableCatalog:
@@ -49,7 +49,8 @@ class TableCatalog:
         self._live: dict[TableName, Table] = {}
         self._entries: dict[TableName, list[tuple[Any, Table | None]]] = {}
         self.room = SharedLimits()
-        self._undo: list[Callable[[], None]] = []
+        self._undo: list[Callable[[], object]] = []
+        self._touched: set[int] = set()
         self._alike: dict[TableName, dict[TableName, None]] = {}
         self._seen: set[TableName] = set()
         self._within: dict[_Place, dict[_Place, dict[TableName, None]]] = {}
@@ -165,7 +166,7 @@ class TableCatalog:
         table = Table(len(self.tables), self.room)
         table.append(schema, (sentence,), start)
         self.tables.append(table)
-        self._undo.append(lambda: self.tables.remove(table))
+        self._undo.append(self.tables.pop)
         self._name(name, table, start)
         return table
 
@@ -186,7 +187,8 @@ class TableCatalog:
         """
         table = self._live.get(old)
         if table is not None and old != new:
-            if any(not _is_same_time(start, left) for left, _, _ in self._left.values()):
+            # All of them have one time.
+            if self._left and not _is_same_time(start, next(iter(self._left.values()))[0]):
                 self._left.clear()
             if mark is not None and new not in self._live and len(self._left) < _MOVES:
                 self._left[old] = start, new, mark
@@ -220,14 +222,18 @@ class TableCatalog:
         return table
 
     def touch(self, table: Table) -> None:
-        """Record the state of a table before it is changed, so that `whole` can restore it."""
-        mark = table.mark()
-        self._undo.append(lambda: table.back(mark))
+        """Record the state of a table before it is first changed, so that `whole` can restore it."""
+        if table.number not in self._touched:
+            self._touched.add(table.number)
+            mark = table.mark()
+            self._undo.append(lambda: table.back(mark))
 
     @contextmanager
     def whole(self) -> Iterator[None]:
         """Undo everything done in the `with` block if it ends in a `CdcAvroError`."""
         self._undo.clear()
+        self._touched.clear()
+        self.room.begin()
         left, characters = self._left, self.room.left
         # Without a time, only the parts of one statement are of one time.
         self._left = {name: left for name, left in self._left.items() if left[0] is not None}
@@ -240,6 +246,7 @@ class TableCatalog:
             raise
         finally:
             self._undo.clear()
+            self.room.end()
 
     def _name(self, name: TableName, table: Table | None, start: Key | None) -> None:
         entries, before = self._entries.setdefault(name, []), self._live.get(name)

@@ -235,9 +235,10 @@ class StatementFollower:
             table.explain(actions, _dialect(change), self._given, start)
             # Another statement that adds them is none that came late.
             table.unexplained.came -= {action.column.name for action in actions if isinstance(action, ddl.AddColumn)}
+        columns = _names_of(table)
         for action in actions:
             names = renamed_column(action)
-            if names is not None and set(names) <= _names_of(table):
+            if names is not None and columns.issuperset(names):
                 # An alias would hide the new column from those who read what was written with both.
                 table.find_out(
                     f"column {shown(names[0])} was renamed to {shown(names[1])} behind rows of both: both stay"

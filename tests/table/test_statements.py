@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from cdcavro.change.model import Arrival, Change, Source, replace
 from cdcavro.errors import SchemaError
+from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
 from support.streams import CANAL, CanalFile, Stream, stated
@@ -860,3 +862,70 @@ def test_ticdc_writes_mysqls_dialect_and_both_names_of_a_renamed_table():
     made = [typed for change in sent for typed in tables.add(change)]
     assert [(one.table.number, after(one)["id"]) for one in made] == [(0, 1), (0, 2)]
     assert tables.tables[0].schema.table.table == "t2"
+
+
+# Hostile statements
+
+
+_ADDED = ";".join(f"ALTER TABLE t ADD a{i} INT" for i in range(1_000))
+
+
+def _refused(text: str) -> None:
+    stream = Stream()
+    stream.ddl(f"CREATE TABLE t (c0 INT, {', '.join(f'x{i} INT' for i in range(100))})")
+    before = stream.versions
+    with pytest.raises(SchemaError, match="one text makes schemas of more than 2097152 characters"):
+        stream.ddl(text)
+    assert stream.versions == before
+    assert stream.tables._directory.live(TableName("shop", None, "t")) is stream.tables.tables[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _ADDED,
+        ";".join(f"ALTER TABLE t RENAME COLUMN c{i} TO c{i + 1}" for i in range(1_000)),
+        "RENAME TABLE t TO t0, " + ", ".join(f"t{i} TO t{i + 1}" for i in range(500)),
+        ";".join(f"CREATE TABLE t{i} LIKE t" for i in range(1_000)),
+    ],
+    ids=["columns", "names of columns", "names", "copies"],
+)
+def test_a_text_that_makes_versions_beyond_a_bound_changes_nothing(text):
+    """Each version costs what its whole schema does: 27 KB of text would take most of a minute."""
+    _refused(text)
+
+
+@pytest.mark.slow
+def test_a_text_that_makes_versions_takes_little_room():
+    """It would take gigabytes."""
+    _refused(_ADDED)
+    tracemalloc.start()
+    try:
+        _refused(_ADDED)
+        assert tracemalloc.get_traced_memory()[1] < 96 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_versions_of_several_texts_are_counted_apart():
+    """A stream of many statements, each of which is small, and rows between them."""
+    stream = Stream()
+    stream.ddl(f"CREATE TABLE t ({', '.join(f'c{i} INT' for i in range(1_000))})")
+    for i in range(30):
+        stream.ddl(f"ALTER TABLE t ADD d{i} INT")
+        stream.row(None, {f"d{i}": 1})
+    assert stream.tables.tables[0].schema.version == 31
+
+
+def test_a_table_with_a_new_name_goes_on_changing_in_the_same_statement():
+    """What follows the new name is done to the table as well."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (a INT, b DECIMAL(9,2))")
+    stream.ddl("ALTER TABLE t RENAME TO u, MODIFY a BIGINT, ADD c INT AFTER a")
+    newest = stream.tables.tables[0].schema
+    assert [(column.name, column.type) for column in newest.columns] == [
+        ("a", "BIGINT"),
+        ("c", "INT"),
+        ("b", "DECIMAL(9,2)"),
+    ]
+    assert newest.table.table == "u"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from cdcavro.table.ddl.column_definition import charset, column
 from cdcavro.table.ddl.constraints import constraint, elements, key_names, sees_constraint
+from cdcavro.table.ddl.cursor import MAX_ACTIONS, MAX_NAMES
 from cdcavro.table.ddl.default_clause import default
 from cdcavro.table.ddl.keywords import COLUMN_UNCHANGED, DROPPED, MODIFIED, SETTINGS, STOPS, UNCHANGED
 from cdcavro.table.ddl.steps import (
@@ -49,8 +50,10 @@ def alter_table(cursor: TokenCursor) -> AlterTable | NoChange:
             unchanged.append(result)
         else:
             actions += result
+        cursor.bound(len(actions) + len(unchanged), MAX_ACTIONS, "actions")
         if not (cursor.accept(",") or _goes_on(cursor)):
             break
+    cursor.bound(sum(isinstance(action, RenameTo) for action in actions), MAX_NAMES, "new names of a table")
     return AlterTable(table, tuple(actions), if_exists) if actions else NoChange(unchanged[0])
 
 

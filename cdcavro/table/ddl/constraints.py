@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.table.ddl.column_definition import column
+from cdcavro.table.ddl.cursor import MAX_COLUMNS
 from cdcavro.table.ddl.keywords import STOPS
 from cdcavro.table.ddl.steps import AddKey
 
@@ -35,6 +36,7 @@ _MYSQL: Final = (
     ("CLUSTERING", "KEY"),
 )
 _POSTGRES: Final = (("EXCLUDE", "USING"), ("EXCLUDE", "("))
+_FIRST: Final = frozenset(words[0] for words in (*_ANYWHERE, *_MYSQL, *_POSTGRES))
 _KINDS: Final = {
     **dict.fromkeys(("INDEX", "KEY", "FULLTEXT", "SPATIAL", "VECTOR", "CLUSTERING", "UNIQUE"), "index"),
     "SUPPLEMENTAL": "log",
@@ -45,6 +47,8 @@ _AFTER_NAME: Final = frozenset({"PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "EXCLUD
 
 def sees_constraint(cursor: TokenCursor) -> bool:
     """Return whether the next element among the columns is not a column."""
+    if cursor.token.key not in _FIRST:
+        return False
     own = _MYSQL if cursor.dialect.is_mysql else _POSTGRES if cursor.dialect.is_postgres else ()
     return any(cursor.sees(*words) for words in (*_ANYWHERE, *own))
 
@@ -80,7 +84,7 @@ def _index_name(cursor: TokenCursor) -> None:
 def key_names(cursor: TokenCursor) -> tuple[str, ...]:
     """Parse a key's columns in parentheses, each with an optional length and direction; return their names."""
     cursor.expect("(")
-    names = cursor.listed(lambda: _part(cursor))
+    names = cursor.listed(lambda: _part(cursor), MAX_COLUMNS, "columns")
     cursor.expect(")")
     return names
 
@@ -107,6 +111,7 @@ def elements(
     def element() -> None:
         nonlocal key
         if not sees_constraint(cursor):
+            cursor.bound(len(columns) + 1, MAX_COLUMNS, "columns")
             columns.append(column(cursor) if define is None else define())
             return
         key_or_kind = constraint(cursor)

@@ -6,6 +6,7 @@ character set (which would turn all text into bytes, and is refused). The rest i
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.errors import shown
@@ -59,9 +60,9 @@ def _body(cursor: TokenCursor) -> tuple[TableName | None, tuple[ColumnDef, ...],
     if cursor.accept(")"):
         return like, (), ()  # all its columns are inherited
     columns, key = elements(cursor, lambda: column(cursor, typed=False))
-    names = [definition.name for definition in columns]
-    if len(set(names)) != len(names):
-        raise cursor.fail("each column once", f"{shown(next(name for name in names if names.count(name) > 1))} twice")
+    names = Counter(definition.name for definition in columns)
+    if len(names) != len(columns):
+        raise cursor.fail("each column once", f"{shown(next(name for name in names if names[name] > 1))} twice")
     cursor.expect(")")
     if cursor.dialect.is_mysql:  # a key may spell a column in another case than the column's definition
         spelled = {name.lower(): name for name in names}

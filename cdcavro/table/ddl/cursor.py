@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
+# What MySQL, OceanBase, TiDB and Oracle allow at the most; PostgreSQL and DB2 allow fewer.
+MAX_COLUMNS: Final = 4_096
+# A table may lose all its columns and get others.
+MAX_ACTIONS: Final = 2 * MAX_COLUMNS
+# Each is written into all types of the table, and none but the last one holds.
+MAX_NAMES: Final = 8
+MAX_TABLES: Final = 1_000
+MAX_STATEMENTS: Final = 1_000
+
 _OPENING: Final = {"(": 1, "[": 1, "{": 1}
 _CLOSING: Final = {")": 1, "]": 1, "}": 1}
 
@@ -47,6 +56,11 @@ class TokenCursor:
         """Return the token `count` tokens ahead, or the last one."""
         return self.tokens[min(self.at + count, len(self.tokens) - 1)]
 
+    def bound(self, count: int, most: int, what: str) -> None:
+        """Raise `DdlError` if there is more of something than is read."""
+        if count > most:
+            raise self.fail(f"at most {most} {what}", "more")
+
     def fail(self, expected: str, got: str | None = None) -> DdlError:
         """Return the error that something else was expected here."""
         token = self.token
@@ -64,7 +78,9 @@ class TokenCursor:
 
     def sees(self, *keys: str) -> bool:
         """Return whether these words or symbols come next."""
-        return all(self.ahead(i).key == key for i, key in enumerate(keys))
+        if self.tokens[self.at].key != keys[0]:
+            return False
+        return len(keys) == 1 or all(self.ahead(i).key == key for i, key in enumerate(keys))
 
     def sees_one_of(self, keys: Collection[str]) -> bool:
         """Return whether one of these words or symbols comes next."""
@@ -138,10 +154,11 @@ class TokenCursor:
         database, schema = (None, None, *parts[:-1])[-2:]
         return TableName(self.database if database is None else database, schema, parts[-1])
 
-    def listed(self, item: Callable[[], Item]) -> tuple[Item, ...]:
-        """Parse items separated by commas, each by calling `item`; return the results."""
+    def listed(self, item: Callable[[], Item], most: int = MAX_ACTIONS, what: str = "items") -> tuple[Item, ...]:
+        """Parse items separated by commas, at most so many, each by calling `item`; return the results."""
         items = [item()]
         while self.accept(","):
+            self.bound(len(items) + 1, most, what)
             items.append(item())
         return tuple(items)
 

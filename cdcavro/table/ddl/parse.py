@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from cdcavro.table.ddl.alter import alter_table, new_name
 from cdcavro.table.ddl.create import parse_create_table
-from cdcavro.table.ddl.cursor import TokenCursor
+from cdcavro.table.ddl.cursor import MAX_STATEMENTS, MAX_TABLES, TokenCursor
 from cdcavro.table.ddl.keywords import AFTER_DROPPED, AFTER_TRUNCATED, NOUNS, ROUTINES, STATEMENTS
 from cdcavro.table.ddl.routines import skip_routine
 from cdcavro.table.ddl.steps import DropDatabase, DropTable, NoChange, RenameTable, TableName, Truncate
@@ -36,7 +36,8 @@ def parse_ddl(ddl: str, dialect: str | None = None, *, database: str | None = No
     tables become a `NoChange`; so do temporary and foreign tables.
 
     Raises `DdlError` for text that it does not understand, an unknown dialect, and text beyond 1 MiB,
-    200,000 tokens or 128 open brackets.
+    100,000 tokens, 128 open brackets, 1,000 statements, 1,000 tables of a statement, 4,096 columns of a table
+    or 8,192 actions.
 
     >>> parse_ddl("RENAME TABLE a TO b", database="shop")[0].new
     TableName(database='shop', schema=None, table='b')
@@ -46,8 +47,11 @@ def parse_ddl(ddl: str, dialect: str | None = None, *, database: str | None = No
     family = dialect_of(dialect)
     cursor = TokenCursor(ddl, tokenize(ddl, family), family, database)
     steps: Steps = []
+    count = 0
     while cursor.token.kind != "end":
         if not (cursor.accept(";") or (family.is_oracle and cursor.accept("/"))):
+            count += 1
+            cursor.bound(count, MAX_STATEMENTS, "statements")
             steps += _statement(cursor)
             if not cursor.ends():
                 raise cursor.fail("the end of the statement")
@@ -120,7 +124,7 @@ def _drop(cursor: TokenCursor) -> Steps:
     if kind is not None:
         return _other(cursor, kind)
     if_exists = cursor.accept("IF", "EXISTS")
-    tables = cursor.listed(cursor.table)
+    tables = cursor.listed(cursor.table, MAX_TABLES, "tables")
     _trailing(cursor, AFTER_DROPPED)
     return [DropTable(tables, if_exists)]
 
@@ -128,7 +132,7 @@ def _drop(cursor: TokenCursor) -> Steps:
 def _drop_database(cursor: TokenCursor, noun: str) -> Steps:
     cursor.expect(noun)
     cursor.accept("IF", "EXISTS")
-    names = cursor.listed(lambda: cursor.name(f"{noun.lower()}'s name"))
+    names = cursor.listed(lambda: cursor.name(f"{noun.lower()}'s name"), MAX_TABLES, f"{noun.lower()}s")
     cursor.skip()
     if noun == "SCHEMA" and cursor.dialect.is_postgres:
         return [DropDatabase(cursor.database, name) for name in names]
@@ -139,7 +143,7 @@ def _truncate(cursor: TokenCursor) -> Steps:
     if cursor.accept("CLUSTER"):
         return _other(cursor, "cluster")
     cursor.accept("TABLE")
-    tables = cursor.listed(lambda: _truncated(cursor))
+    tables = cursor.listed(lambda: _truncated(cursor), MAX_TABLES, "tables")
     _trailing(cursor, AFTER_TRUNCATED)
     return [Truncate(tables)]
 
@@ -167,7 +171,7 @@ def _rename(cursor: TokenCursor) -> Steps:
     if not cursor.accept_one_of({"TABLE", "TABLES"}):
         raise cursor.fail("TABLE or USER")
     if_exists = cursor.accept("IF", "EXISTS")
-    return [*cursor.listed(lambda: _renamed(cursor, if_exists=if_exists))]
+    return [*cursor.listed(lambda: _renamed(cursor, if_exists=if_exists), MAX_TABLES, "tables")]
 
 
 def _renamed(cursor: TokenCursor, *, if_exists: bool) -> RenameTable:

@@ -34,13 +34,13 @@ class Lexeme(Protocol):
 Kind = Literal["word", "name", "string", "bytes", "number", "other", "end"]
 
 MAX_TEXT: Final = 2**20
-MAX_TOKENS: Final = 200_000
+MAX_TOKENS: Final = 100_000
 MAX_DEPTH: Final = 128
 MAX_WORD: Final = 2**16
 _MYSQL_PIECE: Final = r"""
       '(?:[^'\\]++|\\.|'')*+'? | "(?:[^"\\]++|\\.|"")*+"? | `[^`]*+`?
     | /\*!(?:IGNORED)(?![0-9]).*?(?:\*/|\Z) | (?P<open>/\*MARK!(?:[0-9]{5,6})?) | /\*.*?(?:\*/|\Z)
-    | --(?=[\s\x00-\x1f]|\Z)[^\n]*+ | \#[^\n]*+ | (?P<close>\*/) | [\w$@]++ | \S"""
+    | --(?=[\s\x00-\x1f]|\Z)[^\n]*+ | \#[^\n]*+ | (?P<close>\*/) | [\w$]++ | \S"""
 _PIECE: Final = re.compile(
     r"""'(?:[^']++|'')*+'? | "[^"]*+"? | /\*.*?(?:\*/|\Z) | --[^\n]*+ | \w++ | \S""",
     re.DOTALL | re.VERBOSE,
@@ -148,7 +148,7 @@ def place(text: str, at: int) -> tuple[int, int]:
 
 
 def tokenize(text: str, dialect: Dialect) -> list[Token]:
-    """Split a text into tokens. Raises `DdlError`, also beyond 1 MiB, 200,000 tokens or 128 nested brackets."""
+    """Split a text into tokens. Raises `DdlError`, also beyond 1 MiB, 100,000 tokens or 128 nested brackets."""
     if len(text) > MAX_TEXT:
         raise DdlError(dialect.name, f"at most {MAX_TEXT} characters", str(len(text)), 1, 1)
     if len(text) > MAX_WORD:

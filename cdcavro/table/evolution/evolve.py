@@ -19,11 +19,13 @@ from cdcavro.change.model import Column, Source
 from cdcavro.errors import SchemaError, shown
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.columns.overrides import TypeOverrides
+from cdcavro.table.ddl.cursor import MAX_COLUMNS
 from cdcavro.table.ddl.parse import parse_ddl
 from cdcavro.table.ddl.steps import AlterTable, RenameTable, TableName
 from cdcavro.table.ddl.tokens import dialect_of
 from cdcavro.table.evolution.alter import AlterContext, apply_actions, column_of, said_by
-from cdcavro.table.evolution.row_edit import MAX_COLUMNS, RowEdit
+from cdcavro.table.evolution.limits import SharedLimits
+from cdcavro.table.evolution.row_edit import RowEdit
 from cdcavro.table.fields import MISSING, UNPARSED, column_field, is_own
 from cdcavro.table.names import NameAllocator, completed, is_about, source_of, table_name_of
 from cdcavro.table.schema import TableSchema, as_schema, from_schema, is_envelope, row_of, table_schema
@@ -93,9 +95,13 @@ def by_statement(
 ) -> tuple[TableSchema, list[str]]:
     """Return the version after a statement, and sentences on what was done. Raises `DdlError`, `SchemaError`."""
     done: list[str] = []
+    room = SharedLimits()
+    room.begin()
     for step in parse_ddl(ddl, source.db_type, database=table.table.database):
         table, steps = by_step(table, step, source, given)
         done += steps
+        if steps:
+            room.take(table)
     return table, done
 
 
@@ -199,7 +205,7 @@ def columns_of_statement(step: CreateTable, source: Source) -> tuple[Column, ...
 
 
 def check_columns(columns: Sequence[Column]) -> None:
-    """Check a list of columns: at most 10,000, each with a name of its own. Raises `SchemaError`."""
+    """Check a list of columns: at most 4,096, each with a name of its own. Raises `SchemaError`."""
     names = [column.name for column in columns]
     if len(names) > MAX_COLUMNS:
         raise SchemaError("columns", f"more than {MAX_COLUMNS}")

@@ -69,11 +69,10 @@ class Unexplained:
     def explains(self, schema: TableSchema, actions: Sequence[Action], dialect: Dialect) -> bool:
         """Return whether lists did already what all of these actions do to the columns that there are."""
         types = {column.name: column.type for column in schema.columns}
-        return any(type(action) in _DONE for action in actions) and all(
-            check[type(action)](action, self, types, dialect)
-            for check in (_DONE, _POSSIBLE)
-            for action in actions
-            if type(action) in check
+        done = [_DONE[type(action)](action, self, types, dialect) for action in actions if type(action) in _DONE]
+        been = {name.lower() for name in (*types, *self.went)}
+        return (
+            any(done) and all(done) and been.issuperset(name.lower() for action in actions for name in _about(action))
         )
 
 
@@ -96,8 +95,16 @@ def explained(
         explain = _EXPLAIN.get(type(action))
         if explain is not None:
             explain(context, action, unexplained)
+    if not context.edit.steps:
+        return table, []
     record = context.edit.finish()
-    return (TableSchema(as_schema(record)) if context.edit.steps else table), context.edit.steps
+    said, held = (
+        said_of(record),
+        {name for own in column_fields(record) for name in (own["name"], *own.get("aliases", ()))},
+    )
+    if "gone" in said:
+        record[ATTRIBUTE] = said | {"gone": [name for name in said["gone"] if name not in held]}
+    return TableSchema(as_schema(record)), context.edit.steps
 
 
 def _written(schema: TableSchema) -> dict[str, dict[str, Any]]:
@@ -161,8 +168,6 @@ def _link(context: AlterContext, old: str, new: str, unexplained: Unexplained) -
         return
     names = [was["name"], *was.get("aliases", ())]
     own["aliases"] = [name for name in dict.fromkeys([*own.get("aliases", ()), *names]) if name != own["name"]]
-    said = said_of(context.edit.record)
-    context.edit.record[ATTRIBUTE] = said | {"gone": [name for name in said.get("gone", ()) if name not in names]}
     context.edit.steps.append(f"column {shown(column_name(was))} was renamed to {shown(column_name(own))}")
 
 
@@ -176,8 +181,15 @@ def _is_modified(action: ModifyColumn, _: Unexplained, types: _Types, dialect: D
     return declared.name in types and (declared.type is None or is_same_type(types[declared.name], declared.type))
 
 
-def _have_been(names: Sequence[str], known: Unexplained, types: _Types) -> bool:
-    return {name.lower() for name in names} <= {name.lower() for name in (*types, *known.went)}
+def _has_come(name: str, known: Unexplained, types: _Types) -> bool:
+    return name in known.came and name in types
+
+
+def _about(action: Action) -> Sequence[str]:
+    """Return the columns, which there are or were, that an action which lists cannot show is about."""
+    if isinstance(action, AddKey):
+        return action.names
+    return (action.name,) if isinstance(action, (DropDefault, SetDefault, SetNullable)) else ()
 
 
 _EXPLAIN: Final[dict[type, Callable[[AlterContext, Any, Unexplained], None]]] = {
@@ -190,18 +202,11 @@ _EXPLAIN: Final[dict[type, Callable[[AlterContext, Any, Unexplained], None]]] = 
 }
 # Whether lists did already what an action does, given the columns that there are, with their types.
 _DONE: Final[dict[type, Callable[[Any, Unexplained, _Types, Dialect], bool]]] = {
-    AddColumn: lambda action, known, types, _: action.column.name in known.came & types.keys(),
+    AddColumn: lambda action, known, types, _: _has_come(action.column.name, known, types),
     ChangeColumn: lambda action, known, types, _: (
-        action.old not in types and action.column.name in known.came & types.keys()
+        action.old not in types and _has_come(action.column.name, known, types)
     ),
     DropColumn: lambda action, known, types, _: action.name not in types and action.name in known.went,
     ModifyColumn: _is_modified,
-    RenameColumn: lambda action, known, types, _: action.old not in types and action.new in known.came & types.keys(),
-}
-# Whether an action that lists cannot show is about columns that there are, or were.
-_POSSIBLE: Final[dict[type, Callable[[Any, Unexplained, _Types, Dialect], bool]]] = {
-    AddKey: lambda action, known, types, _: _have_been(action.names, known, types),
-    **dict.fromkeys(
-        (DropDefault, SetDefault, SetNullable), lambda action, known, types, _: _have_been([action.name], known, types)
-    ),
+    RenameColumn: lambda action, known, types, _: action.old not in types and _has_come(action.new, known, types),
 }

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from cdcavro.table.schema import TableSchema
 
 MAX_TEXT: Final = 128 << 20
+# Of the versions that one text of statements makes, since each costs what its whole schema does.
+MAX_AT_ONCE: Final = 2 << 20
+_UNCOUNTED: Final = -1
 
 
 class SharedLimits:
@@ -18,14 +21,31 @@ class SharedLimits:
     An edit is any change of a table, of its versions, or of its name.
     """
 
-    __slots__ = ("edits", "left")
+    __slots__ = ("_taken", "edits", "left")
 
     def __init__(self) -> None:
         self.left = MAX_TEXT
         self.edits = 0
+        self._taken = _UNCOUNTED
+
+    def begin(self) -> None:
+        """Begin a text of statements, whose schemas are counted until `end`."""
+        self._taken = 0
+
+    def end(self) -> None:
+        """End a text of statements."""
+        self._taken = _UNCOUNTED
 
     def take(self, schema: TableSchema) -> None:
-        """Reserve the characters of a schema. Raises `SchemaError` if too few are left."""
-        if len(schema.row.json) > self.left:
+        """Reserve the characters of a schema.
+
+        Raises `SchemaError` if too few are left, or if one text makes many schemas of more than 2 Mi characters in all.
+        """
+        length = len(schema.row.json)
+        if length > self.left:
             raise SchemaError(schema.table.table, f"the schemas of all tables have more than {MAX_TEXT} characters")
-        self.left -= len(schema.row.json)
+        if self._taken > 0 and self._taken + length > MAX_AT_ONCE:
+            raise SchemaError(schema.table.table, f"one text makes schemas of more than {MAX_AT_ONCE} characters")
+        if self._taken != _UNCOUNTED:
+            self._taken += length
+        self.left -= length

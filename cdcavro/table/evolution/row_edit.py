@@ -6,13 +6,14 @@ An edit works on the JSON value of the record and touches nothing else in it, so
 
 from __future__ import annotations
 
-import copy
 import json
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.definitions import definitions, pin, settled
 from cdcavro.errors import SchemaError, shown
 from cdcavro.exact.members import ABSENT
+from cdcavro.table.ddl.cursor import MAX_COLUMNS
+from cdcavro.table.evolution.field_order import FieldOrder
 from cdcavro.table.evolution.promotion import avro_label, is_promotion, promoted, promotion_loss, without_attributes
 from cdcavro.table.fields import (
     ATTRIBUTE,
@@ -22,7 +23,6 @@ from cdcavro.table.fields import (
     column_fields,
     column_name,
     filled,
-    is_column,
     is_own,
     said_of,
 )
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from cdcavro.table.ddl.steps import TableName
 
-MAX_COLUMNS: Final = 10_000
 MAX_NAMES: Final = 20_000
 
 
@@ -42,12 +41,14 @@ class RowEdit:
 
     Made from the record's JSON value. Unless `is_new`, the edit changes the record's own version, with
     which nothing has been written yet. If `is_folded`, column names match regardless of case, as in
-    MySQL. Attributes: `record` (dict), the JSON value so far; `version` (int), the new version's number;
-    `steps` (list of str), what was done, in sentences.
+    MySQL. Attributes: `record` (dict), the JSON value so far, but for its fields, which `finish` puts in;
+    `version` (int), the new version's number; `steps` (list of str), what was done, in sentences.
     """
 
     def __init__(self, record: dict[str, Any], *, is_new: bool = True, is_folded: bool = True) -> None:
-        self.record = copy.deepcopy(record)
+        # Whatever is in a field is replaced, never changed.
+        self.record = record | {"fields": [dict(field) for field in record["fields"]]}
+        self._order = FieldOrder(self.record["fields"])
         self._definitions = definitions(self.record)
         self.version = int(said_of(self.record).get("version", 1)) + is_new
         self.steps: list[str] = []
@@ -97,9 +98,9 @@ class RowEdit:
             raise SchemaError(self.label, f"there is a column {shown(name)} already")
         if len(self._written) >= MAX_COLUMNS or len(self._names) >= MAX_NAMES:
             raise SchemaError(self.label, f"more than {MAX_COLUMNS} columns, or {MAX_NAMES} names that there ever were")
-        place = self._place(first=first, after=after)
+        behind = None if after is None else self.need(after)
         field = column_field(name, self._names, avro, since=self.version, fill=fill, attributes=attributes)
-        self.record["fields"].insert(place, field)
+        self._order.put(field, first=first, after=behind)
         self._index(name, field)
         self._added.add(name)
         older = "null" if fill is ABSENT or fill is None else attributes.get("default") or json.dumps(fill)
@@ -108,17 +109,20 @@ class RowEdit:
     def drop_all(self, names: Sequence[str]) -> None:
         """Drop columns with the fields of their older types; the names are not used again. Raises `SchemaError`."""
         gone: dict[str, dict[str, Any]] = {}
+        lost: set[str] = set()
         for name in names:
             field = self.need(name)
             true = column_name(field)
             self._forget(true)
             gone |= {dropped["name"]: dropped for dropped in (field, *self._ended.pop(true, ()))}
-            if true in self.key:
-                # In MySQL the key keeps its other columns; elsewhere it is gone.
-                self._set_fact("key", [name for name in self.key if name != true and self._is_folded])
             self._log(f"column {shown(true)} dropped")
+            lost.add(true)
+        if not lost.isdisjoint(self.key):
+            # In MySQL the key keeps its other columns; elsewhere it is gone.
+            self._set_fact("key", [name for name in self.key if name not in lost and self._is_folded])
+        for field in gone.values():
+            self._order.remove(field)
         if gone:
-            self.record["fields"] = [field for field in self.record["fields"] if field["name"] not in gone]
             old = [alias for dropped in gone.values() for alias in dropped.get("aliases", ())]
             self._set_fact("gone", sorted({*self._facts().get("gone", ()), *gone, *old}))
 
@@ -179,18 +183,19 @@ class RowEdit:
         if after is not None and self.need(after) is field:
             raise SchemaError(self.label, f"column {shown(name)} cannot stand behind itself")
         if first or after is not None:
-            self.record["fields"].remove(field)
-            self.record["fields"].insert(self._place(first=first, after=after), field)
+            self._order.remove(field)
+            self._order.put(field, first=first, after=None if after is None else self.need(after))
             self._log(f"column {shown(name)} moved")
 
     def arrange(self, names: Sequence[str]) -> None:
         """Put the columns in this order, which names all of them."""
-        fields = self.record["fields"]
+        fields = self._order.fields()
         written = {id(field) for field in self._written.values()}
         places = [i for i, field in enumerate(fields) if id(field) in written]
         old = [column_name(fields[i]) for i in places]
         for i, name in zip(places, names, strict=True):
             fields[i] = self._written[name]
+        self._order = FieldOrder(fields)
         if [name for name in old if name not in self._added] != [name for name in names if name not in self._added]:
             self._log("the columns stand in another order")
 
@@ -218,14 +223,14 @@ class RowEdit:
             new = renamed(old, table)
         if new != old:
             aliases = [alias for alias in dict.fromkeys([*self._aliases(old), old]) if alias != new]
-            pin(self.record)
+            self._pin()
             self.record["namespace"], _, self.record["name"] = new.rpartition(".")
             self.record["aliases"] = aliases
         self._log(f"renamed to {shown(table.table)}")
 
     def finish(self) -> dict[str, Any]:
         """Return the record as the next version, or unchanged if nothing was done."""
-        self.record = settled(self.record, self._definitions)
+        self.record = settled(self.record | {"fields": self._order.fields()}, self._definitions)
         if self.steps:
             self._set_fact("version", self.version)
         return self.record
@@ -233,8 +238,7 @@ class RowEdit:
     @property
     def label(self) -> str:
         """The table's name, for sentences."""
-        table = self._facts().get("table")
-        return str(table.get("table")) if isinstance(table, dict) else str(self.record["name"])
+        return str(self._facts()["table"].get("table") if is_own(self.record) else self.record["name"])
 
     @property
     def key(self) -> list[str]:
@@ -248,7 +252,7 @@ class RowEdit:
             raise SchemaError(self.label, f"more than {MAX_NAMES} names that there ever were")
         default = {key: value for key, value in said_of(field).items() if key == "default"}
         heir = column_field(name, self._names, avro, since=self.version, attributes=attributes | default)
-        self.record["fields"].insert(self.record["fields"].index(field), heir)
+        self._order.put_before(heir, field)
         field[ATTRIBUTE] = said_of(field) | {"column": name, "until": self.version - 1}
         branches = field["type"] if isinstance(field["type"], list) else [field["type"]]
         types = [branch for branch in branches if branch != "null"]
@@ -261,17 +265,13 @@ class RowEdit:
         text = f"column {shown(name)} is {avro_label(avro)} from version {self.version} on, in the field {heir['name']}"
         self._log(f"{text}; as {was} it does not read as that, and older rows keep it in {field['name']}")
 
-    def _place(self, *, first: bool, after: str | None) -> int:
-        """Return the index for a field that comes first, or after a column's field, or after all columns."""
-        fields = self.record["fields"]
-        if first:
-            return 0
-        if after is not None:
-            return int(fields.index(self.need(after))) + 1
-        place = len(fields)
-        while place and not is_column(fields[place - 1]):
-            place -= 1
-        return place
+    def _pin(self) -> None:
+        """Write out the full names of all types, so that the record's namespace may change."""
+        fields = self._order.fields()
+        self.record["fields"] = fields
+        pin(self.record)
+        for field, pinned in zip(fields, self.record["fields"], strict=True):
+            field.update(pinned)
 
     def _index(self, name: str, field: dict[str, Any]) -> None:
         self._written[name] = field

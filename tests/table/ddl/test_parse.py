@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import subprocess
 import sys
-import time
 from collections import Counter
 from dataclasses import replace
 
@@ -45,9 +45,10 @@ from cdcavro.table.ddl.steps import (
     Truncate,
 )
 from cdcavro.table.ddl.tokens import MAX_DEPTH, MAX_TEXT, MAX_TOKENS
+from support.calls import calls
 from support.ddl_as_mysql import STEPS, pieces
 from support.messages import SAMPLES, goldens, lines, shop_canal, shop_debezium
-from support.roundtrip import error_of
+from support.roundtrip import error_of, outcome
 
 T = TableName(None, None, "t")
 C = ColumnDef("c", "int")
@@ -682,6 +683,7 @@ def test_dialect_that_is_not_known_is_an_error():
         ("," * MAX_TEXT, f"line 1, column {MAX_TOKENS + 1}: expected at most {MAX_TOKENS} tokens, got more"),
         ("(" * 1000, f"line 1, column {MAX_DEPTH + 1}: expected at most {MAX_DEPTH} open brackets, got more"),
         ("(" * MAX_TEXT, f"line 1, column {MAX_TOKENS + 1}: expected at most {MAX_TOKENS} tokens, got more"),
+        ("@" * 1_000_000, f"line 1, column {MAX_TOKENS + 1}: expected at most {MAX_TOKENS} tokens, got more"),
         ("drop table " + "1e" * 40_000, "line 1, column 12: expected words of at most 65536 characters, got more"),
         ("x" * MAX_TEXT, f"line 1, column 1: expected a statement, got '{'x' * 80}...'"),
         (
@@ -701,11 +703,60 @@ def test_bombs_end_soon_in_a_short_sentence(text, sentence):
     assert error_of(parse_ddl, text) == f"MySQL DDL: {sentence}"
 
 
+def _listed(count, item):
+    return ", ".join(item.format(i) for i in range(count))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "sentence"),
+    [
+        (None, lambda count: f"create table t ({_listed(count, 'c{} int')})", "4096 columns"),
+        ("ORACLE", lambda count: f"alter table t add ({_listed(count, 'c{} int')})", "4096 columns"),
+        (None, lambda count: f"create table t (c int, primary key ({_listed(count, 'c{}')}))", "4096 columns"),
+        (None, lambda count: f"alter table t {_listed(count, 'drop c{}')}", "8192 actions"),
+        (None, lambda count: f"alter table t {_listed(count, 'comment = {}')}", "8192 actions"),
+        (None, lambda count: f"alter table t {_listed(count, 'rename to t{}')}", "8 new names of a table"),
+        (None, lambda count: f"rename table {_listed(count, 't{0} to u{0}')}", "1000 tables"),
+        (None, lambda count: f"drop table {_listed(count, 't{}')}", "1000 tables"),
+        (None, lambda count: f"truncate table {_listed(count, 't{}')}", "1000 tables"),
+        ("POSTGRESQL", lambda count: f"drop schema {_listed(count, 's{}')}", "1000 schemas"),
+        (None, lambda count: "select 1;" * count, "1000 statements"),
+    ],
+)
+def test_statements_are_bounded_by_size_before_they_are_applied(dialect, text, sentence):
+    """So many are read, and one more is refused, long before a text of 1 MiB ends."""
+    most = int(sentence.split()[0])
+    assert parse_ddl(text(most), dialect)
+    assert f": expected at most {sentence}, got more" in error_of(parse_ddl, text(most + 1), dialect)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        lambda count: f"create table t ({_listed(count, 'c{} int')}, primary key ({_listed(count, 'C{}')}))",
+        lambda count: f"create table t ({_listed(count, 'c{} int')}, c{count - 1} int)",
+        lambda count: f"alter table t {_listed(count, 'add c{} int after c')}",
+        lambda count: f"alter table t add c enum({_listed(count, repr('{}'))})",
+        lambda count: f"drop table {_listed(count // 4, 't{}')}",
+        lambda count: "create table t (a int); drop table t;" * (count // 8),
+    ],
+    ids=["key", "twice", "actions", "labels", "tables", "statements"],
+)
+def test_statements_are_parsed_in_linear_time(text):
+    """Twice as many columns, actions, labels, tables or statements take twice the steps."""
+    error_of_any = functools.partial(outcome, cdcavro.DdlError, parse_ddl)
+    error_of_any(text(8))
+    assert calls(lambda: error_of_any(text(4_000))) < 2.5 * calls(lambda: error_of_any(text(2_000)))
+
+
 def test_many_routines_take_linear_time():
     """Each semicolon could end one, or stand within an IF that ends far behind it."""
-    start = time.process_time()
-    assert parse_ddl("begin not atomic select 1; end;" * 3_000) == (NoChange("routine"),) * 3_000
-    assert time.process_time() - start < 10
+
+    def work(count):
+        assert parse_ddl("begin not atomic select 1; end;" * count) == (NoChange("routine"),) * count
+
+    work(1)
+    assert calls(lambda: work(1_000)) < 2.5 * calls(lambda: work(500))
 
 
 @pytest.mark.slow
