@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Change
 from cdcavro.errors import StructureError
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _OF_A_ROW: Final = frozenset({"before", "after", "changed", "unavailable", "row", "members"})
+MAX_ROWS: Final = 100_000
 _FREE: Final = 4 * 1024 * 1024
 _PROPORTION: Final = 64
 # The characters that formats write around each text, roughly.
@@ -36,6 +37,12 @@ def batches(changes: Iterable[Change]) -> list[list[Change]]:
         else:
             groups.append([change])
     return groups
+
+
+def check_count(rows: Sequence[Any], most: int, pointer: str = "") -> None:
+    """Raise `StructureError` if a message has more rows than are taken, each of which becomes a change of its own."""
+    if len(rows) > most:
+        raise StructureError(f"at most {most} rows in a message", str(len(rows)), pointer=pointer)
 
 
 def check_repeated(rows: Sequence[Change], length: int) -> None:

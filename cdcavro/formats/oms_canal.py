@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.images import check_images
 from cdcavro.change.model import DDL, Change, Column, Row, Source, meant, replace, spelled
-from cdcavro.change.rows import batches
+from cdcavro.change.rows import MAX_ROWS, batches, check_count
 from cdcavro.engine.machine import same
 from cdcavro.errors import StructureError
 from cdcavro.exact.caching import MOST_COLUMNS, IdentityCache, WeightedCache, weight_of
@@ -89,6 +89,7 @@ def changes_of(
         raise StructureError(f"at most {len(rows)} rows in old, as in data", f"{len(olds)}", pointer="/old")
     if not rows:
         return [whole]
+    check_count(rows, MAX_ROWS, "/data")
     if record.get("isDdl") is True and whole.op not in DDL:
         raise StructureError("no row in a statement (isDdl)", "some", pointer="/data")
     if converters is not None:

@@ -26,7 +26,7 @@ from cdcavro.wire.formats import get_format
 from cdcavro.wire.kafka import KAFKA, VALUE, beside_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import tzinfo
 
 WHOLE: Final = ""
@@ -44,7 +44,8 @@ def to_changes(
 
     `zone` is the time zone of the source, a `zoneinfo.ZoneInfo`: times that come as text without a zone
     become instants only with it. Every row carries what its message states for all rows; a message is
-    refused if that would take far more room than the message itself (4 MiB and 64 times its length).
+    refused if that would take far more room than the message itself (4 MiB and 64 times its length), or if
+    it has more than 100,000 rows.
     `members=False` leaves out `Change.members`, which only `from_changes` into the same format needs and
     which take a while to find. `unavailable` is the word that stands for a column's value which the source
     did not give, the connector's `unavailable.value.placeholder`: the rows do not have that column, whose name
@@ -102,13 +103,17 @@ def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None 
     [b'{"recordType":"HEARTBEAT"}']
     """
     check_zone(zone)
-    return [render(record) for record in records(changes, format, zone)]
+    return [render(record) for record in each_record(changes, format, zone)]
 
 
 def records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) -> list[Any]:
     """Return the messages of changes as JSON values. Raises what `from_changes` raises."""
+    return list(each_record(changes, format, zone))
+
+
+def each_record(changes: Sequence[Change], format: str, zone: tzinfo | None = None) -> Iterator[Any]:
+    """Yield the messages of changes as JSON values, one after the other. Raises what `from_changes` raises."""
     target = get_format(format)
-    messages: list[Any] = []
     for rows in batches(changes):
         if rows[0].half is not None and not target.rule.has_halves:
             expected = f"both halves of the update, joined, for {format}"
@@ -123,8 +128,7 @@ def records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) 
             members = {KAFKA: members[KAFKA]} if KAFKA in members else {}
         if members and batch:
             batch[0] = extras.apply(batch[0], members)
-        messages += batch
-    return messages
+        yield from batch
 
 
 def _applicable(rows: Sequence[Change], row_members: Sequence[str]) -> Mapping[str, str]:

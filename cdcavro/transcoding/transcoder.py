@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.change.model import Change, replace
+from cdcavro.change.rows import check_count
 from cdcavro.change.values.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE
 from cdcavro.errors import MessageError, StructureError
 from cdcavro.exact.instants import check_zone
@@ -18,7 +19,7 @@ from cdcavro.exact.jsontext import parse, render
 from cdcavro.formats.connect.unavailable import PLACEHOLDER, check_word
 from cdcavro.transcoding.joiner import Joined, StreamJoiner
 from cdcavro.transcoding.losses import Loss, Way, find_losses
-from cdcavro.transcoding.mapping import records, to_changes
+from cdcavro.transcoding.mapping import each_record, to_changes
 from cdcavro.transcoding.schema_history import SchemaHistory
 from cdcavro.transcoding.unzoned import unzoned_places
 from cdcavro.wire.attributes import ARRIVAL
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from cdcavro.transcoding.joiner import Message
 
 _PLACES: Final = 1_000
+# What is made of each row is converted back and compared, which takes far more than the row itself.
+MAX_ROWS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,11 @@ class Transcoder:
         changes = list(map(self._catalog.add, self._read(message)))
         if self._source == self._target:
             return [Outcome(((number, message),), Transcoded([render(parse(message))], []))]
+        try:
+            check_count(changes, MAX_ROWS)
+        except MessageError as error:
+            error.format = self._source
+            raise
         self._count_unzoned(changes)
         if self._is_numbered:
             changes = [_numbered(self._raised(change), self._count) for change in changes]
@@ -162,7 +170,7 @@ class Transcoder:
 
     def _converted(self, messages: Sequence[tuple[int, bytes | str]], changes: Sequence[Change]) -> Transcoded:
         bare = [replace(change, members=None) for change in changes]
-        texts = [render(record) for record in records(bare, self._target, self._zone)]
+        texts = [render(record) for record in each_record(bare, self._target, self._zone)]
         return Transcoded(texts, list(find_losses(messages, changes, texts, self._way)))
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
-from cdcavro.change.rows import batches
+from cdcavro.change.rows import MAX_ROWS, batches
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from support.roundtrip import error_of, exact
 
@@ -164,3 +164,13 @@ def test_rows_of_real_tables_are_taken(count, row, types):
     changes = to_changes(text, "oms_canal")
     assert len(changes) == count
     assert all(len(change.columns) == len(types) for change in changes[:3])
+
+
+@pytest.mark.parametrize("format", ["oms_canal", "canal"])
+@pytest.mark.parametrize("operation", ["INSERT", "DELETE"])
+def test_a_message_has_a_bounded_number_of_rows(format, operation):
+    """Each becomes a change, which takes far more room than the row; so many are taken, and one more is refused."""
+    text = '{{"type":"{}","table":"t","data":[{}]}}'
+    assert len(to_changes(text.format(operation, ",".join(["{}"] * MAX_ROWS)), format)) == MAX_ROWS == 100_000
+    sentence = f"{format}: $.data: expected at most 100000 rows in a message, got 100001"
+    assert error_of(to_changes, text.format(operation, ",".join(["{}"] * (MAX_ROWS + 1))), format) == sentence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import tracemalloc
 from collections import Counter
 from decimal import Decimal
 from itertools import product
@@ -339,3 +340,19 @@ def test_a_heartbeat_with_text_for_a_statement_is_a_heartbeat():
     made = transcode('{"type":"MHEARTBEAT","sql":"x","es":1}', "oms_canal", "oms_default")
     assert to_changes(made.texts[0], "oms_default")[0].op == "HEARTBEAT"
     assert '"x"' in {loss.value for loss in made.losses if loss.path == "$.sql"}
+
+
+def test_a_message_of_many_rows_is_refused_before_anything_is_made_of_them():
+    """What is made of each row is read back and compared: 300,000 empty rows in 900 KB took 19 s and 1.9 GB."""
+    text = '{{"type":"INSERT","table":"t","data":[{}]}}'
+    made = transcode(text.format(",".join(["{}"] * 2_000)), "oms_canal", "oms_shareplex")
+    assert len(made.texts) == 2_000
+    many = text.format(",".join(["{}"] * 20_001))
+    sentence = "oms_canal: $: expected at most 20000 rows in a message, got 20001"
+    tracemalloc.start()
+    try:
+        assert error_of(transcode, many, "oms_canal", "oms_shareplex") == sentence
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+    assert transcode(many, "oms_canal", "oms_canal").losses == []
