@@ -267,6 +267,11 @@ def shown(value: object) -> str:
     return ascii(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
 
 
+def plain(name: str) -> str:
+    """Return a name for use in a sentence or a table: as it is if all of it can be printed, else as `shown`."""
+    return name if name.isprintable() and name else shown(name)
+
+
 def _bounded(text: str) -> str:
     return text if len(text) <= _BOUND else text[:_BOUND] + "..."
 

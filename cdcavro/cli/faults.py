@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from cdcavro.files.lines import Line
 
 SHOWN: Final = 20
+# All but line breaks, between which a sentence may list what it is about.
+_CONTROL: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 T = TypeVar("T")
 
 
@@ -108,6 +111,6 @@ class VersionWatch:
 
 
 def say(sentence: str) -> None:
-    """Print a sentence on standard error, above the progress bar if there is one."""
+    """Print a sentence on standard error, above the progress bar if there is one; control characters are escaped."""
     if sys.stderr is not None:
-        sys.stderr.write(sentence + "\n")
+        sys.stderr.write(_CONTROL.sub(lambda match: ascii(match[0])[1:-1], sentence) + "\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.errors import shown
+from cdcavro.errors import plain, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,12 +64,15 @@ class Counts:
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows laid out under their headings; numbers are aligned to the right.
 
+    What cannot be printed is escaped, so that no cell looks like another line or changes the terminal.
+
     >>> print(table(["format", "messages"], [["oms_canal", "188"]]))
     format     messages
     oms_canal       188
     """
-    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-    return "\n".join(_row(row, widths) for row in (headings, *rows))
+    laid_out = [headings, *([cell and plain(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*laid_out, strict=True)]
+    return "\n".join(_row(row, widths) for row in laid_out)
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:

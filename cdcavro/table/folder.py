@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import secrets
 import shutil
 from collections import Counter
@@ -22,18 +24,21 @@ if TYPE_CHECKING:
 
 INDEX: Final = "tables.json"
 OPEN: Final = 128
+_WRITTEN: Final = re.compile(r"v[0-9]+(?:-[0-9]+)?\.avro|v[0-9]+(?:\.key)?\.avsc")
 _LONGEST: Final = 120
 
 
 class TablesFolder:
     """Writes typed changes into a folder, which gets its name only when all went well.
 
-    Made from the folder's path; `force` replaces a folder that was written like this before. Attributes:
-    `counts` (Counter of int), changes by the number of their table. Raises `FileError`.
+    Made from the folder's path; `force` replaces a folder that was written like this before and has nothing else
+    in it: it goes when the new one is in its place. Attributes: `counts` (Counter of int), changes by the number of
+    their table. Raises `FileError`.
     """
 
     def __init__(self, path: str, *, force: bool = False) -> None:
-        self._target = Path(path)
+        # What is beside `..`, or beside where a link leads to, is not within it.
+        self._target = Path(path).resolve()
         self.counts: Counter[int] = Counter()
         self._parts: Counter[tuple[int, int]] = Counter()
         self._open: dict[tuple[int, int], tuple[BinaryIO, ContainerWriter]] = {}
@@ -46,7 +51,11 @@ class TablesFolder:
                     else f"a folder with {INDEX}, written before"
                 )
                 raise FileError(path, how, "one that exists")
-        self._beside = self._target.with_name(f"{self._target.name}.{secrets.token_hex(4)}.part")
+            foreign = _foreign(self._target)
+            if foreign is not None:
+                expected = "a folder with nothing in it but what was written before"
+                raise FileError(path, expected, shown(os.path.relpath(foreign, self._target)))
+        self._beside = self._named("part")
 
     def __enter__(self) -> Self:
         try:
@@ -78,13 +87,28 @@ class TablesFolder:
                 self._write_schemas(table, names[table.number])
             listed = [_listed(table, names[table.number], self.counts[table.number]) for table in tables]
             (self._beside / INDEX).write_text(json.dumps(listed, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-            if self._target.exists():
-                shutil.rmtree(self._target)
-            self._beside.rename(self._target)
+            self._put_in_place()
         except OSError as error:
             raise FileError(
                 str(self._target), "a folder that can be written", shown(error.strerror or error)
             ) from error
+
+    def _put_in_place(self) -> None:
+        """Give the folder its name, which an older one may have until then; whatever fails, one of them has it."""
+        if not self._target.exists():
+            self._beside.rename(self._target)
+            return
+        old = self._named("old")
+        self._target.rename(old)
+        try:
+            self._beside.rename(self._target)
+        except OSError:
+            old.rename(self._target)
+            raise
+        _remove(old)
+
+    def _named(self, ending: str) -> Path:
+        return self._target.with_name(f"{self._target.name}.{secrets.token_hex(4)}.{ending}")
 
     def _start(self, key: tuple[int, int], typed: TypedChange) -> None:
         if len(self._open) >= OPEN:
@@ -110,6 +134,31 @@ class TablesFolder:
             if schema.key is not None:
                 _write(folder / f"v{schema.version}.key.avsc", schema.key.json)
         folder.rename(self._beside / name)
+
+
+def _foreign(target: Path) -> Path | None:
+    """Return something in a folder that no run has written, or None if there is nothing."""
+    for entry in target.iterdir():
+        if entry.is_symlink() or not (entry.is_dir() or entry.name == INDEX):
+            return entry
+        if entry.is_dir():
+            for inside in entry.iterdir():
+                if inside.is_symlink() or not (inside.is_file() and _WRITTEN.fullmatch(inside.name)):
+                    return inside
+    return None
+
+
+def _remove(old: Path) -> None:
+    """Remove what a run has written. Raises `FileError` if there is anything else by now, all of which stays."""
+    foreign = _foreign(old)
+    if foreign is not None:
+        raise FileError(str(old), "nothing in it but what was written before, so it stays", shown(foreign.name))
+    for folder in [entry for entry in old.iterdir() if entry.is_dir()]:
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
+    (old / INDEX).unlink()
+    old.rmdir()
 
 
 def _write(path: Path, schema: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from cdcavro.errors import plain
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -19,12 +21,12 @@ _NO_KEY: Final = (
 def notes_of(tables: Iterable[Table]) -> list[str]:
     """Return sentences about tables: on those without a key, on types that are not as declared, and on statements."""
     known = list(tables)
-    keyless = [table.schema.table.table for table in known if table.schema.key is None]
+    keyless = [plain(table.schema.table.table) for table in known if table.schema.key is None]
     more = f" and {len(keyless) - _SHOWN:,} more" if len(keyless) > _SHOWN else ""
     keys = [f"{', '.join(keyless[:_SHOWN])}{more}: {_NO_KEY}"] if keyless else []
-    findings = [f"{table.schema.table.table}: {finding}" for table in known for finding in table.findings]
+    findings = [f"{plain(table.schema.table.table)}: {finding}" for table in known for finding in table.findings]
     types = [
-        f"{table.schema.table.table}: {column.name}: {column.note}"
+        f"{plain(table.schema.table.table)}: {plain(column.name)}: {column.note}"
         for table in known
         for column in table.schema.columns
         if column.note is not None

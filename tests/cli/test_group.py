@@ -360,6 +360,20 @@ def test_an_output_that_exists_is_kept_without_force(tmp_path):
     assert sorted(tmp_path.iterdir()) == [out, rejects]
 
 
+@pytest.mark.parametrize("out", [".", "out", "out/payloads/.."])
+def test_the_job_does_not_remove_its_input(tmp_path, monkeypatch, out):
+    """What an earlier run wrote goes before anything is read, so no input may be among it."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / out / "payloads" if out == "." else tmp_path / "out" / "payloads"
+    folder.mkdir(parents=True)
+    path = folder / "in.jsonl"
+    path.write_bytes(b"{}")
+    result = run("run", path, "--out", out, "--force")
+    assert result.exit_code == 2
+    assert "in.jsonl lies in a folder that is written" in result.stderr
+    assert path.read_bytes() == b"{}"
+
+
 @pytest.mark.parametrize("force", [(), ("--force",)])
 def test_output_is_not_the_input(tmp_path, force):
     """Not even by --force: a file is not replaced by what is made of it."""

@@ -88,9 +88,12 @@ def _check_files(inputs: tuple[str, ...], out: str, *, force: bool) -> None:
             raise click.UsageError("Spark reads files and folders, not standard input")
         if "://" not in path and not _GLOB.search(path) and not Path(path).exists():
             raise FileError(path, "a file or folder", "none")
-    for folder in ("payloads", "rejects"):
-        if not force and "://" not in out and (Path(out) / folder).exists():
-            raise FileError(f"{out}/{folder}", "a new folder, or leave to replace it (--force)", "one that exists")
+        for folder in (Path(out).resolve() / "payloads", Path(out).resolve() / "rejects"):
+            if "://" not in path and Path(path).resolve().is_relative_to(folder):
+                raise click.UsageError(f"{click.format_filename(path)} lies in a folder that is written")
+    for name in ("payloads", "rejects"):
+        if not force and "://" not in out and (Path(out) / name).exists():
+            raise FileError(f"{out}/{name}", "a new folder, or leave to replace it (--force)", "one that exists")
 
 
 @contextmanager

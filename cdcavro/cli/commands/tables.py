@@ -25,7 +25,7 @@ from cdcavro.cli.options import (
 )
 from cdcavro.cli.progress import Progress
 from cdcavro.cli.report import table
-from cdcavro.errors import DdlError, FileError, MessageError, MisfitError, SchemaError, StructureError
+from cdcavro.errors import DdlError, FileError, MessageError, MisfitError, SchemaError, StructureError, plain
 from cdcavro.files.lines import Line, read_lines, told_lines
 from cdcavro.files.streams import STANDARD, input_size, open_output
 from cdcavro.table.folder import TablesFolder
@@ -179,7 +179,7 @@ class _Job:
         for sentence in _notes(tables):
             say(sentence)
         misfits = [
-            (f"{labels[table.number]}.{name}", count) for table in tables for name, count in self._misfits(table)
+            (f"{labels[table.number]}.{plain(name)}", count) for table in tables for name, count in self._misfits(table)
         ]
         if misfits:
             listed = ", ".join(f"{name} {count:,}" for name, count in misfits[:_SHOWN_NOTES])
@@ -212,9 +212,9 @@ def _labels(tables: Sequence[Table]) -> dict[int, str]:
     places = {(name.database, name.schema, name.table) for name in names.values()}
     counts = Counter(table for _, _, table in places)
     return {
-        number: name.table
+        number: plain(name.table)
         if counts[name.table] == 1
-        else ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
+        else ".".join(plain(part) for part in (name.database, name.schema, name.table) if part is not None)
         for number, name in names.items()
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 
 import fastavro
 import pytest
@@ -313,6 +314,86 @@ def test_no_file_of_the_user_goes_with_the_folder_that_is_replaced(tmp_path):
         done = run("tables", *arguments, "--out", tmp_path / "out", "--force")
         assert (done.exit_code, inside.read_bytes()) == (2, CREATE + b"\n")
         assert "mine.jsonl lies in the folder that is written" in done.stderr
+
+
+def _tree(folder):
+    """Return all files below a folder with their bytes."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(("within", "out"), [("s.t", ".."), (".", "."), ("s.t", "../../out"), (".", "../link")])
+def test_a_folder_is_replaced_wherever_the_command_stands(tmp_path, monkeypatch, within, out):
+    """The new folder never lies in the one that goes, and a link to it leads to the new one."""
+    file = write(tmp_path, *STREAM)
+    assert run("tables", file, "--out", tmp_path / "out").exit_code == 0
+    (tmp_path / "link").symlink_to("out")
+    write(tmp_path, *STREAM[:2])
+    monkeypatch.chdir(tmp_path / "out" / within)
+    done = run("tables", file, "--out", out, "--force")
+    monkeypatch.chdir(tmp_path)
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "read 2 = typed 1 + other 1 + rejected 0")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "link", "out"]
+    assert sorted(_tree(tmp_path / "out")) == ["s.t/v1.avro", "s.t/v1.avsc", "s.t/v1.key.avsc", "tables.json"]
+    assert (tmp_path / "link" / "tables.json").is_file()
+
+
+@pytest.mark.parametrize("foreign", ["precious", "s.t/precious.avro", "s.t/v1/x", "mine/x", "s.t/link"])
+def test_a_folder_with_anything_of_the_user_in_it_is_not_replaced(tmp_path, foreign):
+    """A file or a link beside what was written, or within it."""
+    file = write(tmp_path, *STREAM)
+    assert run("tables", file, "--out", tmp_path / "out").exit_code == 0
+    path = tmp_path / "out" / foreign
+    path.parent.mkdir(exist_ok=True)
+    if path.name == "link":
+        path.symlink_to(file)
+    else:
+        path.write_text("x")
+    before = _tree(tmp_path)
+    done = run("tables", file, "--out", tmp_path / "out", "--force")
+    assert done.exit_code == 2
+    assert "expected a folder with nothing in it but what was written before, got " in done.stderr
+    assert _tree(tmp_path) == before
+
+
+def test_a_folder_stays_if_the_new_one_cannot_take_its_place(tmp_path, monkeypatch):
+    """There is always one of the two."""
+    file = write(tmp_path, *STREAM)
+    assert run("tables", file, "--out", tmp_path / "out").exit_code == 0
+    before, rename = _tree(tmp_path), Path.rename
+
+    def failing(self, target):
+        if self.name.endswith(".part"):
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    done = run("tables", file, "--out", tmp_path / "out", "--force")
+    assert done.exit_code == 2
+    assert "expected a folder that can be written, got 'No space left on device'" in done.stderr
+    assert _tree(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "name", ["\x1b[2J\x1b[1;1Hread 9", "x\nread 9 = typed 9", "\u202eevil", "a\rb", "\x9b2J", "a\u2028b"]
+)
+def test_names_do_not_reach_the_terminal_raw(tmp_path, name):
+    """Those of tables, databases and columns, in the summary and in the notes, whatever is in them."""
+    message = json.loads(row(1, name, "zz"))
+    lines = [
+        json.dumps({**message, "table": name, "database": database, "pkNames": keys, "mysqlType": types}).encode()
+        for database, keys, types in (
+            (name, [], {"id": "int", name: "int"}),
+            ("d", ["id"], {"id": "int", name: "what"}),
+        )
+    ]
+    done = run("tables", write(tmp_path, *lines), "--out", tmp_path / "out")
+    printed = done.stdout + done.stderr
+    assert done.exit_code == 0
+    assert ascii(name)[1:-1] in printed
+    assert all(character.isprintable() or character == "\n" for character in printed)
+    assert [line for line in done.stdout.splitlines() if line.startswith("read")] == [
+        "read 2 = typed 2 + other 0 + rejected 0"
+    ]
 
 
 def test_evolve_refuses_a_file_that_is_no_schema(tmp_path):
