@@ -7,11 +7,13 @@ JSON values with the source's digits; the envelope's own instants are microsecon
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct, structs
+from msgspec import Struct, ValidationError, convert, structs
 
-from cdcavro.errors import PayloadError
+from cdcavro.errors import PayloadError, shown
 from cdcavro.exact.caching import IdentityCache
 from cdcavro.wire.formats import change_format
 
@@ -21,11 +23,13 @@ if TYPE_CHECKING:
 DML: Final = frozenset({"INSERT", "UPDATE", "DELETE", "SNAPSHOT"})
 DDL: Final = frozenset({"CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
 Row = dict[str, Any]
+_TOKEN: Final = re.compile(r"[A-Za-z0-9_]+|\.\.\.")
+_STEPS: Final = 4
 # Fields that are tuples here and arrays in Avro.
 _NAMES: Final = ("key", "changed", "unavailable", "position")
 
 
-class Source(Struct, frozen=True, kw_only=True):
+class Source(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a change was made and which format it came in; a field is None if the message does not state it."""
 
     format: str | None = None
@@ -37,7 +41,7 @@ class Source(Struct, frozen=True, kw_only=True):
     table: str | None = None
 
 
-class Column(Struct, frozen=True, kw_only=True):
+class Column(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A column: its name, its declared type as the source spells it, and its `java.sql.Types` code."""
 
     name: str | None = None
@@ -45,7 +49,7 @@ class Column(Struct, frozen=True, kw_only=True):
     code: int | None = None
 
 
-class Arrival(Struct, frozen=True, kw_only=True):
+class Arrival(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a message arrived: topic, partition and offset, or file and line (counted from 1)."""
 
     topic: str | None = None
@@ -55,7 +59,7 @@ class Arrival(Struct, frozen=True, kw_only=True):
     line: int | None = None
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class Change(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One change. The fields are those of `avsc/change.avsc`, which documents them.
 
     `op` is a symbol of the schema's `ChangeOp`; the times are microseconds since the epoch, UTC;
@@ -123,19 +127,34 @@ def from_record(record: dict[str, Any]) -> Change:
 
     Raises `PayloadError` for a value that a newer schema or another program wrote and a `Change` cannot hold.
     """
-    fields = dict(record)
     try:
-        fields["source"] = Source(**record.get("source", {}))
-        for name in _NAMES:
-            if fields.get(name) is not None:
-                fields[name] = tuple(fields[name])
-        if fields.get("columns") is not None:
-            fields["columns"] = tuple(Column(**column) for column in fields["columns"])
-        if fields.get("place") is not None:
-            fields["place"] = Arrival(**fields["place"])
-        return Change(**fields)
-    except TypeError as error:
-        raise PayloadError("a change", str(error), format="change") from error
+        change: Change = convert(record, Change)
+    except ValidationError as error:
+        raise _fault(str(error)) from error
+    for name, symbols in (("op", _symbols("op")), ("half", _symbols("half"))):
+        word = getattr(change, name)
+        if word is not None and word not in symbols:
+            raise PayloadError(f"one of {', '.join(symbols)}", shown(word), pointer=f"/{name}", format="change")
+    return change
+
+
+def _fault(sentence: str) -> PayloadError:
+    """Return the error for what a `Change` cannot hold, as `convert` says it."""
+    what, _, place = sentence.partition(" - at ")
+    expected, _, got = what.removeprefix("Expected ").replace("`", "").partition(", got ")
+    pointer = "".join(f"/{token}" for token in _TOKEN.findall(place)[:_STEPS])
+    if not got:
+        return PayloadError("a change", shown(what.replace("`", "'")), pointer=pointer, format="change")
+    return PayloadError(expected.replace(" | ", " or "), got, pointer=pointer, format="change")
+
+
+@cache
+def _symbols(name: str) -> tuple[str, ...]:
+    """Return the words that a field of the schema allows, but for the one that stands for all others."""
+    declared = next(field.type for field in change_format().envelope.fields if field.name == name)
+    branches = getattr(declared, "branches", (declared,))
+    (symbols,) = (branch.symbols for branch in branches if hasattr(branch, "symbols"))
+    return tuple(symbol for symbol in symbols if name == "op" or symbol != "OTHER")
 
 
 def _filled(value: Struct) -> dict[str, Any]:

@@ -139,7 +139,7 @@ def _applicable(rows: Sequence[Change], row_members: Sequence[str]) -> Mapping[s
     return {
         pointer: text
         for pointer, text in members.items()
-        if pointer == KAFKA or (pointer != WHOLE and pointer.split("/", 2)[1] not in row_members)
+        if pointer == KAFKA or (pointer != WHOLE and pointer[1:].partition("/")[0] not in row_members)
     }
 
 

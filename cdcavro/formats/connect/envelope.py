@@ -160,7 +160,7 @@ def _times(instant: int | None) -> dict[str, Any]:
         return {}
     nanoseconds = instant * _NANOSECONDS
     times = {"ts_ms": instant // MILLISECOND, "ts_us": instant}
-    return times | ({"ts_ns": nanoseconds} if nanoseconds <= MAX_LONG else {})
+    return times | ({"ts_ns": nanoseconds} if -MAX_LONG <= nanoseconds <= MAX_LONG else {})
 
 
 def _time(instant: int | None) -> dict[str, Any]:
