@@ -81,6 +81,7 @@ COVERED_BY = {
     "formats/connect/envelope": "formats/test_debezium",
     "formats/connect/position": "formats/test_debezium",
     "formats/connect/shape": "transcoding/test_losses",
+    "lake/row": "lake/test_merge",
     "records/as_json": "records/test_codec",
     "records/classes": "records/test_codec",
     "records/codegen/annotations": "records/test_codec",

@@ -7,7 +7,6 @@ fails, and so does a listed one that is not there. See `test_oracle` for the sam
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -20,6 +19,7 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.exact.numbers import plain_text
 from cdcavro.table.schema import from_schema
 from cdcavro.table.tables import Tables, TypedChange
+from support.shop_losses import FINAL_LOSSES, OLD_AMOUNT, kind_of
 from support.shop_tables import (
     BEFORE_TRUNCATE,
     MESSAGES,
@@ -38,23 +38,6 @@ from support.shop_tables import (
     value_of,
 )
 
-OLD_AMOUNT = "amount (until version 4)"
-# What each kind of loss does to a value: of Canal's and Debezium's, or of a producer's and the server's.
-KINDS = {
-    "canal: the zeros of a long DECIMAL's fraction": lambda one, two: _number(one) == _number(two) is not None,
-    "canal: latin1 read as UTF-8": lambda one, two: "\ufffd" in str(one) and one == _damaged(two),
-    "canal: an emoji in an ENUM's label": lambda one, two: (one, two) == ("?", "😀"),
-    "debezium: null for a zero date": lambda one, two: two is None and type(one) is Unparsed and "-00" in one.text,
-    "debezium: the epoch for a zero TIMESTAMP": lambda one, two: two == EPOCH and one.text.startswith("0000-00-00 "),
-    "debezium: 1900 for the YEAR 0000": lambda one, two: (one, two) == (0, 1900),
-    "debezium: the default for null": lambda one, two: (one, two) == (None, "n/a"),
-    "JSON: spaces": lambda one, two: _json(one, Decimal) == _json(two, Decimal) is not None,
-    "JSON: a double written out": lambda one, two: (
-        _json(one, float) == _json(two, float) is not None and _json(one, Decimal) != _json(two, Decimal)
-    ),
-    "another run": lambda one, two: type(one) is type(two) is datetime and one.year == two.year == 2026,
-}
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # All images of both producers: table, column, kind of loss, number of values.
 LOSSES = [
     ("all_types", "vl", "canal: latin1 read as UTF-8", 5),
@@ -73,12 +56,6 @@ LOSSES = [
     ("orders", "created", "another run", 25),
     ("orders_v2", "created", "another run", 1),
     ("orders_v3", "created", "another run", 3),
-]
-# Final tables: producer, table, column, kind of loss, number of values.
-FINAL_LOSSES = [
-    ("canal", "all_types", "vl", "canal: latin1 read as UTF-8", 1),
-    ("canal", "all_types", "js", "JSON: spaces", 1),
-    *((name, "orders_v3", "created", "another run", 1) for name in MESSAGES),
 ]
 # Values that their types cannot carry, in all images: column, text, number of values.
 UNPARSED = {
@@ -153,26 +130,6 @@ IMAGES = {
 }
 TYPES = {"first_c": int, "order_id": int, "quantity": int, "qty": int, "amount": Decimal, "old": Decimal}
 DEBEZIUM_NOTES = 3
-
-
-def kind_of(one: Any, two: Any) -> str:
-    """Return the one kind of loss that explains how two values differ; both values where there is none."""
-    kinds = [kind for kind, explains in KINDS.items() if explains(one, two)]
-    return kinds[0] if len(kinds) == 1 else f"{one!r} and {two!r} are {kinds}"
-
-
-def _number(value: Any) -> Decimal | None:
-    return Decimal(value) if type(value) is str and re.fullmatch(r"-?\d+\.\d+", value) else None
-
-
-def _damaged(text: str) -> str:
-    return text.encode("latin-1").decode(errors="replace")
-
-
-def _json(value: Any, number: type) -> Any:
-    if type(value) is not str or not value.startswith("{"):
-        return None
-    return json.loads(value, parse_int=number, parse_float=number)
 
 
 def final_rows(producer: str, replay: Replay) -> dict[str, list[dict[str, Any]]]:

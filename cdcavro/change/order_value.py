@@ -97,7 +97,13 @@ def order_kind(value: bytes) -> str:
     return KINDS[value[1]]
 
 
+def is_of_full_load(value: bytes) -> bool:
+    """Return whether a value is that of a row of a full load, or of a statement before it: these come before all changes."""
+    return value[0] < _CHANGE
+
+
 _PHASES: Final = (-1, 0, 1)
+_CHANGE: Final = _PHASES.index(1)
 
 
 def _integers(numbers: Iterable[int], change: Change) -> bytes:

@@ -138,6 +138,21 @@ def test_values_of_all_changes_of_the_shop_compare_as_their_keys_do():
     assert sum(all_compared(of_shop(producer)) for producer in MESSAGES) > 300_000
 
 
+@pytest.mark.parametrize("values", [TEXTS, NUMBERS])
+def test_odd_values_compare_with_each_other_as_python_compares_them(values: tuple):
+    """All pairs, as topics or as positions."""
+    is_text = values is TEXTS
+    orders = {
+        value: order_value(
+            Change(op="INSERT", place=Arrival(topic=value, partition=0, offset=0))
+            if is_text
+            else Change(op="INSERT", position=(value,))
+        )
+        for value in values
+    }
+    assert sorted(values, key=orders.get) == sorted(values)
+
+
 @given(st.lists(changes, max_size=6))
 def test_no_value_begins_another(all_changes: list[Change]):
     """So nothing is compared with nothing: a value ends where its parts do."""

@@ -1,0 +1,15 @@
+"""Lake tables: the rows that go into them, and how their current state is merged; nothing of Spark."""
+
+from cdcavro.lake.keys import check_keys
+from cdcavro.lake.merge import TableState, last_changes
+from cdcavro.lake.row import TypedRow
+from cdcavro.lake.typed_rows import Batch, TypedRows
+
+__all__ = [
+    "Batch",
+    "TableState",
+    "TypedRow",
+    "TypedRows",
+    "check_keys",
+    "last_changes",
+]

@@ -1,0 +1,156 @@
+"""The merge of typed rows into a table's current state, whatever the order, the cuts and the repetitions in which they come.
+
+The state is the rows by key, each with its order, and floors: what is not above a floor is nothing. One
+floor is that of the table, the order of its last TRUNCATE or DROP. A delete is the floor of its key, kept
+for as long as late changes are guarded against.
+
+A row may lack columns that its change did not have (`TypedRow.absent`). Then the older changes that have
+them are kept beneath it. So each column has the value of the last change that states it, and states merge
+in any order: what is last, and what is missing, depends on the changes alone and not on when they come.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind
+from cdcavro.errors import OrderError
+from cdcavro.lake.row import DELETE, DROP, TRUNCATE, UPSERTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from cdcavro.lake.row import TypedRow
+
+NO_FLOOR: Final = b""
+
+
+class Delete(NamedTuple):
+    """The floor of a key: the order of its last delete, and when that was merged (seconds)."""
+
+    order: bytes
+    at: float
+
+
+class LastChanges(NamedTuple):
+    """What is left of a batch of one table's rows.
+
+    Attributes: `rows` (dict from a key to a tuple of `TypedRow`), of each key the last change, and beneath it
+    those that have columns which it lacks; `deletes` (dict from a key to bytes), of each key the order of the
+    last delete; `floor` (bytes), the order of the last TRUNCATE or DROP; `keyless` (int), how many rows had no key.
+    """
+
+    rows: dict[bytes, tuple[TypedRow, ...]]
+    deletes: dict[bytes, bytes]
+    floor: bytes
+    keyless: int
+
+
+def last_changes(rows: Iterable[TypedRow], floor: bytes = NO_FLOOR) -> LastChanges:
+    """Return what is left of rows of one table, in whatever order they are; `floor` is that of the table so far.
+
+    Raises `ValueError` for an operation that is none of a typed row's.
+    """
+    deletes: dict[bytes, bytes] = {}
+    upserts: dict[bytes, list[TypedRow]] = {}
+    keyless = 0
+    for row in rows:
+        if row.operation in (TRUNCATE, DROP):
+            floor = max(floor, row.order)
+        elif row.operation not in (*UPSERTS, DELETE):
+            raise ValueError(f"{row.operation!r} is no operation of a row")
+        elif row.key is None:
+            keyless += 1
+        elif row.operation == DELETE:
+            deletes[row.key] = max(deletes.get(row.key, NO_FLOOR), row.order)
+        else:
+            upserts.setdefault(row.key, []).append(row)
+    floors = {key: order for key, order in deletes.items() if order > floor}
+    last = {key: pieces_of(changes, floors.get(key, floor)) for key, changes in upserts.items()}
+    return LastChanges({key: pieces for key, pieces in last.items() if pieces}, floors, floor, keyless)
+
+
+def pieces_of(changes: Iterable[TypedRow], floor: bytes) -> tuple[TypedRow, ...]:
+    """Return the changes of one key above a floor that make its row: the last one, and those that have what it lacks."""
+    pieces: list[TypedRow] = []
+    missing: frozenset[str] | None = None
+    for change in sorted(changes, key=_facts, reverse=True):
+        if change.order <= floor:
+            break
+        lacking = frozenset(change.absent) if missing is None else missing.intersection(change.absent)
+        if lacking != missing:
+            pieces.append(change)
+            missing = lacking
+        if not missing:
+            break
+    return tuple(pieces)
+
+
+def _facts(change: TypedRow) -> tuple[bytes, str, bytes]:
+    return change.order, change.operation, change.payload
+
+
+def values_of(pieces: Iterable[TypedRow], read: Callable[[TypedRow], Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the values of a row that consists of these changes; `read` returns those that a change states."""
+    values: dict[str, Any] = {}
+    for piece in pieces:
+        values = {**read(piece), **values}
+    return values
+
+
+class TableState:
+    """The current state of a table.
+
+    Attributes: `name` (str), for errors; `rows` (dict from a key to a tuple of `TypedRow`), the changes that
+    make each row, the last one first; `deletes` (dict from a key to `Delete`); `floor` (bytes), the order of
+    the last TRUNCATE or DROP, empty before one; `kind` (str or None), what orders the changes; `keyless` (int),
+    how many rows had no key: a table with such rows has no current state, only a changelog.
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.rows: dict[bytes, tuple[TypedRow, ...]] = {}
+        self.deletes: dict[bytes, Delete] = {}
+        self.floor = NO_FLOOR
+        self.kind: str | None = None
+        self.keyless = 0
+
+    def merge(self, batch: Iterable[TypedRow], *, now: float = 0.0, guard: float = inf) -> None:
+        """Merge a batch of the table's rows; `now` is the time, and `guard` how long deletes are kept, in seconds.
+
+        Raises `OrderError`, with nothing merged, for a change that is ordered by something else than the others.
+        """
+        rows = list(batch)
+        self.kind = kind_of_rows(rows, self.kind, self.name)
+        last = last_changes(rows, self.floor)
+        touched = last.rows.keys() | last.deletes.keys() | (self.rows.keys() if last.floor != self.floor else set())
+        self.floor, self.keyless = last.floor, self.keyless + last.keyless
+        for key, order in last.deletes.items():
+            known = self.deletes.get(key)
+            if known is None or known.order < order:
+                self.deletes[key] = Delete(order, now)
+        for key in touched:
+            deleted = self.deletes.get(key)
+            floor = self.floor if deleted is None else max(self.floor, deleted.order)
+            pieces = pieces_of([*self.rows.get(key, ()), *last.rows.get(key, ())], floor)
+            self.rows.pop(key, None)
+            if pieces:
+                self.rows[key] = pieces
+        self.deletes = {
+            key: delete for key, delete in self.deletes.items() if delete.order > self.floor and delete.at > now - guard
+        }
+        if self.keyless:
+            self.rows.clear()
+
+
+def kind_of_rows(rows: Iterable[TypedRow], kind: str | None, name: str) -> str | None:
+    """Return what orders the changes of a table, all of one kind but those of a full load, which come before all.
+
+    Raises `OrderError` for two kinds: which change is the later one would be a guess.
+    """
+    kinds = {order_kind(row.order) for row in rows if not is_of_full_load(row.order)} | ({kind} if kind else set())
+    if len(kinds) > 1:
+        listed = sorted(kinds, key=KINDS.index, reverse=True)
+        raise OrderError(None, name or None, " and some with ".join(["some with " + listed[0], *listed[1:]]))
+    return next(iter(kinds), None)

@@ -1,0 +1,195 @@
+"""The merge of typed rows: the shop's tables from any order of arrival, and each of its rules."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdcavro.change.model import Arrival, Change, Source
+from cdcavro.change.order_value import order_value
+from cdcavro.errors import OrderError
+from cdcavro.lake import TableState, TypedRow, last_changes
+from cdcavro.lake.merge import values_of
+from cdcavro.lake.row import DROP
+from support.roundtrip import error_of
+from support.shop_losses import assert_as_the_server
+from support.shop_state import as_came, learned, merged, shown, whole
+from support.shop_streams import REPEATS, shuffled
+from support.shop_tables import MESSAGES, ORACLE
+
+SIZES = (1, 7, 100_000)
+KEYS = {"all_types": ["id"], "orders_v3": ["tenant", "order_id"], "we ird-tab.le": ["id"], "big": ["id"]}
+SHUFFLES, PARTS = 500, 10
+
+
+def assert_same_tables(producer: str, seeds: Sequence[int]) -> None:
+    """Check that shuffled streams end with the tables of the stream as it came.
+
+    Each either learns its statements batch by batch, which come no later than what was made after them, or
+    knows them before, and they come when they like.
+    """
+    wanted, wrong = shown(whole(producer)), []
+    for seed in seeds:
+        is_learning = seed % 2 == 0
+        stream = shuffled(producer, seed, is_waiting=is_learning)
+        size = SIZES[seed // len(REPEATS) % len(SIZES)]
+        found = merged(stream.messages, size, None if is_learning else learned(producer))
+        if shown(found) != wanted:
+            wrong.append((seed, size, stream.facts))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("producer", MESSAGES)
+def test_the_stream_as_it_came_gives_the_tables_of_the_server(producer: str):
+    """Rows, columns and values, in batches of one message and in one batch; differences are those listed."""
+    final = {name: list(rows.values()) for name, rows in whole(producer).items()}
+    assert_as_the_server(producer, final, {name: KEYS.get(name, ["id"]) for name in ORACLE})
+    assert shown(merged(as_came(producer), 1)) == shown(whole(producer))
+
+
+@pytest.mark.parametrize("producer", MESSAGES)
+def test_the_tables_are_the_same_however_the_stream_comes(producer: str):
+    """Some shuffles: partitions, repetitions, batches, a late full load."""
+    assert_same_tables(producer, range(18))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("producer", MESSAGES)
+def test_the_tables_are_the_same_in_500_shuffles(producer: str, part: int):
+    """All of them."""
+    assert_same_tables(producer, range(18 + part, 18 + SHUFFLES, PARTS))
+
+
+CANAL, OMS = Source(format="canal", table="t"), Source(format="oms_default", table="t")
+
+
+def order(number: int, op: str = "UPDATE", *, source: Source = OMS) -> bytes:
+    """Return the order of a change with this number, which is also its place."""
+    place = Arrival(topic="x", partition=0, offset=number)
+    return order_value(Change(op=op, source=source, position=(number,), event_time=1, place=place))
+
+
+def row(operation: str, number: int, key: bytes | None = b"k", absent: str = "") -> TypedRow:
+    """Return a row whose payload is what it was made as."""
+    kind = "SNAPSHOT" if operation == "r" else "UPDATE"
+    return TypedRow(1, 1, operation, order(number, kind), key, f"{operation}{number}".encode(), tuple(absent))
+
+
+def state_of(*batches: Sequence[TypedRow]) -> TableState:
+    """Return the state after batches."""
+    state = TableState("t")
+    for batch in batches:
+        state.merge(batch)
+    return state
+
+
+def payloads(state: TableState) -> dict[bytes, list[str]]:
+    """Return the payloads that make each row."""
+    return {key: [piece.payload.decode() for piece in pieces] for key, pieces in state.rows.items()}
+
+
+def test_a_late_older_change_does_not_win():
+    """Nor does the same change again."""
+    assert payloads(state_of([row("u", 5)], [row("c", 3)], [row("u", 5)])) == {b"k": ["u5"]}
+    assert payloads(state_of([row("d", 5)], [row("d", 3)], [row("u", 4)])) == {}
+
+
+def test_a_late_row_of_a_full_load_wins_against_nothing():
+    """Neither a change, nor a delete, nor a TRUNCATE; where nothing is known, it is the row."""
+    assert payloads(state_of([row("u", 5)], [row("r", 9)])) == {b"k": ["u5"]}
+    assert payloads(state_of([row("d", 5)], [row("r", 9)])) == {}
+    assert payloads(state_of([row("t", 5, None)], [row("r", 9)])) == {}
+    assert payloads(state_of([row("r", 9)], [row("r", 8)])) == {b"k": ["r9"]}
+
+
+def test_a_delete_is_guarded_as_long_as_configured():
+    """Later, a late change is taken for a new one."""
+    state = TableState("t")
+    state.merge([row("d", 5)], now=100.0, guard=60.0)
+    state.merge([row("u", 4)], now=159.0, guard=60.0)
+    assert payloads(state) == {}
+    state.merge([], now=160.0, guard=60.0)
+    assert state.deletes == {}
+    state.merge([row("u", 4)], now=161.0, guard=60.0)
+    assert payloads(state) == {b"k": ["u4"]}
+
+
+def test_a_truncate_takes_what_came_before_it_and_leaves_what_came_after():
+    """At its place in the order, whenever it arrives."""
+    rows = [row("c", 3, b"a"), row("t", 5, None), row("c", 7, b"b"), row("c", 4, b"c"), row("d", 6, b"a")]
+    for arrived in permutations(rows):
+        state = state_of(*[[one] for one in arrived])
+        assert (payloads(state), state.floor) == ({b"b": ["c7"]}, order(5))
+        assert {key: delete.order for key, delete in state.deletes.items()} == {b"a": order(6)}
+    assert state_of([row("d", 4)], [row("t", 5, None)]).deletes == {}
+
+
+def test_a_drop_is_the_end_of_all_rows():
+    """Those that come late, too."""
+    drop = TypedRow(1, 1, DROP, order(9), None, b"")
+    assert payloads(state_of([row("c", 3, b"a")], [drop], [row("u", 8, b"b")])) == {}
+
+
+def test_a_table_without_a_key_has_no_current_state():
+    """Its rows cannot be told apart: that is counted."""
+    state = state_of([row("c", 1)], [row("c", 2, None), row("d", 3, None)], [row("c", 4)])
+    assert (payloads(state), state.keyless) == ({}, 2)
+
+
+def test_a_column_that_a_change_does_not_have_keeps_the_value_of_the_last_change_that_has_it():
+    """Whatever comes first; a complete change ends it, and so does a delete."""
+    rows = [row("c", 1), row("u", 2, absent="ab"), row("u", 3, absent="bc"), row("u", 4, absent="b")]
+    stated = {b"c1": dict.fromkeys("abc", 1), b"u2": {"c": 2}, b"u3": {"a": 3}, b"u4": {"a": 4, "c": 4}}
+    for arrived in permutations(rows):
+        (pieces,) = state_of(*[[one] for one in arrived]).rows.values()
+        assert [piece.payload for piece in pieces] == [b"u4", b"c1"]
+        assert values_of(pieces, lambda piece: stated[piece.payload]) == {"a": 4, "b": 1, "c": 4}
+    assert payloads(state_of(rows, [row("u", 5)])) == {b"k": ["u5"]}
+    for arrived in permutations([row("c", 1), row("d", 2), row("c", 3, absent="b")]):
+        assert payloads(state_of(*[[one] for one in arrived])) == {b"k": ["c3"]}
+
+
+def test_changes_that_are_ordered_by_different_things_are_refused_and_nothing_is_merged():
+    """Which of them is the later one is not guessed; rows of a full load come first in any case."""
+    other = TypedRow(1, 1, "u", order(9, source=CANAL), b"k", b"")
+    expected = "change: expected the same kind of position in all changes of 't', got some with"
+    state = state_of([row("c", 1)])
+    for batch in ([other], [row("u", 2), other]):
+        assert error_of(state.merge, batch).startswith(expected)
+        assert payloads(state) == {b"k": ["c1"]}
+    with pytest.raises(OrderError):
+        state_of([other, row("u", 2)])
+    assert payloads(state_of([row("r", 1, b"a")], [other])).keys() == {b"a", b"k"}
+
+
+def test_an_operation_that_is_none_is_refused():
+    """No row is passed over."""
+    with pytest.raises(ValueError, match="'z' is no operation of a row"):
+        last_changes([row("z", 1)])
+
+
+rows_of_few_keys = st.builds(
+    row,
+    st.sampled_from(["c", "u", "d", "r", "u", "t"]),
+    st.integers(0, 8),
+    st.sampled_from([b"a", b"b"]),
+    st.sampled_from(["", "", "x", "y", "xy"]),
+)
+
+
+@given(st.lists(rows_of_few_keys, max_size=9, unique_by=lambda one: (one.order, one.key)), st.randoms())
+def test_the_state_depends_on_the_changes_and_not_on_how_they_come(rows: list[TypedRow], draw: random.Random):
+    """Any order, any cuts, any repetition: the same rows, deletes and floor as in one batch."""
+    wanted = state_of(rows)
+    arrived = draw.sample(rows * 3, len(rows) * 3)
+    cuts = sorted(draw.randrange(len(arrived) + 1) for _ in range(draw.randrange(5)))
+    batches = [arrived[i:j] for i, j in zip([0, *cuts], [*cuts, len(arrived)], strict=True)]
+    found = state_of(*batches)
+    assert (found.rows, found.deletes, found.floor) == (wanted.rows, wanted.deletes, wanted.floor)

@@ -1,0 +1,104 @@
+"""Typed rows of batches of changes."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from cdcavro.change.model import Arrival, Change, Column, Source, replace
+from cdcavro.lake import TypedRows
+from cdcavro.table.tables import Tables
+from support.shop_state import as_came
+from support.shop_tables import MESSAGES, shop
+
+SOURCE = Source(format="canal", db_type="mysql", database="d", table="t")
+COLUMNS = (Column(name="id", type="int"), Column(name="a", type="int"))
+
+
+def message(offset: int, *rows: Change, source: Source = SOURCE) -> list[Change]:
+    """Return the changes of one message, at its place."""
+    place = Arrival(topic="x", partition=0, offset=offset)
+    facts = {"source": source, "place": place, "position": (offset,), "event_time": 1, "rows": len(rows)}
+    return [replace(one, row=i, **facts) for i, one in enumerate(rows)]
+
+
+def insert(key: int) -> Change:
+    """Return the insert of a row."""
+    return Change(op="INSERT", key=("id",), columns=COLUMNS, after={"id": key, "a": 1})
+
+
+def move(old: int, new: int) -> Change:
+    """Return an update that changes a key."""
+    return Change(op="UPDATE", key=("id",), columns=COLUMNS, before={"id": old, "a": 1}, after={"id": new, "a": 1})
+
+
+@pytest.mark.parametrize("producer", MESSAGES)
+def test_rows_have_the_payloads_keys_and_versions_of_tables(producer: str):
+    """All in one batch, statements between them: as one by one."""
+    found = TypedRows(Tables(zone=UTC)).of_batch(as_came(producer))
+    wanted = shop(producer)[1]
+    assert [(row.payload, row.key) for row in found.rows if row.operation != "x"] == [
+        (typed.payload, typed.key) for typed in wanted
+    ]
+    assert found.rejects == []
+    dropped = [row.table for row in found.rows if row.operation == "x"]
+    tables = shop(producer)[0].tables
+    assert {tables[number].schema.table.table for number in dropped} == {"nopk2", "ctas"}
+
+
+def test_rows_of_one_message_that_take_each_others_keys_all_stay():
+    """The deletes come before the inserts, and behind the message before."""
+    messages = [message(1, insert(1), insert(2)), message(2, move(1, 2), move(2, 1))]
+    rows = TypedRows(Tables()).of_batch(messages).rows
+    assert [row.operation for row in rows] == ["c", "c", "d", "c", "d", "c"]
+    assert [row.operation for row in sorted(rows, key=lambda row: row.order)] == ["c", "c", "d", "d", "c", "c"]
+    assert len({row.order for row in rows}) == 6
+
+
+def test_what_contradicts_its_table_is_a_reject_and_the_others_go_on():
+    """A statement that is not understood, and a row that does not fit."""
+    bad = Change(op="ALTER", ddl="ALTER TABLE t ADD COLUMN (")
+    broken = Change(op="INSERT", key=("id",), columns=COLUMNS, after={"id": {"x": 1}, "a": 1})
+    messages = [message(1, insert(1)), message(2, bad), message(3, broken), message(4, insert(2))]
+    found = TypedRows(Tables(on_misfit="reject")).of_batch(messages)
+    assert [(one.op, type(error).__name__) for one, error in found.rejects] == [
+        ("ALTER", "DdlError"),
+        ("INSERT", "MisfitError"),
+    ]
+    assert (len(found.rows), found.statements) == (2, 1)
+
+
+def test_columns_that_a_row_does_not_have_are_named():
+    """They are absent, which is not null."""
+    source = replace(SOURCE, format="debezium")
+    partial = Change(op="UPDATE", key=("id",), columns=COLUMNS, after={"id": 1}, unavailable=("a",))
+    rows = TypedRows(Tables()).of_batch([message(1, insert(1), source=source), message(2, partial, source=source)]).rows
+    assert [row.absent for row in rows] == [(), ("a",)]
+
+
+def test_a_full_load_is_learned_where_its_source_says_that_it_was_read():
+    """Its rows state no columns, and the statement that created the table was made before them."""
+    source = replace(SOURCE, format="debezium")
+    create = Change(op="CREATE", ddl="CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    load = Change(op="SNAPSHOT", key=("id",), after={"id": 1, "a": 2})
+    maker = TypedRows(Tables())
+    found = maker.of_batch([message(9, load, source=source), message(5, create, source=source)])
+    assert (len(found.rows), found.rejects) == (1, [])
+    assert [str(column.avro) for column in maker.tables.tables[0].schema.columns] == ["int", "int"]
+
+
+def test_statements_of_a_batch_are_learned_before_its_rows_are_placed():
+    """A row of another partition that arrives before them has the version of its time."""
+    source = replace(SOURCE, format="debezium")
+    create = Change(op="CREATE", ddl="CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    rename = Change(op="ALTER", ddl="ALTER TABLE t RENAME COLUMN a TO b")
+    row = Change(op="INSERT", key=("id",), after={"id": 1, "b": 2})
+    maker = TypedRows(Tables())
+    messages = [message(offset, one, source=source) for offset, one in ((9, row), (6, rename), (5, create))]
+    (typed,) = maker.of_batch(messages).rows
+    (table,) = maker.tables.tables
+    assert (typed.version, table.steps) == (
+        2,
+        [("table 't' with 2 columns",), ("column 'a' renamed to 'b'",)],
+    )
