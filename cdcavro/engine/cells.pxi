@@ -124,7 +124,7 @@ cdef int _put_datum(Run *r, int kind, object datum) except -1:
     if kind == LONG_CELL:
         return _put_whole(r, datum, False)
     if kind == STRING_CELL:
-        return _put_text(r, datum)
+        return _add_text(r, datum)
     if kind == BYTES_CELL:
         if not PyBytes_CheckExact(datum) or _put_long(r, PyBytes_GET_SIZE(datum)):
             return LEFT
@@ -185,7 +185,7 @@ cdef int _put_optional(Run *r, object value, Py_UCS4 kind) except -1:
     if _put(r, 2):
         return LEFT
     if kind == c"s":
-        return _put_text(r, value)
+        return _add_text(r, value)
     if kind == c"l":
         return _put_whole(r, value, False)
     if not PyTuple_CheckExact(value):

@@ -7,7 +7,7 @@ cdef enum:
 cdef class Values
 
 
-cdef inline int _put_text(Run *r, object text) except -1:
+cdef inline int _add_text(Run *r, object text) except -1:
     cdef Py_ssize_t size
     cdef const char *start
     if not PyUnicode_CheckExact(text):
@@ -15,7 +15,7 @@ cdef inline int _put_text(Run *r, object text) except -1:
     start = PyUnicode_AsUTF8AndSize(text, &size)
     if _reserve(r, size + VARINT):
         return LEFT
-    r.size += _varint(r.out + r.size, <uint64_t>size << 1)
+    r.size += cdcavro_varint(r.out + r.size, <uint64_t>size << 1)
     memcpy(r.out + r.size, start, size)
     r.size += size
     return OK
@@ -43,13 +43,13 @@ cdef int _put_column(Run *r, const Instruction *column, object value, int level)
     cdef int64_t whole
     cdef double real
     if PyUnicode_CheckExact(value):
-        return _put(r, column.a[4] << 1) or _put_text(r, value)
+        return _put(r, column.a[4] << 1) or _add_text(r, value)
     if value is None:
         return _put(r, column.a[0] << 1)
     if PyLong_CheckExact(value):
         whole = PyLong_AsLongLongAndOverflow(value, &overflow)
         if overflow:
-            return _put(r, column.a[5] << 1) or _put_text(r, plain_text(value))
+            return _put(r, column.a[5] << 1) or _add_text(r, plain_text(value))
         return _put(r, column.a[2] << 1) or _put_long(r, whole)
     if PyFloat_CheckExact(value):
         real = value
@@ -59,14 +59,14 @@ cdef int _put_column(Run *r, const Instruction *column, object value, int level)
     if value is True or value is False:
         return _put(r, column.a[1] << 1) or _put(r, value is True)
     if type(value) is ExactNumber:
-        return _put(r, column.a[5] << 1) or _put_text(r, value.text)
+        return _put(r, column.a[5] << 1) or _add_text(r, value.text)
     if PyDict_CheckExact(value) or PyList_CheckExact(value):
         check_value(value, level)
-        return _put(r, column.a[6] << 1) or _put_text(r, render(value).decode())
+        return _put(r, column.a[6] << 1) or _add_text(r, render(value).decode())
     return LEFT
 
 
-cdef int _put_symbol(Run *r, const Instruction *symbols, object value) except -1:
+cdef int _add_symbol(Run *r, const Instruction *symbols, object value) except -1:
     cdef Py_ssize_t size
     cdef const char *start
     cdef const int32_t *symbol = r.symbols + symbols.a[0]
@@ -89,7 +89,7 @@ cdef int _put_items(Values v, Run *r, int node, object items, int level) except 
         if _put_long(r, PyList_GET_SIZE(items)):
             return LEFT
         for item in <list>items:
-            if _put_value(v, r, node, item, level):
+            if _add_value(v, r, node, item, level):
                 return LEFT
     return _put(r, 0)
 
@@ -104,7 +104,7 @@ cdef int _put_entries(Values v, Run *r, int node, object entries, Py_ssize_t cou
         for name, item in (<dict>entries).items():
             if skipped is not None and name in skipped:
                 continue
-            if _put_text(r, name) or _put_value(v, r, node, item, level):
+            if _add_text(r, name) or _add_value(v, r, node, item, level):
                 return LEFT
     return _put(r, 0)
 
@@ -132,7 +132,7 @@ cdef int _put_record(Values v, Run *r, int node, object value, int level) except
         if found != NULL and <object>found is not None:
             item = <object>found
             present += 1
-            if _put_value(v, r, member.node, item, level + 1):
+            if _add_value(v, r, member.node, item, level + 1):
                 return LEFT
             continue
         # What departs from the convention is noted.
@@ -177,12 +177,12 @@ cdef int _put_field(Values v, Run *r, int node, object value, int level) except 
     cdef const Instruction *type = r.code + node
     cdef bint is_tuple
     if PyUnicode_CheckExact(value) or PyLong_CheckExact(value):
-        return _put_value(v, r, node, value, level)
+        return _add_value(v, r, node, value, level)
     if PyDict_CheckExact(value) and (r.code + type.a[0] if type.kind == OPTIONAL else type).kind == RECORD:
         return LEFT
     is_tuple = PyTuple_CheckExact(value)
     if not is_tuple and not isinstance(value, Struct):
-        return _put_value(v, r, node, value, level)
+        return _add_value(v, r, node, value, level)
     if type.kind == OPTIONAL:
         if _put(r, type.a[1] << 1):
             return LEFT
@@ -217,7 +217,7 @@ cdef int _put_tuple(Values v, Run *r, int node, tuple items, int level) except -
     return OK
 
 
-cdef int _put_value(Values v, Run *r, int node, object value, int level) except -1:
+cdef int _add_value(Values v, Run *r, int node, object value, int level) except -1:
     """Write one value by the instruction of its type."""
     cdef const Instruction *type = r.code + node
     if type.kind == OPTIONAL:
@@ -230,11 +230,11 @@ cdef int _put_value(Values v, Run *r, int node, object value, int level) except 
     if type.kind == COLUMN:
         return _put_column(r, type, value, level)
     if type.kind == STRING:
-        return _put_text(r, value)
+        return _add_text(r, value)
     if type.kind == LONG or type.kind == INT:
         return _put_whole(r, value, type.kind == INT)
     if type.kind == ENUM:
-        return _put_symbol(r, type, value)
+        return _add_symbol(r, type, value)
     if type.kind == MAP:
         return _put_entries(v, r, type.a[0], value, len(<dict>value), None, level + 1) if PyDict_CheckExact(value) else LEFT
     if type.kind == ARRAY:
@@ -247,7 +247,7 @@ cdef int _put_value(Values v, Run *r, int node, object value, int level) except 
         if value is None:
             return _put(r, type.a[0] << 1)
         if PyUnicode_CheckExact(value):
-            return LEFT if type.a[3] < 0 else _put(r, type.a[3] << 1) or _put_text(r, value)
+            return LEFT if type.a[3] < 0 else _put(r, type.a[3] << 1) or _add_text(r, value)
         if PyLong_CheckExact(value):
             return LEFT if type.a[2] < 0 else _put(r, type.a[2] << 1) or _put_whole(r, value, type.a[4])
         return LEFT if type.a[1] < 0 else _put(r, type.a[1] << 1) or _put_boolean(r, value)

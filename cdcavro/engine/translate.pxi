@@ -79,7 +79,7 @@ cdef inline int _settle_to(Transit *t, const uint8_t *place) noexcept nogil:
 
 cdef inline int _give_long(Transit *t, int64_t value) noexcept nogil:
     cdef uint8_t text[VARINT]
-    return _give(t, text, _varint(text, (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)))
+    return _give(t, text, cdcavro_varint(text, (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)))
 
 
 cdef inline int _pass_long(Transit *t, int64_t *value) noexcept nogil:
