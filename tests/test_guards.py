@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "change": {"errors", "exact", "engine", "wire"},
     "formats": {"errors", "exact", "engine", "wire", "change"},
     "transcoding": {"errors", "exact", "engine", "wire", "change", "formats"},
-    "table": {"errors", "exact", "avro", "engine", "change", "transcoding"},
+    "table": {"errors", "exact", "avro", "engine", "wire", "change", "transcoding"},
     "lake": {"errors", "avro", "change", "table"},
     "files": {"errors", "exact", "avro", "wire"},
     "registry": {"errors", "avro"},

@@ -32,6 +32,7 @@ ACROSS = {
 # Modules without tests of their own name, and the tests that cover them.
 COVERED_BY = {
     "engine/program": "wire/test_program",
+    "engine/row_program": "table/writing/test_cells",
     "avro/aliases": "avro/test_compatibility",
     "avro/blocks": "avro/test_container",
     "avro/decoder": "avro/test_skip",
@@ -70,7 +71,7 @@ COVERED_BY = {
     "cli/report": "cli/test_group",
     "cli/schema_sources": "cli/commands/test_diff",
     "exact/base64_text": "change/values/test_canal",
-    "exact/caching": "table/test_writer",
+    "exact/caching": "table/writing/test_writer",
     "exact/fastjson": "test_bad_input",
     "exact/members": "test_bad_input",
     "exact/sqltimes": "change/values/test_connect",
@@ -137,7 +138,10 @@ COVERED_BY = {
     "table/fields": "table/evolution/test_evolve",
     "table/folder": "cli/commands/test_tables",
     "table/history": "table/test_tables",
-    "table/rows": "table/test_writer",
+    "table/columns/reader_rules": "table/writing/test_cells",
+    "table/writing/rows": "table/writing/test_writer",
+    "table/writing/typed": "table/test_tables",
+    "wire/reading/blocks": "engine/test_machine",
     "wire/convert": "test_properties",
     "wire/format": "test_properties",
     "wire/formats": "test_guards",

@@ -55,13 +55,13 @@ def check_repeated(rows: Sequence[Change], length: int) -> None:
     """
     if len(rows) == 1:
         return
-    most, repeated = _FREE + _PROPORTION * length, len(rows) * _size(rows[0])
+    most, repeated = _FREE + _PROPORTION * length, len(rows) * size_in_common(rows[0])
     if repeated > most:
         expected = f"at most {most} characters of what {len(rows)} rows have in common, once for each row"
         raise StructureError(expected, str(repeated))
 
 
-def _size(change: Change) -> int:
+def size_in_common(change: Change) -> int:
     """Return roughly how many characters a change has in common with the other rows of its message."""
     source = change.source
     texts = [change.operation, change.transaction, change.ddl, change.ddl_meta, *(change.key or ())]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cdcavro.avro.translation import program as translation
     from cdcavro.engine.arrow_column import Slices
     from cdcavro.engine.program import Program
+    from cdcavro.engine.row_program import RowProgram
 
     Cell = tuple[str, Callable[[Any], Any] | None, int, int, int]
 
@@ -207,3 +208,33 @@ def _write_longs(out: bytearray, value: Any) -> bool:
     if longs is value:
         out.append(0)
     return True
+
+
+class RowEngine:
+    """The engine of typed rows, which knows no pattern here."""
+
+    __slots__ = ()
+
+    def __init__(self, program: Program, words: tuple[bytes, ...] = (), zone: bytes = b"") -> None:
+        """Take a program, the texts for values that the source did not give, and a zone's pieces, which nothing uses here."""
+
+    def clear(self) -> None:
+        """Forget all patterns."""
+
+    def drop_last(self) -> None:
+        """Take back the pattern that was added last: no message is of it."""
+
+    def pattern(self, message: bytes) -> bytes | None:  # noqa: ARG002
+        """Return what a message has in common with others of its pattern; None if it has none."""
+        return None
+
+    def add(self, fixed: bytes, program: RowProgram) -> bool:  # noqa: ARG002
+        """Add a pattern, whose messages are of one version of a table; return whether there is room for it."""
+        return False
+
+    def rows(self, message: bytes, place: bytes) -> list[tuple[int, bytes | None, bytes]] | None:  # noqa: ARG002
+        """Return the rows of a message: pattern, key (None if there is none) and envelope of each; None if it is left.
+
+        `place` are the encoded fields of `source` that say where the message arrived.
+        """
+        return None

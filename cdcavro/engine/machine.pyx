@@ -5,6 +5,8 @@ It stops at whatever is not plain, and then the exact way in Python does that on
 if there is one. What the engine accepts is what the exact way gives, byte for byte.
 """
 
+from array import array
+
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_CheckExact, PyDict_GetItemWithError
@@ -73,7 +75,8 @@ cdef struct Member:
     int32_t missing
     int32_t pointer
     int32_t length
-    int32_t unused[2]
+    int32_t part  # of a typed row
+    int32_t unit  # of a time, in microseconds
 
 cdef struct Note:  # where its pointer and its text stand in `said`; the text begins where the pointer stops
     Py_ssize_t start
@@ -176,6 +179,15 @@ include "put_values.pxi"
 include "cells.pxi"
 include "take_values.pxi"
 include "values.pxi"
+include "row_scalars.pxi"
+include "row_structs.pxi"
+include "patterns.pxi"
+include "row_cells.pxi"
+include "row_texts.pxi"
+include "moments.pxi"
+include "positions.pxi"
+include "images.pxi"
+include "rows.pxi"
 
 
 COMPILED = True
@@ -192,7 +204,7 @@ cdef class Engine:
     cdef Run *_writing
     cdef Run *_reading
 
-    def __cinit__(self, program):
+    def __cinit__(self, program, *_):
         self._code, self._fields = program.code.tobytes(), program.fields.tobytes()
         self._symbols, self._texts = program.symbols.tobytes(), program.texts + bytes(SLACK)
         self._root = program.root
@@ -440,3 +452,16 @@ cdef void _tear_down(Run *r) noexcept:
         free(r.ends)
         free(r)
         r = next
+    if r == NULL:
+        return
+    free(r.out)
+    free(r.notes)
+    free(r.said)
+    free(r.names)
+    free(r.slices)
+    free(r.follows)
+    free(r.patched)
+    free(r)
+
+
+include "row_engine.pxi"

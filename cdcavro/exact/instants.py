@@ -31,6 +31,9 @@ _SPELLED: Final = {f":{text}": count for count, text in enumerate(_PAIRS)}
 _PART_SHOWN: Final = len(".ffffff")
 _HOUR: Final = 3_600 * SECOND
 _DAY_SECONDS: Final = 86_400
+_DAY: Final = _DAY_SECONDS * SECOND
+_DAYS_TO_2100: Final = 47_482
+_MARGIN: Final = 3
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -193,3 +196,24 @@ def _naive(text: str) -> datetime | None:
         return datetime(year, month, day, hour, minute, second, int((match[7] or "").ljust(6, "0")))  # noqa: DTZ001  local
     except ValueError:
         return None
+
+
+@lru_cache(maxsize=16)
+def steady_pieces(zone: tzinfo) -> tuple[tuple[int, int, int], ...]:
+    """Return in which stretches of local time, in microseconds, a zone is how far ahead of UTC, from 1970 to 2100.
+
+    They leave out the days around each change of its clocks, so that each local time in them exists exactly once.
+    Empty for a zone whose clocks may change at any time (see `REGULAR`).
+    """
+    if type(zone) not in REGULAR:
+        return ()
+    pieces: list[tuple[int, int, int]] = []
+    begin, last = 0, None
+    for day in range(_DAYS_TO_2100 + 1):
+        ahead = (_EPOCH + timedelta(days=day)).astimezone(zone).utcoffset()
+        if day == _DAYS_TO_2100 or ahead != last:
+            if last is not None and day - begin > _MARGIN:
+                offset = last // _MICROSECOND
+                pieces.append(((begin + 1) * _DAY + offset, (day - 2) * _DAY + offset, offset))
+            begin, last = day, ahead
+    return tuple(pieces)

@@ -22,6 +22,10 @@ def _all_available(record: Record, _word: str | None) -> tuple[Record, tuple[str
     return record, ()
 
 
+def _no_placeholders(_word: str | None) -> tuple[bytes, ...]:
+    return ()
+
+
 def _unchanged_record(record: Record, _original: Record) -> Record:
     return record
 
@@ -40,12 +44,12 @@ def _lacks_nothing(_change: Change) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Bridge:
-    """The functions that a format's module offers. The defaults of the last six suit most formats.
+    """The functions that a format's module offers. The defaults of the last seven suit most formats.
 
     Attributes: `to_changes` converts a record, with the source's zone, to changes; `from_changes`
     converts changes that came as the rows of one message, with the zone, to records; `available` returns a
     record without the columns whose place a word for unavailable values takes (None for no word), and the names
-    of these columns; `shape_of` says in words which of several shapes a record has; `in_shape` puts a record into the shape of an
+    of these columns; `placeholders` returns the texts of such values; `shape_of` says in words which of several shapes a record has; `in_shape` puts a record into the shape of an
     original; `as_sent` spells the values of a change that was read back as they are in an original;
     `as_one_message` turns an update into what it is when one message holds both images; `lack` says
     what a change lacks to be a message, None if nothing.
@@ -54,6 +58,7 @@ class Bridge:
     to_changes: Callable[[Record, tzinfo | None], list[Change]]
     from_changes: Callable[[Sequence[Change], tzinfo | None], list[Record]]
     available: Callable[[Record, str | None], tuple[Record, tuple[str, ...]]] = _all_available
+    placeholders: Callable[[str | None], tuple[bytes, ...]] = _no_placeholders
     shape_of: Callable[[Record], str] = _no_shape
     in_shape: Callable[[Record, Record], Record] = _unchanged_record
     as_sent: Callable[[Change, Change], Change] = _unchanged_change

@@ -39,7 +39,7 @@ from cdcavro.formats.connect.envelope import is_debezium, is_row, is_sendable, k
 from cdcavro.formats.connect.kinds import HEARTBEAT, IMAGES, MARK, MARKS, NOTHING, ROW, STATEMENT, kind_of
 from cdcavro.formats.connect.position import connector_position
 from cdcavro.formats.connect.shape import in_shape, shape_of
-from cdcavro.formats.connect.unavailable import available
+from cdcavro.formats.connect.unavailable import available, placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -280,6 +280,7 @@ BRIDGE: Final = Bridge(
     to_changes=to_changes,
     from_changes=from_changes,
     available=available,
+    placeholders=placeholders,
     shape_of=lambda line: str(shape_of(line)),
     in_shape=lambda line, original: in_shape(line, shape_of(original)),
     as_sent=with_sent_values,

@@ -10,12 +10,13 @@ from cdcavro.change.order import in_order
 from cdcavro.change.order_value import order_value
 from cdcavro.errors import CdcAvroError
 from cdcavro.lake.row import DROP, TypedRow
-from cdcavro.table.writer import OPERATIONS
+from cdcavro.table.writing.writer import OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cdcavro.table.tables import Tables, TypedChange
+    from cdcavro.table.tables import Tables
+    from cdcavro.table.writing.typed import TypedChange
 
 
 class Batch(NamedTuple):

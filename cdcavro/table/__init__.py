@@ -10,26 +10,32 @@ if _TYPE_CHECKING:
     from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.evolution.evolve import create_table, evolve, table_schema_of
+    from cdcavro.table.messages import MessageTyper
     from cdcavro.table.schema import TableSchema
-    from cdcavro.table.tables import Tables, TypedChange
+    from cdcavro.table.tables import Tables
+    from cdcavro.table.writing.typed import TypedChange, TypedPayload
 
 __all__ = [
+    "MessageTyper",
     "TableName",
     "TableSchema",
     "Tables",
     "TypeOverrides",
     "TypedChange",
+    "TypedPayload",
     "create_table",
     "evolve",
     "table_schema_of",
 ]
 
 _HOMES = {
+    "MessageTyper": "messages",
     "TableName": "ddl.steps",
     "TableSchema": "schema",
     "Tables": "tables",
     "TypeOverrides": "columns.overrides",
-    "TypedChange": "tables",
+    "TypedChange": "writing.typed",
+    "TypedPayload": "writing.typed",
     "create_table": "evolution.evolve",
     "evolve": "evolution.evolve",
     "table_schema_of": "evolution.evolve",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cdcavro.table.history import Table
-    from cdcavro.table.tables import TypedChange
+    from cdcavro.table.writing.typed import TypedChange
 
 INDEX: Final = "tables.json"
 OPEN: Final = 128

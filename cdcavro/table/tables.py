@@ -11,10 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
 from cdcavro.change.model import DDL, DML, Change, Source, replace, seen_columns
-from cdcavro.change.order import split_key_change
 from cdcavro.change.values.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, checked_modes
 from cdcavro.change.values.unsigned import with_unsigned
 from cdcavro.errors import OrderError, SchemaError, shown
@@ -27,7 +24,8 @@ from cdcavro.table.history import Table
 from cdcavro.table.names import GivenTable, check_row, source_of, table_name_of
 from cdcavro.table.schema import TableSchema
 from cdcavro.table.statements import StatementFollower
-from cdcavro.table.writer import TableWriter
+from cdcavro.table.writing.typed import TypedChange, has_all, row_changes
+from cdcavro.table.writing.writer import TableWriter
 from cdcavro.transcoding.schema_history import with_columns
 
 if TYPE_CHECKING:
@@ -42,21 +40,6 @@ ERROR: Final = "error"
 REJECT: Final = "reject"
 ON_MISFIT: Final = (KEEP, ERROR, REJECT)
 _WRITERS: Final = 1_000
-
-
-class TypedChange(Struct, frozen=True):
-    """A change of a table's rows as Avro payloads.
-
-    Attributes: `table` (`Table`); `schema` (`TableSchema`), the version it was written with; `key` (bytes
-    or None), a payload of the key's schema, None without a primary key; `payload` (bytes), a payload of
-    the envelope's schema; `change` (`Change`), the change itself.
-    """
-
-    table: Table
-    schema: TableSchema
-    key: bytes | None
-    payload: bytes
-    change: Change
 
 
 TableVersion = tuple[Table, TableSchema]
@@ -90,7 +73,7 @@ class Tables:
     caller to stop or to set the change aside; `decimals`, `times` and `binaries` (str) are as in `SchemaHistory`;
     `table` (str or None) is the table of rows that name none, as in `GivenTable.of`. Raises `ValueError` for any
     other `on_misfit`, mode or `table`. Attributes: `tables` (list of `Table`), all that ever existed; `given_table`
-    (`GivenTable`); `misfits` (dict from a table's number to a Counter), how many values of each column went into
+    (`GivenTable`); `zone`; `misfits` (dict from a table's number to a Counter), how many values of each column went into
     `unparsed` as text.
     """
 
@@ -106,9 +89,9 @@ class Tables:
         "_recent",
         "_room",
         "_writers",
-        "_zone",
         "given_table",
         "misfits",
+        "zone",
     )
 
     def __init__(
@@ -124,7 +107,7 @@ class Tables:
     ) -> None:
         if on_misfit not in ON_MISFIT:
             raise ValueError(f"on_misfit is one of {', '.join(ON_MISFIT)}, not {shown(on_misfit)}")
-        self._given, self._zone, self._modes = given, zone, checked_modes(decimals, times, binaries)
+        self._given, self.zone, self._modes = given, zone, checked_modes(decimals, times, binaries)
         self._is_strict = on_misfit != KEEP
         self.given_table = GivenTable.of(table)
         self._directory = TableCatalog(given)
@@ -135,13 +118,13 @@ class Tables:
 
     def __getstate__(self) -> tuple[Any, ...]:
         """Return the state for another process, which makes its own writers; a subclass may add attributes."""
-        facts = (self._given, self._zone, self._modes, self._is_strict, self.given_table)
+        facts = (self._given, self.zone, self._modes, self._is_strict, self.given_table)
         more = getattr(self, "__dict__", {})
         return (*facts, self._directory, self._follower, self._names, self.misfits, more)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Restore the state that another process returned from `__getstate__`."""
-        self._given, self._zone, self._modes, self._is_strict, self.given_table, *rest = state
+        self._given, self.zone, self._modes, self._is_strict, self.given_table, *rest = state
         self._directory, self._follower, self._names, self.misfits, more = rest
         for name, value in more.items():
             setattr(self, name, value)
@@ -151,6 +134,11 @@ class Tables:
     def tables(self) -> list[Table]:
         """All tables that ever existed."""
         return self._directory.tables
+
+    @property
+    def edits(self) -> int:
+        """How often tables were edited."""
+        return self._room.edits
 
     def add(self, change: Change) -> list[TypedChange]:
         """Process the next change of the stream and return it as typed changes.
@@ -184,6 +172,24 @@ class Tables:
             self._follower.follow(change, time_of(change))
         return None
 
+    def settled(self, change: Change) -> tuple[Table, TableWriter, Change] | None:
+        """Return the table and writer of a row change, and the completed change, if they hold for all that are alike.
+
+        That is for those with the same source, operation, key and columns (or, if none are stated, with values for
+        columns of the version only), whatever their time, until a table is edited. None where they do not hold.
+        """
+        change = self.named(change)
+        name = self._name(change.source) if change.op in DML else None
+        table = None if name is None else self._directory.only(name)
+        if table is None:
+            return None
+        own = table.schema if len(table.versions) == 1 else None
+        schema = own if change.columns is None else table.ready(change.columns, change.source)
+        if schema is None:
+            return None
+        completed = self._completed(change, schema)
+        return table, self._writer(table, schema, completed), completed
+
     def find(self, change: Change) -> list[TableVersion]:
         """Return the tables and versions of a change that `learn` has seen, by the change's place in the order.
 
@@ -215,7 +221,7 @@ class Tables:
             writer = self._writer(table, schema, completed)
             typed += [
                 TypedChange(table, schema, writer.key(row_change), writer.envelope(row_change), row_change)
-                for row_change in _rows(completed)
+                for row_change in row_changes(completed)
             ]
         return typed
 
@@ -261,7 +267,7 @@ class Tables:
         """Return a change with its table's key, and with its values read where Debezium does not say how to."""
         if change.op == "TRUNCATE":
             return replace(change, source=source_of(change.source, schema.table), columns=None, before=None, after=None)
-        if change.key is None and _has(change, schema.key_names):
+        if change.key is None and has_all(change, schema.key_names):
             change = replace(change, key=schema.key_names)
         if change.columns is not None and with_unsigned(change.columns, schema.columns) is change.columns:
             return change
@@ -282,19 +288,10 @@ class Tables:
                 schema,
                 source,
                 columns,
-                zone=self._zone,
+                zone=self.zone,
                 modes=self._modes,
                 is_strict=self._is_strict,
                 misfits=self.misfits.setdefault(table.number, Counter()),
             )
         self._recent = writer
         return writer
-
-
-def _rows(change: Change) -> list[Change]:
-    return [change] if change.op == "TRUNCATE" else split_key_change(change)
-
-
-def _has(change: Change, key: Sequence[str]) -> bool:
-    """Return whether the rows before and after a change both have all columns of a key."""
-    return all(image is not None and name in image for name in key for image in (change.before, change.after))

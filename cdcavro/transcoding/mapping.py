@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
 WHOLE: Final = ""
+USUAL_PLACEHOLDER: Final = PLACEHOLDER
 
 
 def to_changes(
@@ -76,6 +77,11 @@ def to_changes(
         noted = {**(changes[0].members or {}), KAFKA: render(beside_value(record)).decode()}
         changes[0] = replace(changes[0], members=noted)
     return changes
+
+
+def placeholders(format: str, unavailable: str | None) -> tuple[bytes, ...]:
+    """Return the texts that stand for unavailable values in a format. Raises `UnknownFormatError`."""
+    return BRIDGES[get_format(format).name].placeholders(unavailable)
 
 
 def complete(changes: list[Change], record: Any, format: str, zone: tzinfo | None = None) -> list[Change]:

@@ -17,6 +17,8 @@ fingerprints unchanged. All keys of `json` are listed here and nowhere else. On 
 | `operation` | true | this member says what kind of change the message is |
 | `tombstone` | true | null here means that the key is gone: no more changes of it follow |
 | `local_time` | `"event_time"` or `"system_time"` | this member is that time of a change, as text without a time zone |
+| `part` | one of `PARTS` | which part of a typed row this member is, for the engine; `"unused"` if rows have nothing of it |
+| `unit` | `"s"`, `"ms"` or `"us"` | the unit in which this member counts a time |
 
 On the outermost record, about the format as a whole:
 
@@ -28,6 +30,7 @@ On the outermost record, about the format as a whole:
 | `rows` | list of strings | these members apply to all rows of a message |
 | `shard` | `"random"` | the shard of a change without a key is chosen at random |
 | `id` | `"position"` | messages need an id, which is derived from the position of their change |
+| `position` | one of `POSITIONS`, or an object from connectors to these | how the numbers of a position are told, for the engine |
 
 On an enum:
 
@@ -59,6 +62,19 @@ ATTRIBUTE: Final = "json"
 ARRIVAL: Final = "arrival"
 _TWO_MESSAGES: Final = "two messages"
 _TIMES: Final = ("event_time", "system_time")
+PARTS: Final = (
+    *("", "unused", "within", "before", "after", "row", "rows", "old", "key", "event_time", "event_time_fine"),
+    *("system_time", "system_time_fine", "transaction", "transaction_else", "position_1", "position_2", "position_3"),
+)
+"""The parts of a typed row.
+
+`before` and `after` are row images; `row` is the only one, or, beside `before`, the columns that changed; `rows` are
+many, and `old` what their changed columns were; `key` is the key; a `…_fine` time, and `transaction`, precede the other.
+"""
+UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
+POSITIONS: Final = (
+    *("none", "counts", "sequence", "whole number", "sequence id", "binlog", "log sequence", "scn", "redo"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +91,8 @@ class FieldRule:
     operation: bool = False
     tombstone: bool = False
     local_time: str = ""
+    part: str = ""
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +105,7 @@ class FormatRule:
     rows: tuple[str, ...] = ()
     shard: str = ""
     id: str = ""
+    position: str | Mapping[str, str] = ""
 
     @property
     def has_halves(self) -> bool:
@@ -120,6 +139,8 @@ def field_rule(declared: Field) -> FieldRule:
         operation=_flag(attribute, "operation", declared.name),
         tombstone=_flag(attribute, "tombstone", declared.name),
         local_time=_take(attribute, "local_time", "", lambda value: value in _TIMES, declared.name),
+        part=_take(attribute, "part", "", lambda value: value in PARTS[1:], declared.name),
+        unit=_take(attribute, "unit", "", lambda value: value in UNITS, declared.name),
     )
     if attribute:
         raise SchemaError(declared.name, f"the attribute json has no key {shown(min(attribute))}")
@@ -141,6 +162,7 @@ def format_rule(declared: Record) -> FormatRule:
         rows=tuple(_take(attribute, "rows", [], _are_strings, declared.name)),
         shard=_take(attribute, "shard", "", lambda value: value == "random", declared.name),
         id=_take(attribute, "id", "", lambda value: value == "position", declared.name),
+        position=_take(attribute, "position", "", _are_positions, declared.name),
     )
     if attribute:
         raise SchemaError(declared.name, f"the attribute json has no key {shown(min(attribute))}")
@@ -169,6 +191,10 @@ def enum_rule(declared: Enum) -> EnumRule:
     if attribute:
         raise SchemaError(declared.name, f"the attribute json has no key {shown(min(attribute))}")
     return rule
+
+
+def _are_positions(value: Any) -> bool:
+    return set(value.values() if isinstance(value, dict) else (value,)) <= set(POSITIONS)
 
 
 def _are_strings(value: Any) -> bool:

@@ -23,6 +23,7 @@ from cdcavro.wire.attributes import FormatRule, field_rule, format_rule
 from cdcavro.wire.kafka import VALUE, is_kafka_record, opens_records
 from cdcavro.wire.payload import PayloadDecoder
 from cdcavro.wire.program import checked_program, engine_of, values_of
+from cdcavro.wire.reading.blocks import decoded_lines
 from cdcavro.wire.reading.plan import message_reader
 from cdcavro.wire.renaming import rename, renames_of
 from cdcavro.wire.writing.plan import message_writer
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from cdcavro.engine.arrow_column import Slices
+    from cdcavro.engine.program import Program
     from cdcavro.wire.reading.messages import MessageReader
     from cdcavro.wire.renaming import Names
     from cdcavro.wire.writing.messages import MessageWriter
 
 _KEPT: Final = 64
-_PIECE: Final = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,11 @@ class Format:
             raise SchemaError(self.name, "a wire schema is a record")
         check_expansion(self.schema.root, "a format of messages")
         return self.schema.root
+
+    @cached_property
+    def program(self) -> Program:
+        """The engine's program. Raises `SchemaError` for a schema that is not one of messages."""
+        return checked_program(self.envelope, self._writer)
 
     @cached_property
     def rule(self) -> FormatRule:
@@ -173,7 +179,7 @@ class Format:
             return
         try:
             _check_count(raw, count)
-            yield from _decoded(self._engine if writer is self.schema else engine_of(writer), reader, raw, count)
+            yield from decoded_lines(self._engine if writer is self.schema else engine_of(writer), reader, raw, count)
         except MessageError as error:
             error.format = self.name
             raise
@@ -211,12 +217,12 @@ class Format:
 
     @cached_property
     def _engine(self) -> Engine:
-        return Engine(checked_program(self.envelope, self._writer))
+        return Engine(self.program)
 
     @cached_property
     def values(self) -> Values:
         """The engine for records of this schema."""
-        return Values(checked_program(self.envelope, self._writer))
+        return Values(self.program)
 
     @cached_property
     def _reader(self) -> MessageReader:
@@ -258,36 +264,6 @@ def _schemas() -> Traversable:
 def _check_count(raw: bytes, count: int) -> None:
     if not 0 <= count <= len(raw):
         raise PayloadError("at most one payload to a byte", f"{count} in {len(raw)} bytes")
-
-
-def _decoded(engine: Engine | None, reader: MessageReader, raw: bytes, count: int) -> Iterator[tuple[bytes, int]]:
-    position = 0
-    while count:
-        lines: list[bytes] = []
-        done = size = 0
-        try:
-            while done < count and size < _PIECE:
-                if engine is not None:
-                    some, position, number = engine.decode_lines(raw, position, count - done, _PIECE - size)
-                    lines.append(some)
-                    done += number
-                    size += len(some)
-                if done < count and size < _PIECE:
-                    line, position = _decoded_line(reader, raw, position)
-                    lines.append(line)
-                    done += 1
-                    size += len(line)
-        except MessageError:
-            yield b"".join(lines), done
-            raise
-        yield b"".join(lines), done
-        count -= done
-    PayloadDecoder(raw, position).finish()
-
-
-def _decoded_line(reader: MessageReader, raw: bytes, position: int) -> tuple[bytes, int]:
-    payload = PayloadDecoder(raw, position)
-    return render(reader.read(payload)) + b"\n", payload.position
 
 
 @lru_cache(maxsize=_KEPT)

@@ -1,8 +1,9 @@
-"""The program of a wire schema, by which the engine turns a message's text into a payload, and back."""
+"""The program of a wire schema, by which the engine turns a message's text into a payload and back, or into rows."""
 
 from __future__ import annotations
 
 from array import array
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -31,11 +32,24 @@ from cdcavro.engine.program import (
 )
 from cdcavro.errors import SchemaError
 from cdcavro.exact.jsontext import MAX_DEPTH, MAX_LENGTH, escape, render
-from cdcavro.wire.attributes import FieldRule, enum_rule, field_rule, holds, is_nullable
-from cdcavro.wire.kafka import opens_records
+from cdcavro.wire.attributes import (
+    PARTS,
+    POSITIONS,
+    UNITS,
+    FieldRule,
+    enum_rule,
+    field_rule,
+    format_rule,
+    holds,
+    is_nullable,
+    marked,
+)
+from cdcavro.wire.kafka import KAFKA, opens_records
 from cdcavro.wire.writing.plan import message_writer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cdcavro.avro.schema import Schema
     from cdcavro.wire.writing.messages import MessageWriter
 
@@ -44,6 +58,7 @@ _VARIANTS: Final = {"boolean": 0, "int": 1, "long": 1, "string": 2}
 _COLUMN: Final = ("null", "boolean", "long", "double", "string", "number", "text")
 _NONE: Final = -1
 _KEPT: Final = 64
+_NO_VALUE: Final = ("", "null")
 
 
 def message_program(declared: Record) -> Program:
@@ -163,7 +178,7 @@ class _Builder:
         self._fields.extend([0] * (WIDTH * len(rules)))
         for i, (field, rule) in enumerate(rules, first):
             row = self._row(field, rule, pointer)
-            self._fields[i * WIDTH : (i + 1) * WIDTH] = array("i", row)
+            self._fields[i * WIDTH : (i + 1) * WIDTH] = array("i", (*row, *self._part(field, rule)))
             if rule.members == "rest":
                 rest = i
         self._code[number * WIDTH : (number + 1) * WIDTH] = array("i", [RECORD, first, len(rules), rest, 0, 0, 0, 0])
@@ -171,9 +186,9 @@ class _Builder:
 
     def _row(self, field: Field, rule: FieldRule, pointer: str | None) -> tuple[int, ...]:
         if rule.members == "extras":
-            return (0, 0, _NONE, EXTRAS, 0, _NONE, 0, 0)
+            return (0, 0, _NONE, EXTRAS, 0, _NONE)
         if rule.members == "rest":
-            return (0, 0, self._type(field.type, None), REST, 0, _NONE, 0, 0)
+            return (0, 0, self._type(field.type, None), REST, 0, _NONE)
         own = None if pointer is None else f"{pointer}/{escape(rule.name)}"
         missing = (NULL if rule.missing == "null" else ABSENT) if is_nullable(field.type) else REQUIRED
         place = (0, _NONE) if own is None else self._text(own.encode())
@@ -184,4 +199,45 @@ class _Builder:
             if isinstance(field.type, Union)
             else self._type(field.type, own)
         )
-        return (*label, node, missing, *place, 0, 0)
+        return (*label, node, missing, *place)
+
+    @staticmethod
+    def _part(field: Field, rule: FieldRule) -> tuple[int, int]:
+        part = rule.part or rule.local_time or ("within" if any(marked(field.type, "part")) else "")
+        return PARTS.index(part), UNITS.get(rule.unit, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class RowParts:
+    """The parts of a format's rows. Attributes: `names` (frozenset of str), those it has; `pointers` (tuple of str), where."""
+
+    names: frozenset[str]
+    pointers: tuple[str, ...]
+    _position: str | Mapping[str, str]
+
+    def position(self, connector: str | None) -> int:
+        """Return the number of the rule by which positions are told, by a connector if the format has them."""
+        rule = self._position if isinstance(self._position, str) else self._position.get(connector or "", "")
+        return POSITIONS.index(rule or "none")
+
+    def are_beside(self, extras: Mapping[str, str]) -> bool:
+        """Return whether what a message has in its extras says nothing about the parts but that they have no value."""
+        return KAFKA not in extras and not any(self._is_within(pointer, text) for pointer, text in extras.items())
+
+    def _is_within(self, pointer: str, text: str) -> bool:
+        for part in self.pointers:
+            if pointer == part:
+                return text not in _NO_VALUE
+            if pointer.startswith(f"{part}/"):
+                return True
+        return False
+
+
+def row_parts(envelope: Record) -> RowParts:
+    """Return the parts of a format's rows."""
+    names, pointers = set(), []
+    for path, part in (*marked(envelope, "part"), *marked(envelope, "local_time")):
+        names.add(part)
+        if part != "unused":
+            pointers.append("".join(f"/{escape(field_rule(field).name)}" for field in path))
+    return RowParts(frozenset(names), tuple(pointers), format_rule(envelope).position)

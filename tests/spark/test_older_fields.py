@@ -16,7 +16,7 @@ from cdcavro.table.evolution.evolve import create_table, evolve
 from cdcavro.table.fields import column_field
 from cdcavro.table.names import NameAllocator
 from cdcavro.table.older_fields import kind_of
-from cdcavro.table.writer import TableWriter
+from cdcavro.table.writing.writer import TableWriter
 from support.older_values import CASES
 
 NAMES = {"long": "bigint", "bytes": "binary", "local-timestamp-micros": "timestamp_ntz"}

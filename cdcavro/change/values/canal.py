@@ -82,6 +82,18 @@ def value_reader(declared: SqlType | None, zone: tzinfo | None = None) -> Callab
     return read_sent
 
 
+def value_rule(declared: SqlType | None, zone: tzinfo | None = None) -> tuple[Any, ...] | None:
+    """Return how `value_reader` reads, for the engine: nothing for values that stay as they are; None if it cannot say."""
+    codec = None if declared is None else _CODECS.get(declared.name)
+    if declared is None or codec is None:
+        return ()
+    if codec.read in (_read_label, _read_labels):
+        return _RULES[codec.read], declared.members
+    if codec.read is _read_instant:
+        return None if zone is None else ("zoned", declared.arguments[0] if declared.arguments else 0)
+    return (_RULES[codec.read],) if codec.read in _RULES else None
+
+
 def write_canal_value(value: Any, declared: SqlType | None, zone: tzinfo | None = None) -> str | None:
     """Return a column's JSON value as Canal sends it; None for null.
 
@@ -277,4 +289,11 @@ _CODECS: Final[dict[str, ValueCodec]] = {
     "ENUM": ValueCodec(_read_label, _write_label),
     "SET": ValueCodec(_read_labels, _write_labels),
     "TIMESTAMP": ValueCodec(_read_instant, _write_instant, is_undone=True),
+}
+_RULES: Final[dict[Any, str]] = {
+    **dict.fromkeys((_read_integer, _read_number, _read_year), "number"),
+    _read_bytes: "bytes",
+    _read_bits: "counted bits",
+    _read_label: "label",
+    _read_labels: "labels",
 }

@@ -150,7 +150,7 @@ def _instant(declared: SqlType, _: Modes) -> ValueCodec | None:
 def _bits(length: int | None) -> ValueCodec | None:
     if length is not None and length < 0:
         return None
-    return ValueCodec(partial(_read_bits, length=length), partial(_send_bits, length=length))
+    return ValueCodec(partial(_read_bits, length=length), partial(_send_bits, length=length), ("bits", length))
 
 
 def _read_bits(sent: Any, length: int | None) -> str | None:
@@ -184,7 +184,7 @@ def _geometry(*, is_point: bool = False) -> ValueCodec:
 
 def _flag(_: SqlType, __: Modes) -> ValueCodec:
     """Return the codec of TINYINT, which a converter of Debezium's may turn into true and false."""
-    return ValueCodec(_read_flag, _send_flag)
+    return ValueCodec(_read_flag, _send_flag, ("flag",))
 
 
 def _read_flag(sent: Any) -> int | None:
@@ -221,7 +221,7 @@ _SEMANTIC: Final[dict[str, Callable[[dict[str, int]], ValueCodec | None]]] = {
     _DEBEZIUM_TIME + "StructuredTimestamp": lambda _: temporal.structured(has_day=True, has_clock=True),
     _DEBEZIUM_TIME + "StructuredZonedTimestamp": lambda _: temporal.zoned_structured(),
     _DEBEZIUM + "Bits": lambda parameters: _bits(parameters.get("length")),
-    _DEBEZIUM + "Enum": lambda _: ValueCodec(_read_label, _send_label),
+    _DEBEZIUM + "Enum": lambda _: ValueCodec(_read_label, _send_label, ("escaped",)),
     _DEBEZIUM + "VariableScaleDecimal": lambda _: ValueCodec(read_scaled, send_scaled),
     _GEOMETRY + "Point": lambda _: _geometry(is_point=True),
     **dict.fromkeys((_GEOMETRY + "Geometry", _GEOMETRY + "Geography"), lambda _: _geometry()),
@@ -254,5 +254,5 @@ _DECLARED: Final[dict[str, Callable[[SqlType, Modes], ValueCodec | None]]] = {
     "DATETIME": _local,
     "TIMESTAMP": _instant,
     "BIT": lambda declared, _: _bits(_first(declared, 1)) if _first(declared, 1) <= _MAX_BIT else None,
-    "ENUM": lambda _, __: ValueCodec(_read_label, _send_label),
+    "ENUM": lambda _, __: ValueCodec(_read_label, _send_label, ("escaped",)),
 }

@@ -35,7 +35,7 @@ def decimal(scale: int) -> ValueCodec | None:
     A negative scale means zeros: the unscaled 5 of scale -2 is 500.
     """
     return (
-        ValueCodec(partial(_read_decimal, scale=scale), partial(_send_decimal, scale=scale))
+        ValueCodec(partial(_read_decimal, scale=scale), partial(_send_decimal, scale=scale), ("decimal", scale))
         if abs(scale) <= _MAX_SCALE
         else None
     )
@@ -77,13 +77,14 @@ def _send_digits(value: Any) -> str | None:
 def declared_decimal(declared: SqlType, mode: Modes) -> ValueCodec | None:
     """Return the codec of MySQL's DECIMAL."""
     if mode.decimals == modes.STRING:
-        return ValueCodec(_read_digits, _send_digits)
+        return ValueCodec(_read_digits, _send_digits, ("digits",))
     return decimal(declared.arguments[1] if len(declared.arguments) > 1 else 0)
 
 
 def bigint(declared: SqlType, _: Modes) -> ValueCodec | None:
     """Return the codec of BIGINT; None if it is signed, since its values are sent as they are then."""
-    return ValueCodec(_read_unsigned, partial(_send_decimal, scale=0)) if declared.unsigned else None
+    send = partial(_send_decimal, scale=0)
+    return ValueCodec(_read_unsigned, send, ("unsigned",)) if declared.unsigned else None
 
 
 def _read_unsigned(sent: Any) -> int | float | ExactNumber | None:

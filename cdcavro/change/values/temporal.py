@@ -43,12 +43,13 @@ _CLOCK_PARTS: Final = ("hour", "minute", "second")
 _BOUNDS: Final = {"year": 9999, "month": 12, "day": 31, "hour": 23, "minute": 59, "second": 59, "nanos": 999_999_999}
 
 
-DAY: Final = ValueCodec(day_text, day_count)
+DAY: Final = ValueCodec(day_text, day_count, ("day",))
 
 
 def clock(digits: int, precision: int | None = None) -> ValueCodec:
     """Return the codec of times of day, and of durations, that are counts of units of 10^-`digits` seconds."""
-    return ValueCodec(partial(time_text, digits=digits, precision=precision), partial(time_count, digits=digits))
+    read, send = partial(time_text, digits=digits, precision=precision), partial(time_count, digits=digits)
+    return ValueCodec(read, send, ("clock", digits, precision))
 
 
 def local(digits: int, precision: int | None = None) -> ValueCodec:
@@ -57,12 +58,12 @@ def local(digits: int, precision: int | None = None) -> ValueCodec:
     def read(sent: Any) -> str | None:
         return None if sent in _INFINITIES else local_text(sent, digits, precision)
 
-    return ValueCodec(read, partial(local_count, digits=digits))
+    return ValueCodec(read, partial(local_count, digits=digits), ("local", digits, precision))
 
 
 def instant(precision: int | None = None) -> ValueCodec:
     """Return the codec of instants that are texts in UTC."""
-    return ValueCodec(to_seconds_text, partial(instant_text, precision=precision))
+    return ValueCodec(to_seconds_text, partial(instant_text, precision=precision), ("instant",))
 
 
 def _read_iso_day(sent: Any) -> str | None:

@@ -10,10 +10,14 @@ if TYPE_CHECKING:
 
 
 class ValueCodec(NamedTuple):
-    """How the values of a column are read and sent; both functions return None for a value that does not fit."""
+    """How the values of a column are read and sent; both functions return None for a value that does not fit.
+
+    `rule` (tuple or None) tells the engine what `read` does: a name and its operands; None if it cannot be told.
+    """
 
     read: Callable[[Any], Any]
     send: Callable[[Any], Any]
+    rule: tuple[Any, ...] | None = None
 
 
 def either(*codecs: ValueCodec) -> ValueCodec:
@@ -25,7 +29,7 @@ def either(*codecs: ValueCodec) -> ValueCodec:
     def send(value: Any) -> Any:
         return next((sent for sent in (codec.send(value) for codec in codecs) if sent is not None), None)
 
-    return ValueCodec(read, send)
+    return ValueCodec(read, send, codecs[0].rule)
 
 
 def each(items: ValueCodec) -> ValueCodec:

@@ -50,6 +50,11 @@ def check_word(word: str | None) -> None:
         raise ValueError(f"the word for unavailable values is a text of 1 to {_MOST} characters of UTF-8, or None")
 
 
+def placeholders(word: str | None) -> tuple[bytes, ...]:
+    """Return the texts that stand for a value which the source did not give; arrays and maps do so, too."""
+    return () if word is None else tuple(sorted(form.encode("utf-8", "replace") for form in _forms(word).scalars))
+
+
 def available(line: dict[str, Any], word: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return a line whose row images have only the columns with values, and the names of the columns without one.
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import tzinfo
 
+    from cdcavro.table.columns.reader_rules import Rule
+
 _PARENTHESES: Final = re.compile(r"\([^()]*+\)")
 _SEMANTIC: Final = re.compile(r"(?P<name>\w+(?:\.\w+)+)(?:\((?P<given>[^()]*+)\))?", re.ASCII)
 _PARAMETER: Final = re.compile(r"(\w+)=(-?[0-9]{1,9})", re.ASCII)
@@ -53,6 +55,11 @@ CODES: Final = {
 }
 
 
+def as_they_are(_type: str | None, _connector: str | None, _zone: tzinfo | None, _modes: Modes) -> Rule | None:
+    """Return the rule of values that are sent as they are, whatever their type."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatRules:
     """How a format declares columns, and in which form their values come.
@@ -64,7 +71,8 @@ class FormatRules:
     zeros that pad BINARY, and other binary values in no known form; `bit_width` (int or None), the
     width of a BIT that states none; `is_connect` (bool), whether types are Kafka Connect's unless they
     are a database's; `reader_of_given` (function), which makes the reader of a type that the user gives,
-    for formats whose values come in a form that depends on their declared type.
+    for formats whose values come in a form that depends on their declared type; `sent` (function), which returns how
+    the values of a declared type are sent, as a rule for the engine.
     """
 
     words: Mapping[str, Callable[[Declaration], Any]] = field(default_factory=dict)
@@ -75,6 +83,7 @@ class FormatRules:
     bit_width: int | None = None
     is_connect: bool = False
     reader_of_given: Callable[[Given], Callable[[Any], Any]] = attrgetter("read")
+    sent: Callable[[str | None, str | None, tzinfo | None, Modes], Rule | None] = as_they_are
 
 
 class Given(NamedTuple):

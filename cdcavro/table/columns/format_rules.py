@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.values.canal import read_canal_value, write_canal_value
+from cdcavro.change.values.canal import read_canal_value, value_rule, write_canal_value
 from cdcavro.change.values.connect import BYTES, codec_of, read_connect_value
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.table.columns import storage, times
@@ -16,6 +16,10 @@ from cdcavro.table.columns.declaration import FormatRules, Given
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import tzinfo
+
+    from cdcavro.change.values.modes import Modes
+    from cdcavro.table.columns.reader_rules import Rule
 
 
 def _given_to_canal(given: Given) -> Callable[[Any], Any]:
@@ -35,12 +39,21 @@ def _given_to_debezium(given: Given) -> Callable[[Any], Any]:
     return given.read if codec is None else lambda value: given.read(read_connect_value(value, codec))
 
 
+def _sent_by_canal(declared: str | None, _connector: str | None, zone: tzinfo | None, _modes: Modes) -> Rule | None:
+    return value_rule(None if declared is None else parse_sql_type(declared), zone)
+
+
+def _sent_by_debezium(declared: str | None, connector: str | None, _zone: tzinfo | None, modes: Modes) -> Rule | None:
+    codec = codec_of(declared, connector, modes)
+    return () if codec is None else codec.rule
+
+
 _BIGINT: Final = {"BIGINT": storage.oms_bigint}
 _OMS: Final = FormatRules(words=_BIGINT, instant=times.seconds)
 RULES: Final[dict[str, FormatRules]] = {
     **dict.fromkeys(("oms_default", "oms_default_extend_column_type", "oms_canal", "oms_shareplex"), _OMS),
     "oms_dataworks": FormatRules(words=_BIGINT, datetime=times.padded_milliseconds, instant=times.dataworks_instant),
-    "canal": FormatRules(binary_is_text=True, bit_width=1, reader_of_given=_given_to_canal),
+    "canal": FormatRules(binary_is_text=True, bit_width=1, reader_of_given=_given_to_canal, sent=_sent_by_canal),
     "datahub_blob": FormatRules(
         words={
             "BOOLEAN": storage.BOOLEAN,
@@ -71,5 +84,6 @@ RULES: Final[dict[str, FormatRules]] = {
         bit_width=1,
         is_connect=True,
         reader_of_given=_given_to_debezium,
+        sent=_sent_by_debezium,
     ),
 }

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.binary import nearest_float
 from cdcavro.exact.numbers import minimal_bytes, number_text, unscaled
+from cdcavro.table.columns.reader_rules import ruled
 from cdcavro.table.columns.strings import MISFIT
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def read_boolean() -> Callable[[Any], Any]:
         whole = None if text is None else unscaled(text, 0, 1)
         return bool(whole) if whole in (0, 1) else MISFIT
 
-    return read
+    return ruled(read, "flag")
 
 
 def read_whole(least: int, most: int) -> Callable[[Any], Any]:
@@ -53,7 +54,7 @@ def read_whole(least: int, most: int) -> Callable[[Any], Any]:
             value = None if text is None else unscaled(text, 0, precision)
         return value if value is not None and least <= value <= most else MISFIT
 
-    return read
+    return ruled(read, "whole", least, most)
 
 
 def read_double() -> Callable[[Any], Any]:
@@ -66,7 +67,7 @@ def read_double() -> Callable[[Any], Any]:
         nearest = _nearest(text)
         return nearest if nearest is not None and _is_text_of(text, repr(nearest), nearest) else MISFIT
 
-    return read
+    return ruled(read, "double")
 
 
 def read_single() -> Callable[[Any], Any]:
@@ -87,7 +88,7 @@ def read_single() -> Callable[[Any], Any]:
         is_own = _is_text_of(text, shortest, single) or (near == single and _is_text_of(text, repr(near), near))
         return single if is_own else MISFIT
 
-    return read
+    return ruled(read, "single")
 
 
 def _nearest(text: str | None) -> float | None:
@@ -131,7 +132,7 @@ def read_decimal(precision: int, scale: int, *, is_text: bool = True) -> Callabl
         whole = None if text is None else unscaled(text, scale, precision)
         return MISFIT if whole is None else minimal_bytes(whole)
 
-    return read
+    return ruled(read, "decimal", 1 - bound, bound - 1, scale, is_text)
 
 
 def read_bounded_decimal(least: int, most: int, *, is_text: bool = True) -> Callable[[Any], Any]:
@@ -144,7 +145,7 @@ def read_bounded_decimal(least: int, most: int, *, is_text: bool = True) -> Call
             value = None if text is None else unscaled(text, 0, precision)
         return minimal_bytes(value) if value is not None and least <= value <= most else MISFIT
 
-    return read
+    return ruled(read, "decimal", least, most, 0, is_text)
 
 
 def read_digits(*, is_text: bool = True) -> Callable[[Any], Any]:
@@ -154,4 +155,4 @@ def read_digits(*, is_text: bool = True) -> Callable[[Any], Any]:
         text = number_text(value, is_text)
         return MISFIT if text is None else text
 
-    return read
+    return ruled(read, "digits", is_text)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.exact.base64_text import bytes_of
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import ExactNumber, plain_text
+from cdcavro.table.columns.reader_rules import ruled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -40,7 +41,7 @@ def read_string() -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         return value if type(value) is str else MISFIT
 
-    return read
+    return ruled(read, "string")
 
 
 def read_label(members: Collection[str]) -> Callable[[Any], Any]:
@@ -50,7 +51,7 @@ def read_label(members: Collection[str]) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         return value if type(value) is str and (len(labels) == 1 or value in labels) else MISFIT
 
-    return read
+    return ruled(read, "label", tuple(members))
 
 
 def read_labels(members: Collection[str]) -> Callable[[Any], Any]:
@@ -62,7 +63,7 @@ def read_labels(members: Collection[str]) -> Callable[[Any], Any]:
             return MISFIT
         return value
 
-    return read
+    return ruled(read, "labels", tuple(members))
 
 
 def read_json() -> Callable[[Any], Any]:
@@ -71,7 +72,7 @@ def read_json() -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         return value if type(value) is str else render(value).decode()
 
-    return read
+    return ruled(read, "json")
 
 
 def read_anything() -> Callable[[Any], Any]:
@@ -83,7 +84,7 @@ def read_anything() -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         return render(value).decode() if type(value) in (dict, list) else plain_text(value)
 
-    return read
+    return ruled(read, "anything")
 
 
 def read_binary(width: int | None = None) -> Callable[[Any], Any]:
@@ -95,7 +96,7 @@ def read_binary(width: int | None = None) -> Callable[[Any], Any]:
             return MISFIT
         return raw if width is None else raw.ljust(width, b"\0")
 
-    return read
+    return ruled(read, "binary", width or 0)
 
 
 def read_bits(width: int | None) -> Callable[[Any], Any]:
@@ -117,7 +118,7 @@ def read_bits(width: int | None) -> Callable[[Any], Any]:
         count = int(value.text) if type(value) is ExactNumber and _INTEGER.fullmatch(value.text) else value
         return count if type(count) is int and count >= 0 and not count >> (width or _LONG) else None
 
-    return read
+    return ruled(read, "bits", width)
 
 
 def read_geometry() -> Callable[[Any], Any]:

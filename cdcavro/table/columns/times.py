@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 
 from cdcavro.exact.instants import MILLISECOND, SECOND, from_local, to_local
 from cdcavro.exact.numbers import number_text
+from cdcavro.table.columns.reader_rules import ruled
 from cdcavro.table.columns.strings import MISFIT
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def counted(digits: int) -> Count:
     def count(value: Any) -> int | None:
         return None if type(value) is not int or value % down else value // down * up
 
-    return count
+    return ruled(count, "counted", digits)
 
 
 def read_date(zone: tzinfo | None, count: Count = no_count, *, is_days: bool = False) -> Callable[[Any], Any]:
@@ -147,7 +148,7 @@ def read_date(zone: tzinfo | None, count: Count = no_count, *, is_days: bool = F
         local = _to_local_count(value, zone, count)
         return MISFIT if local is None or local % _DAY else local // _DAY
 
-    return read
+    return ruled(read, "day", is_days)
 
 
 def read_time(count: Count = no_count) -> Callable[[Any], Any]:
@@ -159,7 +160,7 @@ def read_time(count: Count = no_count) -> Callable[[Any], Any]:
         micros = count(value)
         return micros if micros is not None and 0 <= micros < _DAY else MISFIT
 
-    return read
+    return ruled(read, "clock", count)
 
 
 def read_local(
@@ -181,7 +182,7 @@ def read_local(
             micros = _to_local_count(value, zone, count) if micros is None else micros
         return micros if micros is not None and FIRST <= micros <= LAST else MISFIT
 
-    return read
+    return ruled(read, "local", local)
 
 
 def read_instant(zone: tzinfo | None, count: Count = no_count) -> Callable[[Any], Any]:
@@ -196,7 +197,7 @@ def read_instant(zone: tzinfo | None, count: Count = no_count) -> Callable[[Any]
             instant = _zoned_micros(value, zone)
         return instant if instant is not None and FIRST <= instant <= LAST else MISFIT
 
-    return read
+    return ruled(read, "instant", count)
 
 
 def read_milliseconds() -> Callable[[Any], Any]:
@@ -205,7 +206,7 @@ def read_milliseconds() -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         return value if type(value) is int and FIRST <= value * MILLISECOND <= LAST else MISFIT
 
-    return read
+    return ruled(read, "milliseconds")
 
 
 @lru_cache(maxsize=4096)

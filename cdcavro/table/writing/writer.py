@@ -6,6 +6,7 @@ reader of JSON values and a writer of Avro data.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -14,25 +15,29 @@ from cdcavro.avro.buffer import Buffer
 from cdcavro.change.model import Column
 from cdcavro.change.values.modes import USUAL_MODES, Modes
 from cdcavro.engine.machine import Cells, optionals
+from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import SchemaError, StructureError, shown
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
 from cdcavro.table.columns.column_type import column_type
+from cdcavro.table.columns.declaration import USUAL
+from cdcavro.table.columns.format_rules import RULES
 from cdcavro.table.columns.strings import MISFIT
 from cdcavro.table.evolution.promotion import avro_label, without_attributes
 from cdcavro.table.fields import avro_of
-from cdcavro.table.rows import Cell, RowWriter, text_of, write_texts
+from cdcavro.table.writing.cells import CellTable
+from cdcavro.table.writing.rows import Cell, RowWriter, text_of, write_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-    from cdcavro.change.model import Change, Row, Source
+    from cdcavro.change.model import Arrival, Change, Row, Source
     from cdcavro.table.schema import TableColumn, TableSchema
 
 OPERATIONS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
 _MILLISECOND: Final = 1_000
 _PLACE: Final = attrgetter("topic", "partition", "offset", "file", "line")
-_NOWHERE: Final = (None,) * 5
+NOWHERE: Final = bytes(5)
 _OPERATIONS: Final = {op: bytes([len(word) << 1]) + word.encode() for op, word in OPERATIONS.items()}
 
 
@@ -59,7 +64,7 @@ class TableWriter:
         self.schema = schema
         # Nearly all changes that a writer gets come from one source.
         self._starts = tuple(_source_start(source, is_snapshot=is_snapshot) for is_snapshot in (False, True))
-        self._source, self._columns = source, columns
+        self._source, self._columns, self._zone, self._modes = source, columns, zone, modes
         self._format = source.format
         self._is_strict = is_strict
         stated = {column.name: column for column in columns or ()}
@@ -69,6 +74,7 @@ class TableWriter:
             _cell(field, by_field[field["name"]], stated.get(by_field[field["name"]].name), source, zone, modes)
             for field in fields
         ]
+        self._plan = cells
         self._rows = RowWriter(
             cells,
             frozenset(column.name for column in schema.columns),
@@ -87,6 +93,35 @@ class TableWriter:
         """Return whether the writer was made from this very schema, these very columns and an equal source."""
         return self.schema is schema and self._columns is columns and (self._source is source or self._source == source)
 
+    def row_program(self, key: Sequence[str]) -> RowProgram | None:
+        """Return the program that writes rows as this writer does, but for what belongs to a pattern of messages.
+
+        `key` are the names of the columns whose change splits an update; None if the rows do not have them all.
+        """
+        rules = RULES.get(self._format or "", USUAL)
+        types = {column.name: column.type for column in self._columns or ()}
+        table = CellTable()
+        for cell in self._plan:
+            sent = rules.sent(types.get(cell.name), self._source.db_type, self._zone, self._modes)
+            table.add(cell.name, sent, cell.read, cell.some, cell.null)
+        places = {cell.name: i for i, cell in enumerate(self._plan) if cell.read is not None}
+        own = [cell.name for cell in self._key or ()]
+        if not places.keys() >= {*key, *own}:
+            return None
+        return RowProgram(
+            cells=table.cells,
+            longs=table.longs,
+            symbols=table.symbols,
+            texts=bytes(table.texts),
+            key=array("i", [places[name] for name in own]),
+            is_keyed=self._key is not None,
+            same=array("i", [places[name] for name in key]),
+        )
+
+    def head(self, *, is_snapshot: bool) -> bytes:
+        """Return the encoded first fields of `source`."""
+        return self._starts[is_snapshot]
+
     def envelope(self, change: Change) -> bytes:
         """Return a change as a payload of the envelope. Raises `StructureError`, which names the column."""
         if change.unavailable is not None:
@@ -97,11 +132,11 @@ class TableWriter:
         is_snapshot = change.op == "SNAPSHOT"
         is_own = change.source is self._source or change.source == self._source
         start = self._starts[is_snapshot] if is_own else _source_start(change.source, is_snapshot=is_snapshot)
-        place = _NOWHERE if change.place is None else _PLACE(change.place)
         position = None if change.position is None else tuple(change.position)
-        when = _optionals((*_times(change.event_time), position, change.transaction, *place, change.row), "llassllsll")
+        when = _optionals((*_times(change.event_time), position, change.transaction), "llas")
+        place, row = encoded_place(change.place), _optionals((change.row,), "l")
         sent = _optionals(_times(change.system_time), "ll")
-        return b"".join((rows, start, when, _OPERATIONS[change.op], sent))
+        return b"".join((rows, start, when, place, row, _OPERATIONS[change.op], sent))
 
     def _exact_rows(self, change: Change) -> bytes:
         out, last = Buffer(), None
@@ -179,6 +214,11 @@ def _source_start(source: Source, *, is_snapshot: bool) -> bytes:
     return _optionals(
         (source.format, source.db_type, source.db_version, "true" if is_snapshot else "false", *names), "s" * 8
     )
+
+
+def encoded_place(place: Arrival | None) -> bytes:
+    """Return the encoded fields of `source` that say where a message arrived."""
+    return NOWHERE if place is None else _optionals(_PLACE(place), "sllsl")
 
 
 def _times(instant: int | None) -> tuple[int | None, int | None]:

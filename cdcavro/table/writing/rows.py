@@ -42,10 +42,10 @@ class Cell:
 
     Made from the column's name, its reader (None for a column that newer rows no longer have), the name
     of the primitive, the primitive's index in the union, and the declared type. Attributes: `name` (str);
-    `read` (callable or None), the reader.
+    `read` (callable or None), the reader; `some` and `null` (int), the bytes before a value and for null.
     """
 
-    __slots__ = ("_declared", "_kind", "_null", "_some", "name", "read")
+    __slots__ = ("_declared", "_kind", "name", "null", "read", "some")
 
     def __init__(
         self, name: str, read: Callable[[Any], Any] | None, primitive: str, place: int, declared: str = ""
@@ -55,24 +55,24 @@ class Cell:
         self.name = name
         self.read = read
         self._kind = _KINDS[primitive]
-        self._some, self._null = place << 1, (1 - place) << 1
+        self.some, self.null = place << 1, (1 - place) << 1
         self._declared = declared
 
     def plan(self) -> tuple[str, Callable[[Any], Any] | None, int, int, int]:
         """Return the cell as the engine takes it."""
-        return self.name, self.read, self._kind, self._some, self._null
+        return self.name, self.read, self._kind, self.some, self.null
 
     def write_null(self, out: Buffer) -> None:
         """Append null."""
-        out.append(self._null)
+        out.append(self.null)
 
     def write(self, out: Buffer, value: Any) -> bool:
         """Append a value, or null for one that the type cannot carry; return whether it was appended."""
         datum = None if value is None or self.read is None else self.read(value)
         if datum is None or datum is MISFIT:
-            out.append(self._null)
+            out.append(self.null)
             return datum is None
-        out.append(self._some)
+        out.append(self.some)
         if self._kind == _LONG:
             out.write_long(datum)
         elif self._kind == _STRING:

@@ -1,0 +1,210 @@
+# The engine of typed rows, and its patterns.
+
+cdef class RowEngine(Engine):
+    """Turns messages of one format into typed rows, of the patterns that it was given. One thread at a time uses it.
+
+    Made from the format's program; `words` are the texts that stand for values which the source did not give, `zone`
+    (array of int) the pieces of the source's time zone: when each begins and ends in local time, and how far it is ahead
+    of UTC, in microseconds.
+    """
+
+    cdef Typing typing
+    cdef Pattern **patterns
+    cdef Py_ssize_t pattern_room
+    cdef list kept
+    cdef bytes words
+    cdef bytes word_ends
+    cdef bytes zone
+
+    def __cinit__(self, program, tuple words=(), zone=b""):
+        cdef Typing *t = &self.typing
+        ends, size = array("i"), 0
+        for word in words:
+            size += len(word)
+            ends.append(size)
+        self.words, self.word_ends, self.zone = b"".join(words), ends.tobytes(), bytes(zone)
+        t.words, t.word_count = _start(self.words), len(words)
+        t.word_ends = <const int32_t *>PyBytes_AS_STRING(self.word_ends)
+        t.zone, t.zones = <const int64_t *>PyBytes_AS_STRING(self.zone), len(self.zone) // 24
+        t.run = self._new_run()
+        t.fixed = <Run *>calloc(1, sizeof(Run))
+        t.keys = <Run *>calloc(1, sizeof(Run))
+        t.payloads = <Run *>calloc(1, sizeof(Run))
+        self.pattern_room = 64
+        self.patterns = <Pattern **>calloc(self.pattern_room, sizeof(Pattern *))
+        self.kept = []
+        if t.fixed == NULL or t.keys == NULL or t.payloads == NULL or self.patterns == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef Typing *t = &self.typing
+        if self.patterns != NULL:
+            self._drop()
+        free(self.patterns)
+        _tear_down(t.run)
+        _tear_down(t.fixed)
+        _tear_down(t.keys)
+        _tear_down(t.payloads)
+        free(t.before)
+        free(t.after)
+        free(t.starts)
+        free(t.made)
+
+    cdef void _drop(self) noexcept:
+        cdef Py_ssize_t i
+        for i in range(self.pattern_room):
+            if self.patterns[i] != NULL:
+                free(self.patterns[i].index)
+                free(self.patterns[i].follows)
+                free(self.patterns[i])
+                self.patterns[i] = NULL
+
+    def clear(self):
+        """Forget all patterns."""
+        self._drop()
+        self.kept = []
+
+    def drop_last(self):
+        """Take back the pattern that was added last: no message is of it."""
+        cdef Py_ssize_t i
+        for i in range(self.pattern_room):
+            if self.patterns[i] != NULL and self.patterns[i].number == len(self.kept) - 1:
+                self.patterns[i].fixed_size = -1
+
+    def pattern(self, bytes message):
+        """Return what a message has in common with others of its pattern; None if it has none."""
+        cdef Typing *t = &self.typing
+        if _gathered(t, _start(message), PyBytes_GET_SIZE(message)):
+            return None
+        return PyBytes_FromStringAndSize(<const char *>t.fixed.out, t.fixed.size)
+
+    def add(self, bytes fixed, program):
+        """Add a pattern, whose messages are of one version of a table; return whether there is room for it."""
+        cdef Pattern *p
+        cdef int i
+        cdef uint64_t slot
+        if len(self.kept) >= MOST_PATTERNS:
+            return False
+        if 2 * (len(self.kept) + 1) > self.pattern_room:
+            self._widen()
+        p = <Pattern *>calloc(1, sizeof(Pattern))
+        if p == NULL:
+            raise MemoryError
+        parts = (fixed, program.cells.tobytes(), program.longs.tobytes(), program.symbols.tobytes(), program.texts,
+                 program.key.tobytes(), program.same.tobytes(), program.head, program.place)
+        _fill(p, parts, program)
+        p.number = <int32_t>len(self.kept)
+        p.facts.zone, p.facts.zones = self.typing.zone, self.typing.zones
+        p.index = <int32_t *>malloc(p.index_room * sizeof(int32_t))
+        p.follows = <int32_t *>malloc((p.count + 1) * sizeof(int32_t))
+        if p.index == NULL or p.follows == NULL:
+            free(p.index)
+            free(p.follows)
+            free(p)
+            raise MemoryError
+        memset(p.index, 255, p.index_room * sizeof(int32_t))
+        for i in range(p.count + 1):
+            p.follows[i] = i
+        for i in range(p.count):
+            if p.cells[i].op != GONE:
+                slot = cdcavro_hash(p.facts.texts + p.cells[i].name, p.cells[i].size)
+                while p.index[slot & (p.index_room - 1)] >= 0:
+                    slot += 1
+                p.index[slot & (p.index_room - 1)] = i
+        self.kept.append(parts)
+        _enter(self.patterns, self.pattern_room, p)
+        return True
+
+    cdef int _widen(self) except -1:
+        cdef Pattern **wider = <Pattern **>calloc(4 * self.pattern_room, sizeof(Pattern *))
+        cdef Py_ssize_t i
+        if wider == NULL:
+            raise MemoryError
+        for i in range(self.pattern_room):
+            if self.patterns[i] != NULL:
+                _enter(wider, 4 * self.pattern_room, self.patterns[i])
+        free(self.patterns)
+        self.patterns = wider
+        self.pattern_room *= 4
+        return 0
+
+    cdef int _take(self, const uint8_t *start, Py_ssize_t size, int32_t number) noexcept nogil:
+        """Append the rows of a message, or none if it is left."""
+        cdef Typing *t = &self.typing
+        cdef Pattern *p
+        cdef Py_ssize_t keys = t.keys.size, payloads = t.payloads.size, made = t.made_count
+        if _gathered(t, start, size) == OK:
+            p = _find(self.patterns, self.pattern_room, t.fixed.out, t.fixed.size)
+            if p != NULL and _type_message(t, p, number) == OK:
+                return OK
+        t.keys.size, t.payloads.size, t.made_count = keys, payloads, made
+        return LEFT
+
+    def rows(self, bytes message, bytes place):
+        """Return the rows of a message: pattern, key (None if there is none) and envelope of each; None if it is left.
+
+        `place` are the encoded fields of `source` that say where the message arrived, beside what it says itself.
+        """
+        cdef Typing *t = &self.typing
+        cdef Py_ssize_t i, key = 0, payload = 0
+        cdef RowMade *made
+        t.keys.size = t.payloads.size = t.made_count = 0
+        t.place, t.place_size = _start(place), PyBytes_GET_SIZE(place)
+        if self._take(_start(message), PyBytes_GET_SIZE(message), 0):
+            return None
+        rows = []
+        for i in range(t.made_count):
+            made = t.made + i
+            rows.append((
+                made.pattern,
+                PyBytes_FromStringAndSize(<const char *>t.keys.out + key, made.key - key) if made.is_keyed else None,
+                PyBytes_FromStringAndSize(<const char *>t.payloads.out + payload, made.payload - payload),
+            ))
+            key, payload = made.key, made.payload
+        _shrink(t.run)
+        _shrink(t.fixed)
+        _shrink(t.keys)
+        _shrink(t.payloads)
+        return rows
+
+
+cdef void _fill(Pattern *p, tuple parts, program):
+    """Point a pattern at its parts, which are kept as long as it is."""
+    cdef bytes fixed = parts[0], cells = parts[1], longs = parts[2], symbols = parts[3], texts = parts[4]
+    cdef bytes key = parts[5], same = parts[6], head = parts[7], place = parts[8]
+    p.fixed, p.fixed_size = <const uint8_t *>PyBytes_AS_STRING(fixed), PyBytes_GET_SIZE(fixed)
+    p.hash = cdcavro_hash(p.fixed, p.fixed_size)
+    p.cells, p.count = <const Cell *>PyBytes_AS_STRING(cells), <int>(PyBytes_GET_SIZE(cells) // sizeof(Cell))
+    p.facts.longs = <const int64_t *>PyBytes_AS_STRING(longs)
+    p.facts.symbols = <const int32_t *>PyBytes_AS_STRING(symbols)
+    p.facts.texts = <const uint8_t *>PyBytes_AS_STRING(texts)
+    p.key = <const int32_t *>PyBytes_AS_STRING(key)
+    p.key_count = <int>(PyBytes_GET_SIZE(key) // 4) if program.is_keyed else -1
+    p.same, p.same_count = <const int32_t *>PyBytes_AS_STRING(same), <int>(PyBytes_GET_SIZE(same) // 4)
+    p.head, p.head_size = <const uint8_t *>PyBytes_AS_STRING(head), PyBytes_GET_SIZE(head)
+    p.place, p.place_size = <const uint8_t *>PyBytes_AS_STRING(place), PyBytes_GET_SIZE(place)
+    p.position, p.before, p.after = program.position, program.before, program.after
+    p.op, p.bare_transaction, p.weight = program.operation, program.is_empty_none, program.weight
+    p.index_room = 8
+    while p.index_room < <uint32_t>(2 * p.count + 1):
+        p.index_room *= 2
+
+
+cdef void _enter(Pattern **patterns, Py_ssize_t room, Pattern *p) noexcept nogil:
+    cdef uint64_t slot = p.hash & (room - 1)
+    while patterns[slot] != NULL:
+        slot = (slot + 1) & (room - 1)
+    patterns[slot] = p
+
+
+cdef Pattern *_find(Pattern **patterns, Py_ssize_t room, const uint8_t *fixed, Py_ssize_t size) noexcept nogil:
+    cdef uint64_t hash = cdcavro_hash(fixed, size)
+    cdef uint64_t slot = hash & (room - 1)
+    cdef Pattern *p
+    while True:
+        p = patterns[slot]
+        if p == NULL:
+            return NULL
+        if p.hash == hash and p.fixed_size == size and memcmp(p.fixed, fixed, size) == 0:
+            return p
+        slot = (slot + 1) & (room - 1)

@@ -1,0 +1,73 @@
+"""The program of a pattern of messages: what the engine does to turn their rows into those of a table's version.
+
+`str(program)` lists it: which column goes to which field, and how its value becomes that of the field's type.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from typing import Final
+
+OPERATIONS: Final = (
+    *("gone", "whole", "double", "single", "flag", "decimal", "string", "label", "indexed label", "labels"),
+    *("masked labels", "json", "anything", "digits", "base64", "latin1", "bits", "counted bits", "reversed bits"),
+    *(
+        "day",
+        "clock",
+        "local",
+        "seconds",
+        "seconds or long",
+        "milliseconds",
+        "microseconds",
+        "padded",
+        "in zone",
+        "iso",
+    ),
+    *("millis", "unscaled", "left"),
+)
+"""What becomes of a value: `left` is left to the exact way."""
+_WIDTH: Final = 8
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class RowProgram:
+    """The program of a pattern.
+
+    Attributes: `cells` (array of int), of each field of the row: where the column's name stands in `texts` and its
+    length, the number of its operation, the bytes before a value and for null, and three operands; `longs` (array of
+    int), bounds that operands refer to; `symbols` (array of int), where labels stand in `texts` and their lengths;
+    `texts` (bytes); `key` (array of int), the cells of the key, which the table has if `is_keyed` (bool); `same` (array
+    of int), the cells that split an update if their values differ; `head` (bytes), the first fields of `source`;
+    `place` (bytes), those of its fields that say where messages of the pattern arrived, as far as these state it;
+    `position` (int), how the numbers of a position are told; `before` and `after` (int), the parts of a message that
+    are the rows before and after the change, 0 for none; `operation` (int), the letter of the operation;
+    `is_empty_none` (bool), whether an empty transaction is none; `weight` (int), how many characters each row
+    repeats of its message, roughly.
+    """
+
+    cells: array[int] = field(default_factory=lambda: array("i"))
+    longs: array[int] = field(default_factory=lambda: array("q"))
+    symbols: array[int] = field(default_factory=lambda: array("i"))
+    texts: bytes = b""
+    key: array[int] = field(default_factory=lambda: array("i"))
+    is_keyed: bool = False
+    same: array[int] = field(default_factory=lambda: array("i"))
+    head: bytes = b""
+    place: bytes = b""
+    position: int = 0
+    before: int = 0
+    after: int = 0
+    operation: int = 0
+    is_empty_none: bool = False
+    weight: int = 0
+
+    def __str__(self) -> str:
+        lines = [f"{chr(self.operation)} before={self.before} after={self.after} position={self.position}"]
+        for i in range(0, len(self.cells), _WIDTH):
+            start, size, operation, some, null, *operands = self.cells[i : i + _WIDTH]
+            name = self.texts[start : start + size].decode()
+            marks = " key" if i // _WIDTH in self.key else ""
+            stated = " ".join(map(str, operands))
+            lines.append(f"{name}: {OPERATIONS[operation]} {stated} some={some} null={null}{marks}")
+        return "\n".join(lines)

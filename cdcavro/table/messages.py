@@ -1,0 +1,154 @@
+"""Messages straight to typed rows: the engine types what is like what the exact way has typed before.
+
+Messages of one *pattern* agree, byte for byte, in everything but the parts of their rows: values, times and positions.
+What the exact way found out about one of them (its table, version, operation, and what becomes of each column) holds
+for all, until a table is edited. So each pattern is learned from a message that went the exact way, and only if the
+engine makes the same rows of that message.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from cdcavro.change.model import DML, replace
+from cdcavro.change.rows import size_in_common
+from cdcavro.engine.machine import RowEngine
+from cdcavro.exact.instants import steady_pieces
+from cdcavro.exact.jsontext import to_bytes
+from cdcavro.table.writing.typed import TypedPayload
+from cdcavro.table.writing.writer import NOWHERE, OPERATIONS, encoded_place
+from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, placeholders, to_changes
+from cdcavro.wire.attributes import PARTS
+from cdcavro.wire.formats import get_format
+from cdcavro.wire.program import row_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cdcavro.change.model import Arrival, Change
+    from cdcavro.engine.row_program import RowProgram
+    from cdcavro.table.history import Table
+    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.tables import Tables
+    from cdcavro.table.writing.typed import TypedChange
+    from cdcavro.table.writing.writer import TableWriter
+
+# A pattern is tried as long as most messages are of known ones.
+_PATIENCE: Final = 512
+_SHARE: Final = 8
+
+
+def merged(own: Arrival | None, told: Arrival | None) -> Arrival | None:
+    """Return where a message arrived: what is told, and for the rest what its Kafka record states itself."""
+    if own is None or told is None:
+        return told if own is None else own
+    return replace(own, **{name: value for name, value in structs.asdict(told).items() if value is not None})
+
+
+class MessageTyper:
+    """Turns the messages of one format into typed rows, by the `Tables` that the exact way works with, too.
+
+    `unavailable` is as in `to_changes`. One thread at a time may use it. Where nothing is compiled, everything goes the
+    exact way.
+    """
+
+    def __init__(self, format: str, tables: Tables, *, unavailable: str | None = USUAL_PLACEHOLDER) -> None:
+        self._format, self._tables, self._unavailable = get_format(format), tables, unavailable
+        self._parts = row_parts(self._format.envelope)
+        pieces = () if tables.zone is None else steady_pieces(tables.zone)
+        self._is_able = tables.zone is None or bool(pieces)
+        zone = array("q", [number for piece in pieces for number in piece])
+        self._engine = RowEngine(self._format.program, placeholders(format, unavailable), zone.tobytes())
+        self._known: list[tuple[Table, TableSchema, str]] = []
+        self._edits = tables.edits
+        self._tried = self.taken = 0
+
+    def add(self, message: bytes | str, place: Arrival | None = None) -> list[TypedPayload]:
+        """Return a message's rows, as `to_changes` and `Tables.add` make them, which raise what this raises.
+
+        `place` is where it arrived, as far as its Kafka record does not say so. The halves of an update are not
+        joined here.
+        """
+        raw = message if type(message) is bytes else to_bytes(message)
+        rows = self.known(raw, place)
+        if rows is not None:
+            return rows
+        changes = to_changes(
+            raw, self._format.name, zone=self._tables.zone, members=False, unavailable=self._unavailable
+        )
+        placed = [replace(change, place=merged(change.place, place)) for change in changes]
+        typed = [typed_change for change in placed for typed_change in self._tables.add(change)]
+        self.learn(raw, changes, typed, place)
+        return [TypedPayload(one.table, one.schema, one.change.op, one.key, one.payload) for one in typed]
+
+    def known(self, message: bytes, place: Arrival | None = None) -> list[TypedPayload] | None:
+        """Return the rows of a message whose pattern is known; None for one that has to go the exact way."""
+        if self._edits != self._tables.edits:
+            self._forget()
+        made = self._engine.rows(message, NOWHERE if place is None else encoded_place(place))
+        if made is None:
+            return None
+        self.taken += 1
+        known = self._known
+        return [TypedPayload(*known[number], key, payload) for number, key, payload in made]
+
+    def learn(
+        self, message: bytes, changes: Sequence[Change], typed: Sequence[TypedChange], place: Arrival | None = None
+    ) -> bool:
+        """Learn the pattern of a message that went the exact way, and return whether it is known now.
+
+        `changes` are what `to_changes` made of the message, and `typed` what `Tables.add` made of these at `place`.
+        """
+        if self._edits != self._tables.edits:
+            self._forget()
+        is_row = len(typed) == len(changes) > 0 and changes[0].op in DML and changes[0].half is None
+        if not (self._is_able and is_row) or self._tried > _PATIENCE + self.taken // _SHARE:
+            return False
+        self._tried += 1
+        program = self._program(message, changes[0])
+        fixed = self._engine.pattern(message)
+        if program is None or fixed is None or not self._engine.add(fixed, program):
+            return False
+        self._known.append((typed[0].table, typed[0].schema, typed[0].change.op))
+        made = self._engine.rows(message, encoded_place(place))
+        if made != [(len(self._known) - 1, one.key, one.payload) for one in typed]:
+            self._engine.drop_last()
+            return False
+        return True
+
+    def _forget(self) -> None:
+        """Forget all patterns, because a table was edited since they were learned."""
+        self._engine.clear()
+        self._known.clear()
+        self._edits = self._tables.edits
+
+    def _program(self, message: bytes, change: Change) -> RowProgram | None:
+        """Return the program of the pattern of a change's message, None if the engine cannot have it."""
+        settled = None if change.unavailable is not None else self._tables.settled(change)
+        position = self._parts.position(change.source.db_type)
+        extras = self._format.read(self._format.encode(message)).get("extras", {})
+        if settled is None or not self._parts.are_beside(extras):
+            return None
+        _, writer, completed = settled
+        program = writer.row_program(writer.schema.key_names if completed.key is None else completed.key)
+        return None if program is None else self._of_pattern(program, writer, completed, position)
+
+    def _of_pattern(self, program: RowProgram, writer: TableWriter, change: Change, position: int) -> RowProgram:
+        before, after = self._images(change)
+        program.head, program.place = writer.head(is_snapshot=change.op == "SNAPSHOT"), encoded_place(change.place)
+        program.position, program.before, program.after = position, PARTS.index(before), PARTS.index(after)
+        program.operation, program.weight = ord(OPERATIONS[change.op]), size_in_common(change)
+        program.is_empty_none = not change.transaction
+        return program
+
+    def _images(self, change: Change) -> tuple[str, str]:
+        """Return which parts are the rows before and after a change."""
+        if "rows" in self._parts.names:
+            return ("rows", "") if change.after is None else ("", "rows")
+        if "row" in self._parts.names and change.after is None:
+            return "row", ""
+        after = "row" if "row" in self._parts.names else "after"
+        return "before" if change.before is not None else "", after if change.after is not None else ""

@@ -1,0 +1,1 @@
+"""Rows of tables as Avro data."""

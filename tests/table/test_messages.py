@@ -1,0 +1,170 @@
+"""Messages straight to typed rows: the rows that the exact way makes, whichever way a message goes."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+import pytest
+
+from cdcavro.change.model import Arrival
+from cdcavro.engine.machine import COMPILED
+from cdcavro.table.messages import MessageTyper
+from cdcavro.table.tables import Tables
+from cdcavro.wire.formats import FORMATS
+from support.rows_trial import BY_ENGINE, LEFT, TYPES, VALUES, ZONE, Pair, of_type, shop, trial, trial_of_type
+
+compiled = pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
+CANAL = {
+    "database": "shop",
+    "table": "t",
+    "type": "INSERT",
+    "isDdl": False,
+    "id": 1,
+    "es": 1700000000000,
+    "ts": 1700000000001,
+    "gtid": "",
+    "pkNames": ["id"],
+    "mysqlType": {"id": "bigint", "v": "varchar(9)"},
+    "sqlType": {"id": -5, "v": 12},
+    "old": None,
+    "data": [{"id": "1", "v": "a"}],
+}
+
+
+def canal(**members: object) -> bytes:
+    """Return a message of Canal with other members."""
+    return json.dumps(CANAL | members).encode()
+
+
+def outcomes(messages: list[bytes], format: str = "canal", **options: object) -> list[str]:
+    """Take messages both ways, which have to agree, and return what became of each."""
+    pair = Pair(format, ZONE)
+    for name, value in options.items():
+        setattr(pair, name, value)
+    return [pair.take(message) for message in messages]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_changes_of_a_database_are_typed_as_the_exact_way_types_them(format):
+    """Statements, rows of evolving tables, halves: the engine takes most, and both ways make the same rows."""
+    pair = Pair(format, ZONE)
+    taken = [pair.take(message) for message in shop(format)]
+    if COMPILED and format != "datahub_blob":  # whose values of MySQL's types do not fit
+        assert taken.count(BY_ENGINE) > 90
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_values_of_all_types_are_typed_as_the_exact_way_types_them(format):
+    """What the engine takes for a type is what the type's reader gives; it leaves the rest."""
+    random = Random(format)
+    for declared in TYPES:
+        trial_of_type(format, declared, [*random.sample(VALUES, 4), '"1"', random.choice(VALUES)])
+
+
+@compiled
+@pytest.mark.parametrize("format", FORMATS)
+def test_plain_values_of_common_types_go_through_the_engine(format):
+    """A test of equality alone would pass if the engine left everything."""
+    plain = {"varchar(20)": '"text"', "date": '"2024-02-29"'}
+    plain |= (
+        {"bigint": '"7"' if format == "canal" else "7"} if format != "datahub_blob" else {"LONG": "7", "STRING": '"x"'}
+    )
+    for declared, value in plain.items():
+        if format == "datahub_blob" and declared == "date":
+            continue
+        assert trial_of_type(format, declared, [value] * 4)[BY_ENGINE] >= 6, declared
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_damaged_messages_fail_alike(format):
+    """Rows, errors and their sentences are the same, at any place of arrival, with or without a time zone."""
+    trial(format, 40, 1)
+    trial(format, 20, 2, None)
+
+
+@compiled
+def test_a_pattern_is_known_from_its_second_message_on():
+    """Another table, operation or list of columns is another pattern; other values, times and numbers are not."""
+    another = {"mysqlType": {"id": "bigint"}, "sqlType": {"id": -5}, "data": [{"id": "2"}], "table": "u"}
+    messages = [canal(), canal(es=5, id=9, data=[{"v": None, "id": "2"}]), canal(type="DELETE"), canal(type="DELETE")]
+    messages += [canal(**another), canal(), canal(), canal(**another), canal(**another)]
+    found = outcomes(messages)
+    assert found == [LEFT, BY_ENGINE, LEFT, BY_ENGINE, LEFT, LEFT, BY_ENGINE, BY_ENGINE, BY_ENGINE]
+
+
+@compiled
+def test_what_an_edit_of_a_table_changes_is_learned_anew():
+    """A statement, or a new list of columns, ends what was learned; rows of the version before still find it."""
+    wider = {"mysqlType": CANAL["mysqlType"] | {"w": "int"}, "sqlType": CANAL["sqlType"] | {"w": 4}}
+    row = wider | {"data": [{"id": "1", "v": "a", "w": "5"}], "id": 5}
+    ddl = canal(type="ALTER", isDdl=True, sql="ALTER TABLE t ADD w int", data=None, mysqlType=None, sqlType=None, id=4)
+    found = outcomes([canal(), canal(), ddl, canal(**row), canal(**row), canal(), canal()])
+    assert found == [LEFT, BY_ENGINE, LEFT, LEFT, BY_ENGINE, LEFT, BY_ENGINE]
+
+
+@compiled
+def test_many_rows_and_old_values_come_from_one_message():
+    """Beside each row of an update stand the values that its changed columns had; a changed key goes the exact way."""
+    update = {"type": "UPDATE", "data": [{"id": "1", "v": "b"}, {"id": "2", "v": "c"}], "old": [{"v": "a"}, {"v": "b"}]}
+    moved = update | {"old": [{"v": "a"}, {"id": "3"}]}
+    fewer = update | {"old": [{"v": "a"}]}
+    more = update | {"old": [{"v": "a"}, {"v": "b"}, {"v": "c"}]}
+    messages = [canal(**members) for members in (update, update, moved, fewer, more, update)]
+    assert outcomes(messages) == [LEFT, BY_ENGINE, LEFT, BY_ENGINE, "refused", BY_ENGINE]
+
+
+@compiled
+def test_misfits_unknown_columns_and_contradictions_go_the_exact_way():
+    """They are counted, refused or learned there."""
+    messages = [
+        canal(),
+        canal(data=[{"id": "x", "v": "a"}]),
+        canal(data=[{"id": "1", "w": "a"}]),
+        canal(data=[{"id": "1"}]),
+    ]
+    messages += [canal(old=[{"v": "b"}]), canal(data=[None]), canal(data=[])]
+    assert outcomes(messages) == [LEFT, LEFT, "refused", BY_ENGINE, "refused", "refused", "refused"]
+
+
+@compiled
+def test_the_word_for_unavailable_values_is_no_value():
+    """A row that may lack a value goes the exact way, whatever form the word has; with no word, it is a text."""
+    messages = of_type("debezium", "string")[:1]
+    values = [b'"x"', b'"y"', b'"__debezium_unavailable_value"', b'["__debezium_unavailable_value"]', b'"z"']
+    sent = [messages[0].replace(b'"value of v"', value) for value in values]
+    assert outcomes(sent, "debezium") == [LEFT, BY_ENGINE, LEFT, LEFT, BY_ENGINE]
+    typer = MessageTyper("debezium", Tables(), unavailable=None)
+    assert [len(typer.add(message)) for message in sent] == [1] * 5
+    assert typer.taken == 3
+
+
+def test_a_message_is_placed_by_its_kafka_record_and_by_the_caller():
+    """What the caller knows goes before what the record says, field by field."""
+    pair = Pair("debezium", None)
+    for message in shop("debezium"):
+        pair.take(message, Arrival(partition=3, offset=9))
+        pair.take(message, Arrival(topic="mine"))
+
+
+@compiled
+def test_messages_that_are_all_different_do_not_make_everything_slow():
+    """Learning costs as much as typing, so it ends where it does not help."""
+    typer = MessageTyper("canal", Tables())
+    for number in range(700):
+        typer.add(canal(table=f"t{number % 7}", extra=number))
+    assert len(typer._known) < 600
+
+
+def test_a_zone_whose_clocks_change_is_taken_where_they_do_not():
+    """Local times that exist twice or never are the exact way's."""
+    times = {"mysqlType": {"id": "bigint", "v": "timestamp"}, "sqlType": {"id": -5, "v": 93}}
+    days = [
+        f"{year}-{month:02}-{day:02} 0{hour}:30:00"
+        for year in (1986, 1991, 2024)
+        for month in (4, 5, 9)
+        for day in (5, 15)
+        for hour in (1, 2)
+    ]
+    messages = [canal(**times, data=[{"id": "1", "v": day}]) for day in days]
+    assert "refused" not in outcomes(messages)
