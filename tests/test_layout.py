@@ -70,6 +70,7 @@ COVERED_BY = {
     "cli/registry_options": "cli/commands/test_publish",
     "cli/report": "cli/test_group",
     "cli/schema_sources": "cli/commands/test_diff",
+    "cli/table_options": "cli/commands/test_tables",
     "exact/base64_text": "change/values/test_canal",
     "exact/caching": "table/writing/test_writer",
     "exact/fastjson": "test_bad_input",

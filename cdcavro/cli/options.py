@@ -10,13 +10,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-from cdcavro.errors import FileError, UnknownFormatError, shown
+from cdcavro.errors import UnknownFormatError, shown
 from cdcavro.files.lines import HEAD_LINES
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.files.streams import STANDARD
-from cdcavro.table.columns.overrides import TypeOverrides, read_types
-from cdcavro.table.evolution.evolve import NONE_GIVEN
-from cdcavro.table.names import GivenTable
 from cdcavro.wire.formats import REGISTRY
 from cdcavro.wire.sniff import AUTO, MIXED
 
@@ -81,24 +78,6 @@ def check_files(source: str, *outputs: str | None) -> None:
         raise click.UsageError("two of the input and the outputs are the same file")
 
 
-def parse_types(_ctx: click.Context, _param: click.Parameter, value: str | None) -> TypeOverrides:
-    """Return the column types in a file. Raises `click.BadParameter`."""
-    try:
-        return NONE_GIVEN if value is None else read_types(value)
-    except (FileError, OSError) as error:
-        raise click.BadParameter(str(error)) from error
-
-
-def check_table(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
-    """Return the name of a table, checked. Raises `click.BadParameter`."""
-    try:
-        if value is not None:
-            GivenTable.of(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-    return value
-
-
 max_rejects_option: Final = click.option(
     "--max-rejects",
     default="0",
@@ -133,21 +112,5 @@ from_option: Final = click.option(
 )
 zone_option: Final = click.option(
     "--zone", metavar="ZONE", callback=parse_zone, help="The time zone of times without one, e.g. Asia/Shanghai."
-)
-types_option: Final = click.option(
-    "--types",
-    "given",
-    metavar="FILE",
-    callback=parse_types,
-    help="Column types to use where messages state none, or instead of those they state: a JSON file such as"
-    ' {"database.table": {"column": "decimal(10,2)"}}.',
-)
-table_option: Final = click.option(
-    "--table",
-    "given_table",
-    metavar="NAME",
-    callback=check_table,
-    help="The table of rows whose message names none: [database.[schema.]]table, with a part that has a dot in"
-    " quotes, or @topic for the one that is called as the topic that their Kafka record states.",
 )
 files_argument: Final = click.argument("files", nargs=-1, type=INPUT, metavar="[FILE]...")

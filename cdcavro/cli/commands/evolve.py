@@ -10,8 +10,9 @@ import click
 from cdcavro.change.model import Source
 from cdcavro.cli.faults import say
 from cdcavro.cli.group import Fault, example
-from cdcavro.cli.options import INPUT, OUTPUT, force_option, types_option
+from cdcavro.cli.options import INPUT, OUTPUT, force_option
 from cdcavro.cli.schema_sources import read_schema
+from cdcavro.cli.table_options import types_option
 from cdcavro.errors import shown
 from cdcavro.files.streams import STANDARD, open_output
 from cdcavro.table.columns.column_type import is_known

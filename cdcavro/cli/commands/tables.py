@@ -19,12 +19,11 @@ from cdcavro.cli.options import (
     check_files,
     from_option,
     max_rejects_option,
-    table_option,
-    types_option,
     zone_option,
 )
 from cdcavro.cli.progress import Progress
 from cdcavro.cli.report import table
+from cdcavro.cli.table_options import table_option, types_option
 from cdcavro.errors import DdlError, FileError, MessageError, MisfitError, SchemaError, StructureError, plain
 from cdcavro.files.lines import Line, read_lines, told_lines
 from cdcavro.files.streams import STANDARD, input_size, open_output

@@ -1,0 +1,48 @@
+"""Options of the commands that make tables, apart from the others because what parses them takes long to import."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from cdcavro.errors import FileError
+from cdcavro.table.columns.overrides import TypeOverrides, read_types
+from cdcavro.table.evolution.evolve import NONE_GIVEN
+from cdcavro.table.names import GivenTable
+
+
+def parse_types(_ctx: click.Context, _param: click.Parameter, value: str | None) -> TypeOverrides:
+    """Return the column types in a file. Raises `click.BadParameter`."""
+    try:
+        return NONE_GIVEN if value is None else read_types(value)
+    except (FileError, OSError) as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def check_table(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    """Return the name of a table, checked. Raises `click.BadParameter`."""
+    try:
+        if value is not None:
+            GivenTable.of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return value
+
+
+types_option: Final = click.option(
+    "--types",
+    "given",
+    metavar="FILE",
+    callback=parse_types,
+    help="Column types to use where messages state none, or instead of those they state: a JSON file such as"
+    ' {"database.table": {"column": "decimal(10,2)"}}.',
+)
+table_option: Final = click.option(
+    "--table",
+    "given_table",
+    metavar="NAME",
+    callback=check_table,
+    help="The table of rows whose message names none: [database.[schema.]]table, with a part that has a dot in"
+    " quotes, or @topic for the one that is called as the topic that their Kafka record states.",
+)
