@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from cdcavro.exact import jsontext
 from cdcavro.files.lines import KEPT, Line, is_packed, open_text, skip_line
-from cdcavro.files.streams import file_identity, open_input, unwatched
+from cdcavro.files.streams import open_input, shared_input, unwatched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedReader
 
-    from cdcavro.files.streams import Advance, FileIdentity
+    from cdcavro.files.streams import Advance, SharedInput
 
 CHUNK_BYTES: Final = 512 << 10
 
@@ -66,23 +66,19 @@ class Chunk:
 class Range:
     """The lines of a file that start at a byte from `start` up to, but not including, `end`."""
 
-    place: FileIdentity
+    place: SharedInput
     start: int
     end: int
 
     def read(self) -> Chunk:
         """Read the lines. Raises `FileError`."""
-        start = max(0, self.start - 1)
-        with self.place.open(start) as stream:
-            if self.start:
-                before = stream.readline(self.end - self.start)
-                if not before.endswith(b"\n"):
-                    return Chunk(b"")
-                start += len(before)
-            raw = stream.read(self.end - start)
-            if len(raw) < self.end - start:
-                raise self.place.changed()
-            return _completed(raw, stream)
+        start = self.start
+        if start:
+            before = self.place.stream(start - 1).readline(self.end - start)
+            if not before.endswith(b"\n"):
+                return Chunk(b"")
+            start += len(before) - 1
+        return _completed(self.place.read(start, self.end), self.place.stream(self.end))
 
 
 def read_chunks(path: str, advance: Advance = unwatched, size: int = CHUNK_BYTES) -> Iterator[Chunk | Range]:
@@ -107,8 +103,8 @@ def _line(number: int, raw: bytes, missing: int = 0) -> Line:
     return Line(number, raw if length <= jsontext.MAX_LENGTH else raw[:KEPT], length)
 
 
-def _plain(path: str) -> FileIdentity | None:
-    place = file_identity(path)
+def _plain(path: str) -> SharedInput | None:
+    place = shared_input(path)
     if place is None:
         return None
     with open_input(path) as stream:

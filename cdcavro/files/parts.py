@@ -6,10 +6,10 @@ The result for a part depends on nothing but the part, so the whole does not dep
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from cdcavro.avro.blocks import MARKER_BYTES, Framing, PackedBlock, read_frames
+from cdcavro.avro.blocks import MARKER_BYTES, Framing, PackedBlock
 from cdcavro.errors import CdcAvroError, MessageError
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.version import version_note
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cdcavro.avro.schema import Schema
     from cdcavro.files.chunks import Chunk, Range
     from cdcavro.files.lines import Line
-    from cdcavro.files.streams import FileIdentity
+    from cdcavro.files.streams import SharedInput
     from cdcavro.wire.format import Format
 
 T = TypeVar("T")
@@ -117,40 +117,26 @@ class _Payloads:
 
 
 @dataclass(frozen=True, slots=True)
-class BlockRange:
-    """Consecutive blocks of a file: its bytes from `start` up to, but not including, `end`."""
+class Run:
+    """Consecutive blocks: as they were read, or only where they lie in the file `place`."""
 
-    place: FileIdentity
-    framing: Framing
-    start: int
-    end: int
+    blocks: tuple[PackedBlock, ...]
+    place: SharedInput | None = None
 
     def frames(self) -> Iterator[PackedBlock]:
         """Yield the blocks. Raises `FileError`."""
-        with self.place.open(self.start) as stream:
-            for frame in read_frames(stream, self.start, self.framing, self.place.path):
-                yield frame
-                if frame.end >= self.end:
-                    return
+        for block in self.blocks:
+            yield (
+                block
+                if self.place is None
+                else replace(block, packed=self.place.read(block.start, block.start + block.size))
+            )
 
 
-@dataclass(frozen=True, slots=True)
-class BlocksInMemory:
-    """Consecutive blocks, as they were read."""
-
-    blocks: tuple[PackedBlock, ...]
-
-    def frames(self) -> Iterator[PackedBlock]:
-        """Return an iterator over the blocks."""
-        return iter(self.blocks)
-
-
-def runs(
-    frames: Iterable[PackedBlock], framing: Framing, place: FileIdentity | None
-) -> Iterator[BlockRange | BlocksInMemory]:
+def runs(frames: Iterable[PackedBlock], framing: Framing, place: SharedInput | None) -> Iterator[Run]:
     """Yield runs of consecutive blocks: where they lie, if the file has a `place`, otherwise the blocks themselves."""
     for run in _gathered(frames, lambda frame: frame.size, _RUN_BYTES[framing.codec]):
-        yield BlocksInMemory(tuple(run)) if place is None else BlockRange(place, framing, run[0].place, run[-1].end)
+        yield Run(tuple(run), place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +152,7 @@ class BlockDecoder:
     framing: Framing
     file: str
 
-    def __call__(self, task: BlockRange | BlocksInMemory) -> Iterator[tuple[list[bytes], int]]:
+    def __call__(self, task: Run) -> Iterator[tuple[list[bytes], int]]:
         """Yield some pieces of text at a time, and how many lines they hold.
 
         Raises `FileError`, `PayloadError`, `ResolutionError`.
@@ -174,7 +160,7 @@ class BlockDecoder:
         for group in _gathered(self._pieces(task), lambda piece: len(piece[0]), _TEXT_BYTES):
             yield _few([lines for lines, _ in group]), sum(count for _, count in group)
 
-    def _pieces(self, task: BlockRange | BlocksInMemory) -> Iterator[tuple[bytes, int]]:
+    def _pieces(self, task: Run) -> Iterator[tuple[bytes, int]]:
         format = get_format(self.format)
         for frame in task.frames():
             block = self.framing.unpack(frame, self.file)

@@ -10,7 +10,6 @@ import os
 import secrets
 import sys
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
 STANDARD: Final = "-"
 CHUNK: Final = 64 << 10
+_PAGE: Final = 4 << 10
 
 
 def unwatched(size: int) -> None:
@@ -40,45 +40,56 @@ def open_input(path: str, advance: Advance = unwatched) -> Iterator[io.BufferedR
         yield stream
 
 
-@dataclass(frozen=True, slots=True)
-class FileIdentity:
-    """What identifies a regular file, so that each thread reads the very same one.
+class SharedInput:
+    """A regular file that threads read, each at places of its own. It is open as long as somebody has use for it.
 
-    Attributes: `path` (str); `device` and `number` (int), its device and inode numbers; `size` (int), in bytes.
+    Attributes: `path` (str); `size` (int), in bytes, when it was opened.
     """
 
-    path: str
-    device: int
-    number: int
-    size: int
+    __slots__ = ("_number", "path", "size")
 
-    @contextmanager
-    def open(self, position: int) -> Iterator[io.BufferedReader[Any]]:
-        """Open the file at a byte position. Raises `FileError`, also if the file was replaced or became shorter."""
+    def __init__(self, path: str, number: int, size: int) -> None:
+        self._number = number
+        self.path = path
+        self.size = size
+
+    def __del__(self) -> None:
+        """Close the file."""
+        os.close(self._number)
+
+    def stream(self, position: int) -> io.BufferedReader[Any]:
+        """Return a stream of the bytes from a position on. Raises `FileError` where it cannot be read."""
+        return io.BufferedReader(_Placed(self, position), _PAGE)
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes from one position to another. Raises `FileError`, also if the file has become shorter."""
+        raw = self.stream(start).read(end - start)
+        if len(raw) < end - start:
+            raise FileError(self.path, "the file that was there at the start", "a shorter one")
+        return raw
+
+    def read_into(self, buffer: Any, position: int) -> int:
+        """Fill a buffer with the bytes at a position, and return how many there are. Raises `FileError`."""
         try:
-            with io.BufferedReader(io.FileIO(self.path), CHUNK) as stream:
-                self._check(os.fstat(stream.fileno()))
-                stream.seek(position)
-                yield stream
+            return os.preadv(self._number, [buffer], position)
         except OSError as error:
             raise FileError(self.path, "a file that can be read", _fault(error)) from error
 
-    def changed(self) -> FileError:
-        """Return the error for a file that was replaced or became shorter."""
-        return FileError(self.path, "the file that was there at the start", "another or a shorter one")
 
-    def _check(self, status: os.stat_result) -> None:
-        if (status.st_dev, status.st_ino) != (self.device, self.number) or status.st_size < self.size:
-            raise self.changed()
+def shared_input(path: str) -> SharedInput | None:
+    """Open a regular file that is not empty; None for all else, which is read from its start, by one thread.
 
-
-def file_identity(path: str) -> FileIdentity | None:
-    """Return what identifies a regular file that is not empty; None for all else, which is read from its start."""
-    if path == STANDARD or not Path(path).is_file():
+    Raises `FileError`.
+    """
+    if path == STANDARD or not hasattr(os, "preadv") or not Path(path).is_file():
         return None
-    status = Path(path).stat()
+    try:
+        number = os.open(path, os.O_RDONLY)
+        place = SharedInput(path, number, os.fstat(number).st_size)
+    except OSError as error:
+        raise FileError(path, "a file that can be read", _fault(error)) from error
     # A file such as those in /proc has the size 0 although it is not empty.
-    return FileIdentity(path, status.st_dev, status.st_ino, status.st_size) if status.st_size else None
+    return place if place.size else None
 
 
 def input_size(path: str) -> int | None:
@@ -173,4 +184,31 @@ class _Watched(io.RawIOBase):
         except OSError as error:
             raise FileError(self._path, "a file that can be read", _fault(error)) from error
         self._advance(size)
+        return size
+
+
+class _Placed(io.RawIOBase):
+    """A raw stream of a shared file from a position on."""
+
+    def __init__(self, place: SharedInput, position: int) -> None:
+        super().__init__()
+        self._place = place
+        self._position = position
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move on, or to a position from the start of the file; its end is not known to this stream."""
+        if whence not in {os.SEEK_SET, os.SEEK_CUR}:
+            raise io.UnsupportedOperation("seek from the end")
+        self._position = offset if whence == os.SEEK_SET else self._position + offset
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        size = self._place.read_into(buffer, self._position)
+        self._position += size
         return size

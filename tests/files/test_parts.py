@@ -13,8 +13,8 @@ from cdcavro.avro.blocks import Block, Framing, PackedBlock, read_frames
 from cdcavro.errors import FileError, MessageError, PayloadError
 from cdcavro.exact import diff, jsontext
 from cdcavro.files.chunks import Chunk
-from cdcavro.files.parts import MOST_FAULTS, BlockDecoder, BlockRange, BlocksInMemory, ChunkEncoder, marker, runs
-from cdcavro.files.streams import file_identity
+from cdcavro.files.parts import MOST_FAULTS, BlockDecoder, ChunkEncoder, Run, marker, runs
+from cdcavro.files.streams import shared_input
 from cdcavro.wire.format import Format
 from cdcavro.wire.formats import get_format
 from support.messages import goldens, shop_canal, shop_debezium
@@ -47,7 +47,7 @@ def decoded(payloads, count, writer=CANAL.schema, format="canal"):
     lines, found = [], 0
     frame = PackedBlock(count, 0, 0, len(payloads), payloads)
     try:
-        for pieces, some in BlockDecoder(format, writer, PLAIN, "x.avro")(BlocksInMemory((frame,))):
+        for pieces, some in BlockDecoder(format, writer, PLAIN, "x.avro")(Run((frame,))):
             lines += pieces
             found += some
     except PayloadError as error:
@@ -150,7 +150,7 @@ def test_text_comes_in_pieces_of_bounded_size():
 
 
 def test_runs_hold_every_block_once_and_end_before_an_error():
-    """Small blocks go together until they are worth the way to another process."""
+    """Small blocks go together until they are worth the way to another thread."""
 
     def frames():
         for number, size in enumerate([10, 1200 << 10, 10, 20, 100 << 10, 1000 << 10, 5]):
@@ -172,11 +172,10 @@ def test_a_run_in_a_file_holds_its_blocks_and_no_other(tmp_path, codec):
     blocks = [Block(bytes([number]) * 20_000, 1 + number) for number in range(30)]
     path = tmp_path / "x"
     path.write_bytes(b"".join(piece for block in blocks for piece in framing.pack(block)))
-    place = file_identity(str(path))
-    with place.open(0) as stream:
-        frames = list(read_frames(stream, 0, framing, "x", skip=True))
+    place = shared_input(str(path))
+    frames = list(read_frames(place.stream(0), 0, framing, "x", skip=True))
     for first, last in ((0, 0), (0, 29), (3, 9), (29, 29)):
-        run = BlockRange(place, framing, frames[first].place, frames[last].end)
+        run = Run(tuple(frames[first : last + 1]), place)
         assert [framing.unpack(frame, "x") for frame in run.frames()] == blocks[first : last + 1]
 
 

@@ -15,7 +15,7 @@ from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, jobs_o
 from cdcavro.cli.progress import Progress
 from cdcavro.errors import FileError, PayloadError, ResolutionError
 from cdcavro.files.parts import BlockDecoder, runs
-from cdcavro.files.streams import STANDARD, file_identity, input_size, open_input, open_output, unwatched
+from cdcavro.files.streams import STANDARD, input_size, open_input, open_output, shared_input, unwatched
 from cdcavro.files.threads import in_order
 from cdcavro.wire.formats import REGISTRY, format_of, get_format
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cdcavro.avro.blocks import PackedBlock
-    from cdcavro.files.streams import Advance, FileIdentity
+    from cdcavro.files.streams import Advance, SharedInput
     from cdcavro.wire.format import Format
 
 
@@ -46,7 +46,7 @@ def decode(*, source: str, out: str, format: str | None, jobs: int, force: bool)
     """
     if source != STANDARD and os.path.realpath(out) == os.path.realpath(source):
         raise click.UsageError("--out names the input")
-    place = file_identity(source)
+    place = shared_input(source)
     with (
         Progress("decoding", input_size(source), is_in_the_way=out == STANDARD) as progress,
         open_input(source, progress.advance if place is None else unwatched) as stream,
@@ -68,17 +68,17 @@ def _named(container: ContainerReader, source: str) -> Format:
     return format
 
 
-def _frames(container: ContainerReader, place: FileIdentity | None, advance: Advance) -> Iterator[PackedBlock]:
-    """Yield the blocks of a file; if threads can open the file themselves, only the blocks' positions."""
+def _frames(container: ContainerReader, place: SharedInput | None, advance: Advance) -> Iterator[PackedBlock]:
+    """Yield the blocks of a file; if threads can read the file themselves, only the blocks' positions."""
     if place is None:
         yield from container.frames()
         return
     at = 0
-    with place.open(container.position) as stream:
-        for frame in read_frames(stream, container.position, container.framing, container.file, skip=True):
-            yield frame
-            advance(frame.end - at)
-            at = frame.end
+    stream = place.stream(container.position)
+    for frame in read_frames(stream, container.position, container.framing, container.file, skip=True):
+        yield frame
+        advance(frame.end - at)
+        at = frame.end
 
 
 def _check_payloads(counts: Iterable[int], source: str) -> None:

