@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "table": {"errors", "exact", "avro", "engine", "wire", "change", "transcoding"},
     "lake": {"errors", "avro", "change", "table"},
     "files": {"errors", "exact", "avro", "wire"},
-    "registry": {"errors", "avro"},
+    "registry": {"errors", "avro", "engine"},
     "records": {"errors", "exact", "avro", "wire", "table"},
     "cdcavro": {"errors", "avro", "wire", "change", "transcoding", "table"},
 }

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from cdcavro.avro.compatibility import Verdict, verdict
 from cdcavro.avro.schema import Schema, parse_schema
-from cdcavro.avro.skip import check_payload
+from cdcavro.engine.payloads import check
 from cdcavro.errors import IncompatibleError, PayloadError, RegistryError, SchemaError, UnknownSchemaError
 from cdcavro.registry.backend import (
     LATEST,
@@ -127,7 +127,7 @@ class Registry:
         except UnknownSchemaError as error:
             raise PayloadError(f"a schema that {self.url} has", str(prefix)) from error
         payload = payload_of(framed, prefix, registered.schema)
-        check_payload(payload, registered.schema)
+        check(payload, registered.schema)
         return registered, payload
 
     def check(self, schema: Schema | str, subject: str, *, compatibility: str | None = None) -> Verdict:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -71,8 +71,12 @@ class FramedRows:
         self._reader = reader
         self._reinterpret = reinterpret
         self._translate: dict[bytes, Translate] = {}
-        # Made where it is first needed, since it cannot be sent to executors.
-        self._engine: Translators | None = None
+        self._engine = Translators()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what is known only: executors translate for themselves."""
+        known = {prefix: self._known[i] for prefix, i in self._numbers.items()}
+        return partial(FramedRows, reinterpret=self._reinterpret), (known, self._reader)
 
     def column(self, col: str) -> Column:
         """Return the column with the outcome of a column of framed payloads, structs of `BROUGHT`."""
@@ -90,7 +94,6 @@ class FramedRows:
         `payload` is the payload under the reader's schema, or null if it is the value's bytes from byte `start` on,
         counted from 1. Both are null where there is an error.
         """
-        self._engine = self._engine or Translators()
         column, count, found = slices_of(values), len(values), Brought(len(values))
         i = 0
         while True:
@@ -133,7 +136,7 @@ class FramedRows:
             raise PayloadError(*known.fault)
         translate, engine = _translator(known.schema, self._reader, identifier, reinterpret=self._reinterpret)
         self._translate[prefix] = translate
-        if engine is not None and self._engine is not None:
+        if engine is not None:
             self._engine.add(number, engine, prefix)
         return translate
 

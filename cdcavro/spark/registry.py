@@ -72,7 +72,7 @@ def from_registry(
     own = next(name for name in map("_brought{}".format, range(len(frame.columns) + 1)) if name not in frame.columns)
     behind = sf.col(col).substr(sf.col(f"{own}.start"), sf.lit(2**31 - 1))
     payload = sf.coalesce(sf.col(f"{own}.payload"), behind)
-    value = sf.when(payload.isNotNull(), from_avro(payload, wanted.json, {"mode": "FAILFAST", **_DATES}))
+    value = from_avro(payload, wanted.json, {"mode": "FAILFAST", **_DATES})
     decoded = frame.withColumn(own, outcome).withColumn("value", _with_true_names(value, wanted))
     decoded = decoded.withColumn("schema", sf.col(f"{own}.schema")).withColumn("error", sf.col(f"{own}.error"))
     return decoded.drop(own)

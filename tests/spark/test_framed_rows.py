@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import re
 import struct
+from contextlib import suppress
 
 import pyarrow as pa
 import pytest
@@ -17,14 +19,18 @@ from pyspark.sql.avro.functions import from_avro
 from cdcavro import registry
 from cdcavro import spark as cdc
 from cdcavro.avro.binary import write_long
+from cdcavro.avro.schema import parse_schema
+from cdcavro.avro.translation.schema_pair import translator
 from cdcavro.errors import CdcAvroError, RegistryError, SchemaError
 from cdcavro.registry.framing import Fingerprint, frame
 from cdcavro.spark import framed_rows
 from cdcavro.spark import registry as spark_registry
 from cdcavro.spark.framed_rows import FramedRows, Known
 from support.generated_modules import module, parsed, root
+from support.mutations import damaged
 from support.roundtrip import outcome
-from support.schema_pairs import pairs
+from support.schema_data import cover, write
+from support.schema_pairs import Maker, pairs
 from support.wire import array, enum, field, mapping, record
 
 DATE = {"type": "int", "logicalType": "date"}
@@ -339,3 +345,40 @@ def test_payloads_that_grow_too_much_in_one_arrow_batch_are_errors(monkeypatch):
     found = rows.brought(pa.array([frame(b"\x0e", 1)] * 3, pa.binary())).to_pylist()
     assert [row["payload"] for row in found] == [b"\x0e\x12123456789", None, None]
     assert found[1]["error"]["message"] == "message: $: expected at most 20 bytes in an Arrow batch, got more"
+
+
+def alone(known, reader, value):
+    """Return what becomes of a row by the exact way, and its error."""
+    try:
+        entry = known[value[:5]]
+        made = translator(parse_schema(entry.schema), reader)(value[5:])
+    except (CdcAvroError, KeyError) as error:
+        return None, type(error)
+    return made, None
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_batch_of_all_kinds_of_rows_is_what_each_row_alone_would_be(seed):
+    """Of many versions, with nulls, faults, what nobody knows, and what only the exact way takes."""
+    rng = random.Random(seed)
+    maker, known, values = Maker(rng), {}, [None, b"", b"\x00", frame(b"", 99), b"\x07abc"]
+    base = maker.schema()
+    for id in range(1, 20):
+        with suppress(SchemaError):
+            writer = parsed(maker.changed(base))
+            known[frame(b"", id)] = Known(writer.json, id, "s", id)
+            payloads = [write(writer.root, datum, rng) for datum in cover(writer.root, rng)]
+            values += [frame(damaged(rng, one) if rng.random() < 0.3 else one, id) for one in payloads]
+    rng.shuffle(values)
+    rows, whole = FramedRows(known, json.dumps(base), reinterpret=False), pa.array([b"before", *values], pa.binary())
+    for _ in range(2):
+        found = rows.brought(whole[1:]).to_pylist()
+        for value, row in zip(values, found, strict=True):
+            expected, error = (None, None) if value is None else alone(known, parsed(base), value)
+            made = row["payload"] if row["start"] is None else value[row["start"] - 1 :]
+            assert (made, row["error"] is None) == (expected, error is None)
+            number = known.get((value or b"")[:5])
+            assert row["schema"] == (number and {"id": number.id, "subject": "s", "version": number.version})
+        # What has brought rows can be sent to executors all the same.
+        rows = pickle.loads(pickle.dumps(rows))  # noqa: S301  our own
+    assert {row["error"] is None for row in found} == {True, False}
