@@ -52,8 +52,8 @@ cdef enum:
     ENDED = 2
     MOST_PROBES = 64
     VARINT = 10
-    MOST_PATCHES = 64
-    INSIDE = 128  # a mark of a member: something in it has a patch
+    MOST_PATCHES = 100000
+    INSIDE = 1 << 30  # a mark of a member: something in it has a patch
     MOST_NOTES = 100000
     MOST_POINTERS = 8 << 20  # bytes of all pointers of a message; the exact way takes so many characters
     MOST_NAMES = 1 << 18  # of a message, in a table that is half full at the most
@@ -113,7 +113,8 @@ cdef struct Run:
     int32_t *follows
     int root
     bint odd  # a number was seen that msgspec does not parse exactly
-    int32_t count
+    int32_t count  # of members
+    int32_t nodes
     int32_t most_levels
     int64_t most_items
     Py_ssize_t most_size
@@ -141,9 +142,11 @@ cdef struct Run:
     uint32_t object
     KnownNames *known
     # Payload to text: what the extras of the last payload say, which the next one often repeats.
-    uint8_t *patched
-    Patch patches[64]
+    int32_t *patched  # the patch of each member, and behind them how many each record has
+    Patch *patches
+    int32_t *other  # the number of the member, of those that no record names, that is to be expected
     int patch_count
+    int patches_room
     int64_t items_left
     int applied
     bint again
@@ -232,7 +235,8 @@ cdef class Engine:
         r.notes_room, r.names_room, r.tail_size = FIRST_NOTES, FIRST_NAMES, 1
         r.notes = <Note *>malloc(FIRST_NOTES * sizeof(Note))
         r.names = <Name *>calloc(FIRST_NAMES, sizeof(Name))
-        r.patched = <uint8_t *>calloc(r.count + 1, 1)
+        r.nodes = <int>nodes
+        r.patched = <int32_t *>calloc(r.count + nodes + 1, sizeof(int32_t))
         r.known = <KnownNames *>calloc(1, sizeof(KnownNames))
         if r.known == NULL or r.follows == NULL or r.notes == NULL or r.names == NULL or r.patched == NULL:
             _tear_down(r)
@@ -405,6 +409,11 @@ cdef void _shrink(Run *r) noexcept:
         free(r.slices)
         r.slices = NULL
         r.slices_room = 0
+    if r.patches_room > KEPT // 64:
+        free(r.patches)
+        r.patches = NULL
+        r.patches_room = 0
+        _forget_extras(r)
     if r.ends_room > KEPT // 4:
         free(r.ends)
         r.ends = NULL
@@ -449,6 +458,7 @@ cdef void _tear_down(Run *r) noexcept:
         free(r.slices)
         free(r.follows)
         free(r.patched)
+        free(r.patches)
         free(r.ends)
         free(r)
         r = next

@@ -1,6 +1,6 @@
 # Payload to text: what the extras put in the place of members, and the whole payload.
 
-cdef int _append_patch(Run *r, const Instruction *record, Patch *patch, bint *first) noexcept nogil:
+cdef int _append_patch(Run *r, Patch *patch, bint *first) noexcept nogil:
     """Put out a member that the record does not name, or that has no value in it; take note of one left out."""
     cdef const Member *member = r.members + patch.member
     if patch.member >= 0:
@@ -19,6 +19,14 @@ cdef int _append_patch(Run *r, const Instruction *record, Patch *patch, bint *fi
         return LEFT
     r.applied += 1
     return _put_bytes(r, r.said + patch.stop, patch.end - patch.stop)
+
+
+cdef int _append_patches(Run *r, int node, bint *first) noexcept nogil:
+    cdef int i
+    for i in range(r.patch_count):
+        if r.patches[i].node == node and _append_patch(r, r.patches + i, first):
+            return LEFT
+    return OK
 
 
 cdef int _skip(Run *r, int node) noexcept nogil:
@@ -98,7 +106,7 @@ cdef int _pass_extras(Run *r) noexcept nogil:
 
 
 cdef void _forget_extras(Run *r) noexcept nogil:
-    memset(r.patched, 0, r.count)
+    memset(r.patched, 0, (r.count + r.nodes) * sizeof(int32_t))
     r.patch_count = 0
     r.said_size = 0
     r.learned = NULL
@@ -113,6 +121,7 @@ cdef int _learn_extras(Run *r) noexcept nogil:
     cdef Py_ssize_t length, size
     cdef int64_t count, i
     _forget_extras(r)
+    r.other = r.follows + r.count + r.root
     if _read_long(r, &count) or not 0 <= count <= MOST_PATCHES:
         return LEFT
     for i in range(count):
@@ -141,8 +150,15 @@ cdef int _add_patch(
     cdef const uint8_t *end = pointer + length
     cdef const uint8_t *slash
     cdef const Instruction *record
-    cdef Patch *patch = r.patches + r.patch_count
+    cdef Patch *patch
     cdef int node = r.root, i, level = 1
+    if r.patch_count == r.patches_room:
+        patch = <Patch *>realloc(r.patches, (2 * r.patches_room + 16) * sizeof(Patch))
+        if patch == NULL:
+            return LEFT
+        r.patches = patch
+        r.patches_room = 2 * r.patches_room + 16
+    patch = r.patches + r.patch_count
     while True:
         record = r.code + node
         if pointer == end or pointer[0] != 47 or record.kind != RECORD:
@@ -168,25 +184,43 @@ cdef int _add_patch(
     patch.start = patch.stop = r.said_size
     patch.applied = 0
     r.patch_count += 1
+    r.patched[r.count + node] += 1
     if i >= 0:
         i = patch.member
         if r.patched[i]:
             return LEFT
         if r.members[i].missing > NULL_ and (size == 0 or (size == 4 and memcmp(text, b"null", 4) == 0)):
             return LEFT
-        r.patched[i] = <uint8_t>r.patch_count
+        r.patched[i] = r.patch_count
     elif record.a[2] >= 0 or size == 0 or _say_label(r, node, pointer, end, patch):
         return LEFT
     return _say_value(r, patch, text, size, level + 1)
 
 
 cdef int _say_label(Run *r, int node, const uint8_t *start, const uint8_t *end, Patch *patch) noexcept nogil:
-    cdef Py_ssize_t place = r.size
-    if _add_name(r, <uint32_t>-1 - node, start, end - start) or _put_quoted(r, start, end, end) or _put(r, 58):
-        return LEFT
-    if _say(r, r.out + place, r.size - place):
-        return LEFT
-    r.size = place
+    """Say the name of a member that a record does not name, which it may have only once."""
+    cdef Py_ssize_t place = r.size, size = end - start
+    cdef uint32_t object = <uint32_t>-1 - node
+    cdef Known *known = _guess(r, node, r.other[0])
+    cdef int number
+    if known != NULL and known.size == size and memcmp(known.label + known.label_size + 1, start, size) == 0:
+        if _see(r, known, object):
+            return LEFT
+    else:
+        if _meet(r, node, object, start, size, &number):
+            return LEFT
+        known = NULL
+        if number:
+            r.other[0] = number
+            known = _known_at(r.known, number)
+    if known != NULL:
+        r.other = &known.next
+        if _say(r, known.label, known.label_size):
+            return LEFT
+    else:
+        if _put_quoted(r, start, end, end) or _put(r, 58) or _say(r, r.out + place, r.size - place):
+            return LEFT
+        r.size = place
     patch.stop = r.said_size
     return OK
 

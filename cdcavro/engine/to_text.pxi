@@ -292,8 +292,6 @@ cdef int _render_record(Run *r, int node, int level) noexcept nogil:
                 return LEFT
             r.applied += 1
             patch.applied = r.run
-    for i in range(r.patch_count):
-        patch = r.patches + i
-        if patch.node == node and _append_patch(r, record, patch, &first):
-            return LEFT
+    if r.patched[r.count + node] and _append_patches(r, node, &first):
+        return LEFT
     return _put(r, 125)
