@@ -61,6 +61,7 @@ cdef void _forget_names(KnownNames *names) noexcept nogil:
     cdef int i
     for i in range(64):
         free(names.chunks[i])
+        free(names.hashes[i])
         free(names.blocks[i])
     free(names.slots)
     memset(names, 0, sizeof(KnownNames))
@@ -70,12 +71,18 @@ cdef inline Known *_known_at(KnownNames *names, int number) noexcept nogil:
     return names.chunks[number // KNOWN_CHUNK] + number % KNOWN_CHUNK
 
 
+cdef inline uint64_t *_hash_at(KnownNames *names, int number) noexcept nogil:
+    return names.hashes[number // KNOWN_CHUNK] + number % KNOWN_CHUNK
+
+
 cdef int _make_room(KnownNames *names) noexcept nogil:
     """Make room for one more name, as long as there is any to be had."""
     cdef int chunk = (names.count + 1) // KNOWN_CHUNK
     if names.chunks[chunk] == NULL:
         names.chunks[chunk] = <Known *>malloc(KNOWN_CHUNK * sizeof(Known))
-        if names.chunks[chunk] == NULL:
+        free(names.hashes[chunk])
+        names.hashes[chunk] = <uint64_t *>malloc(KNOWN_CHUNK * sizeof(uint64_t))
+        if names.chunks[chunk] == NULL or names.hashes[chunk] == NULL:
             return LEFT
     if names.blocks[names.block] != NULL and SPELLED - names.used >= 7 * LONGEST + 8:
         return OK
@@ -97,7 +104,7 @@ cdef int _make_slots(KnownNames *names) noexcept nogil:
     if slots == NULL:
         return LEFT
     for i in range(1, names.count + 1):
-        slot = _known_at(names, i).hash & (room - 1)
+        slot = _hash_at(names, i)[0] & (room - 1)
         while slots[slot]:
             slot = (slot + 1) & (room - 1)
         slots[slot] = i
@@ -125,8 +132,9 @@ cdef int _know(Run *r, int node, uint64_t hash, const uint8_t *start, Py_ssize_t
     names.used += label + size + 1
     names.count += 1
     known = _known_at(names, names.count)
-    known.hash, known.stamp, known.node, known.next = hash, 0, node, 0
-    known.label, known.label_size, known.size = spelled, <int32_t>label, <int32_t>size
+    known.stamp, known.node, known.next = 0, node, 0
+    known.label, known.label_size, known.size = spelled, <int16_t>label, <int16_t>size
+    _hash_at(names, names.count)[0] = hash
     return names.count
 
 
@@ -151,9 +159,9 @@ cdef int _look_up(Run *r, int node, uint64_t hash, const uint8_t *start, Py_ssiz
                 names.slots[slot] = _know(r, node, hash, start, size)
             names.strange += names.is_full
             return names.slots[slot]
-        known = _known_at(names, names.slots[slot])
-        if known.hash == hash and known.node == node and known.size == size:
-            if memcmp(known.label + known.label_size + 1, start, size) == 0:
+        if _hash_at(names, names.slots[slot])[0] == hash:
+            known = _known_at(names, names.slots[slot])
+            if known.node == node and known.size == size and not memcmp(known.label + known.label_size + 1, start, size):
                 return names.slots[slot]
         slot = (slot + 1) & (names.slots_room - 1)
     names.is_full = True

@@ -16,16 +16,16 @@ cdef enum:
     MOST_STRANGE = 10000  # names that found no room, before room is made
 
 cdef struct Known:  # a name of a map's entries, or a member that a record does not name
-    uint64_t hash
     uint64_t stamp  # the object that had it last
     const uint8_t *label  # the name quoted and with its colon, and behind that the name with its length, as in Avro
     int32_t node  # of the map or record
-    int32_t label_size
-    int32_t size
     int32_t next  # the number of the name that came next the last time
+    int16_t label_size
+    int16_t size
 
 cdef struct KnownNames:  # numbered from 1
     Known *chunks[64]
+    uint64_t *hashes[64]
     uint8_t *blocks[64]
     uint32_t *slots
     uint32_t slots_room
