@@ -78,7 +78,7 @@ cdef int _copy_object(Run *r, int level) noexcept nogil:
         first = False
         if _take_name(r, &start, &size) or _add_name(r, own, start, size):
             return LEFT
-        if _put_bytes(r, start - 1, size + 2) or _put(r, 58) or _copy_json(r, level + 1):
+        if _put_quoted(r, start, start + size, start + size) or _put(r, 58) or _copy_json(r, level + 1):
             return LEFT
         _skip_space(r)
         if r.at >= r.end:

@@ -147,6 +147,8 @@ cdef struct Run:
     int32_t *other  # the number of the member, of those that no record names, that is to be expected
     int patch_count
     int patches_room
+    Py_ssize_t around  # where what stands before the value of a Kafka record is said, and its length
+    Py_ssize_t around_size
     int64_t items_left
     int applied
     bint again
@@ -171,8 +173,10 @@ include "quick.pxi"
 include "to_payload.pxi"
 include "notes.pxi"
 include "members.pxi"
+include "message.pxi"
 include "to_text.pxi"
 include "patches.pxi"
+include "whole.pxi"
 include "batches.pxi"
 include "translate.pxi"
 include "translated_columns.pxi"

@@ -99,7 +99,7 @@ cdef inline int _take_member(Run *r, Cursor *c, int *index) noexcept nogil:
     if i >= c.record.a[1]:
         c.known = _take_guessed(r, c.others, i - c.record.a[1])
         if c.known != NULL:
-            c.name, c.size = c.known.label + 1, c.known.size
+            c.name, c.size = c.known.label + c.known.label_size + 1, c.known.size
             index[0] = -1
             return OK
     elif member.size and cdcavro_begins(r.at, r.end, r.texts + member.label, member.size):
@@ -158,7 +158,7 @@ cdef int _write_members(Run *r, Cursor *c) noexcept nogil:
             if left:
                 return OK if left == ENDED else LEFT
         if i == -1:
-            c.name, c.size = c.known.label + 1, c.known.size
+            c.name, c.size = c.known.label + c.known.label_size + 1, c.known.size
         elif i == -2 and (_take_member(r, c, &i) or (i >= 0 and _place(r, c, i))):
             return LEFT
         if _write_unnamed(r, c) if i < 0 else _write_member(r, c, i):
@@ -289,43 +289,3 @@ cdef int _write(Run *r, int node, int level) noexcept nogil:
             return _take_word(r, b"null", 4) or _put(r, type.a[0] << 1)
         return _write_variant(r, type)
     return LEFT
-
-
-cdef int _write_extras(Run *r) noexcept nogil:
-    cdef Py_ssize_t i
-    cdef Note *note
-    if r.noted and _put_long(r, r.noted):
-        return LEFT
-    for i in range(r.noted):
-        note = r.notes + i
-        if _put_long(r, note.stop - note.start) or _put_bytes(r, r.said + note.start, note.stop - note.start):
-            return LEFT
-        if _put_long(r, note.size) or _put_bytes(r, r.said + note.stop, note.size):
-            return LEFT
-    return _put(r, 0)
-
-
-cdef void _begin(Run *r, const uint8_t *start, Py_ssize_t size) noexcept nogil:
-    r.at, r.end = start, start + size
-    r.noted = r.depth = 0
-    r.stepped = 0
-    r.named = r.object = 0
-    r.run += 1
-    if r.run == 0:
-        memset(r.names, 0, r.names_room * sizeof(Name))
-        _forget_names(r.known)
-        r.run = 1
-    elif r.known.strange > MOST_STRANGE:
-        _forget_names(r.known)
-
-
-cdef int _write_message(Run *r, int root, const uint8_t *start, Py_ssize_t size) noexcept nogil:
-    """Append the payload of a message."""
-    if size > r.most_size or not cdcavro_is_utf8(start, start + size):
-        return LEFT
-    _begin(r, start, size)
-    r.said_size = r.pointed = 0
-    if _write(r, root, 1) or _write_extras(r):
-        return LEFT
-    _skip_space(r)
-    return LEFT if r.at != r.end else OK

@@ -207,14 +207,34 @@ cdef inline int _meet(
 
 
 cdef inline int _take_name(Run *r, const uint8_t **start, Py_ssize_t *size) noexcept nogil:
-    """Pass a member's name and colon by; stop at an escape."""
+    """Pass a member's name and colon by."""
     if _take(r, 34):
         return LEFT
     start[0] = r.at
     r.at = cdcavro_plain(r.at, r.end, r.end)
     size[0] = r.at - start[0]
-    # White space before the closing quote would belong to the name, where most of it is not allowed.
-    if r.at >= r.end or r.at[0] != 34:
+    if r.at >= r.end:
         return LEFT
+    if r.at[0] != 34:
+        return _take_escaped_name(r, start, size)
     r.at += 1
+    return _take(r, 58)
+
+
+cdef int _take_escaped_name(Run *r, const uint8_t **start, Py_ssize_t *size) noexcept nogil:
+    """The same for a name with escapes, which is kept where it stays, as long as there is room."""
+    cdef Py_ssize_t place = r.size
+    cdef int number
+    r.at = start[0]
+    if _text(r):
+        return LEFT
+    size[0] = r.size - place
+    # With so much room, the text does not move while it is kept.
+    if size[0] > LONGEST or _reserve(r, 8 * LONGEST):
+        return LEFT
+    number = _look_up(r, NOWHERE, cdcavro_hash(r.out + place, size[0]), r.out + place, size[0])
+    r.size = place
+    if number == 0:
+        return LEFT
+    start[0] = _known_at(r.known, number).label + _known_at(r.known, number).label_size + 1
     return _take(r, 58)

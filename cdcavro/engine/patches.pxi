@@ -108,7 +108,7 @@ cdef int _pass_extras(Run *r) noexcept nogil:
 cdef void _forget_extras(Run *r) noexcept nogil:
     memset(r.patched, 0, (r.count + r.nodes) * sizeof(int32_t))
     r.patch_count = 0
-    r.said_size = 0
+    r.said_size = r.around_size = 0
     r.learned = NULL
     r.tail[0] = 0
     r.tail_size = 1
@@ -127,7 +127,10 @@ cdef int _learn_extras(Run *r) noexcept nogil:
     for i in range(count):
         if _read_text(r, &pointer, &length) or _read_text(r, &text, &size):
             return LEFT
-        if _add_patch(r, pointer, length, text, size):
+        if length == 5 and memcmp(pointer, b"kafka", 5) == 0:
+            if _say_around(r, text, size):
+                return LEFT
+        elif _add_patch(r, pointer, length, text, size):
             return LEFT
     if count:
         if r.at >= r.end or r.at[0]:
@@ -258,33 +261,3 @@ cdef bint _is_scalar(Run *r, int node, bint is_text) noexcept nogil:
             return True
         kind = r.code[r.code[node].a[0]].kind
     return kind != MAP and kind != ARRAY and kind != RECORD
-
-
-cdef int _render_message(Run *r, int root, const uint8_t *start, Py_ssize_t size) noexcept nogil:
-    """Append the text of the payload that begins here, and say where it ends (`r.at`)."""
-    cdef Py_ssize_t begin = r.size
-    cdef int attempt
-    r.learned = NULL
-    if r.vary:
-        # The last payload had something in its extras, so look there first.
-        _begin(r, start, size)
-        r.items_left = size
-        if _skip(r, root) or r.at >= r.end:
-            return LEFT
-        if not r.tail_size or r.end - r.at < r.tail_size or memcmp(r.at, r.tail, r.tail_size) != 0:
-            if _learn_extras(r):
-                _forget_extras(r)
-                return LEFT
-    for attempt in range(3):
-        _begin(r, start, size)
-        r.size = begin
-        r.applied = 0
-        r.again = False
-        if _render_record(r, root, 1) == OK:
-            return OK if r.applied == r.patch_count else LEFT
-        if not r.again:
-            if r.patch_count == 0:
-                break
-            # What the last payload had in its extras, this one may not.
-            _forget_extras(r)
-    return LEFT

@@ -13,6 +13,7 @@ cdef enum:
     FIRST_SLOTS = 256
     SPELLED = 1 << 16  # bytes of names in a block, of which there are at most 64
     LONGEST = 63  # bytes of a name that is kept, whose length is then one byte
+    NOWHERE = -1  # the node of names with escapes, which are kept to be pointed to
     MOST_STRANGE = 10000  # names that found no room, before room is made
 
 cdef struct Known:  # a name of a map's entries, or a member that a record does not name

@@ -232,7 +232,7 @@ cdef int _write_map(Run *r, const Instruction *map, int level) noexcept nogil:
             return LEFT
         _skip_space(r)
         if known != NULL:
-            start, size = known.label + 1, known.size
+            start, size = known.label + known.label_size + 1, known.size
         elif _take_name(r, &start, &size):
             return LEFT
         if _write_name(r, node, own, known, start, size, &follows, 0) or _write(r, map.a[0], level + 1):

@@ -131,6 +131,106 @@ def test_names_of_two_maps_do_not_meet():
                     compared(own._engine.encode, own._encode_exact, message.encode())
 
 
+KAFKA = [
+    '{"topic":"t","partition":0,"offset":7,"timestamp":1,"timestamp_type":"x","key":"k","headers":[],"value":%s}',
+    '{"value":%s}',
+    ' { "key" : {"a":[1, 2.50]} , "value" : %s , "offset":1e3 } ',
+    '{"value":%s,"topic":"t\\u00e9\\n"}',
+    '{"\\u0074opic":"t","v\\u0061lue":%s}',
+]
+NO_RECORDS = ['{"topic":"t","value":%s,"value":{}}', '{"topic":"t","other":1,"value":%s}', '{"topic":"t","value":[%s]}']
+
+
+@compiled
+@pytest.mark.parametrize("format", [name for name in FORMATS if name != "debezium"])
+@pytest.mark.parametrize("around", KAFKA)
+def test_messages_in_kafka_records_are_taken(format, around):
+    """In whatever order the members of the record come; it is not the message that tells how deep values may be."""
+    own = REGISTRY[format]
+    for message in goldens(format)[:3] * 2:
+        sent = around.replace("%s", message.decode()).encode()
+        payload = own._engine.encode(sent)
+        assert payload is not None
+        assert payload == own._encode_exact(sent)
+        text = own._engine.decode(payload)
+        assert text in (None, own._reader.decode(payload))
+        assert text is not None or format in ("oms_default_extend_column_type", "oms_dataworks", "datahub_blob")
+        assert own._engine.decode(own._engine.encode(message)) in (None, own._reader.decode(own._encode_exact(message)))
+
+
+@compiled
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("around", NO_RECORDS)
+def test_what_only_looks_like_a_kafka_record_has_one_outcome(format, around):
+    """A message of its own, or none."""
+    own = REGISTRY[format]
+    for message in goldens(format)[:3]:
+        compared(own._engine.encode, own._encode_exact, around.replace("%s", message.decode()).encode())
+
+
+@compiled
+@pytest.mark.parametrize(
+    "text", ['{"topic":1}', "{}", '{"value":1}', '{"topic":1,"topic":2}', "[]", '{"x":1}', " {} x", ""]
+)
+def test_what_stands_around_a_message_is_checked(text):
+    """Only the members of a Kafka record may be around it, and none twice."""
+    own = REGISTRY["oms_canal"]
+    (payload,) = {own.encode('{"type":"I","data":[{"a":1}]}')}
+    extras = payload.index(b"/", len(payload) - 200 if len(payload) > 200 else 0) - 2
+    for at in (extras,):
+        kafka = b"\x0akafka" + bytes([len(text) << 1]) + text.encode()
+        count = payload[at] >> 1
+        for some in (kafka, kafka * 2):
+            more = bytes([(count + some.count(b"\x0akafka")) << 1])
+            sent = payload[:at] + more + some + payload[at + 1 :]
+            compared(own._engine.decode, own._reader.decode, sent)
+
+
+@compiled
+def test_names_with_escapes_are_taken(engine):
+    """They are the names that the escapes stand for, given once."""
+    for format in ("oms_canal", "datahub_tuple"):
+        own = REGISTRY[format]
+        for row in ('{"\\u00e9":1}', '{"a\\"b":1,"\\n":{"\\ud83d\\ude00":2}}', '{"\\u0061":1,"a":2}', '{"\\ud83d":1}'):
+            message = (
+                row if format == "datahub_tuple" else f'{{"t\\u0079pe":"I","data":[{row}],"\\t/~":{row}}}'
+            ).encode()
+            for _ in range(3):
+                payload, _ = compared(own._engine.encode, own._encode_exact, message)
+                assert (own._engine.encode(message) is None) is (payload is None)
+                if payload is not None:
+                    compared(own._engine.decode, own._reader.decode, payload)
+
+
+@compiled
+@pytest.mark.parametrize("digits", [3_999, 4_001, 300_000])
+def test_numbers_may_have_any_number_of_digits(digits):
+    """They stay as they are."""
+    own = REGISTRY["oms_canal"]
+    for number in ("7" * digits, "-0." + "7" * digits, "7" * digits + "e-7"):
+        message = f'{{"type":"I","data":[{{"a":{number},"b":[{number}]}}],"x":{number}}}'.encode()
+        payload = own._engine.encode(message)
+        assert payload == own._encode_exact(message)
+        assert own._engine.decode(payload) == own._reader.decode(payload)
+
+
+@compiled
+@pytest.mark.parametrize("count", [63, 1_001, 70_000, 100_000, 100_001])
+def test_many_members_may_have_no_field(engine, count):
+    """As many as the exact way takes, and back."""
+    members = ",".join(f'"x{i}":{i}' for i in range(count))
+    message = (
+        f'{{"type":"INSERT","pkNames":null,"old":null,"sqlType":null,"mysqlType":null,"data":null,{members}}}'.encode()
+    )
+    payload, how = compared(engine.encode, CANAL._encode_exact, message)
+    assert (payload is not None) is (count <= 100_000)
+    if payload is not None:
+        assert how == BOTH
+        for _ in range(2):
+            assert engine.decode(payload) == CANAL._reader.decode(payload)
+    assert engine.decode(engine.encode(b'{"type":"INSERT"}')) == b'{"type":"INSERT"}'
+
+
 @compiled
 def test_more_names_than_are_kept_make_room(engine):
     """Columns of ever new tables do not fill the engine for ever."""

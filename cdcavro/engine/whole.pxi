@@ -1,0 +1,72 @@
+# Payload to text: a whole message, around which there may be a Kafka record.
+
+cdef int _say_around(Run *r, const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """Say a Kafka record up to its value, of which `text` is the object of its other members."""
+    cdef const uint8_t *at = r.at
+    cdef const uint8_t *end = r.end
+    cdef const uint8_t *name
+    cdef Py_ssize_t place = r.size, length
+    cdef bint ended
+    if not r.code[r.root].a[3] or r.around_size:
+        return LEFT
+    r.at, r.end = text, text + size
+    r.object += 1
+    cdef uint32_t own = r.object
+    if _take(r, 123) or _put(r, 123):
+        return LEFT
+    _skip_space(r)
+    ended = r.at < r.end and r.at[0] == 125
+    r.at += ended
+    while not ended:
+        if _take_name(r, &name, &length) or not cdcavro_is_of_record(name, length) or _add_name(r, own, name, length):
+            return LEFT
+        if _put_quoted(r, name, name + length, name + length) or _put(r, 58) or _copy_json(r, 2) or _put(r, 44):
+            return LEFT
+        if _is_last_member(r, &ended):
+            return LEFT
+    _skip_space(r)
+    if r.at != r.end or _put_bytes(r, <const uint8_t *>b'"value":', 8):
+        return LEFT
+    r.at, r.end = at, end
+    r.around, r.around_size = r.said_size, r.size - place
+    r.size = place
+    return _say(r, r.out + place, r.around_size)
+
+
+cdef int _render_around(Run *r, int root) noexcept nogil:
+    """Put out a message, and the Kafka record around it, if there is one."""
+    if not r.around_size:
+        return _render_record(r, root, 1)
+    if _put_bytes(r, r.said + r.around, r.around_size) or _render_record(r, root, 1):
+        return LEFT
+    return _put(r, 125)
+
+
+cdef int _render_message(Run *r, int root, const uint8_t *start, Py_ssize_t size) noexcept nogil:
+    """Append the text of the payload that begins here, and say where it ends (`r.at`)."""
+    cdef Py_ssize_t begin = r.size
+    cdef int attempt
+    r.learned = NULL
+    if r.vary:
+        # The last payload had something in its extras, so look there first.
+        _begin(r, start, size)
+        r.items_left = size
+        if _skip(r, root) or r.at >= r.end:
+            return LEFT
+        if not r.tail_size or r.end - r.at < r.tail_size or memcmp(r.at, r.tail, r.tail_size) != 0:
+            if _learn_extras(r):
+                _forget_extras(r)
+                return LEFT
+    for attempt in range(3):
+        _begin(r, start, size)
+        r.size = begin
+        r.applied = 0
+        r.again = False
+        if _render_around(r, root) == OK:
+            return OK if r.applied == r.patch_count else LEFT
+        if not r.again:
+            if r.patch_count == 0:
+                break
+            # What the last payload had in its extras, this one may not.
+            _forget_extras(r)
+    return LEFT
