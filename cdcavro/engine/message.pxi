@@ -43,7 +43,13 @@ cdef extern from *:
         }
         return 0;
     }
+
+    /* By its first letter. */
+    static inline int cdcavro_may_be_of_record(uint8_t c) {
+        return c == 't' || c == 'p' || c == 'o' || c == 'k' || c == 'h' || c == 'v' || c == 92;
+    }
     """
+    bint cdcavro_may_be_of_record(uint8_t c) noexcept nogil
     bint cdcavro_is_of_record(const uint8_t *name, Py_ssize_t size) noexcept nogil
 
 
@@ -108,6 +114,8 @@ cdef bint _looks_like_record_of_kafka(Run *r) noexcept nogil:
     cdef Py_ssize_t size
     cdef const uint8_t *at = r.at
     cdef bint looks
+    if r.end - at > 2 and at[1] == 34 and not cdcavro_may_be_of_record(at[2]):
+        return False
     looks = not _take(r, 123) and not _take_name(r, &start, &size)
     looks = looks and (_is_value(start, size) or cdcavro_is_of_record(start, size))
     r.at = at

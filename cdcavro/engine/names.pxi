@@ -68,11 +68,11 @@ cdef void _forget_names(KnownNames *names) noexcept nogil:
 
 
 cdef inline Known *_known_at(KnownNames *names, int number) noexcept nogil:
-    return names.chunks[number // KNOWN_CHUNK] + number % KNOWN_CHUNK
+    return names.chunks[<uint32_t>number // KNOWN_CHUNK] + <uint32_t>number % KNOWN_CHUNK
 
 
 cdef inline uint64_t *_hash_at(KnownNames *names, int number) noexcept nogil:
-    return names.hashes[number // KNOWN_CHUNK] + number % KNOWN_CHUNK
+    return names.hashes[<uint32_t>number // KNOWN_CHUNK] + <uint32_t>number % KNOWN_CHUNK
 
 
 cdef int _make_room(KnownNames *names) noexcept nogil:

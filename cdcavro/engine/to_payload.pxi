@@ -260,10 +260,10 @@ cdef int _leave_out(Run *r, Cursor *c, int start, int stop) noexcept nogil:
     cdef const Member *first = r.members + c.record.a[0]
     cdef Slice *slices = r.slices + c.base
     cdef int i, null
-    c.gaps = True
     for i in range(start, stop):
         slices[i].start = r.size
         slices[i].state = LEFT_OUT
+        c.gaps = c.gaps or first[i].missing <= REQUIRED
         if first[i].missing <= NULL_:
             null = _null_of(r.code + first[i].node)
             if null < 0 or _put(r, null << 1):
