@@ -19,8 +19,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Arrival, Change, Source, replace
+from cdcavro.engine.machine import same
 from cdcavro.errors import OrderError, shown
-from cdcavro.exact.diff import same
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import plain_text
 from cdcavro.wire.attributes import ARRIVAL
@@ -259,7 +259,7 @@ def file_order(name: str) -> str:
 
 def _has_zeros(name: str) -> bool:
     """Return whether a number in a name has leading zeros, so that another name may have the same numbers."""
-    return any([len(number) > 1 and number.startswith("0") for number in _NUMBER.findall(name)])  # noqa: C419
+    return any(len(number) > 1 and number.startswith("0") for number in _NUMBER.findall(name))
 
 
 def split_key_change(change: Change) -> list[Change]:
@@ -271,7 +271,7 @@ def split_key_change(change: Change) -> list[Change]:
     before, after = change.before, change.after
     if change.op != "UPDATE" or not change.key or before is None or after is None:
         return [change]
-    if not any([not same(before.get(name), after.get(name)) for name in change.key]):  # noqa: C419  no generator
+    if all(same(before.get(name), after.get(name)) for name in change.key):
         return [change]
     bare = replace(change, operation=None, changed=None, members=None)
     return [replace(bare, op="DELETE", after=None), replace(bare, op="INSERT", before=None)]

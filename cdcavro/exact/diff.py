@@ -27,7 +27,11 @@ def differences(left: Any, right: Any, pointer: str = "") -> Iterator[Difference
     """
     if type(left) is dict and type(right) is dict:
         for name, value in left.items():
-            yield from differences(value, right.get(name, ABSENT), f"{pointer}/{escape(name)}")
+            other = right.get(name, ABSENT)
+            if type(value) is dict or type(value) is list:
+                yield from differences(value, other, f"{pointer}/{escape(name)}")
+            elif value is not other and not same(value, other):
+                yield f"{pointer}/{escape(name)}", value, other
         for name, value in right.items():
             if name not in left:
                 yield f"{pointer}/{escape(name)}", ABSENT, value
@@ -77,7 +81,7 @@ def _same(left: Any, right: Any, depth: int) -> bool:
 
 def _has_members(left: dict[str, Any], right: dict[str, Any], depth: int) -> bool:
     _check_bottom(depth)
-    for name, value in left.items():  # noqa: SIM110  compiled, a loop has no closure
+    for name, value in left.items():  # noqa: SIM110  a loop is faster
         if name not in right or not _same(value, right[name], depth + 1):
             return False
     return True

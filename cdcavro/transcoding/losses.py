@@ -142,8 +142,9 @@ def _as_sent(read: Sequence[Change], originals: Sequence[Change], source: str) -
 
 
 def _compared(original: Any, back: Any, sent: Any, target: str, number: int) -> Iterator[Loss]:
-    different = {pointer for pointer, _, _ in differences(original, sent)}
-    for pointer, value, value_back in differences(original, back):
+    found = list(differences(original, back))
+    different = {pointer for pointer, _, _ in (found if sent is back else differences(original, sent))}
+    for pointer, value, value_back in found:
         shown = "" if value is ABSENT else render(value).decode()
         reason = (
             _reason(value, value_back, target) if pointer in different else f"comes back from {target} as {SAME_VALUE}"

@@ -91,7 +91,7 @@ class Format:
             raise
 
     def _encode_left(self, message: bytes | str) -> bytes:
-        return self._writer.write(_message(to_bytes(message)))
+        return self._written(_message(to_bytes(message)))
 
     def opened(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return the message in a record: the value of the Kafka record around it, if there is one.
@@ -137,7 +137,7 @@ class Format:
             if self._engine.is_plain(raw):
                 return loads(raw)
             value = _message(raw)
-            self._writer.write(value)  # which checks it
+            self._written(value)  # which checks it
         except MessageError as error:
             error.format = self.name
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from cdcavro.change.model import replace
+from cdcavro.exact.caching import IdentityCache
 from cdcavro.exact.sqltype import parse_sql_type
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def with_unsigned(columns: tuple[Column, ...], known: Sequence[Declared]) -> tup
     >>> with_unsigned((Column(name="n", type="int64"),), [Column(name="n", type="BIGINT(20) UNSIGNED")])
     (Column(name='n', type='BIGINT(20) UNSIGNED', code=None),)
     """
-    if all(column.type != PLAIN_LONG for column in columns):
+    if not _HAVE_PLAIN_LONGS.of(columns):
         return columns
     types = unsigned_types(known)
     if not may_be_unsigned(columns, types):
@@ -59,3 +60,10 @@ def is_unsigned(declared: str) -> bool:
     """Return whether a declared type is an unsigned integer of 64 bits."""
     sql_type = parse_sql_type(declared)
     return sql_type.unsigned and sql_type.name in ("BIGINT", "SERIAL")
+
+
+def _have_plain_longs(columns: tuple[Column, ...], _: object) -> bool:
+    return any(column.type == PLAIN_LONG for column in columns)
+
+
+_HAVE_PLAIN_LONGS: Final = IdentityCache(_have_plain_longs)
