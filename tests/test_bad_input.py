@@ -195,6 +195,20 @@ def _json(text: str) -> bytes:
         (b"\x02" + b"\xfe" * 9 + b"\x01", None),
         (b"\x02\x02\x01", "$.prevStruct: expected -1 bytes, got 0 at byte 3, where the payload ends"),
         (b"\x02\x01\x04\x00", "$.prevStruct: expected a block of 2 bytes, got 1 at byte 3, where the payload ends"),
+        (
+            b"\x82\x00\x00",
+            "$.prevStruct: expected an integer in as few bytes as it has, got a needless one before byte 2",
+        ),
+        (
+            b"\x02\x02\x02c\x04\x80\x00",
+            "$.prevStruct.c: expected an integer in as few bytes as it has, got a needless one before byte 7",
+        ),
+        (b"\x02\x01\x04\x02c\x00\x00\x00\x06\x00", "$.prevStruct: expected a block of 2 bytes, got 3 by byte 6"),
+        (b"\x02\x01\x08\x02c\x00\x00\x00\x06\x00", "$.prevStruct: expected a block of 4 bytes, got 3 by byte 6"),
+        (
+            b"\x00\x00\x00\x06\x01\x02\x04/x\x00\x00",
+            "$: expected a block of 1 bytes, got 4 by byte 10",
+        ),
         (b"\x02\x02\x02c\x0e\x00", "$.prevStruct.c: expected a branch from 0 to 6, got 7 at byte 5"),
         (b"\x02\x02\x02c\x02\x02", "$.prevStruct.c: expected a boolean, 0 or 1, got 2 at byte 5"),
         (b"\x02\x04\x02c\x00\x02c\x00", "$.prevStruct: expected each name once, got 'c' twice"),

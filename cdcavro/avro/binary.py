@@ -91,6 +91,11 @@ def too_wide(position: int) -> PayloadError:
     return PayloadError("an integer of at most 64 bits", f"more at byte {position}")
 
 
+def not_canonical(position: int) -> PayloadError:
+    """Return the error for an integer with bytes that say nothing: one value would have several forms."""
+    return PayloadError("an integer in as few bytes as it has", f"a needless one before byte {position}")
+
+
 def no_text(byte: int, position: int) -> PayloadError:
     """Return the error for a string that is not UTF-8."""
     return PayloadError("UTF-8", f"byte 0x{byte:02x} before byte {position}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from cdcavro.avro.binary import no_text, short, too_wide, write_double, write_long, write_string
+from cdcavro.avro.binary import no_text, not_canonical, short, too_wide, write_double, write_long, write_string
 
 _DOUBLE: Final = struct.Struct("<d")
 _LONG_BYTES: Final = 10
@@ -45,13 +45,15 @@ class ByteReader:
     are left before anything is built from it.
     """
 
-    __slots__ = ("_depth", "_items", "_raw", "_weightless", "end", "position")
+    __slots__ = ("_depth", "_items", "_raw", "_stated", "_weightless", "end", "position")
 
     def __init__(self, raw: bytes, position: int = 0) -> None:
         self._raw = raw
         self._items = 0
         self._weightless = 0
         self._depth = 0
+        # Where the last block ends by the size that it states, -1 without one.
+        self._stated = -1
         self.position = position
         self.end = len(raw)
 
@@ -64,7 +66,7 @@ class ByteReader:
         return self._raw[position]
 
     def read_long(self) -> int:
-        """Read a zig-zag variable-length integer of at most 64 bits."""
+        """Read a zig-zag variable-length integer of at most 64 bits, in as few bytes as it has."""
         byte = self.read_byte()
         if byte < _CARRY:
             return (byte >> 1) ^ -(byte & 1)
@@ -75,6 +77,8 @@ class ByteReader:
             if byte < _CARRY:
                 if value >> 64:
                     break
+                if byte == 0:
+                    raise not_canonical(self.position)
                 return (value >> 1) ^ -(value & 1)
         raise too_wide(self.position)
 

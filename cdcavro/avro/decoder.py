@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cdcavro.avro.binary import MAX_COUNT, MAX_LEVELS, MAX_WEIGHTLESS, short, unpack_float
 from cdcavro.avro.buffer import ByteReader
 from cdcavro.errors import PayloadError
 
-_INT_BYTES = 5
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Decoder(ByteReader):
@@ -15,13 +18,10 @@ class Decoder(ByteReader):
     __slots__ = ()
 
     def read_int(self) -> int:
-        """Read a zig-zag variable-length integer of at most 32 bits in at most 5 bytes, as Avro Java does."""
-        start = self.position
+        """Read a zig-zag variable-length integer of at most 32 bits."""
         value = self.read_long()
         if not -(2**31) <= value < 2**31:
             raise PayloadError("an integer of at most 32 bits", f"{value} at byte {self.position}")
-        if self.position - start > _INT_BYTES:
-            raise PayloadError(f"an integer of at most {_INT_BYTES} bytes", f"more at byte {self.position}")
         return value
 
     def read_bytes(self) -> bytes:
@@ -41,12 +41,9 @@ class Decoder(ByteReader):
 
     def read_index(self, count: int, what: str) -> int:
         """Read an index into `count` branches or symbols; `what` names them in the error."""
-        start = self.position
         index = self.read_long()
         if not 0 <= index < count:
             raise PayloadError(f"{what} from 0 to {count - 1}", f"{index} at byte {self.position}")
-        if self.position - start > _INT_BYTES:
-            raise PayloadError(f"an integer of at most {_INT_BYTES} bytes", f"more at byte {self.position}")
         return index
 
     def read_block(self, is_weightless: bool = False) -> int:  # noqa: FBT001, FBT002  a plain argument is fast in C
@@ -57,10 +54,12 @@ class Decoder(ByteReader):
         block's size in bytes (Avro 1.8.2, "Arrays").
         """
         count = self.read_long()
+        self._stated = -1
         if count < 0:
             size = self.read_long()
             if not 0 <= size <= self.end - self.position:
                 raise self.short(f"a block of {size} bytes")
+            self._stated = self.position + size
             if count < -self.end and (count < -MAX_WEIGHTLESS or not is_weightless):
                 raise self.short(f"{str(count)[1:]} items")
             count = -count
@@ -72,6 +71,19 @@ class Decoder(ByteReader):
         if self._items > self.end:
             raise PayloadError("at most one item to a byte", f"{self._items} items by byte {self.position}")
         return count
+
+    def blocks(self, is_weightless: bool = False) -> Iterator[int]:  # noqa: FBT001, FBT002  as `read_block`
+        """Yield the number of items in each block of an array or a map, which are read before the next is asked for.
+
+        Raises `PayloadError`, also if a block that states its size in bytes has not so many.
+        """
+        while count := self.read_block(is_weightless):
+            start, stated = self.position, self._stated
+            yield count
+            if stated not in (-1, self.position):
+                raise PayloadError(
+                    f"a block of {stated - start} bytes", f"{self.position - start} by byte {self.position}"
+                )
 
     def _weigh(self, count: int) -> int:
         if count <= MAX_WEIGHTLESS:

@@ -21,7 +21,7 @@ from cdcavro.exact.jsontext import escape
 from cdcavro.exact.stack import within_stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from cdcavro.avro.schema import Schema
 
@@ -137,7 +137,7 @@ def items_check(check: Check, *, is_weightless: bool) -> Check:
     def walk(source: Decoder) -> None:
         at = 0
         try:
-            while count := next_block(source, at, is_weightless=is_weightless):
+            for count in blocks(source, is_weightless=is_weightless):
                 for _ in range(count):
                     check(source)
                     at += 1
@@ -155,7 +155,7 @@ def entries_check(check: Check) -> Check:
         names: set[str] = set()
         name = ""
         try:
-            while count := next_block(source, len(names)):
+            for count in blocks(source):
                 for _ in range(count):
                     name = source.read_string()
                     check_name(name, names)
@@ -168,15 +168,17 @@ def entries_check(check: Check) -> Check:
     return walk
 
 
-def next_block(source: Decoder, read: int, *, is_weightless: bool = False) -> int:
-    """Read the number of items in the next block of a collection; `read` is how many there have been.
+def blocks(source: Decoder, *, is_weightless: bool = False) -> Iterator[int]:
+    """Yield the number of items in each block of a collection, which are read before the next is asked for.
 
     Raises `PayloadError` if there are more in all than Avro Java reads.
     """
-    count = source.read_block(is_weightless)
-    if read + count > MAX_COUNT:
-        raise PayloadError(f"at most {MAX_COUNT:,} items", f"{read + count:,}")
-    return count
+    read = 0
+    for count in source.blocks(is_weightless):
+        read += count
+        if read > MAX_COUNT:
+            raise PayloadError(f"at most {MAX_COUNT:,} items", f"{read:,}")
+        yield count
 
 
 def check_name(name: str, known: Container[str]) -> None:

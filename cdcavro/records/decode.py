@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cdcavro.avro.skip import check_name, entering, later, next_block, skipper
+from cdcavro.avro.skip import blocks, check_name, entering, later, skipper
 from cdcavro.avro.steps import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion, Step
 from cdcavro.avro.translation.datum import branch_index, datum_translator, refusing
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, recursion
@@ -186,7 +186,7 @@ def _array(inner: Read, *, is_weightless: bool) -> Read:
         items: list[Any] = []
         append = items.append
         try:
-            while count := next_block(source, len(items), is_weightless=is_weightless):
+            for count in blocks(source, is_weightless=is_weightless):
                 for _ in range(count):
                     append(inner(source))
         except MessageError as error:
@@ -202,7 +202,7 @@ def _map(inner: Read) -> Read:
         entries: dict[str, Any] = {}
         name = ""
         try:
-            while count := next_block(source, len(entries)):
+            for count in blocks(source):
                 for _ in range(count):
                     name = source.read_string()
                     check_name(name, entries)

@@ -29,7 +29,7 @@ class PayloadDecoder(Decoder):
     def skip_texts(self) -> None:
         """Skip a map of strings and note its position. Raises `PayloadError`."""
         self.start = self.position
-        while count := self.read_block():
+        for count in self.blocks():
             for _ in range(2 * count):
                 self.skip_string()
         self.stop = self.position

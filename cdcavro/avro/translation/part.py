@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdcavro.avro.buffer import Buffer
 from cdcavro.avro.decoder import Decoder
-from cdcavro.avro.skip import check_name, next_block, record_check
+from cdcavro.avro.skip import blocks, check_name, record_check
 from cdcavro.errors import MessageError, PayloadError
 from cdcavro.exact.jsontext import escape
 
@@ -84,7 +84,7 @@ def items_write(write: Write, *, is_weightless: bool) -> Write:
     def write_items(source: Decoder, out: Buffer) -> None:
         at = 0
         try:
-            while count := next_block(source, at, is_weightless=is_weightless):
+            for count in blocks(source, is_weightless=is_weightless):
                 out.write_long(count)
                 for _ in range(count):
                     write(source, out)
@@ -105,7 +105,7 @@ def entries_write(write: Write) -> Write:
         names: set[str] = set()
         name = ""
         try:
-            while count := next_block(source, len(names)):
+            for count in blocks(source):
                 out.write_long(count)
                 for _ in range(count):
                     name = source.read_string()

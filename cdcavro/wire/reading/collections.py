@@ -29,7 +29,7 @@ class ArrayReader(Reader):
         place = payload.place
         in_item = False
         try:
-            while count := payload.read_block():
+            for count in payload.blocks():
                 in_item = True
                 for _ in range(count):
                     payload.place = ""
@@ -59,7 +59,7 @@ class MapReader(Reader):
         name = ""
         in_value = False
         try:
-            while count := payload.read_block():
+            for count in payload.blocks():
                 for _ in range(count):
                     name = payload.read_name()
                     if name in entries:
