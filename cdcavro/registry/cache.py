@@ -54,6 +54,12 @@ class Cache(Generic[T]):
             if len(self._missing) > self._size:
                 self._missing.popitem(last=False)
 
+    def is_full_of_missing(self) -> bool:
+        """Return whether as many keys as are remembered were found missing a short time ago."""
+        with self._lock:
+            until, _ = next(iter(self._missing.values()), (float("-inf"), ""))
+            return len(self._missing) >= self._size and until > self._now()
+
     def forget_missing(self) -> None:
         """Forget all missing keys."""
         with self._lock:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 CACHED: Final = 1000
 FORGET_AFTER: Final = 5.0
+# What prefixes of payloads ask for, which anybody may make up.
+_PREFIXED: Final = frozenset({"id", "guid", "fingerprint"})
 
 
 class Registry:
@@ -91,7 +93,8 @@ class Registry:
 
         A subject without a version means its latest version; with an id it selects one of the subjects that have
         that id. Fetched schemas are cached, except for the latest version, which is always asked for; that a schema
-        is missing is remembered for a few seconds. A fingerprint ignores logical types: `RegistryError` is raised
+        is missing is remembered for a few seconds; if as many as are cached were missing, the registry is not
+        asked for others by id, fingerprint or GUID meanwhile. A fingerprint ignores logical types: `RegistryError` is raised
         if the registry has several schemas with it that are not read alike. Raises `UnknownSchemaError` for a schema
         that the registry does not have, and TypeError for any other combination of arguments.
         """
@@ -248,6 +251,8 @@ class Registry:
         missing = self._cache.missing(key)
         if missing is not None:
             raise UnknownSchemaError(self.url, missing)
+        if key[0] in _PREFIXED and self._cache.is_full_of_missing():
+            raise UnknownSchemaError(self.url, "room to ask for more: too many schemas were missing a moment ago")
         try:
             registered = ask()
         except UnknownSchemaError as error:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 import os
+import re
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from cdcavro.errors import RegistryError, SetupError, shown
 from cdcavro.registry.client import Registry
+from cdcavro.registry.credentials import Credentials
 from cdcavro.registry.folder_backend import FileRegistry
 
 TIMEOUT: Final = 10.0
+_USERINFO: Final = re.compile(r"[^/]*:[^/]*@")
 _VARIABLE: Final = "CDCAVRO_REGISTRY_"
 _EXPECTED: Final = "expected an address such as https://HOST/PATH, http://HOST/PATH or file:FOLDER"
 
@@ -56,6 +58,9 @@ def connect(
 
 def _folder(rest: str) -> Path:
     path = rest
+    # A name such as this would hold a password, and be shown.
+    if "://" in rest or _USERINFO.search(unquote(rest)):
+        raise RegistryError("file", _EXPECTED + ", without user and password")
     if rest.startswith("//"):
         host, _, path = rest[2:].partition("/")
         if host not in ("", "localhost"):
@@ -93,12 +98,4 @@ def _server(url: str, auth: tuple[str, str] | None, files: dict[str, str | None]
     except ImportError as error:
         raise SetupError("httpx2 is not installed: pip install 'cdcavro[registry]'") from error
     context = tls_context(ca=files["ca"], certificate=files["certificate"], key=files["key"])
-    return Registry(ServerRegistry(url, Session(context, auth, timeout), _secrets(auth)))
-
-
-def _secrets(auth: tuple[str, str] | None) -> tuple[str, ...]:
-    """Return the forms in which a server's answer may repeat the password."""
-    if auth is None or not auth[1]:
-        return ()
-    whole = ":".join(auth).encode()
-    return auth[1], quote(auth[1], safe=""), ascii(auth[1])[1:-1], base64.b64encode(whole).decode()
+    return Registry(ServerRegistry(url, Session(context, auth, timeout), Credentials(auth)))

@@ -7,10 +7,12 @@ those of certifi.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import random
 import ssl
 import time
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +30,9 @@ MAX_WAIT: Final = 30.0
 ATTEMPTS: Final = 4
 _FIRST_WAIT: Final = 0.2
 _RETRIED: Final = frozenset({429, 500, 502, 503, 504})
+# At DEBUG and INFO, these write what a server answers: a redirect's address, any header, its words for a status.
+_LOGGERS: Final = ("httpx2", *(f"httpcore2.{part}" for part in ("connection", "http11", "http2", "proxy", "socks")))
+_IS_ASKING: Final = ContextVar("cdcavro_is_asking", default=False)
 _REDIRECTS: Final = range(300, 400)
 
 
@@ -38,6 +43,17 @@ class Fault(Exception):  # noqa: N818  it never leaves the package
         self.reason = reason
         self.status = status
         super().__init__(reason, status)
+
+
+class _Quiet(logging.Filter):
+    """Lets no record pass that is written while a session asks; others of the library's users are not affected."""
+
+    def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002  as all filters
+        """Return whether a record is written."""
+        return not _IS_ASKING.get()
+
+
+_QUIET: Final = _Quiet()
 
 
 class Session:
@@ -55,6 +71,8 @@ class Session:
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         self._timeout, self._wait = timeout, wait
+        for name in _LOGGERS:
+            logging.getLogger(name).addFilter(_QUIET)
         headers = {"Accept": f"{_MEDIA_TYPE}, application/json", "Accept-Encoding": "identity"}
         self._client = httpx2.Client(verify=verify, auth=auth, timeout=timeout, headers=headers, follow_redirects=False)
 
@@ -85,6 +103,7 @@ class Session:
 
     def _attempt(self, request: httpx2.Request) -> tuple[tuple[str, bool] | None, httpx2.Response | None]:
         """Return the answer, or the reason why there is none and whether another attempt may help."""
+        asking = _IS_ASKING.set(True)
         until = time.monotonic() + self._timeout
         late = f"no whole answer within {self._timeout:g} seconds", False
         try:
@@ -97,6 +116,8 @@ class Session:
             return ("the connection broke, or the answer is not whole", True), None
         except httpx2.InvalidURL:
             return ("the address is none", False), None
+        finally:
+            _IS_ASKING.reset(asking)
 
     def _whole(self, request: httpx2.Request, until: float) -> httpx2.Response:
         answer = self._client.send(request, stream=True)

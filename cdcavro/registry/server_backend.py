@@ -16,7 +16,6 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -32,6 +31,8 @@ from cdcavro.registry.backend import (
     checked_subject,
     is_equal,
 )
+from cdcavro.registry.credentials import HIDDEN
+from cdcavro.registry.fingerprints import FingerprintIndex
 from cdcavro.registry.http_session import Fault
 from cdcavro.registry.levels import checked_level
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
+    from cdcavro.registry.credentials import Credentials
     from cdcavro.registry.http_session import Session
     from cdcavro.registry.levels import Level
 
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_LISTED: Final = 100_000
-MAX_FINGERPRINTED: Final = 10_000
 _UNKNOWN: Final = frozenset({40400, 40401, 40402, 40403, 40408})
 _NO_SUBJECT: Final = 40401
 _REFUSALS: Final = {
@@ -60,7 +61,6 @@ _REFUSALS: Final = {
     422: "the server refuses what it was sent",
     429: "too many requests",
 }
-_HIDDEN: Final = "(not shown: it holds a secret)"
 _FAILED: Final = 500
 _CONFLICT: Final = 409
 _CONFLICT_WAITS: Final = (0.05, 0.2)
@@ -70,19 +70,14 @@ _quoted: Final = partial(quote, safe="")
 class ServerRegistry:
     """A backend on a server.
 
-    `url` is its address without credentials, and `secrets` are the texts that no error may show.
+    `url` is its address without credentials, and `credentials` are those that no error may show.
     """
 
-    def __init__(self, url: str, session: Session, secrets: tuple[str, ...] = ()) -> None:
+    def __init__(self, url: str, session: Session, credentials: Credentials) -> None:
         self.url = url
         self._session = session
-        self._secrets = tuple(secret for secret in secrets if secret)
-        self._lock = Lock()
-        self._fingerprints: dict[tuple[str, int], tuple[str, int | None]] = {}
-
-    def safe(self, sentence: str) -> str:
-        """Return a sentence; one that contains a secret is replaced."""
-        return _HIDDEN if any(secret in sentence for secret in self._secrets) else sentence
+        self.safe = credentials.safe
+        self._fingerprints = FingerprintIndex(url)
 
     def exclusive(self) -> AbstractContextManager[None]:
         """Lock nothing: the server keeps publications apart."""
@@ -127,14 +122,18 @@ class ServerRegistry:
 
     def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:
         """Return all schemas with this fingerprint; every version is read once to find them."""
-        with self._lock:
-            for subject in self.subjects():
-                for version in self.versions(subject):
-                    if (subject, version) not in self._fingerprints:
-                        self._check_room()
-                        self._fingerprints[subject, version] = self._fingerprint(subject, version, fingerprint_of)
-            places = {id: place for place, (own, id) in self._fingerprints.items() if own == fingerprint}
-        return [self.version(*place) for place in places.values()]
+
+        def places() -> list[tuple[str, int]]:
+            return [(subject, version) for subject in self.subjects() for version in self.versions(subject)]
+
+        def read(place: tuple[str, int]) -> tuple[str, int | None]:
+            try:
+                entry = self.version(*place)
+                return fingerprint_of(entry), entry.id
+            except UnusableError:  # Protobuf, JSON Schema, or an Avro schema that cdcavro refuses
+                return "", None
+
+        return [self.version(*place) for place in self._fingerprints.find(fingerprint, places, read)]
 
     def uses(self, id: int, subject: str | None) -> list[tuple[str, int]]:
         """Return the versions of a subject that have the schema with this id; without a subject, the first two of any."""
@@ -199,21 +198,8 @@ class ServerRegistry:
         """Close the connections."""
         self._session.close()
 
-    def _fingerprint(
-        self, subject: str, version: int, fingerprint_of: Callable[[StoredSchema], str]
-    ) -> tuple[str, int | None]:
-        try:
-            entry = self.version(subject, version)
-            return fingerprint_of(entry), entry.id
-        except UnusableError:  # Protobuf, JSON Schema, or an Avro schema that cdcavro refuses
-            return "", None
-
-    def _check_room(self) -> None:
-        if len(self._fingerprints) >= MAX_FINGERPRINTED:
-            reason = f"more than {MAX_FINGERPRINTED:,} versions, too many to look for a fingerprint in"
-            raise UnusableError(self.url, reason)
-
     def _register(self, subject: str, new: StoredSchema) -> None:
+        self._fingerprints.forget()
         self._insist("POST", f"subjects/{_quoted(subject)}/versions", subject, _as_body(new))
 
     def _insist(self, method: str, path: str, subject: str, body: dict[str, Any]) -> None:
@@ -278,7 +264,7 @@ class ServerRegistry:
         if reason is None:
             reason = "the server failed" if status >= _FAILED else "the server does not do that; is this its address?"
         if message and reason:
-            reason += f": {shown(message) if self.safe(str(message)) == str(message) else _HIDDEN}"
+            reason += f": {shown(message) if self.safe(str(message)) == str(message) else HIDDEN}"
         return RegistryError(self.url, reason, status=status, subject=subject)
 
 

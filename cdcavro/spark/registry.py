@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cdcavro.registry.framing import SchemaPrefix
 
 LATEST: Final = "latest"
+MAX_MISSING: Final = 1_000
 # Whatever the session says: dates are those of today's calendar, as Avro says.
 _DATES: Final = {"datetimeRebaseMode": "CORRECTED"}
 _BYTES: Final = Primitive("bytes")
@@ -56,7 +57,8 @@ def from_registry(
     does not have its schema, or one that is no schema, or one that the reader cannot read; if its payload ends too
     early, has bytes left over, or holds what Avro Java does not read; if it has a symbol or a branch that the
     reader lacks; and for bytes where the reader has a string, or plain numbers where it has dates, times or
-    decimals, unless `reinterpret` is true. Of more than 10,000 schemas, those of the fewest rows are not read.
+    decimals, unless `reinterpret` is true. Of more than 10,000 schemas, those of the fewest rows are not read, and
+    none once 1,000 of a batch were not in the registry, which rows with made-up prefixes would keep busy.
 
     The schemas are collected in a pass over the frame of its own, so the frame is read twice: persist it
     if that is expensive. For a stream, call this function in `foreachBatch`: a new schema then works
@@ -127,7 +129,21 @@ def _known(frame: DataFrame, col: str, registry: Registry) -> dict[bytes, Known]
         prefix = sf.when(is_framed, sf.substring(raw, 1, size)).otherwise(prefix)
     prefixes = frame.select(prefix.alias("prefix")).where("prefix is not null").groupBy("prefix").count()
     rows = prefixes.orderBy(sf.desc("count"), "prefix").limit(MAX_SCHEMAS).collect()
-    return {bytes(row.prefix): _looked_up(bytes(row.prefix), registry) for row in rows}
+    return looked_up([bytes(row.prefix) for row in rows], registry)
+
+
+def looked_up(prefixes: Iterable[bytes], registry: Registry) -> dict[bytes, Known]:
+    """Return what is known about prefixes; once 1,000 were not there, the registry is not asked for others."""
+    known: dict[bytes, Known] = {}
+    missing = 0
+    for prefix in prefixes:
+        if missing < MAX_MISSING:
+            known[prefix] = _looked_up(prefix, registry)
+            missing += known[prefix].schema is None
+        else:
+            expected = f"a schema that is looked for: {MAX_MISSING:,} others are missing"
+            known[prefix] = Known(None, fault=(expected, str(unframe(prefix)[0])))
+    return known
 
 
 def _looked_up(prefix: bytes, registry: Registry) -> Known:

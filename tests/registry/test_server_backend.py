@@ -24,13 +24,14 @@ from cdcavro import registry
 from cdcavro.registry.http_session import tls_context
 from support.faulty_server import Answer, serving
 from support.roundtrip import error_of
+from support.transforms import TRANSFORMS
 
 pytestmark = pytest.mark.slow
 
 CANARY = "c4n@ry pa:ss/wörd"
 AUTH = ("u$er", CANARY)
 _USERINFO = base64.b64encode(":".join(AUTH).encode()).decode()
-SECRETS = (CANARY, quote(CANARY, safe=""), quote(CANARY), _USERINFO, ascii(CANARY)[1:-1], "c4n")
+SECRETS = (*(transform(CANARY) for transform in TRANSFORMS.values()), quote(CANARY), _USERINFO, "c4n", "YzRu", "63346e")
 INT = {"schema": '"int"'}
 LATEST = INT | {"id": 1, "subject": "s", "version": 1}
 
@@ -299,6 +300,7 @@ ECHOES = [
     f"wrong password {CANARY}",
     f"Authorization: Basic {_USERINFO}",
     f"http://{quote(AUTH[0])}:{quote(CANARY, safe='')}@host/",
+    *(transform(CANARY) for transform in TRANSFORMS.values()),
 ]
 FAULTS = {
     **{
@@ -311,7 +313,12 @@ FAULTS = {
     "echo as schema type": Answer(200, LATEST | {"schemaType": CANARY}),
     "broken": Answer(drops=True),
     "slow": Answer(is_silent=True),
-    "redirect": Answer(302, b"", {"Location": "http://elsewhere/"}),
+    **{
+        f"redirect {i}": Answer(
+            302, b"", {"Location": f"http://elsewhere/{transform(CANARY)!a}", "X-Echo": ascii(CANARY)}
+        )
+        for i, transform in enumerate(TRANSFORMS.values())
+    },
     "no JSON": Answer(200, b"<html>"),
     "fine": Answer(200, LATEST),
 }

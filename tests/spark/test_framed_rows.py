@@ -54,7 +54,7 @@ def long(value: int) -> bytes:
 CASES = [
     ("int", "int", {b"\x0e": True, b"\x82\x80\x80\x80\x80\x00": False, long(2**31): False, b"": False, b"\x0e\x00": False}),
     ("int", "long", {b"\x0e": True, b"\x82\x80\x80\x80\x80\x00": False}),
-    ("long", "long", {b"\x82\x80\x80\x80\x80\x00": True, b"\xff" * 9 + b"\x01": True, b"\xff" * 9 + b"\x02": False}),
+    ("long", "long", {b"\x82\x80\x80\x80\x80\x00": False, b"\xff" * 9 + b"\x01": True, b"\xff" * 9 + b"\x02": False}),
     ("boolean", "boolean", {b"\x01": True, b"\x02": False}),
     ("string", "string", {b"\x02a": True, b"\x02\xff": False, b"\x06\xed\xa0\x80": False, b"\x04a": False}),
     (DATE, DATE, {long(2_932_896): True, long(2_932_897): False, long(-719_162): True, long(-719_163): False}),
@@ -231,6 +231,17 @@ def test_of_too_many_schemas_those_of_the_most_rows_are_read(spark, schemas, mon
     found = cdc.from_registry(rows, "raw", schemas, parsed(record(field("a"), name="All", aliases=names))).collect()
     faults = [row.error.message for row in found if row.error is not None]
     assert faults == [f"message: $: expected one of the 10,000 schemas that most rows have, got id {ids[0]}"]
+
+
+def test_made_up_prefixes_do_not_keep_the_registry_busy(tmp_path, monkeypatch):
+    """Once many are missing, others are not looked for: the rows have an error that says so."""
+    monkeypatch.setattr(spark_registry, "MAX_MISSING", 3)
+    schemas = registry.connect(f"file:{tmp_path}/schemas")
+    made = schemas.publish('"int"', "s")
+    prefixes = [frame(b"", id) for id in (made.id, *range(100, 110))]
+    known = spark_registry.looked_up(prefixes, schemas)
+    assert [entry.schema is not None for entry in known.values()] == [True, *[False] * 10]
+    assert [entry.fault[0] for entry in known.values()][4:] == ["a schema that is looked for: 3 others are missing"] * 7
 
 
 @pytest.mark.slow
