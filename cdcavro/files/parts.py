@@ -9,8 +9,8 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from cdcavro.avro.blocks import MARKER_BYTES, Framing, PackedBlock
-from cdcavro.errors import CdcAvroError, MessageError
+from cdcavro.avro.blocks import MARKER_BYTES, MAX_BLOCK, Framing, PackedBlock
+from cdcavro.errors import CdcAvroError, MessageError, StructureError
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.version import version_note
 
@@ -29,6 +29,9 @@ _NEVER_IN_TEXT: Final = bytes((0xC0, 0xC1, *range(0xF5, 0x100)))
 # For each codec, the bytes of a file that make about two mebibytes of text.
 _RUN_BYTES: Final = {"null": 1 << 20, "deflate": 256 << 10}
 _TEXT_BYTES: Final = 512 << 10
+# A block ends with the piece that reaches the first; no piece has more than the second, so that all blocks can be read.
+_BLOCK_BYTES: Final = 32 << 20
+_PIECE_BYTES: Final = MAX_BLOCK - _BLOCK_BYTES
 # The largest number of pieces that are written one by one; more are joined first.
 _FEW: Final = 16
 
@@ -64,30 +67,30 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class ChunkEncoder:
-    """Makes one block from each chunk of lines. Attributes: `format` (str), the format's name; `framing`."""
+    """Makes a block from each chunk of lines, or more if it would be too long. Attributes: `format` (str), the format's name; `framing`."""
 
     format: str
     framing: Framing
 
     def __call__(self, task: Chunk | Range) -> Iterator[tuple[list[bytes], Tally]]:
-        """Yield the faults of a chunk, some at a time, then the pieces of its block. Raises `FileError`."""
+        """Yield the faults of a chunk, some at a time, then the pieces of its blocks. Raises `FileError`."""
         chunk = task.read()
         made = _Payloads()
         for faults in _gathered(made.add(chunk, get_format(self.format)), lambda _: 1, MOST_FAULTS):
             yield [], Tally(faults=tuple(faults))
+        *blocks, (last, count) = made.blocks() or [([], 0)]
+        for payloads, done in blocks:
+            yield self.framing.pack_pieces(payloads, done), Tally(done)
         note = version_note(chunk.raw, self.format)
-        yield (
-            self.framing.pack_pieces(made.pieces(), made.done) if made.done else [],
-            Tally(made.done, made.lines, note=note),
-        )
+        yield self.framing.pack_pieces(last, count) if count else [], Tally(count, made.lines, note=note)
 
 
 class _Payloads:
-    """The payloads of a chunk. Attributes: `done` (int), their number; `lines` (int), how many lines were read."""
+    """The payloads of a chunk. Attribute: `lines` (int), how many lines were read."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self.done = self.lines = 0
+        self._pieces: list[tuple[bytes, int]] = []
+        self.lines = 0
 
     def add(self, chunk: Chunk, format: Format) -> Iterator[tuple[MessageError, Line]]:
         """Add the payloads of all lines, and yield the faults of those that cannot be encoded."""
@@ -106,14 +109,17 @@ class _Payloads:
                 self.lines += 1
                 yield error, line
 
-    def pieces(self) -> list[bytes]:
-        """Return the bytes of the payloads, in few pieces."""
-        return _few(self._pieces)
+    def blocks(self) -> list[tuple[list[bytes], int]]:
+        """Return the payloads of each block, in few pieces, and their number; a block stays far below what is read."""
+        blocks = _gathered(self._pieces, lambda piece: len(piece[0]), _BLOCK_BYTES)
+        return [(_few([payloads for payloads, _ in block]), sum(count for _, count in block)) for block in blocks]
 
     def _add(self, payloads: bytes, count: int) -> None:
-        self._pieces.append(payloads)
-        self.done += count
-        self.lines += count
+        if len(payloads) > _PIECE_BYTES:
+            raise StructureError(f"payloads of at most {_PIECE_BYTES} bytes", str(len(payloads)))
+        if count:
+            self._pieces.append((payloads, count))
+            self.lines += count
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ _TILDE: Final = re.compile("~(?![01])")
 MAX_NOTES: Final = 100_000
 # All pointers of a message together: each spells out the names above its member, so that a long name with many
 # members below it would grow to the product of both.
-MAX_POINTERS: Final = 8 << 20
+MAX_POINTERS: Final = 2 << 20
 
 
 class SchemaMember(NamedTuple):
@@ -240,7 +240,7 @@ class Extras:
     def add(self, pointer: str, value: str) -> None:
         """Note a text for a pointer.
 
-        Raises `StructureError` beyond 100,000 notes, because each takes much memory, or 8 Mi characters of pointers.
+        Raises `StructureError` beyond 100,000 notes, because each takes much memory, or 2 Mi characters of pointers.
         """
         if self.count >= MAX_NOTES:
             raise StructureError(f"at most {MAX_NOTES} values that the schema has no place for", "one more")

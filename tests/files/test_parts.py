@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 
 import pytest
@@ -12,6 +13,7 @@ import cdcavro
 from cdcavro.avro.blocks import Block, Framing, PackedBlock, read_frames
 from cdcavro.errors import FileError, MessageError, PayloadError
 from cdcavro.exact import diff, jsontext
+from cdcavro.files import parts
 from cdcavro.files.chunks import Chunk
 from cdcavro.files.parts import MOST_FAULTS, BlockDecoder, ChunkEncoder, Run, marker, runs
 from cdcavro.files.streams import shared_input
@@ -207,3 +209,44 @@ def test_no_payload_holds_eleven_bytes_in_a_row_that_are_none_of_text(format, da
     """Numbers have at most ten, and what tells their branch or their name stands between them."""
     payload = cdcavro.encode(data.draw(texts(format)), format)
     assert re.search(rb"[\xc0\xc1\xf5-\xff]{11}", payload) is None
+
+
+@pytest.mark.parametrize("framing", [PLAIN, Framing("deflate", b"\xff" * 16)])
+def test_a_chunk_of_long_payloads_becomes_several_blocks(framing, monkeypatch):
+    """No block is longer than what is read, however much longer payloads are than their messages."""
+    monkeypatch.setattr(parts, "_BLOCK_BYTES", 1_500)
+    lines = [*GOOD, b'{"type":"X","\\u0061":1}', b"{"] * 6
+    outcomes = list(ChunkEncoder("canal", framing)(Chunk(b"\n".join(lines) + b"\n")))
+    raw = b"".join(piece for pieces, _ in outcomes for piece in pieces)
+    frames = list(read_frames(io.BufferedReader(io.BytesIO(raw)), 0, framing, "x.avro"))
+    assert len(frames) > 3
+    assert sum(frame.count for frame in frames) == sum(tally.done for _, tally in outcomes) == len(plainly(lines)[0])
+    assert b"".join(framing.unpack(frame, "x.avro").payloads for frame in frames) == b"".join(plainly(lines)[0])
+    assert [tally.lines for _, tally in outcomes if tally.lines] == [len(lines)]
+
+
+@pytest.mark.slow
+def test_what_is_written_of_long_names_can_be_read(tmp_path):
+    """A chunk in which each message takes as much room as it may: pointers of 2 Mi characters, each of two bytes."""
+    format = "oms_default_extend_column_type"
+    members = ",".join(f'"{i}":1' for i in range(400))
+    line = f'{{"recordType":"INSERT","postStruct":{{"__light_type":{{"{"/" * 2_600}":{{{members}}}}}}}}}'.encode()
+    assert len(cdcavro.encode(line, format)) > 2_000_000
+    raw = b"".join(line + b"\n" for _ in range((512 << 10) // len(line)))
+    written = [piece for pieces, _ in ChunkEncoder(format, PLAIN)(Chunk(raw)) for piece in pieces]
+    path = tmp_path / "x"
+    path.write_bytes(b"".join(written))
+    del written
+    with path.open("rb") as stream:
+        counts = [frame.count for frame in read_frames(stream, 0, PLAIN, "x", skip=True)]
+    assert sum(counts) == raw.count(b"\n")
+
+
+def test_a_payload_that_no_block_could_hold_is_a_fault(monkeypatch):
+    """Of its line; the others are in their blocks."""
+    monkeypatch.setattr(parts, "_PIECE_BYTES", 1_000)
+    lines = [GOOD[0], b'{"type":"X","a":"%s"}' % (b"x" * 2_000), GOOD[1]]
+    outcomes = list(ChunkEncoder("canal", PLAIN)(Chunk(b"\r\n".join(lines))))
+    faults = [(str(error), line.number) for _, tally in outcomes for error, line in tally.faults]
+    assert [number for _, number in faults] == [2]
+    assert faults[0][0].startswith("canal: $: expected payloads of at most 1000 bytes, got 2")

@@ -391,5 +391,5 @@ def test_a_batch_of_all_kinds_of_rows_is_what_each_row_alone_would_be(seed):
             number = known.get((value or b"")[:5])
             assert row["schema"] == (number and {"id": number.id, "subject": "s", "version": number.version})
         # What has brought rows can be sent to executors all the same.
-        rows = pickle.loads(pickle.dumps(rows))  # noqa: S301  our own
+        rows = pickle.loads(pickle.dumps(rows))
     assert {row["error"] is None for row in found} == {True, False}
