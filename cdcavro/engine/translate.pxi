@@ -189,17 +189,24 @@ cdef int _turn_union(Transit *t, const Turn *turn, int level) noexcept nogil:
     return _turn(t, branch[0], level)
 
 
-cdef int _pass_block(Transit *t, bint is_weightless, bint rewrites, int64_t *read, int64_t *count) noexcept nogil:
-    """Read how many items come next, of which `read` have been; a count that says the block's size becomes a plain one."""
+cdef int _pass_block(
+    Transit *t, bint is_weightless, bint rewrites, int64_t *read, int64_t *count, const uint8_t **stop
+) noexcept nogil:
+    """Read how many items come next, of which `read` have been; a count that says the block's size becomes a plain one.
+
+    `stop` becomes the end of the block by its size, or NULL.
+    """
     cdef const uint8_t *start = t.run.at
     cdef int64_t size
     cdef int64_t length = t.run.end - t.start
     cdef const Plan *plan = t.plan
+    stop[0] = NULL
     if _pass_long(t, count):
         return LEFT
     if count[0] < 0:
         if _pass_long(t, &size) or not 0 <= size <= t.run.end - t.run.at:
             return LEFT
+        stop[0] = t.run.at + size
         if count[0] < -length and (not is_weightless or count[0] < -plan.most_weightless):
             return LEFT
         count[0] = -count[0]
@@ -221,11 +228,12 @@ cdef int _pass_block(Transit *t, bint is_weightless, bint rewrites, int64_t *rea
 
 cdef int _turn_items(Transit *t, const Turn *turn, int level) noexcept nogil:
     cdef int64_t read = 0, count, i
+    cdef const uint8_t *stop
     cdef bint is_nothing = t.plan.code[turn.a].kind == ON_NOTHING
     if level > t.plan.most_levels:
         return LEFT
     while True:
-        if _pass_block(t, turn.b, turn.c, &read, &count):
+        if _pass_block(t, turn.b, turn.c, &read, &count, &stop):
             return LEFT
         if count == 0:
             return OK
@@ -233,18 +241,21 @@ cdef int _turn_items(Transit *t, const Turn *turn, int level) noexcept nogil:
             for i in range(count):
                 if _turn(t, turn.a, level):
                     return LEFT
+        if stop != NULL and t.run.at != stop:
+            return LEFT
 
 
 cdef int _turn_entries(Transit *t, const Turn *turn, int level) noexcept nogil:
     cdef int64_t read = 0, count, i
     cdef Py_ssize_t size
     cdef uint32_t own
+    cdef const uint8_t *stop
     if level > t.plan.most_levels:
         return LEFT
     t.run.object += 1
     own = t.run.object
     while True:
-        if _pass_block(t, False, turn.b, &read, &count):
+        if _pass_block(t, False, turn.b, &read, &count, &stop):
             return LEFT
         if count == 0:
             return OK
@@ -253,6 +264,8 @@ cdef int _turn_entries(Transit *t, const Turn *turn, int level) noexcept nogil:
                 return LEFT
             if _add_name(&t.run, own, t.run.at - size, size) or _turn(t, turn.a, level):
                 return LEFT
+        if stop != NULL and t.run.at != stop:
+            return LEFT
 
 
 cdef int _turn_fields(Transit *t, const Turn *turn, int level) noexcept nogil:

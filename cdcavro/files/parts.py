@@ -97,8 +97,12 @@ class _Payloads:
         is_long, position = chunk.is_long, 0
         while position >= 0:
             if not is_long:
-                payloads, count, position = format.encode_text(chunk.raw, position)
-                self._add(payloads, count)
+                payloads, count, behind = format.encode_text(chunk.raw, position)
+                # What is too long together may not be so line by line.
+                is_long = len(payloads) > _PIECE_BYTES
+                if not is_long:
+                    self._add(payloads, count)
+                    position = behind
             line, position = chunk.line(position, self.lines + 1)
             if line is None:
                 return
