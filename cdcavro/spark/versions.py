@@ -12,6 +12,7 @@ from pyspark.sql.types import StructField, StructType
 
 from cdcavro.errors import SetupError
 from cdcavro.spark.older_fields import filled, has_older
+from cdcavro.spark.version_rows import VersionRows
 from cdcavro.table.fields import column_name, said_of
 from cdcavro.table.schema import TableSchema, as_schema
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 ENVELOPE: Final = "envelope"
 ROW: Final = "row"
 KEY_PART: Final = "key"
+# Of more, the expression is slow: see docs/explanation/performance.md.
+MAX_EXPRESSIONS: Final = 16
 _IMAGES: Final = ("before", "after")
 
 
@@ -44,15 +47,20 @@ def read_versions(
     fields have the true names of the columns. If an older version wrote a column in a type that the newest
     cannot read, its values are in `name (until version n)`, and in `name` as well wherever the newest type
     holds them exactly (`cdcavro.table.older_fields` has the rules); where it does not, `name` is null. An
-    unknown version fails the job. SQL null gives null. Raises `ValueError` at once for the key of a version
+    unknown version fails the job. SQL null gives null. Payloads of more than 16 versions are brought into the reader's
+    schema before one expression reads them; one that is no payload of its version then fails the job, too. Raises `ValueError` at once for the key of a version
     that has none.
     """
     known = schemas if isinstance(schemas, (list, tuple)) else schemas.versions  # type: ignore[union-attr]
     versions = {schema.version: schema for schema in known}
     wanted = reader if isinstance(reader, TableSchema) else versions[max(versions) if reader is None else reader]
     reader_schema = _with_older(wanted, part)
-    options = {"avroSchema": reader_schema.json, "mode": "FAILFAST"}
     number = sf.col(version) if isinstance(version, str) else version
+    if len(versions) > MAX_EXPRESSIONS:
+        writers = {schema.version: _part(schema, part).json for schema in versions.values()}
+        payload = VersionRows(writers, reader_schema.json, wanted.full_name).column(number, payload)
+        return as_shown(from_avro(payload, reader_schema.json, {"mode": "FAILFAST"}), wanted, part)
+    options = {"avroSchema": reader_schema.json, "mode": "FAILFAST"}
     unknown = sf.concat(sf.lit(f"no version of {wanted.full_name}: "), number.cast("string"))
     read = sf.when(number.isNull(), sf.lit(None)).otherwise(sf.raise_error(unknown))
     for schema in sorted(versions.values(), key=lambda schema: schema.version):

@@ -297,7 +297,7 @@ def test_what_is_brought_to_spark_never_fails_it(spark):
     """Random payloads of random schemas, of which a byte was changed, under another random schema."""
     tried = 0
 
-    @settings(max_examples=25)
+    @settings(max_examples=40)
     @given(pairs(), st.integers(0, 2**32))
     def check(pair, seed):
         nonlocal tried
