@@ -35,7 +35,7 @@ BOTH, LEFT, REFUSED = "both ways", "only the exact way", "refused"
 
 
 def trial(format: str, count: int, seed: int) -> Counter[str]:
-    """Try mutated messages of a format, and the payloads of those that are taken; return what became of them."""
+    """Try mutated messages of a format, and the payloads of those that are taken, also damaged; return what became of them."""
     random, messages = Random(f"{format} {seed}"), goldens(format)
     wire, outcomes = REGISTRY[format], Counter()
     for _ in range(count):
@@ -43,8 +43,7 @@ def trial(format: str, count: int, seed: int) -> Counter[str]:
         payload, outcome = compared(wire._engine.encode, wire._encode_exact, message)
         assert said(wire.encode, message) == said(named(wire, wire._encode_exact), message)
         outcomes[f"encode: {outcome}"] += 1
-        if payload is not None:
-            sent = payload if random.random() < 0.4 else damaged(random, payload)
+        for sent in () if payload is None else (payload, damaged(random, payload), damaged(random, payload)):
             _, outcome = compared(wire._engine.decode, wire._reader.decode, sent)
             assert said(wire.decode, sent) == said(named(wire, wire._reader.decode), sent)
             outcomes[f"decode: {outcome}"] += 1
