@@ -166,22 +166,29 @@ cdef inline int _render_name(
 
 cdef int _render_entries(Run *r, const Instruction *map, const Instruction *record, int level, bint first) noexcept nogil:
     """Put out the entries of a map as members."""
-    cdef int64_t count, i
+    cdef int64_t count
     cdef int node = <int>(map - r.code)
     cdef int32_t *follows = r.follows + r.count + node
     cdef uint32_t own
+    cdef bint is_quick = _is_scalar_type(r, r.code + map.a[0])
     r.object += 1
     own = r.object
     if _read_long(r, &count) or count < 0 or count > r.end - r.at or count > r.most_items:
         return LEFT
     if count == 0:
         return OK
-    for i in range(count):
+    while count:
+        if is_quick:
+            if _render_quick_entries(r, node, own, &follows, &count, &first):
+                return LEFT
+            if count == 0:
+                break
         if not first and _put(r, 44):
             return LEFT
         first = False
         if _render_name(r, node, own, record, &follows) or _render(r, map.a[0], level):
             return LEFT
+        count -= 1
     if r.at >= r.end or r.at[0]:
         return LEFT
     r.at += 1
@@ -244,54 +251,56 @@ cdef int _render_variant(Run *r, const Instruction *variant) noexcept nogil:
     return _render_boolean(r) if index == variant.a[1] else LEFT
 
 
+cdef int _render_patched(Run *r, int i, bint *first, int level) noexcept nogil:
+    """Put out a member that has a patch, which takes the place of its value."""
+    cdef const Member *member = r.members + i
+    cdef Patch *patch = r.patches + (r.patched[i] & ~INSIDE) - 1
+    cdef Py_ssize_t before = r.size, place
+    if (not first[0] and _put(r, 44)) or _put_bytes(r, r.texts + member.label, member.size):
+        return LEFT
+    place = r.size
+    if _render(r, member.node, level + 1):
+        return LEFT
+    if patch.stop == patch.end:
+        r.size = before
+        return OK
+    r.size = place
+    first[0] = False
+    r.applied += 1
+    patch.applied = r.run
+    return _put_bytes(r, r.said + patch.stop, patch.end - patch.stop)
+
+
 cdef int _render_record(Run *r, int node, int level) noexcept nogil:
     cdef const Instruction *record = r.code + node
     cdef const Member *member
     cdef Py_ssize_t before
     cdef int i, null
-    cdef bint first = True, is_null
-    cdef Patch *patch
+    cdef bint first = True
     if _put(r, 123):
         return LEFT
     for i in range(record.a[0], record.a[0] + record.a[1]):
         member = r.members + i
+        if member.missing == ABSENT:
+            null = _null_of(r.code + member.node)
+            if null >= 0 and r.at < r.end and r.at[0] == null << 1:
+                r.at += 1
+                continue
         if member.missing == EXTRAS:
             if _pass_extras(r):
                 return LEFT
-            continue
-        before = r.size
-        if member.missing == REST:
+        elif member.missing == REST:
+            before = r.size
             if _render_entries(r, r.code + member.node, record, level + 1, first):
                 return LEFT
             first = first and r.size == before
-            continue
-        null = _null_of(r.code + member.node)
-        is_null = null >= 0 and r.at < r.end and r.at[0] == null << 1
-        if is_null and member.missing == ABSENT:
-            r.at += 1
-            continue
-        if not first and _put(r, 44):
-            return LEFT
-        if _put_bytes(r, r.texts + member.label, member.size):
-            return LEFT
-        if r.patched[i] & ~INSIDE == 0:
-            if _render(r, member.node, level + 1):
+        elif r.patched[i] & ~INSIDE:
+            if _render_patched(r, i, &first, level):
                 return LEFT
-            first = False
-            continue
-        patch = r.patches + (r.patched[i] & ~INSIDE) - 1
-        null = <int>(r.size - before)
-        if _render(r, member.node, level + 1):
-            return LEFT
-        if patch.stop == patch.end:
-            r.size = before
         else:
-            r.size = before + null
-            first = False
-            if _put_bytes(r, r.said + patch.stop, patch.end - patch.stop):
+            if _render_member(r, member, first, level + 1):
                 return LEFT
-            r.applied += 1
-            patch.applied = r.run
+            first = False
     if r.patched[r.count + node] and _append_patches(r, node, &first):
         return LEFT
     return _put(r, 125)
