@@ -63,6 +63,10 @@ cdef int _turn_reordered(Transit *t, const Turn *turn, int level) noexcept nogil
         action += 1
     if total > t.plan.most_bytes - (origin - t.first) or _reserve(&t.run, total):
         return LEFT
+    t.piece_count = own
+    if total == 0:
+        t.run.size = origin
+        return OK
     start = t.run.size
     for i in range(turn.c):
         piece = t.pieces + own + i
@@ -74,7 +78,6 @@ cdef int _turn_reordered(Transit *t, const Turn *turn, int level) noexcept nogil
         t.run.size += piece.stop - piece.start
     memmove(t.run.out + origin, t.run.out + start, total)
     t.run.size = origin + total
-    t.piece_count = own
     return OK
 
 

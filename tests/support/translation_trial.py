@@ -28,6 +28,7 @@ from support.engine_trial import compared
 from support.mutations import damaged
 from support.schema_data import cover, write
 from support.schema_pairs import Maker
+from support.wide_pairs import WideMaker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +62,7 @@ def trial(count: int, seed: int) -> Counter[str]:
 
 def made_pair(random: Random) -> tuple[Schema, Schema] | None:
     """Return a random pair, None if its schemas are none; some contain themselves."""
-    maker = Maker(random)
+    maker = random.choice((Maker, WideMaker))(random)
     writer = maker.schema()
     if random.random() < 0.2:
         inner = [["null", writer["name"]], {"type": "array", "items": writer["name"]}]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.avro.binary import MAX_COUNT, MAX_LEVELS, MAX_WEIGHTLESS, too_nested
+from cdcavro.avro.binary import MAX_COUNT, MAX_LEVELS, MAX_WEIGHTLESS, too_nested, write_long
 from cdcavro.avro.logical import logical_type, value_range
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.steps import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion, Step
@@ -80,6 +80,8 @@ class _Assembly:
         self._texts = bytearray()
         self._changes: set[int] = set()
         """The instructions that do not always leave the bytes as they are."""
+        self._stated: dict[int, bytes] = {}
+        """What records without bytes become."""
         self._known: dict[int | str, int] = {}
         self._weights: dict[str, bool] = {}
         self._nothing: dict[str, bool] = {}
@@ -155,7 +157,9 @@ class _Assembly:
             return self._sized(writer.size, values)
         was, now = writer.name, reader.name
         if was in _WHOLE:
-            limits = self._limit(_WHOLE[was] if values is None else _common(_WHOLE[was], values))
+            whole = _WHOLE[was]
+            values = whole if values is None else range(max(whole.start, values.start), min(whole.stop, values.stop))
+            limits = self._limit(values)
             return self._add(_PROMOTED.get(now, INTEGER), limits, changes=now in _PROMOTED)
         if was in _SIZES:
             return self._add(WIDEN, changes=True) if was != now else self._sized(_SIZES[was], None)
@@ -232,12 +236,33 @@ class _Assembly:
         if read == list(range(len(places))) and not any(node in self._changes for _, _, node, _ in rows):
             self._changes.discard(number)
             self._set_record(number, writer, rows)
-        elif is_nothing(writer, self._nothing):
-            # What has no bytes can become endlessly many, which the exact way works out once.
-            self._code[number * WIDTH] = LEAVE
+            return number
+        pieces = encoded_defaults(step, reader)
+        if is_nothing(writer, self._nothing):
+            self._set_stated(number, rows, pieces)
         else:
-            self._set_changed(number, rows, encoded_defaults(step, reader))
+            self._set_changed(number, rows, pieces)
         return number
+
+    def _set_stated(self, number: int, rows: list[tuple[int, int, int, int]], pieces: list[bytes]) -> None:
+        """Set the instruction for what has no bytes: it always becomes the same, however many records it is made of."""
+        stated = {place: self._of_nothing(node) for kind, place, node, _ in rows if kind == FIELD}
+        made = [stated.get(place, piece) for place, piece in enumerate(pieces)]
+        known = [piece for piece in made if piece is not None]
+        if len(known) == len(made) and sum(map(len, known)) <= MAX_TRANSLATED:
+            self._stated[number] = b"".join(known)
+            self._set_changed(number, [], [self._stated[number]])
+        else:
+            self._code[number * WIDTH] = LEAVE
+
+    def _of_nothing(self, node: int) -> bytes | None:
+        """Return what an instruction makes of data without bytes; None if that is absurdly long."""
+        kind, index, branch, _ = self._code[node * WIDTH : (node + 1) * WIDTH]
+        if kind != INTO:
+            return b"" if kind == NOTHING else self._stated.get(node)
+        inner, made = self._of_nothing(branch), bytearray()
+        write_long(made, index)
+        return None if inner is None else bytes(made) + inner
 
     def _set_record(self, number: int, declared: Record, rows: list[tuple[int, int, int, int]]) -> None:
         if is_nothing(declared, self._nothing):
@@ -273,7 +298,3 @@ class _Assembly:
         start = len(self._texts)
         self._texts += text
         return start, len(text)
-
-
-def _common(one: range, other: range) -> range:
-    return range(max(one.start, other.start), min(one.stop, other.stop))

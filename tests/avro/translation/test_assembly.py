@@ -115,16 +115,31 @@ def test_what_both_encode_alike_is_only_checked():
 
 
 def test_guesses_and_what_would_have_no_end_are_left():
-    """To the exact way, which says what is wrong, or works out once what has no bytes."""
+    """To the exact way, which says what is wrong."""
     assert program("bytes", "string") == ["0 leave"]
     assert program("bytes", "string", reinterpret=True) == ["0 string"]
     assert program("int", DATE) == ["0 leave"]
     assert program("int", DATE, reinterpret=True) == ["0 integer least=-719162 most=2932896"]
     assert program(["null", "int"], "int")[-2:] == ["    0", "    1"]
-    assert program(record(), record(field("a", default=1))) == ["0 leave"]
     huge = doubled(record(name="X"), 60)
+    longer = doubled(record(field("a", default=1), name="X"), 60)
     assert str(check_program(schema(huge))).count("nothing") == 61
     assert Translator(check_program(schema(huge))).translate(b"") in (b"", None)
+    assert "leave" in program(huge, longer)[0]
+
+
+def test_what_has_no_bytes_always_becomes_the_same():
+    """It is worked out once, however many records it is made of."""
+    was, now = doubled(record(name="X"), 3), doubled(record(field("a", ["null", "int"], default=None), name="X"), 3)
+    assert program(was, now)[:2] == ["0 record", "    default" + 8 * " 00" + " at 0"]
+    deep = record(field("s", record(name="S")), field("n", "null"))
+    into = record(field("n", ["int", "null"]), field("s", ["null", record(field("a", default=7), name="S")]))
+    assert program(deep, into)[:2] == ["0 record", "    default 02 02 0e at 0"]
+    for payload in (b"", b"\x00"):
+        assert turned(was, now, payload) == (b"\0" * 8 if COMPILED and not payload else None)
+        assert turned(array(deep), array(into), b"\x04" + payload) == (
+            b"\x04\x02\x02\x0e\x02\x02\x0e\x00" if COMPILED and payload else None
+        )
 
 
 def test_errors_are_those_of_the_exact_way():
