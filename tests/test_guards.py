@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "lake": {"errors", "avro", "change", "table"},
     "files": {"errors", "exact", "avro", "wire"},
     "registry": {"errors", "avro", "engine"},
-    "records": {"errors", "exact", "avro", "wire", "table"},
+    "records": {"errors", "exact", "avro", "engine", "wire", "table"},
     "cdcavro": {"errors", "avro", "wire", "change", "transcoding", "table"},
 }
 MAY_IMPORT["spark"] = {*MAY_IMPORT} - {"records"}

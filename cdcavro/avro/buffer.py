@@ -67,9 +67,16 @@ class ByteReader:
 
     def read_long(self) -> int:
         """Read a zig-zag variable-length integer of at most 64 bits, in as few bytes as it has."""
+        position = self.position
+        if position < self.end:
+            byte = self._raw[position]
+            if byte < _CARRY:  # as nearly all are
+                self.position = position + 1
+                return (byte >> 1) ^ -(byte & 1)
+        return self._read_wide()
+
+    def _read_wide(self) -> int:
         byte = self.read_byte()
-        if byte < _CARRY:
-            return (byte >> 1) ^ -(byte & 1)
         value = byte & 0x7F
         for shift in range(7, 7 * _LONG_BYTES, 7):
             byte = self.read_byte()
@@ -93,11 +100,16 @@ class ByteReader:
 
     def read_string(self) -> str:
         """Read a string: its length in bytes, then its UTF-8 bytes."""
-        raw = self.take(self.read_long())
+        size = self.read_long()
+        start = self.position
+        end = start + size
+        if size < 0 or end > self.end:
+            raise short(f"{size} bytes", start, self.end)
+        self.position = end
         try:
-            return raw.decode()
+            return str(self._raw[start:end], "utf-8")
         except UnicodeDecodeError as error:
-            raise no_text(raw[error.start], self.position) from error
+            raise no_text(self._raw[start + error.start], end) from error
 
     def slice(self, start: int, end: int) -> bytes:
         """Return the bytes from one position to another."""

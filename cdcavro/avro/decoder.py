@@ -11,6 +11,10 @@ from cdcavro.errors import PayloadError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_INT_BYTES = 5
+# The bytes of indexes up to 63.
+_FEW = frozenset(range(0, 128, 2))
+
 
 class Decoder(ByteReader):
     """The bytes of one payload and the position up to which they are read. Attributes: see `ByteReader`."""
@@ -41,6 +45,10 @@ class Decoder(ByteReader):
 
     def read_index(self, count: int, what: str) -> int:
         """Read an index into `count` branches or symbols; `what` names them in the error."""
+        start = self.position
+        if start < self.end and self._raw[start] in _FEW and self._raw[start] < count << 1:
+            self.position = start + 1
+            return self._raw[start] >> 1
         index = self.read_long()
         if not 0 <= index < count:
             raise PayloadError(f"{what} from 0 to {count - 1}", f"{index} at byte {self.position}")

@@ -10,6 +10,7 @@ each name once. Fields that a reader lacks are skipped in the same way.
 from __future__ import annotations
 
 from functools import lru_cache
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from cdcavro.avro.binary import MAX_COUNT, too_nested
@@ -218,11 +219,11 @@ def _nothing(_: Decoder) -> None:
 
 READ_PRIMITIVE: Final[dict[str, Check]] = {
     "null": _nothing,
-    "boolean": Decoder.read_boolean,
-    "int": Decoder.read_int,
-    "long": Decoder.read_long,
-    "float": Decoder.read_float,
-    "double": Decoder.read_double,
-    "bytes": Decoder.read_bytes,
-    "string": Decoder.read_string,
+    "boolean": methodcaller("read_boolean"),
+    "int": methodcaller("read_int"),
+    "long": methodcaller("read_long"),
+    "float": methodcaller("read_float"),
+    "double": methodcaller("read_double"),
+    "bytes": methodcaller("read_bytes"),
+    "string": methodcaller("read_string"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.avro import decoder
 from cdcavro.avro.binary import write_long, write_string
 from cdcavro.exact import diff
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG, ExactNumber, integer, number, plain_text
@@ -27,6 +28,7 @@ _NUMBERS: Final = frozenset({int, float, ExactNumber})
 _TEXTS: Final = frozenset({str, type(None)})
 _OPTIONALS: Final = {"l": int, "s": str, "a": tuple}
 same: Final = diff.same
+Decoder = decoder.Decoder
 
 
 class Engine:

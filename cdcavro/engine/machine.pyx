@@ -24,7 +24,8 @@ from sys import intern
 
 from msgspec import Struct
 
-from cdcavro.errors import MessageError
+from cdcavro.avro.binary import MAX_COUNT, MAX_LEVELS, MAX_WEIGHTLESS, no_text, short, too_wide
+from cdcavro.errors import MessageError, PayloadError
 from cdcavro.exact.fastjson import check_value, parse_quickly
 from cdcavro.exact.jsontext import MAX_DEPTH, render
 from cdcavro.exact.numbers import ExactNumber, plain_text
@@ -196,6 +197,7 @@ include "moments.pxi"
 include "positions.pxi"
 include "images.pxi"
 include "rows.pxi"
+include "decoder.pxi"
 
 
 COMPILED = True

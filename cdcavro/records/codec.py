@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from cdcavro.avro.decoder import Decoder
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Map, Primitive, Record, recursion
+from cdcavro.engine.machine import Decoder
 from cdcavro.errors import MessageError, SchemaError
 from cdcavro.exact.jsontext import parse, render
 from cdcavro.records.as_json import FromJson, ToJson

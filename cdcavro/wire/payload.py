@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdcavro.avro.decoder import Decoder
+from cdcavro.engine.machine import Decoder
 from cdcavro.exact.jsontext import escape
 
 if TYPE_CHECKING:

@@ -222,3 +222,59 @@ def test_a_position_outside_is_refused():
     for position in (-1, len(payload) + 1):
         with pytest.raises(ValueError, match="at a position"):
             CHANGE.values.read(payload, position)
+
+
+_LENGTHS = st.sampled_from([b"", b"\x80", b"\xff" * 9, b"\xff" * 10, b"\x80" * 9 + b"\x02", b"\xff" * 8 + b"\x01"])
+_WAYS = {
+    "b": lambda cursor: cursor.read_byte(),
+    "l": lambda cursor: cursor.read_long(),
+    "i": lambda cursor: cursor.read_int(),
+    "s": lambda cursor: cursor.read_string(),
+    "n": lambda cursor: cursor.read_name(),
+    "k": lambda cursor: cursor.skip_string(),
+    "y": lambda cursor: cursor.read_bytes(),
+    "o": lambda cursor: cursor.read_boolean(),
+    "f": lambda cursor: cursor.read_float(),
+    "d": lambda cursor: cursor.read_double(),
+    "t": lambda cursor: cursor.take(2),
+    "x": lambda cursor: cursor.read_index(3, "a branch"),
+    "a": lambda cursor: cursor.read_block(),
+    "w": lambda cursor: cursor.read_block(True),
+    "u": lambda cursor: (cursor.descend(50), cursor.ascend(9)),
+    "e": lambda cursor: cursor.finish(),
+    "c": lambda cursor: cursor.slice(1, 3),
+}
+
+
+def _steps(cursor, steps):
+    """Take steps through bytes and give what each one gave, or the error that ended them."""
+    found = []
+    for step in steps:
+        got = outcome(cdcavro.PayloadError, _WAYS[step], cursor)
+        found.append((repr(got), str(got)))
+        if isinstance(got, cdcavro.PayloadError):
+            break
+        found.append((cursor.position, cursor.end))
+    return found
+
+
+@given(
+    st.lists(st.binary(max_size=12) | _LENGTHS, max_size=4).map(b"".join),
+    st.text(st.sampled_from([*_WAYS]), max_size=8),
+)
+def test_payloads_are_read_alike_value_by_value(raw, steps):
+    """The same values, the same positions, the same sentences, and nothing behind the end."""
+    assert _steps(machine.Decoder(raw), steps) == _steps(PURE.Decoder(raw), steps)
+
+
+@compiled
+def test_a_decoder_stays_within_its_payload():
+    """Wherever it is told to go on."""
+    cursor = machine.Decoder(b"ab", 1)
+    for position in (-1, 3):
+        with pytest.raises(ValueError, match="a position from 0 to 2"):
+            cursor.position = position
+        with pytest.raises(ValueError, match="a position from 0 to 2"):
+            machine.Decoder(b"ab", position)
+    with pytest.raises(TypeError):
+        machine.Decoder(None)

@@ -8,6 +8,7 @@ import struct
 
 import pyarrow as pa
 import pytest
+from cdcavro.table.writer import TableWriter
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
@@ -18,7 +19,6 @@ from cdcavro.spark.version_rows import VersionRows
 from cdcavro.spark.versions import MAX_EXPRESSIONS, read_versions
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table, evolve
-from cdcavro.table.writer import TableWriter
 from support.wire import field, record
 
 SOURCE = Source(format="canal")
