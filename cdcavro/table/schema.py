@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.definitions import defined_name, definitions, pin, settled
@@ -112,10 +112,10 @@ class TableSchema:
 
     row: Schema
 
-    @cached_property
+    @property
     def record(self) -> dict[str, Any]:
-        """The row's record as a JSON value."""
-        return dict(json.loads(self.row.json))
+        """The row's record as a JSON value, which nobody may change: few are kept, as each takes far more than its text."""
+        return _record_of(self.row.json)
 
     @cached_property
     def table(self) -> TableName:
@@ -200,6 +200,11 @@ class TableSchema:
         """Return the earlier namespaces of the table's records."""
         spaces = [alias.rpartition(".")[0] for alias in self.record.get("aliases", [])]
         return [space for space in dict.fromkeys(spaces) if space not in ("", self.record.get("namespace", ""))]
+
+
+@lru_cache(maxsize=64)
+def _record_of(text: str) -> dict[str, Any]:
+    return dict(json.loads(text))
 
 
 def table_schema(table: TableName, fields: Sequence[dict[str, Any]], key: Sequence[str]) -> TableSchema:

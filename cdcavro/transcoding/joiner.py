@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MOST_HALVES: Final = 10_000
 # Counted in the messages as they came; the changes made from them take a few times as much memory.
-MOST_BYTES: Final = 64 * 1024 * 1024
+MOST_BYTES: Final = 8 * 1024 * 1024
 Message = tuple[int, bytes | str]
 
 

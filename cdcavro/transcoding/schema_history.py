@@ -18,6 +18,7 @@ from cdcavro.change.values.modes import (
     checked_modes,
 )
 from cdcavro.change.values.unsigned import with_unsigned
+from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import parse
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect.columns import (
@@ -33,6 +34,8 @@ from cdcavro.transcoding.mapping import complete, records
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+MAX_TABLES: Final = 100_000
+MAX_COLUMNS: Final = 500_000
 _TABLE_CHANGES: Final = tuple(f"{above}/tableChanges" for above in ("", "/payload", "/value", "/value/payload"))
 
 
@@ -50,9 +53,14 @@ class SchemaHistory:
     ) -> None:
         self._modes = checked_modes(decimals, times, binaries)
         self._tables: dict[Table, tuple[tuple[Column, ...], tuple[str, ...] | None]] = {}
+        self._count = 0
 
     def add(self, change: Change) -> Change:
-        """Learn from a statement, and return a row change with its table's columns, any other change as it is."""
+        """Learn from a statement, and return a row change with its table's columns, any other change as it is.
+
+        Raises `StructureError` for a schema change of a table for which there is no room: 100,000 tables and
+        500,000 columns are remembered.
+        """
         if not is_debezium(change):
             return change
         for table_change in _table_changes(change):
@@ -73,10 +81,17 @@ class SchemaHistory:
         table, columns = changed_table(table_change), table_columns(table_change)
         if table is None:
             return
+        known = self._tables.get(table)
+        count = self._count - (0 if known is None else len(known[0]))
         if columns is None:
             self._tables.pop(table, None)
+        elif (known is None and len(self._tables) >= MAX_TABLES) or count + len(columns) > MAX_COLUMNS:
+            expected = f"at most {MAX_COLUMNS} columns of {MAX_TABLES} tables in all schema changes"
+            raise StructureError(expected, "more", format="debezium")
         else:
             self._tables[table] = columns, table_key(table_change)
+            count += len(columns)
+        self._count = count
 
 
 def lacks_columns(change: Change) -> bool:

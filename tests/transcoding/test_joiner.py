@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -259,3 +260,21 @@ def test_a_message_of_another_format_is_refused_at_once():
     transcoder = Transcoder("datahub_blob", "oms_canal")
     assert error_of(transcoder.add, "{}") == expected
     assert transcoder.finish() == []
+
+
+@pytest.mark.slow
+def test_halves_that_wait_take_bounded_room():
+    """A half takes many times its message: of messages with many columns 8 MiB wait, and no more."""
+    columns = ",".join(f'"{i}":{i}' for i in range(400))
+    text = half(0, "B").replace('"dataColumn":{', '"dataColumn":{' + columns + ",")
+    assert len(text) > 3_000
+    waiting = StreamJoiner()
+    tracemalloc.start()
+    try:
+        for number in range(4_000):
+            message = text.replace('"sequenceId":"0"', f'"sequenceId":"{number}"')
+            waiting.add(cdcavro.to_changes(message, "datahub_blob"), number, message)
+        assert tracemalloc.get_traced_memory()[1] < 200 << 20
+    finally:
+        tracemalloc.stop()
+    assert 1_000 < len(waiting.finish()) < 4_000

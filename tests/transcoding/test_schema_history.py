@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from cdcavro.change.model import DML, Arrival, Change, Column, Source, replace
 from cdcavro.change.values.connect import codec_of
 from cdcavro.change.values.modes import BINARIES, DECIMALS, TIMES, Modes
+from cdcavro.errors import StructureError
 from cdcavro.exact.diff import same
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.tables import Tables
+from cdcavro.transcoding import schema_history
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from cdcavro.transcoding.schema_history import SchemaHistory, with_columns
 from cdcavro.transcoding.transcoder import Transcoder
@@ -367,3 +369,38 @@ def test_transcoding_an_unsigned_number_is_no_loss_of_a_value(fields, target):
     assert b"18446744073709551615" in outcome.made.texts[0]
     (loss,) = [loss for loss in outcome.made.losses if loss.path.endswith(".after.n")]
     assert (loss.value, loss.is_of_a_value) == ("-1", False)
+
+
+def test_a_history_of_ever_new_tables_has_a_bound(monkeypatch):
+    """What is beyond it is refused and changes nothing; tables that are known, dropped or declared again go on."""
+    monkeypatch.setattr(schema_history, "MAX_TABLES", 3)
+    monkeypatch.setattr(schema_history, "MAX_COLUMNS", 7)
+    catalog = SchemaHistory()
+
+    def learn(name, count, kind="CREATE"):
+        types = None if kind == "DROP" else {f"c{i}": "INT" for i in range(count)}
+        catalog.add(change(statement("…", (kind, name, types))))
+
+    learn("a", 2)
+    learn("b", 2)
+    with pytest.raises(StructureError, match="expected at most 7 columns of 3 tables in all schema changes, got more"):
+        learn("c", 4)
+    learn("c", 3)
+    for name in ("d", "a"):
+        with pytest.raises(StructureError):
+            learn(name, 3)
+    assert [len(catalog.columns("shop", name) or ()) for name in "abcd"] == [2, 2, 3, 0]
+    learn("a", 1)
+    learn("b", 0, "DROP")
+    learn("d", 3)
+    assert [len(catalog.columns("shop", name) or ()) for name in "abcd"] == [1, 0, 3, 3]
+
+
+def test_a_schema_change_beyond_the_bound_is_a_reject_and_the_stream_goes_on(monkeypatch):
+    """As any other message that cannot be taken."""
+    monkeypatch.setattr(schema_history, "MAX_COLUMNS", 1)
+    transcoder = Transcoder("debezium", "canal")
+    with pytest.raises(StructureError):
+        transcoder.add(statement("…", ("CREATE", "t", {"a": "INT", "b": "INT"})))
+    (outcome,) = transcoder.add(statement("…", ("CREATE", "t", {"a": "INT"})))
+    assert outcome.error is None

@@ -235,6 +235,13 @@ def test_wire_schema_is_a_record():
     assert error_of(format.decode, b"\0") == "schema mine: a wire schema is a record"
 
 
+def test_union_of_a_wire_schema_has_null():
+    """Or it is refused as a schema, wherever it stands."""
+    fields = [{"name": "b", "type": ["null", {"type": "array", "items": ["int", "string"]}]}, _EXTRAS]
+    format = Format("mine", parse_schema(json.dumps({"type": "record", "name": "M", "fields": fields})))
+    assert error_of(format.encode, "{}") == "schema $: a union has a branch null, for what is absent"
+
+
 @pytest.mark.parametrize(("type", "name"), [("bytes", "bytes"), ({"type": "fixed", "name": "F", "size": 1}, "F")])
 def test_wire_schema_holds_no_bytes(type, name):
     """Bytes have no place in JSON: a schema that would read them is refused, not its payloads."""

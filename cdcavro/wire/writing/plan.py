@@ -94,6 +94,8 @@ def _record(declared: Record, place: _Context) -> RecordWriter:
 def _union(declared: Union, place: _Context, rule: FieldRule) -> Writer:
     if any(holds(branch) for branch in declared.branches):
         return ColumnWriter([holds(branch) or branch_name(branch) for branch in declared.branches], place.depth)
+    if Primitive("null") not in declared.branches:
+        raise SchemaError(place.pointer or "$", "a union has a branch null, for what is absent")
     null = declared.branches.index(Primitive("null"))
     others = {i: branch for i, branch in enumerate(declared.branches) if i != null}
     if len(others) == 1:
