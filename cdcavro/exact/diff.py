@@ -16,7 +16,7 @@ _TEXTLESS: Final = (dict, list, type(None))
 
 
 def differences(left: Any, right: Any, pointer: str = "") -> Iterator[Difference]:
-    """Yield the JSON pointer of every place where two JSON values differ, with both values.
+    """Return the JSON pointer of every place where two JSON values differ, with both values.
 
     `ABSENT` stands for a member that one side lacks. Objects are compared member by member, in any
     order, and arrays of equal length item by item; everything else, arrays of different lengths
@@ -25,21 +25,33 @@ def differences(left: Any, right: Any, pointer: str = "") -> Iterator[Difference
     >>> list(differences({"a": [1, 2]}, {"a": [1, 3]}))
     [('/a/1', 2, 3)]
     """
+    found: list[Difference] = []
+    _compare(left, right, [pointer], found)
+    return iter(found)
+
+
+def _compare(left: Any, right: Any, path: list[Any], found: list[Difference]) -> None:
+    """Add what differs at a path, which is spelled out for differences only."""
     if type(left) is dict and type(right) is dict:
         for name, value in left.items():
-            other = right.get(name, ABSENT)
-            if type(value) is dict or type(value) is list:
-                yield from differences(value, other, f"{pointer}/{escape(name)}")
-            elif value is not other and not same(value, other):
-                yield f"{pointer}/{escape(name)}", value, other
+            _compare_at(name, value, right.get(name, ABSENT), path, found)
         for name, value in right.items():
             if name not in left:
-                yield f"{pointer}/{escape(name)}", ABSENT, value
+                _compare_at(name, ABSENT, value, path, found)
     elif type(left) is list and type(right) is list and len(left) == len(right):
-        for i, pair in enumerate(zip(left, right, strict=True)):
-            yield from differences(*pair, f"{pointer}/{i}")
+        for i, (one, other) in enumerate(zip(left, right, strict=True)):
+            _compare_at(i, one, other, path, found)
     elif not same(left, right):
-        yield pointer, left, right
+        found.append((path[0] + "".join([f"/{escape(str(name))}" for name in path[1:]]), left, right))
+
+
+def _compare_at(name: str | int, left: Any, right: Any, path: list[Any], found: list[Difference]) -> None:
+    # Most values are the same scalar, or both empty.
+    if left is right or (type(left) is type(right) and not left and type(left) in (dict, list) and not right):
+        return
+    path.append(name)
+    _compare(left, right, path, found)
+    path.pop()
 
 
 def same(left: Any, right: Any) -> bool:

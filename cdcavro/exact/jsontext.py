@@ -25,6 +25,9 @@ _BYTE_ORDER_MARK: Final = "\ufeff"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
 _BRACKETS: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_AS_ARRAYS: Final = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
 def to_bytes(text: bytes | str) -> bytes:
@@ -115,7 +118,7 @@ class _RepeatedMember(dict[str, Any]):
 
 def check_depth(raw: bytes, above: int = 0) -> None:
     """Raise `TextError` if a JSON text nests more than 128 levels, the `above` that enclose it included."""
-    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH - above:
+    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH - above or _is_shallow(raw, MAX_DEPTH - above):
         return
     depth = above
     for match in _BRACKETS.finditer(raw):
@@ -126,6 +129,16 @@ def check_depth(raw: bytes, above: int = 0) -> None:
                 raise TextError(f"at most {MAX_DEPTH} levels", f"a level more at byte {match.start()}")
         elif first in b"]}":
             depth -= 1
+
+
+def _is_shallow(raw: bytes, most: int) -> bool:
+    """Return whether the brackets of a text match and nest at most so many levels, each of which is removed at once."""
+    brackets = _STRING.sub(b"", raw).translate(_AS_ARRAYS, _NO_BRACKETS)
+    for _ in range(most):
+        if not brackets:
+            break
+        brackets = brackets.replace(b"[]", b"")
+    return not brackets
 
 
 def _check(value: Any) -> None:
