@@ -388,6 +388,14 @@ def _modules() -> list[str]:
     return ["cdcavro", *(one.name for one in found if not one.name.startswith(("cdcavro.spark", "cdcavro.avsc")))]
 
 
+def test_an_exception_to_a_rule_of_security_says_why():
+    """Ruff's rules of that kind hold everywhere else."""
+    lines = [line for path in PACKAGE.rglob("*.py") for line in path.read_text(encoding="utf-8").splitlines()]
+    exceptions = [line for line in lines if re.search(r"# noqa: [A-Z0-9, ]*\bS\d{3}", line)]
+    assert exceptions
+    assert [line for line in exceptions if not re.search(r"\bS\d{3}  \w", line)] == []
+
+
 @pytest.mark.parametrize("module", _modules())
 def test_examples_in_docstrings_run(module):
     """Each `>>>` gives what stands below it."""

@@ -106,7 +106,7 @@ def check_java() -> None:
         where = f"JAVA_HOME={home} has no bin/java" if home else "there is no java on the PATH"
         raise SetupError(f"Spark needs Java {JAVA} or newer, and {where}: {_GET_JAVA}")
     try:
-        output = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr  # noqa: S603
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr  # noqa: S603  the user's own Java
     except (OSError, subprocess.SubprocessError) as error:
         raise SetupError(f"Spark needs Java {JAVA} or newer, and {java} does not run: {_GET_JAVA}") from error
     version = _VERSION.search(output)

@@ -15,6 +15,7 @@ from cdcavro.avro import skip
 from cdcavro.avro.binary import write_long
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.skip import check_payload
+from cdcavro.avro.translation.schema_pair import translator
 from cdcavro.avro.types import Record, has_bytes
 from support.messages import goldens, shop_canal
 from support.roundtrip import error_of, outcome
@@ -290,3 +291,41 @@ def test_records_without_bytes_still_count_as_items():
     """Of an array of them there are as many as of nulls."""
     items = parse_schema(json.dumps(array(doubled(record(name="X"), 60))))
     assert "at most 100000 items without bytes" in error_of(check_payload, b"\xc2\x9a\x0c\0", items)
+
+
+@pytest.mark.parametrize(
+    ("declared", "raw", "sentence"),
+    [
+        ("long", b"\x80" * 10, "expected an integer of at most 64 bits, got more at byte 10"),
+        ("int", b"\x80" * 5, "expected 1 byte, got 0 at byte 5, where the payload ends"),
+        ({"type": "array", "items": "int"}, b"\xff" * 9 + b"\x01\x02", "expected a block of 1 bytes, got 0 at byte 11"),
+        ("bytes", b"\x01", "expected -1 bytes, got 0 at byte 1"),
+        ("string", b"\x01", "expected -1 bytes, got 0 at byte 1"),
+        (["null", "int"], b"\x01", "expected a branch from 0 to 1, got -1 at byte 1"),
+        (["null", "int"], b"\x0a", "expected a branch from 0 to 1, got 5 at byte 1"),
+        (
+            {"type": "enum", "name": "E", "symbols": ["A", "B"]},
+            b"\x01",
+            "expected a symbol from 0 to 1, got -1 at byte 1",
+        ),
+        (
+            {"type": "enum", "name": "E", "symbols": ["A", "B"]},
+            b"\x0a",
+            "expected a symbol from 0 to 1, got 5 at byte 1",
+        ),
+    ],
+)
+def test_what_every_reader_of_avro_must_refuse_is_refused(declared, raw, sentence):
+    """Integers without an end, a count that has no opposite, negative lengths, and indices out of range.
+
+    Avro's own tests list these nine kinds for all its implementations (AVRO-4304).
+    """
+    schema = parse_schema(json.dumps(declared))
+    for longer in (raw, raw + b"\x00" * 20):
+        found = outcome(cdcavro.PayloadError, check_payload, longer, schema)
+        assert isinstance(found, cdcavro.PayloadError)
+    assert f": {sentence}" in error_of(check_payload, raw, schema)
+    record = {"type": "record", "name": "R", "fields": [{"name": "a", "type": declared}]}
+    reader = {**record, "fields": [*record["fields"], {"name": "b", "type": "int", "default": 7}]}
+    translate = translator(parse_schema(json.dumps(record)), parse_schema(json.dumps(reader)))
+    assert error_of(translate, raw).replace("$.a[0]", "$.a").startswith(f"message: $.a: {sentence}")
