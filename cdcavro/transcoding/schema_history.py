@@ -64,7 +64,7 @@ class SchemaHistory:
         if not is_debezium(change):
             return change
         for table_change in _table_changes(change):
-            self._learn(table_change)
+            self._learn(table_change, change.source.format)
         table = self._tables.get(_table(change)) if change.op in DML else None
         if table is None:
             return change
@@ -77,7 +77,7 @@ class SchemaHistory:
         known = self._tables.get((database, schema, table))
         return None if known is None else known[0]
 
-    def _learn(self, table_change: Any) -> None:
+    def _learn(self, table_change: Any, format: str | None) -> None:
         table, columns = changed_table(table_change), table_columns(table_change)
         if table is None:
             return
@@ -87,7 +87,7 @@ class SchemaHistory:
             self._tables.pop(table, None)
         elif (known is None and len(self._tables) >= MAX_TABLES) or count + len(columns) > MAX_COLUMNS:
             expected = f"at most {MAX_COLUMNS} columns of {MAX_TABLES} tables in all schema changes"
-            raise StructureError(expected, "more", format="debezium")
+            raise StructureError(expected, "more", format=format)
         else:
             self._tables[table] = columns, table_key(table_change)
             count += len(columns)
