@@ -11,7 +11,6 @@ from cdcavro.errors import PayloadError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_INT_BYTES = 5
 # The bytes of indexes up to 63.
 _FEW = frozenset(range(0, 128, 2))
 

@@ -4,9 +4,6 @@ cdef long long _MOST_ITEMS = MAX_COUNT
 cdef long long _MOST_WEIGHTLESS = MAX_WEIGHTLESS
 cdef Py_ssize_t _MOST_LEVELS = MAX_LEVELS
 
-cdef enum:
-    INT_BYTES = 5
-
 
 cdef class Decoder:
     """The bytes of one payload and the position up to which they are read. Attributes: `position` and `end` (int)."""
@@ -17,6 +14,7 @@ cdef class Decoder:
     cdef readonly Py_ssize_t end
     cdef long long _items, _weightless
     cdef Py_ssize_t _depth
+    cdef Py_ssize_t _stated  # where the last block ends by the size that it states, -1 without one
 
     def __init__(self, bytes raw not None, Py_ssize_t position=0):
         self._raw = raw
@@ -45,6 +43,8 @@ cdef class Decoder:
         cdef uint64_t byte = self._byte()
         cdef uint64_t value = byte & 0x7F
         cdef int shift = 7
+        if byte < 0x80:
+            return <long long>((value >> 1) ^ (0 - (value & 1)))
         while byte >= 0x80:
             if shift == 70:
                 raise too_wide(self._at)
@@ -53,6 +53,8 @@ cdef class Decoder:
                 raise too_wide(self._at)
             value |= (byte & 0x7F) << shift
             shift += 7
+        if byte == 0:
+            raise not_canonical(self._at)
         return <long long>((value >> 1) ^ (0 - (value & 1)))
 
     cdef const uint8_t *_take(self, long long size) except NULL:
@@ -74,17 +76,14 @@ cdef class Decoder:
         return self._byte()
 
     def read_long(self):
-        """Read a zig-zag variable-length integer of at most 64 bits."""
+        """Read a zig-zag variable-length integer of at most 64 bits, in as few bytes as it has."""
         return self._long()
 
     def read_int(self):
-        """Read a zig-zag variable-length integer of at most 32 bits in at most 5 bytes, as Avro Java does."""
-        cdef Py_ssize_t start = self._at
+        """Read a zig-zag variable-length integer of at most 32 bits."""
         cdef long long value = self._long()
         if not -(<long long>1 << 31) <= value < <long long>1 << 31:
             raise PayloadError("an integer of at most 32 bits", f"{value} at byte {self._at}")
-        if self._at - start > INT_BYTES:
-            raise PayloadError(f"an integer of at most {INT_BYTES} bytes", f"more at byte {self._at}")
         return value
 
     def take(self, long long size):
@@ -133,21 +132,20 @@ cdef class Decoder:
 
     def read_index(self, Py_ssize_t count, str what):
         """Read an index into `count` branches or symbols; `what` names them in the error."""
-        cdef Py_ssize_t start = self._at
         cdef long long index = self._long()
         if not 0 <= index < count:
             raise PayloadError(f"{what} from 0 to {count - 1}", f"{index} at byte {self._at}")
-        if self._at - start > INT_BYTES:
-            raise PayloadError(f"an integer of at most {INT_BYTES} bytes", f"more at byte {self._at}")
         return index
 
     def read_block(self, bint is_weightless=False):
         """Read the number of items in the next block of an array or a map; 0 ends it. See `avro/decoder.py`."""
         cdef long long count = self._long(), size
+        self._stated = -1
         if count < 0:
             size = self._long()
             if not 0 <= size <= self.end - self._at:
                 raise self.short(f"a block of {size} bytes")
+            self._stated = self._at + size
             if count < -self.end and (count < -_MOST_WEIGHTLESS or not is_weightless):
                 raise self.short(f"{str(count)[1:]} items")
             count = -count
@@ -163,6 +161,15 @@ cdef class Decoder:
         if self._items > self.end:
             raise PayloadError("at most one item to a byte", f"{self._items} items by byte {self._at}")
         return count
+
+    def blocks(self, bint is_weightless=False):
+        """Yield the number of items in each block of an array or a map. See `avro/decoder.py`."""
+        cdef Py_ssize_t start, stated
+        while count := self.read_block(is_weightless):
+            start, stated = self._at, self._stated
+            yield count
+            if stated != -1 and stated != self._at:
+                raise PayloadError(f"a block of {stated - start} bytes", f"{self._at - start} by byte {self._at}")
 
     def descend(self, Py_ssize_t levels):
         """Go down a number of levels, each a record, an array or a map, in data that have no end by their schema."""
