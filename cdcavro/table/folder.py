@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cdcavro.table.history import Table
-    from cdcavro.table.writing.typed import TypedChange
+    from cdcavro.table.writing.typed import TypedChange, TypedPayload
 
 INDEX: Final = "tables.json"
 OPEN: Final = 128
@@ -69,7 +69,7 @@ class TablesFolder:
             stream.close()
         shutil.rmtree(self._beside, ignore_errors=True)
 
-    def write(self, typed: TypedChange) -> None:
+    def write(self, typed: TypedChange | TypedPayload) -> None:
         """Write one change."""
         key = (typed.table.number, typed.schema.version)
         if key not in self._open:
@@ -110,7 +110,7 @@ class TablesFolder:
     def _named(self, ending: str) -> Path:
         return self._target.with_name(f"{self._target.name}.{secrets.token_hex(4)}.{ending}")
 
-    def _start(self, key: tuple[int, int], typed: TypedChange) -> None:
+    def _start(self, key: tuple[int, int], typed: TypedChange | TypedPayload) -> None:
         if len(self._open) >= OPEN:
             self._stop(next(iter(self._open)))
         self._parts[key] += 1

@@ -68,6 +68,11 @@ class StreamJoiner:
         self._inserts: dict[Identity, None] = {}
         self._bytes = 0
 
+    @property
+    def passes_whole(self) -> bool:
+        """Whether whole changes pass at once and settle nothing, because no half of an unknown operation is waiting."""
+        return not self._unstated
+
     def add(self, changes: Sequence[Change], number: int, message: bytes | str) -> list[Joined]:
         """Return what the changes of a message complete, and the halves that are refused, in order.
 

@@ -25,9 +25,11 @@ from cdcavro.cli.progress import Progress
 from cdcavro.cli.report import table
 from cdcavro.cli.table_options import table_option, types_option
 from cdcavro.errors import DdlError, FileError, MessageError, MisfitError, SchemaError, StructureError, plain
+from cdcavro.exact.jsontext import to_bytes
 from cdcavro.files.lines import Line, read_lines, told_lines
 from cdcavro.files.streams import STANDARD, input_size, open_output
 from cdcavro.table.folder import TablesFolder
+from cdcavro.table.messages import MessageTyper
 from cdcavro.table.notes import notes_of
 from cdcavro.table.tables import ERROR, KEEP, ON_MISFIT, Tables
 from cdcavro.transcoding.joiner import Joined, StreamJoiner
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from cdcavro.files.rejects import MaxRejects
     from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.history import Table
+    from cdcavro.table.writing.typed import TypedChange, TypedPayload
 
 _SHOWN_NOTES: Final = 20
 
@@ -96,7 +99,8 @@ def tables(
         faults = Faults(source, reject_file, shown=SHOWN)
         run = Run(faults, own)
         job = _Job(source, own, typed, folder, run, is_strict=on_misfit == ERROR)
-        job.take_all(lines, zone, sent.unavailable)
+        if own:
+            job.take_all(lines, sent.unavailable)
         faults.finish()
         folder.finish(typed.tables)
     job.report(typed.tables)
@@ -111,43 +115,48 @@ class _Job:
     ) -> None:
         self._file, self._format, self._tables, self._folder = file, format, tables, folder
         self._run, self._is_strict = run, is_strict
-        self._zone: ZoneInfo | None = None
         self.typed = 0
 
-    def take_all(self, lines: Iterator[Line], zone: ZoneInfo | None, unavailable: str | None) -> None:
-        """Type the changes of all lines."""
-        self._zone = zone
+    def take_all(self, lines: Iterator[Line], unavailable: str | None) -> None:
+        """Type the changes of all lines, by the engine where it knows what is like them."""
         joiner, versions = StreamJoiner(), VersionWatch()
-        file = click.format_filename(self._file)
+        typer = MessageTyper(self._format, self._tables, unavailable=unavailable)
+        zone, file = self._tables.zone, click.format_filename(self._file)
 
         def joined(line: Line) -> Sequence[Joined]:
             message = line.message()
+            rows = typer.known(message, Arrival(file=file, line=line.number)) if joiner.passes_whole else None
+            if rows is not None:
+                self.typed += self._keep(rows)
+                return ()
             versions.see(message, self._format)
             changes = to_changes(message, self._format, zone=zone, members=False, unavailable=unavailable)
             placed = [replace(change, place=_place(change, file, line)) for change in changes]
             return joiner.add(placed, line.number, message)
 
         for complete in self._run.results(lines, joined):
-            self._take(complete)
-        self._take(joiner.finish())
+            self._take(complete, typer, file)
+        self._take(joiner.finish(), typer, file)
 
-    def _take(self, joined: Sequence[Joined]) -> None:
+    def _take(self, joined: Sequence[Joined], typer: MessageTyper, file: str) -> None:
         for part in joined:
             try:
                 if part.error is not None:
                     raise part.error
-                is_typed = self._write(part.changes)
+                # All changes of a message are typed before any is written, so that it is rejected whole or not at all.
+                typed = [typed_change for change in part.changes for typed_change in self._tables.add(change)]
             except (MessageError, DdlError, SchemaError) as error:
                 for number, text in part.messages:
                     self._reject(error, Line.of(number, text))
             else:
-                self.typed += is_typed * len(part.messages)
+                self.typed += self._keep(typed) * len(part.messages)
+                if len(part.messages) == 1:
+                    ((number, text),) = part.messages
+                    typer.learn(to_bytes(text), part.changes, typed, Arrival(file=file, line=number))
 
-    def _write(self, changes: Sequence[Change]) -> bool:
-        # All changes of a message are typed before any is written, so that a message is rejected whole or not at all.
-        typed = [typed_change for change in changes for typed_change in self._tables.add(change)]
-        for typed_change in typed:
-            self._folder.write(typed_change)
+    def _keep(self, typed: Sequence[TypedChange | TypedPayload]) -> bool:
+        for row in typed:
+            self._folder.write(row)
         return bool(typed)
 
     def _reject(self, error: MessageError | DdlError | SchemaError, line: Line) -> None:
@@ -185,7 +194,9 @@ class _Job:
             more = f" and {len(misfits) - _SHOWN_NOTES:,} more columns" if len(misfits) > _SHOWN_NOTES else ""
             total = sum(count for _, count in misfits)
             say(f"{total:,} values that their type cannot carry are text in unparsed: {listed}{more}")
-        if self._zone is None and any(_is_instant(table, name) for table in tables for name, _ in self._misfits(table)):
+        if self._tables.zone is None and any(
+            _is_instant(table, name) for table in tables for name, _ in self._misfits(table)
+        ):
             say("a TIMESTAMP without a zone is an instant only in the source's zone: say it with --zone")
 
     def _misfits(self, table: Table) -> list[tuple[str, int]]:
