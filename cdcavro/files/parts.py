@@ -6,7 +6,7 @@ The result for a part depends on nothing but the part, so the whole does not dep
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from cdcavro.avro.blocks import MARKER_BYTES, MAX_BLOCK, Framing, PackedBlock
@@ -135,12 +135,9 @@ class Run:
 
     def frames(self) -> Iterator[PackedBlock]:
         """Yield the blocks. Raises `FileError`."""
-        for block in self.blocks:
-            yield (
-                block
-                if self.place is None
-                else replace(block, packed=self.place.read(block.start, block.start + block.size))
-            )
+        for one in self.blocks:
+            packed = one.packed if self.place is None else self.place.read(one.start, one.start + one.size)
+            yield PackedBlock(one.count, one.place, one.start, one.size, packed)
 
 
 def runs(frames: Iterable[PackedBlock], framing: Framing, place: SharedInput | None) -> Iterator[Run]:
