@@ -85,11 +85,16 @@ cdef enum:
 cdef double[23] TENS = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22]
 
 
+cdef inline bint _is_shortest(double value, uint64_t digits, int places) noexcept nogil:
+    cdef int found
+    return value < TWO_52 and digits == cdcavro_shortest(value, &found) and places == found
+
+
 cdef bint _as_double(const uint8_t *at, const uint8_t *end, double *value) noexcept nogil:
     """Return whether a number without exponent is the shortest text of a double, and which."""
     cdef bint negative = at[0] == 45
     cdef uint64_t digits = 0
-    cdef int places = 0, found
+    cdef int places
     cdef const uint8_t *point
     at += negative
     if end - at > MOST_FIGURES + 6:
@@ -119,11 +124,8 @@ cdef bint _as_double(const uint8_t *at, const uint8_t *end, double *value) noexc
             return False
         # Both are exact, so the quotient is the nearest double, and no other text of up to 15 figures has the same.
         value[0] = <double>digits / TENS[places] if digits < TEN_15 else cdcavro_nearest(digits, places)
-        if value[0] < 0.0001:
+        if value[0] < 0.0001 or (digits >= TEN_15 and not _is_shortest(value[0], digits, places)):
             return False
-        if digits >= TEN_15:
-            if value[0] >= TWO_52 or digits != cdcavro_shortest(value[0], &found) or places != found:
-                return False
     if negative:
         value[0] = -value[0]
     return True

@@ -146,56 +146,67 @@ cdef int _learn_extras(Run *r) noexcept nogil:
     return OK
 
 
+cdef int _new_patch(Run *r, Patch **patch) noexcept nogil:
+    cdef Patch *patches
+    if r.patch_count == r.patches_room:
+        patches = <Patch *>realloc(r.patches, (2 * r.patches_room + 16) * sizeof(Patch))
+        if patches == NULL:
+            return LEFT
+        r.patches = patches
+        r.patches_room = 2 * r.patches_room + 16
+    patch[0] = r.patches + r.patch_count
+    r.patch_count += 1
+    return OK
+
+
+cdef int _walk(Run *r, const uint8_t **pointer, const uint8_t *end, int *node, int *index, int *level) noexcept nogil:
+    """Go down a pointer to the record that its last name is of, and give that member's index, -1 without a field."""
+    cdef const Instruction *record
+    cdef const uint8_t *slash
+    cdef int i
+    while True:
+        record = r.code + node[0]
+        if pointer[0] == end or pointer[0][0] != 47 or record.kind != RECORD:
+            return LEFT
+        pointer[0] += 1
+        slash = pointer[0]
+        while slash < end and slash[0] != 47:
+            if slash[0] == 126:
+                return LEFT
+            slash += 1
+        i = _find_member(r, record, pointer[0], slash - pointer[0])
+        index[0] = -1 if i < 0 else record.a[0] + i
+        if slash == end:
+            return OK
+        if i < 0 or r.patched[index[0]] & ~INSIDE:
+            return LEFT
+        r.patched[index[0]] = INSIDE
+        node[0] = r.members[index[0]].node
+        if r.code[node[0]].kind == OPTIONAL:
+            node[0] = r.code[node[0]].a[0]
+        pointer[0] = slash
+        level[0] += 1
+
+
 cdef int _add_patch(
     Run *r, const uint8_t *pointer, Py_ssize_t length, const uint8_t *text, Py_ssize_t size
 ) noexcept nogil:
     """Add a patch for the member at a pointer, which must lie apart from the others."""
     cdef const uint8_t *end = pointer + length
-    cdef const uint8_t *slash
-    cdef const Instruction *record
     cdef Patch *patch
     cdef int node = r.root, i, level = 1
-    if r.patch_count == r.patches_room:
-        patch = <Patch *>realloc(r.patches, (2 * r.patches_room + 16) * sizeof(Patch))
-        if patch == NULL:
-            return LEFT
-        r.patches = patch
-        r.patches_room = 2 * r.patches_room + 16
-    patch = r.patches + r.patch_count
-    while True:
-        record = r.code + node
-        if pointer == end or pointer[0] != 47 or record.kind != RECORD:
-            return LEFT
-        pointer += 1
-        slash = pointer
-        while slash < end and slash[0] != 47:
-            if slash[0] == 126:
-                return LEFT
-            slash += 1
-        i = _find_member(r, record, pointer, slash - pointer)
-        if slash == end:
-            break
-        if i < 0 or r.patched[record.a[0] + i] & ~INSIDE:
-            return LEFT
-        r.patched[record.a[0] + i] = INSIDE
-        node = r.members[record.a[0] + i].node
-        if r.code[node].kind == OPTIONAL:
-            node = r.code[node].a[0]
-        pointer = slash
-        level += 1
-    patch.node, patch.member = node, -1 if i < 0 else record.a[0] + i
+    if _walk(r, &pointer, end, &node, &i, &level) or _new_patch(r, &patch):
+        return LEFT
+    patch.node, patch.member, patch.applied = node, i, 0
     patch.start = patch.stop = r.said_size
-    patch.applied = 0
-    r.patch_count += 1
     r.patched[r.count + node] += 1
     if i >= 0:
-        i = patch.member
         if r.patched[i]:
             return LEFT
         if r.members[i].missing > NULL_ and (size == 0 or (size == 4 and memcmp(text, b"null", 4) == 0)):
             return LEFT
         r.patched[i] = r.patch_count
-    elif record.a[2] >= 0 or size == 0 or _say_label(r, node, pointer, end, patch):
+    elif r.code[node].a[2] >= 0 or size == 0 or _say_label(r, node, pointer, end, patch):
         return LEFT
     return _say_value(r, patch, text, size, level + 1)
 

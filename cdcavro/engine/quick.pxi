@@ -221,31 +221,38 @@ cdef inline bint _put_member(Run *r, Cursor *c, int i, const uint8_t **at, uint8
     return True
 
 
+cdef inline const uint8_t *_label_here(Run *r, const Member *member, const uint8_t *at) noexcept nogil:
+    """Return where a member's value begins if its name is here, else NULL."""
+    if member.size == 0 or r.end - at <= member.size:
+        return NULL
+    return at + member.size if cdcavro_begins(at, r.end, r.texts + member.label, member.size) else NULL
+
+
 cdef int _write_quick_members(Run *r, Cursor *c, int *index) noexcept nogil:
     """Write the members of a record that are the expected ones, up to the end, or to the first that is not plain.
 
     Of that one, the name is passed by and the index given, -1 in the rest map; -2 if it is not the expected one either.
     """
-    cdef const Member *member
     cdef const uint8_t *at = r.at
+    cdef const uint8_t *value
     cdef uint8_t *out
     cdef uint8_t *written
     cdef int i
-    cdef bint done
     if _reserve(r, r.end - r.at):
         return LEFT
     out = written = r.out + r.size
     while True:
         i = c.follows[0]
-        if i < c.record.a[1]:
-            member = r.members + c.record.a[0] + i
-            if member.size == 0 or r.end - at <= member.size:
+        if i >= c.record.a[1]:
+            if not _put_other(r, c, &at, &out):
+                index[0] = -2 if c.known == NULL else -1
+                break
+        else:
+            value = _label_here(r, r.members + c.record.a[0] + i, at)
+            if value == NULL:
                 index[0] = -2
                 break
-            if not cdcavro_begins(at, r.end, r.texts + member.label, member.size):
-                index[0] = -2
-                break
-            at += member.size
+            at = value
             c.follows = r.follows + c.record.a[0] + i
             if i == c.last + 1:
                 c.last = i
@@ -254,13 +261,9 @@ cdef int _write_quick_members(Run *r, Cursor *c, int *index) noexcept nogil:
                 if _place(r, c, i) or _reserve(r, r.end - at):
                     return LEFT
                 out = written = r.out + r.size
-            index[0] = i
-            done = _put_member(r, c, i, &at, &out)
-        else:
-            done = _put_other(r, c, &at, &out)
-            index[0] = -2 if c.known == NULL else -1
-        if not done:
-            break
+            if not _put_member(r, c, i, &at, &out):
+                index[0] = i
+                break
         written = out
         if (at - 1)[0] == 125:
             r.at, r.size = at, written - r.out

@@ -200,29 +200,20 @@ cdef inline int _write_name(
     return _put_few(r, start, known.size + 1, start + LONGEST)
 
 
-cdef int _write_map(Run *r, const Instruction *map, int level) noexcept nogil:
-    cdef Py_ssize_t place = r.size, size = 0
-    cdef int64_t count = 0
+cdef int _write_entries(Run *r, const Instruction *map, int level, int64_t *count) noexcept nogil:
+    """Write the entries of a map, of which there is one at least."""
     cdef const uint8_t *start = NULL
-    cdef int node = <int>(map - r.code)
+    cdef Py_ssize_t size = 0
+    cdef int node = <int>(map - r.code), left = OK
     cdef int32_t *follows = r.follows + r.count + node
     cdef Known *known
     cdef uint32_t own
-    cdef bint ended = False
-    cdef bint is_quick = _is_scalar_type(r, r.code + map.a[0])
-    cdef int left
-    if r.at[0] != 123 or level > r.most_levels or _put(r, 0):
-        return LEFT
-    r.at += 1
+    cdef bint ended = False, is_quick = _is_scalar_type(r, r.code + map.a[0])
     r.object += 1
     own = r.object
-    _skip_space(r)
-    if r.at < r.end and r.at[0] == 125:
-        r.at += 1
-        return OK
     while not ended:
         if is_quick:
-            left = _write_quick_entries(r, node, own, &follows, &count, &known)
+            left = _write_quick_entries(r, node, own, &follows, count, &known)
         else:
             left = OK
             known = _take_guessed(r, node, follows[0])
@@ -238,9 +229,24 @@ cdef int _write_map(Run *r, const Instruction *map, int level) noexcept nogil:
         if _write_name(r, node, own, known, start, size, &follows, 0) or _write(r, map.a[0], level + 1):
             return LEFT
         r.stepped -= 1
-        count += 1
+        count[0] += 1
         if _is_last_member(r, &ended):
             return LEFT
+    return OK
+
+
+cdef int _write_map(Run *r, const Instruction *map, int level) noexcept nogil:
+    cdef Py_ssize_t place = r.size
+    cdef int64_t count = 0
+    if r.at[0] != 123 or level > r.most_levels or _put(r, 0):
+        return LEFT
+    r.at += 1
+    _skip_space(r)
+    if r.at < r.end and r.at[0] == 125:
+        r.at += 1
+        return OK
+    if _write_entries(r, map, level, &count):
+        return LEFT
     if count > r.most_items:
         return LEFT
     return _insert_long(r, place, 1, count) or _put(r, 0)

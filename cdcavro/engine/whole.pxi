@@ -1,4 +1,59 @@
-# Payload to text: a whole message, around which there may be a Kafka record.
+# Payload to text: records, and a whole message, around which there may be a Kafka record.
+
+cdef int _render_patched(Run *r, int i, bint *first, int level) noexcept nogil:
+    """Put out a member that has a patch, which takes the place of its value."""
+    cdef const Member *member = r.members + i
+    cdef Patch *patch = r.patches + (r.patched[i] & ~INSIDE) - 1
+    cdef Py_ssize_t before = r.size, place
+    if (not first[0] and _put(r, 44)) or _put_bytes(r, r.texts + member.label, member.size):
+        return LEFT
+    place = r.size
+    if _render(r, member.node, level + 1):
+        return LEFT
+    if patch.stop == patch.end:
+        r.size = before
+        return OK
+    r.size = place
+    first[0] = False
+    r.applied += 1
+    patch.applied = r.run
+    return _put_bytes(r, r.said + patch.stop, patch.end - patch.stop)
+
+
+cdef int _render_record(Run *r, int node, int level) noexcept nogil:
+    cdef const Instruction *record = r.code + node
+    cdef const Member *member
+    cdef Py_ssize_t before
+    cdef int i, null
+    cdef bint first = True
+    if _put(r, 123):
+        return LEFT
+    for i in range(record.a[0], record.a[0] + record.a[1]):
+        member = r.members + i
+        if member.missing == ABSENT:
+            null = _null_of(r.code + member.node)
+            if null >= 0 and r.at < r.end and r.at[0] == null << 1:
+                r.at += 1
+                continue
+        if member.missing == EXTRAS:
+            if _pass_extras(r):
+                return LEFT
+        elif member.missing == REST:
+            before = r.size
+            if _render_entries(r, r.code + member.node, record, level + 1, first):
+                return LEFT
+            first = first and r.size == before
+        elif r.patched[i] & ~INSIDE:
+            if _render_patched(r, i, &first, level):
+                return LEFT
+        else:
+            if _render_member(r, member, first, level + 1):
+                return LEFT
+            first = False
+    if r.patched[r.count + node] and _append_patches(r, node, &first):
+        return LEFT
+    return _put(r, 125)
+
 
 cdef int _say_around(Run *r, const uint8_t *text, Py_ssize_t size) noexcept nogil:
     """Say a Kafka record up to its value, of which `text` is the object of its other members."""
