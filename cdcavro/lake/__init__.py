@@ -1,5 +1,6 @@
 """Lake tables: the rows that go into them, and how their current state is merged; nothing of Spark."""
 
+from cdcavro.lake.job_state import JobState
 from cdcavro.lake.keys import check_keys
 from cdcavro.lake.merge import TableState, last_changes
 from cdcavro.lake.row import TypedRow
@@ -7,6 +8,7 @@ from cdcavro.lake.typed_rows import Batch, TypedRows
 
 __all__ = [
     "Batch",
+    "JobState",
     "TableState",
     "TypedRow",
     "TypedRows",

@@ -102,3 +102,22 @@ def test_statements_of_a_batch_are_learned_before_its_rows_are_placed():
         2,
         [("table 't' with 2 columns",), ("column 'a' renamed to 'b'",)],
     )
+
+
+def test_what_has_no_order_is_a_reject_and_tables_may_be_ordered_by_different_things():
+    """A batch goes on, whatever is in it."""
+    oms = replace(SOURCE, format="oms_default")
+    lost = [replace(insert(5), source=replace(oms, table="u"))]
+    placed = [replace(one, position=None) for one in message(3, insert(2), source=replace(oms, table="v"))]
+    found = TypedRows(Tables()).of_batch([message(1, insert(1)), message(2, insert(1), source=oms), placed, lost])
+    assert len(found.rows) == 3
+    assert [(one.source.table, type(error).__name__) for one, error in found.rejects] == [("u", "OrderError")]
+
+
+def test_partitions_with_numbers_of_different_kinds_are_learned_each_in_its_order():
+    """Whether they can be merged is another question."""
+    unnumbered = [
+        replace(one, position=None, place=Arrival(topic="x", partition=1, offset=1)) for one in message(1, insert(2))
+    ]
+    found = TypedRows(Tables()).of_batch([message(1, insert(1)), unnumbered])
+    assert (len(found.rows), found.rejects) == (2, [])

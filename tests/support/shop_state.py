@@ -54,7 +54,7 @@ def image(row: TypedRow, versions: Sequence[TableSchema]) -> dict[str, Any]:
     """Return the values that a typed row states, under the names of the newest version."""
     writer = versions[row.version - 1]
     envelope = read(row.payload, writer.envelope, versions[-1].envelope)
-    values = true_row(envelope["after"], versions[-1])
+    values = true_row(envelope["after"] | {"absent": []}, versions[-1])
     return {name: value for name, value in values.items() if name not in row.absent}
 
 

@@ -1,0 +1,116 @@
+"""The state of a job that merges batches: what it learned and its clock, in files that a person can read.
+
+Each batch has a file, written before its data. It has what the batch learned, in the order in which that
+was learned, and the clock behind it. A job goes on by learning it all again, so a batch that is run again
+after a crash learns the same again, and gives the same rows. Files are replaced in one step, and those of
+old batches that learned nothing are removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.change.clock import Clock
+from cdcavro.change.model import from_record, to_record
+from cdcavro.errors import FileError
+from cdcavro.lake.typed_rows import TypedRows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cdcavro.lake.typed_rows import Batch
+    from cdcavro.table.tables import Tables
+
+_FORMAT: Final = 1
+_KEPT: Final = 2
+
+
+class JobState:
+    """The state of a job in a folder, `folder` (str or Path), which is created if there is none."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def resume(self, batch: int, tables: Tables) -> TypedRows:
+        """Return what makes the typed rows of a batch, as it was behind the batches before.
+
+        `tables` are new ones, with the settings of the job. Raises `FileError` if the file of the batch before
+        is missing, or one is not what `write` wrote.
+        """
+        found = {number: path for number, path in self._files().items() if number < batch}
+        if batch and batch - 1 not in found:
+            raise FileError(str(self._path(batch - 1)), "the state behind the batch before", "none")
+        maker = TypedRows(tables)
+        for number in sorted(found):
+            learned, state = _read(found[number])
+            maker.clock = Clock(state)
+            _learn(maker, learned)
+        return maker
+
+    def write(self, number: int, batch: Batch, clock: Clock, counts: Mapping[str, int] | None = None) -> None:
+        """Write what a batch learned and the clock behind it; `counts` are for people."""
+        state = {
+            "format": _FORMAT,
+            "batch": number,
+            "counts": dict(counts or {}),
+            "clock": clock.state,
+            "learned": [to_record(change) for change in batch.learned],
+        }
+        _replace(self._path(number), json.dumps(state, indent=1))
+        for other, path in self._files().items():
+            if other <= number - _KEPT and not _read(path)[0]:
+                path.unlink(missing_ok=True)
+
+    def _files(self) -> dict[int, Path]:
+        return {int(path.stem): path for path in self.folder.glob("*.json") if path.stem.isdecimal()}
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:012}.json"
+
+
+def _read(path: Path) -> tuple[list[Any], list[Any]]:
+    """Return what a batch learned, as records of changes, and the state of its clock."""
+    try:
+        state = json.loads(path.read_bytes())
+        if state["format"] != _FORMAT:
+            raise FileError(str(path), f"a job's state in format {_FORMAT}", f"one in format {state['format']!r}")
+        learned, clock = list(state["learned"]), list(state["clock"])
+        Clock(clock)
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(str(path), "a job's state", type(error).__name__) from error
+    return learned, clock
+
+
+def _learn(maker: TypedRows, learned: list[Any]) -> None:
+    """Learn what a batch learned."""
+    written = []
+    for record in learned:
+        change = from_record(record)
+        maker.outlines.take(change)
+        known = maker.tables.learn(change)
+        if known is not None:
+            written.append(known[0])
+    # The rows of a batch are written once all of it is learned.
+    for table in written:
+        table.is_written = True
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file so that there is the old one or the new one, whole, whenever the machine stops."""
+    new = path.with_suffix(".new")
+    with new.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

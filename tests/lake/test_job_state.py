@@ -1,0 +1,101 @@
+"""The state of a job: what it learned, from file to file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from cdcavro.change.model import Change
+from cdcavro.lake import JobState, TypedRow
+from cdcavro.table.tables import Tables
+from support.roundtrip import error_of
+from support.shop_state import as_came
+from support.shop_streams import shuffled
+from support.shop_tables import MESSAGES
+
+Batches = list[list[list[Change]]]
+
+
+def batches(messages: Sequence[list[Change]], size: int) -> Batches:
+    """Return messages in batches of a size."""
+    return [list(messages[i : i + size]) for i in range(0, len(messages), size)]
+
+
+def run(folder: Path, every: Batches, first: int = 0, last: int | None = None) -> list[list[TypedRow]]:
+    """Run batches in a job that starts at the first of them, as it does after a crash."""
+    state, found = JobState(folder), []
+    maker = state.resume(first, Tables(zone=UTC))
+    for number in range(first, len(every) if last is None else last + 1):
+        batch = maker.of_batch(every[number])
+        state.write(number, batch, maker.clock, {"rows": len(batch.rows)})
+        found.append(batch.rows)
+    return found
+
+
+@pytest.mark.parametrize("producer", MESSAGES)
+@pytest.mark.parametrize("size", [1, 7, 40])
+def test_a_job_that_starts_again_at_any_batch_makes_the_same_rows(tmp_path: Path, producer: str, size: int):
+    """Tables, versions, payloads and orders, byte for byte; a batch that was begun is run again."""
+    every = batches(as_came(producer), size)
+    wanted = run(tmp_path / "whole", every)
+    starts = range(0, len(every), max(1, len(every) // 12))
+    run(tmp_path / "again", every, 0, starts[0])
+    for start, stop in zip(starts, [*starts[1:], len(every) - 1], strict=True):
+        assert run(tmp_path / "again", every, start, stop) == wanted[start : stop + 1]
+
+
+@pytest.mark.parametrize("producer", MESSAGES)
+@pytest.mark.parametrize("seed", [3, 4, 10])
+def test_a_job_over_partitions_that_run_apart_makes_the_same_rows_again(tmp_path: Path, producer: str, seed: int):
+    """Their clocks are part of the state."""
+    every = batches(shuffled(producer, seed).messages, 13)
+    wanted = run(tmp_path / "whole", every)
+    half = len(every) // 2
+    run(tmp_path / "again", every, 0, half)
+    assert run(tmp_path / "again", every, half) == wanted[half:]
+
+
+def test_a_state_is_a_file_that_a_person_can_read_and_old_ones_without_news_go(tmp_path: Path):
+    """The statements as they came, no values of rows."""
+    every = batches(as_came("canal"), 1)
+    run(tmp_path, every)
+    files = sorted(tmp_path.iterdir())
+    states = [json.loads(path.read_text(encoding="utf-8")) for path in files]
+    assert [f"{state['batch']:012}.json" for state in states] == [path.name for path in files]
+    assert all(state["learned"] for state in states[:-2])
+    said = [change["ddl"] for state in states for change in state["learned"] if "ddl" in change]
+    assert "ALTER TABLE orders RENAME COLUMN note TO remark" in said
+    rows = [change for state in states for change in state["learned"] if "columns" in change and "ddl" not in change]
+    assert rows
+    assert all(change["after"] == {} for change in rows)
+    assert len(files) < len(every) // 2
+
+
+def test_a_state_that_is_missing_or_is_none_is_refused(tmp_path: Path):
+    """Nothing is taken for known that is not."""
+    state = JobState(tmp_path)
+    expected = f"{tmp_path}/000000000004.json: expected the state behind the batch before, got none"
+    assert error_of(state.resume, 5, Tables()) == expected
+    path = tmp_path / "000000000000.json"
+    for text, got in [
+        ("{", "JSONDecodeError"),
+        ("{}", "KeyError"),
+        ("[]", "TypeError"),
+        ('{"format":1,"learned":[],"clock":[1]}', "TypeError"),
+    ]:
+        path.write_text(text, encoding="utf-8")
+        assert error_of(state.resume, 1, Tables()) == f"{path}: expected a job's state, got {got}"
+    path.write_text('{"format":2}', encoding="utf-8")
+    assert error_of(state.resume, 1, Tables()) == f"{path}: expected a job's state in format 1, got one in format 2"
+
+
+def test_a_file_that_was_begun_and_not_finished_is_no_state(tmp_path: Path):
+    """It has another name until it is whole."""
+    every = batches(as_came("canal"), 40)
+    run(tmp_path, every, 0, 1)
+    (tmp_path / "000000000002.new").write_text("{", encoding="utf-8")
+    assert run(tmp_path, every, 2, 2)
