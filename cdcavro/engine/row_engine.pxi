@@ -12,6 +12,7 @@ cdef class RowEngine(Engine):
     cdef Pattern **patterns
     cdef Py_ssize_t pattern_room
     cdef list kept
+    cdef Py_ssize_t kept_size
     cdef bytes words
     cdef bytes word_ends
     cdef bytes zone
@@ -63,6 +64,7 @@ cdef class RowEngine(Engine):
         """Forget all patterns."""
         self._drop()
         self.kept = []
+        self.kept_size = 0
 
     def drop_last(self):
         """Take back the pattern that was added last: no message is of it."""
@@ -83,7 +85,9 @@ cdef class RowEngine(Engine):
         cdef Pattern *p
         cdef int i
         cdef uint64_t slot
-        if len(self.kept) >= MOST_PATTERNS:
+        # The index of cells takes about as much as the cells.
+        cdef Py_ssize_t size = len(fixed) + len(program.texts) + 8 * len(program.cells) + 8 * len(program.longs)
+        if len(self.kept) >= MOST_PATTERNS or self.kept_size + size > MOST_KEPT:
             return False
         if 2 * (len(self.kept) + 1) > self.pattern_room:
             self._widen()
@@ -112,6 +116,7 @@ cdef class RowEngine(Engine):
                     slot += 1
                 p.index[slot & (p.index_room - 1)] = i
         self.kept.append(parts)
+        self.kept_size += size
         _enter(self.patterns, self.pattern_room, p)
         return True
 

@@ -12,6 +12,7 @@ cdef enum:
     MOST_NUMBERS = 34
     MOST_KEYS = 64
     MOST_PATTERNS = 4096
+    MOST_KEPT = 1 << 26  # bytes of all patterns
     MOST_ROWS = 100000  # of a message
 
 cdef struct Cell:

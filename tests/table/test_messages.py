@@ -8,10 +8,11 @@ from random import Random
 import pytest
 
 from cdcavro.change.model import Arrival
-from cdcavro.engine.machine import COMPILED
+from cdcavro.engine.machine import COMPILED, RowEngine
+from cdcavro.engine.row_program import RowProgram
 from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
-from cdcavro.wire.formats import FORMATS
+from cdcavro.wire.formats import FORMATS, get_format
 from support.rows_trial import BY_ENGINE, LEFT, TYPES, VALUES, ZONE, Pair, of_type, shop, trial, trial_of_type
 
 compiled = pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
@@ -168,3 +169,13 @@ def test_a_zone_whose_clocks_change_is_taken_where_they_do_not():
     ]
     messages = [canal(**times, data=[{"id": "1", "v": day}]) for day in days]
     assert "refused" not in outcomes(messages)
+
+
+@compiled
+def test_patterns_take_a_bounded_room():
+    """Wide tables and long names cannot fill the memory: what has no room goes the exact way."""
+    engine = RowEngine(get_format("canal").program)
+    program = RowProgram(texts=bytes(1 << 20))
+    assert sum(engine.add(bytes([number]), program) for number in range(100)) == 63
+    engine.clear()
+    assert engine.add(b"again", program)
