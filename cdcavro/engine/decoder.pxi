@@ -13,13 +13,14 @@ cdef class Decoder:
     cdef Py_ssize_t _at
     cdef readonly Py_ssize_t end
     cdef long long _items, _weightless
-    cdef Py_ssize_t _depth
     cdef Py_ssize_t _stated  # where the last block ends by the size that it states, -1 without one
+    cdef Py_ssize_t _depth
 
     def __init__(self, bytes raw not None, Py_ssize_t position=0):
         self._raw = raw
         self._start = _start(raw)
         self.end = PyBytes_GET_SIZE(raw)
+        self._stated = -1
         self.position = position
 
     @property
@@ -43,8 +44,6 @@ cdef class Decoder:
         cdef uint64_t byte = self._byte()
         cdef uint64_t value = byte & 0x7F
         cdef int shift = 7
-        if byte < 0x80:
-            return <long long>((value >> 1) ^ (0 - (value & 1)))
         while byte >= 0x80:
             if shift == 70:
                 raise too_wide(self._at)
@@ -53,7 +52,7 @@ cdef class Decoder:
                 raise too_wide(self._at)
             value |= (byte & 0x7F) << shift
             shift += 7
-        if byte == 0:
+        if byte == 0 and shift > 7:
             raise not_canonical(self._at)
         return <long long>((value >> 1) ^ (0 - (value & 1)))
 
@@ -76,7 +75,7 @@ cdef class Decoder:
         return self._byte()
 
     def read_long(self):
-        """Read a zig-zag variable-length integer of at most 64 bits, in as few bytes as it has."""
+        """Read a zig-zag variable-length integer of at most 64 bits."""
         return self._long()
 
     def read_int(self):
@@ -139,6 +138,13 @@ cdef class Decoder:
 
     def read_block(self, bint is_weightless=False):
         """Read the number of items in the next block of an array or a map; 0 ends it. See `avro/decoder.py`."""
+        return self._block(is_weightless)
+
+    def blocks(self, bint is_weightless=False):
+        """Return an iterator over the numbers of items of blocks, which are read before the next is asked for."""
+        return Blocks(self, is_weightless)
+
+    cdef long long _block(self, bint is_weightless) except -1:
         cdef long long count = self._long(), size
         self._stated = -1
         if count < 0:
@@ -162,15 +168,6 @@ cdef class Decoder:
             raise PayloadError("at most one item to a byte", f"{self._items} items by byte {self._at}")
         return count
 
-    def blocks(self, bint is_weightless=False):
-        """Yield the number of items in each block of an array or a map. See `avro/decoder.py`."""
-        cdef Py_ssize_t start, stated
-        while count := self.read_block(is_weightless):
-            start, stated = self._at, self._stated
-            yield count
-            if stated != -1 and stated != self._at:
-                raise PayloadError(f"a block of {stated - start} bytes", f"{self._at - start} by byte {self._at}")
-
     def descend(self, Py_ssize_t levels):
         """Go down a number of levels, each a record, an array or a map, in data that have no end by their schema."""
         self._depth += levels
@@ -191,3 +188,28 @@ cdef class Decoder:
         """Raise `PayloadError` unless every byte has been read."""
         if self._at != self.end:
             raise PayloadError(f"the end of the payload at byte {self._at}", f"{self.end - self._at} more")
+
+
+cdef class Blocks:
+    """The blocks of an array or a map: how many items each has. Raises for one that has not the size that it states."""
+
+    cdef Decoder _source
+    cdef bint _is_weightless
+    cdef Py_ssize_t _start, _stated
+
+    def __cinit__(self, Decoder source not None, bint is_weightless):
+        self._source, self._is_weightless, self._stated = source, is_weightless, -1
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Py_ssize_t at = self._source._at
+        cdef long long count
+        if self._stated != -1 and self._stated != at:
+            raise PayloadError(f"a block of {self._stated - self._start} bytes", f"{at - self._start} by byte {at}")
+        count = self._source._block(self._is_weightless)
+        if count == 0:
+            raise StopIteration
+        self._start, self._stated = self._source._at, self._source._stated
+        return count

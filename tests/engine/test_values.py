@@ -224,7 +224,9 @@ def test_a_position_outside_is_refused():
             CHANGE.values.read(payload, position)
 
 
-_LENGTHS = st.sampled_from([b"", b"\x80", b"\xff" * 9, b"\xff" * 10, b"\x80" * 9 + b"\x02", b"\xff" * 8 + b"\x01"])
+_LENGTHS = st.sampled_from(
+    [b"", b"\x80", b"\xff" * 9, b"\xff" * 10, b"\x80" * 9 + b"\x02", b"\xff" * 8 + b"\x01", b"\x03\x04ab\0", b"\x80\0"]
+)
 _WAYS = {
     "b": lambda cursor: cursor.read_byte(),
     "l": lambda cursor: cursor.read_long(),
@@ -240,6 +242,8 @@ _WAYS = {
     "x": lambda cursor: cursor.read_index(3, "a branch"),
     "a": lambda cursor: cursor.read_block(),
     "w": lambda cursor: cursor.read_block(True),
+    "B": lambda cursor: [cursor.take(count) for count in cursor.blocks()],
+    "W": lambda cursor: [count for count in cursor.blocks(True)],
     "u": lambda cursor: (cursor.descend(50), cursor.ascend(9)),
     "e": lambda cursor: cursor.finish(),
     "c": lambda cursor: cursor.slice(1, 3),
