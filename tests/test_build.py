@@ -1,10 +1,11 @@
-"""What `setup.py` does where nothing compiles."""
+"""What `setup.py` does where nothing compiles, and what is to be compiled."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -62,3 +63,14 @@ def test_a_build_that_nobody_knows_is_refused(build):
     done = build("complied")
     assert done.returncode == 1
     assert done.stderr.strip() == "CDCAVRO_BUILD: expected 'compiled' or 'pure', got 'complied'"
+
+
+def test_every_source_is_translated_by_this_cython(tmp_path):
+    """So by the lowest version that is promised, where the tests run with the lowest."""
+    compiler = pytest.importorskip("Cython.Compiler.Main")
+    for source in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["cdcavro"]["compiled"]:
+        made = tmp_path / source.replace("/", "_")
+        options = compiler.CompilationOptions(language_level=3, output_file=str(made.with_suffix(".c")))
+        result = compiler.compile_single(str(ROOT / source), options, full_module_name=None)
+        assert (source, result.num_errors) == (source, 0)
+        assert made.with_suffix(".c").stat().st_size > 100_000

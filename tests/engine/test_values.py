@@ -243,7 +243,7 @@ _WAYS = {
     "a": lambda cursor: cursor.read_block(),
     "w": lambda cursor: cursor.read_block(True),
     "B": lambda cursor: [cursor.take(count) for count in cursor.blocks()],
-    "W": lambda cursor: [count for count in cursor.blocks(True)],
+    "W": lambda cursor: list(cursor.blocks(True)),
     "u": lambda cursor: (cursor.descend(50), cursor.ascend(9)),
     "e": lambda cursor: cursor.finish(),
     "c": lambda cursor: cursor.slice(1, 3),
