@@ -22,6 +22,7 @@ TEST_MODULES = sorted(
 )
 # Tests in the folder of a layer that are about more than one module of it.
 ACROSS = {
+    "engine/test_row_columns",
     "engine/test_values",
     "spark/test_avro_java",
     "spark/test_codegen",

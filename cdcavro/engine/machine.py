@@ -240,3 +240,29 @@ class RowEngine:
         `place` are the encoded fields of `source` that say where the message arrived.
         """
         return None
+
+    def survey(self, message: bytes, rules: dict[bytes, int]) -> tuple[bytes, bytes | None, bytes | None] | None:  # noqa: ARG002
+        """Return the pattern of a message, its position's numbers, and the names of the columns in its rows.
+
+        The numbers are told by the rule that `rules` has for the pattern, and compare as bytes: a 1 and eight bytes for
+        each; no bytes if there are none. Names and numbers are None of a pattern without a rule, or where they are left;
+        so are the names if a value may be one that the source did not give. None for a message without a pattern.
+        """
+        return None
+
+    def take_column(self, column: Slices, places: Slices | None, first: int, most: int) -> tuple[int, bool]:  # noqa: ARG002
+        """Append the rows of the messages in a column (`Slices`) from an index on to those that were made.
+
+        Return the index of the first message that is left, or the number of all. It stops, too, behind the message with
+        which more than `most` bytes are made, and says so: whether there is more to take. `places` is None, or a column
+        of the same length with encoded fields of `source` that say where each message arrived. A null has no rows.
+        """
+        return first, False
+
+    def taken(self) -> tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]:
+        """Return the rows of columns that were made since the last time, as columns themselves.
+
+        The index of the message and the number of the pattern of each row, as 32-bit integers; a bit for each that has a
+        key; where each key ends, from 0 on, and the keys; where each payload ends, and the payloads.
+        """
+        return b"", b"", b"", bytes(4), b"", bytes(4), b""

@@ -16,6 +16,7 @@ cdef class RowEngine(Engine):
     cdef bytes words
     cdef bytes word_ends
     cdef bytes zone
+    cdef bint is_busy
 
     def __cinit__(self, program, tuple words=(), zone=b""):
         cdef Typing *t = &self.typing
@@ -31,10 +32,11 @@ cdef class RowEngine(Engine):
         t.fixed = <Run *>calloc(1, sizeof(Run))
         t.keys = <Run *>calloc(1, sizeof(Run))
         t.payloads = <Run *>calloc(1, sizeof(Run))
+        t.said = <Run *>calloc(1, sizeof(Run))
         self.pattern_room = 64
         self.patterns = <Pattern **>calloc(self.pattern_room, sizeof(Pattern *))
         self.kept = []
-        if t.fixed == NULL or t.keys == NULL or t.payloads == NULL or self.patterns == NULL:
+        if t.fixed == NULL or t.keys == NULL or t.payloads == NULL or t.said == NULL or self.patterns == NULL:
             raise MemoryError
 
     def __dealloc__(self):
@@ -46,6 +48,7 @@ cdef class RowEngine(Engine):
         _tear_down(t.fixed)
         _tear_down(t.keys)
         _tear_down(t.payloads)
+        _tear_down(t.said)
         free(t.before)
         free(t.after)
         free(t.starts)
@@ -62,6 +65,7 @@ cdef class RowEngine(Engine):
 
     def clear(self):
         """Forget all patterns."""
+        self._alone()
         self._drop()
         self.kept = []
         self.kept_size = 0
@@ -76,6 +80,7 @@ cdef class RowEngine(Engine):
     def pattern(self, bytes message):
         """Return what a message has in common with others of its pattern; None if it has none."""
         cdef Typing *t = &self.typing
+        self._alone()
         if _gathered(t, _start(message), PyBytes_GET_SIZE(message)):
             return None
         return PyBytes_FromStringAndSize(<const char *>t.fixed.out, t.fixed.size)
@@ -87,6 +92,7 @@ cdef class RowEngine(Engine):
         cdef uint64_t slot
         # The index of cells takes about as much as the cells.
         cdef Py_ssize_t size = len(fixed) + len(program.texts) + 8 * len(program.cells) + 8 * len(program.longs)
+        self._alone()
         if len(self.kept) >= MOST_PATTERNS or self.kept_size + size > MOST_KEPT:
             return False
         if 2 * (len(self.kept) + 1) > self.pattern_room:
@@ -145,20 +151,124 @@ cdef class RowEngine(Engine):
         t.keys.size, t.payloads.size, t.made_count = keys, payloads, made
         return LEFT
 
+    def survey(self, bytes message, dict rules):
+        """Return the pattern of a message, its position's numbers, and the names of the columns in its rows.
+
+        The numbers are told by the rule that `rules` has for the pattern, and compare as bytes: a 1 and eight bytes for
+        each; no bytes if there are none. Names and numbers are None of a pattern without a rule, or where they are left;
+        so are the names if a value may be one that the source did not give. None for a message without a pattern.
+        """
+        cdef Typing *t = &self.typing
+        cdef Py_ssize_t numbers
+        self._alone()
+        if _gathered(t, _start(message), PyBytes_GET_SIZE(message)):
+            return None
+        fixed = PyBytes_FromStringAndSize(<const char *>t.fixed.out, t.fixed.size)
+        rule = rules.get(fixed)
+        t.said.size = 0
+        if rule is None or _put_numbers(t, t.said, rule):
+            return fixed, None, None
+        numbers = t.said.size
+        if _put_all_names(t, t.said):
+            return fixed, None, None
+        return (
+            fixed,
+            PyBytes_FromStringAndSize(<const char *>t.said.out, numbers),
+            PyBytes_FromStringAndSize(<const char *>t.said.out + numbers, t.said.size - numbers),
+        )
+
+    def take_column(self, column, places, Py_ssize_t first, Py_ssize_t most):
+        """Append the rows of the messages in a column (`Slices`) from an index on to those that were made.
+
+        Return the index of the first message that is left, or the number of all. It stops, too, behind the message with
+        which more than `most` bytes are made, and says so: whether there is more to take. `places` is None, or a column
+        of the same length with encoded fields of `source` that say where each message arrived. A null has no rows.
+        """
+        cdef Column values, told
+        cdef bint is_full = False
+        cdef bint has_places = places is not None
+        self._alone()
+        _open_column(&values, column)
+        try:
+            if has_places:
+                _open_column(&told, places)
+            try:
+                if not 0 <= first <= values.count or values.count > INT32_MAX:
+                    raise ValueError("the messages from an index on")
+                if has_places and told.count != values.count:
+                    raise ValueError("as many places as messages")
+                self.is_busy = True
+                with nogil:
+                    first = self._take_column(&values, &told if has_places else NULL, first, most, &is_full)
+            finally:
+                self.is_busy = False
+                if has_places:
+                    _close_column(&told)
+        finally:
+            _close_column(&values)
+        return first, is_full
+
+    cdef Py_ssize_t _take_column(
+        self, const Column *values, const Column *places, Py_ssize_t i, Py_ssize_t most, bint *is_full
+    ) noexcept nogil:
+        cdef Typing *t = &self.typing
+        cdef Py_ssize_t keys, payloads, made
+        cdef Given message, place
+        while i < values.count:
+            keys, payloads, made = t.keys.size, t.payloads.size, t.made_count
+            if _given_value(values, i, &message):
+                return i
+            place.start = NULL
+            if places != NULL and _given_value(places, i, &place):
+                return i
+            t.place = <const uint8_t *>NO_PLACE if place.start == NULL else place.start
+            t.place_size = 5 if place.start == NULL else place.size
+            if message.start != NULL:
+                if self._take(message.start, message.size, <int32_t>i):
+                    return i
+                if t.keys.size > INT32_MAX or t.payloads.size > INT32_MAX:
+                    t.keys.size, t.payloads.size, t.made_count = keys, payloads, made
+                    return i
+            i += 1
+            if t.keys.size + t.payloads.size > most and i < values.count:
+                is_full[0] = True
+                return i
+        return i
+
+    def taken(self):
+        """Return the rows of columns that were made since the last time, as columns themselves.
+
+        The index of the message and the number of the pattern of each row, as 32-bit integers; a bit for each that has a
+        key; where each key ends, from 0 on, and the keys; where each payload ends, and the payloads.
+        """
+        cdef Typing *t = &self.typing
+        self._alone()
+        made = _taken(t)
+        t.keys.size = t.payloads.size = t.made_count = 0
+        self._shrink_all()
+        return made
+
+    cdef int _alone(self) except -1:
+        """Raise `RuntimeError` if another thread takes a column."""
+        if self.is_busy:
+            raise RuntimeError("one thread at a time uses an engine of rows")
+        return 0
+
     def rows(self, bytes message, bytes place):
         """Return the rows of a message: pattern, key (None if there is none) and envelope of each; None if it is left.
 
         `place` are the encoded fields of `source` that say where the message arrived, beside what it says itself.
         """
         cdef Typing *t = &self.typing
-        cdef Py_ssize_t i, key = 0, payload = 0
+        cdef Py_ssize_t i, key = t.keys.size, payload = t.payloads.size, before = t.made_count
+        cdef Py_ssize_t keys = key, payloads = payload
         cdef RowMade *made
-        t.keys.size = t.payloads.size = t.made_count = 0
+        self._alone()
         t.place, t.place_size = _start(place), PyBytes_GET_SIZE(place)
         if self._take(_start(message), PyBytes_GET_SIZE(message), 0):
             return None
         rows = []
-        for i in range(t.made_count):
+        for i in range(before, t.made_count):
             made = t.made + i
             rows.append((
                 made.pattern,
@@ -166,11 +276,17 @@ cdef class RowEngine(Engine):
                 PyBytes_FromStringAndSize(<const char *>t.payloads.out + payload, made.payload - payload),
             ))
             key, payload = made.key, made.payload
-        _shrink(t.run)
-        _shrink(t.fixed)
-        _shrink(t.keys)
-        _shrink(t.payloads)
+        # The rows of columns that wait to be taken stay as they are.
+        t.keys.size, t.payloads.size, t.made_count = keys, payloads, before
+        if before == 0:
+            self._shrink_all()
         return rows
+
+    cdef void _shrink_all(self) noexcept:
+        _shrink(self.typing.run)
+        _shrink(self.typing.fixed)
+        _shrink(self.typing.keys)
+        _shrink(self.typing.payloads)
 
 
 cdef void _fill(Pattern *p, tuple parts, program):

@@ -81,6 +81,7 @@ cdef struct Typing:  # the state of turning messages into rows
     Run *fixed
     Run *keys
     Run *payloads
+    Run *said  # of a message before its tables are known
     Slot slots[18]
     const uint8_t *key_names[64]
     Py_ssize_t key_sizes[64]

@@ -16,6 +16,7 @@ from msgspec import structs
 from cdcavro.change.model import DML, replace
 from cdcavro.change.rows import size_in_common
 from cdcavro.engine.machine import RowEngine
+from cdcavro.errors import CdcAvroError
 from cdcavro.exact.instants import steady_pieces
 from cdcavro.exact.jsontext import to_bytes
 from cdcavro.table.writing.typed import TypedPayload
@@ -27,14 +28,18 @@ from cdcavro.wire.program import row_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import tzinfo
 
     from cdcavro.change.model import Arrival, Change
+    from cdcavro.engine.arrow_column import Slices
     from cdcavro.engine.row_program import RowProgram
     from cdcavro.table.history import Table
     from cdcavro.table.schema import TableSchema
     from cdcavro.table.tables import Tables
     from cdcavro.table.writing.typed import TypedChange
     from cdcavro.table.writing.writer import TableWriter
+
+    Columns = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]
 
 # A pattern is tried as long as most messages are of known ones.
 _PATIENCE: Final = 512
@@ -48,20 +53,37 @@ def merged(own: Arrival | None, told: Arrival | None) -> Arrival | None:
     return replace(own, **{name: value for name, value in structs.asdict(told).items() if value is not None})
 
 
+def row_engine(format: str, zone: tzinfo | None, unavailable: str | None) -> RowEngine | None:
+    """Return the engine of a format's rows; None for a time zone that it cannot have. Raises `UnknownFormatError`."""
+    pieces = () if zone is None else steady_pieces(zone)
+    if zone is not None and not pieces:
+        return None
+    numbers = array("q", [number for piece in pieces for number in piece])
+    return RowEngine(get_format(format).program, placeholders(format, unavailable), numbers.tobytes())
+
+
 class MessageTyper:
     """Turns the messages of one format into typed rows, by the `Tables` that the exact way works with, too.
 
-    `unavailable` is as in `to_changes`. One thread at a time may use it. Where nothing is compiled, everything goes the
-    exact way.
+    `unavailable` is as in `to_changes`. `is_all_learned` says that the tables learn nothing any more, so that what
+    `Tables.find` finds for a pattern holds. One thread at a time may use it. Where nothing is compiled, everything goes
+    the exact way.
     """
 
-    def __init__(self, format: str, tables: Tables, *, unavailable: str | None = USUAL_PLACEHOLDER) -> None:
+    def __init__(
+        self,
+        format: str,
+        tables: Tables,
+        *,
+        unavailable: str | None = USUAL_PLACEHOLDER,
+        is_all_learned: bool = False,
+    ) -> None:
         self._format, self._tables, self._unavailable = get_format(format), tables, unavailable
         self._parts = row_parts(self._format.envelope)
-        pieces = () if tables.zone is None else steady_pieces(tables.zone)
-        self._is_able = tables.zone is None or bool(pieces)
-        zone = array("q", [number for piece in pieces for number in piece])
-        self._engine = RowEngine(self._format.program, placeholders(format, unavailable), zone.tobytes())
+        self._is_all_learned = is_all_learned
+        engine = row_engine(format, tables.zone, unavailable)
+        self._is_able = engine is not None
+        self._engine = RowEngine(self._format.program) if engine is None else engine
         self._known: list[tuple[Table, TableSchema, str]] = []
         self._edits = tables.edits
         self._tried = self.taken = 0
@@ -76,19 +98,44 @@ class MessageTyper:
         rows = self.known(raw, place)
         if rows is not None:
             return rows
-        changes = to_changes(
-            raw, self._format.name, zone=self._tables.zone, members=False, unavailable=self._unavailable
-        )
+        changes = self.changes(raw)
         placed = [replace(change, place=merged(change.place, place)) for change in changes]
         typed = [typed_change for change in placed for typed_change in self._tables.add(change)]
         self.learn(raw, changes, typed, place)
         return [TypedPayload(one.table, one.schema, one.change.op, one.key, one.payload) for one in typed]
 
+    def write(
+        self, message: bytes, place: Arrival | None = None
+    ) -> tuple[list[TypedChange], list[tuple[Change, CdcAvroError]]]:
+        """Return a message's changes as `Tables.find` and `Tables.write` make them, and those that these refuse.
+
+        The tables must have learned all. Raises what `to_changes` raises.
+        """
+        changes = self.changes(message)
+        typed: list[TypedChange] = []
+        refused: list[tuple[Change, CdcAvroError]] = []
+        for change in changes:
+            placed = self._tables.named(replace(change, place=merged(change.place, place)))
+            try:
+                typed += self._tables.write(placed, self._tables.find(placed))
+            except CdcAvroError as error:
+                refused.append((placed, error))
+        if not refused:
+            self.learn(message, changes, typed, place)
+        return typed, refused
+
+    def changes(self, message: bytes) -> list[Change]:
+        """Return the changes of a message, the exact way. Raises as `to_changes` does."""
+        return to_changes(
+            message, self._format.name, zone=self._tables.zone, members=False, unavailable=self._unavailable
+        )
+
     def known(self, message: bytes, place: Arrival | None = None) -> list[TypedPayload] | None:
         """Return the rows of a message whose pattern is known; None for one that has to go the exact way."""
         if self._edits != self._tables.edits:
             self._forget()
-        made = self._engine.rows(message, NOWHERE if place is None else encoded_place(place))
+        is_named = self._is_named_by(place)
+        made = None if is_named else self._engine.rows(message, NOWHERE if place is None else encoded_place(place))
         if made is None:
             return None
         self.taken += 1
@@ -105,7 +152,7 @@ class MessageTyper:
         if self._edits != self._tables.edits:
             self._forget()
         is_row = len(typed) == len(changes) > 0 and changes[0].op in DML and changes[0].half is None
-        if not (self._is_able and is_row) or self._tried > _PATIENCE + self.taken // _SHARE:
+        if not (self._is_able and is_row) or self._is_named_by(place) or self._tried > _PATIENCE + self.taken // _SHARE:
             return False
         self._tried += 1
         program = self._program(message, changes[0])
@@ -119,6 +166,23 @@ class MessageTyper:
             return False
         return True
 
+    def take_column(self, messages: Slices, places: Slices | None, first: int, most: int) -> tuple[int, bool]:
+        """Take messages of known patterns from an index on, as `RowEngine.take_column` does; the rows wait to be `made`.
+
+        Where a topic names tables, `places` have none. The tables must have learned all.
+        """
+        return self._engine.take_column(messages, places, first, most)
+
+    def made(self) -> tuple[list[tuple[Table, TableSchema, str]], Columns]:
+        """Return the table, version and operation of each pattern, and the rows that wait, as `RowEngine.taken` does."""
+        made = self._engine.taken()
+        self.taken += len(made[0]) // 4
+        return self._known, made
+
+    def _is_named_by(self, place: Arrival | None) -> bool:
+        """Return whether a row may be of the table called as the topic that is told for it."""
+        return place is not None and place.topic is not None and self._tables.given_table.by_topic
+
     def _forget(self) -> None:
         """Forget all patterns, because a table was edited since they were learned."""
         self._engine.clear()
@@ -127,7 +191,11 @@ class MessageTyper:
 
     def _program(self, message: bytes, change: Change) -> RowProgram | None:
         """Return the program of the pattern of a change's message, None if the engine cannot have it."""
-        settled = None if change.unavailable is not None else self._tables.settled(change)
+        settled = (
+            None
+            if change.unavailable is not None
+            else self._tables.settled(change, is_all_learned=self._is_all_learned)
+        )
         position = self._parts.position(change.source.db_type)
         extras = self._format.read(self._format.encode(message)).get("extras", {})
         if settled is None or not self._parts.are_beside(extras):

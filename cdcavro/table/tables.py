@@ -18,7 +18,7 @@ from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.table.beginnings import time_of
 from cdcavro.table.catalog import MAX_TABLES, TableCatalog
 from cdcavro.table.ddl.contents import truncated
-from cdcavro.table.evolution.column_list import columns_of_version
+from cdcavro.table.evolution.column_list import columns_of_version, only_version
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.history import Table
 from cdcavro.table.names import GivenTable, check_row, source_of, table_name_of
@@ -172,19 +172,22 @@ class Tables:
             self._follower.follow(change, time_of(change))
         return None
 
-    def settled(self, change: Change) -> tuple[Table, TableWriter, Change] | None:
+    def settled(self, change: Change, *, is_all_learned: bool = False) -> tuple[Table, TableWriter, Change] | None:
         """Return the table and writer of a row change, and the completed change, if they hold for all that are alike.
 
         That is for those with the same source, operation, key and columns (or, if none are stated, with values for
-        columns of the version only), whatever their time, until a table is edited. None where they do not hold.
+        columns of the version only), whatever their time, until a table is edited; once all is learned, as `find` does.
         """
         change = self.named(change)
         name = self._name(change.source) if change.op in DML else None
         table = None if name is None else self._directory.only(name)
         if table is None:
             return None
-        own = table.schema if len(table.versions) == 1 else None
-        schema = own if change.columns is None else table.ready(change.columns, change.source)
+        schema = table.schema if len(table.versions) == 1 else None
+        if change.columns is not None and is_all_learned:
+            schema = only_version(table.versions, table.listed(change.columns, change.source, self._given), change)
+        elif change.columns is not None:
+            schema = table.ready(change.columns, change.source)
         if schema is None:
             return None
         completed = self._completed(change, schema)

@@ -148,6 +148,15 @@ def test_a_message_is_placed_by_its_kafka_record_and_by_the_caller():
         pair.take(message, Arrival(topic="mine"))
 
 
+def test_a_topic_that_is_told_names_the_table_whatever_the_record_before_it_was():
+    """The topic of a row that names no table belongs to its place, not to its pattern."""
+    message = b'{"topic":"own","key":{"id":1},"value":{"op":"c","before":null,"after":{"id":1}}}'
+    typer = MessageTyper("debezium", Tables(table="@topic"))
+    places = [None, Arrival(partition=1), Arrival(topic="other"), Arrival(topic="own"), None]
+    rows = [row for place in places for row in typer.add(message, place)]
+    assert [row.table.schema.table.table for row in rows] == ["own", "own", "other", "own", "own"]
+
+
 @compiled
 def test_messages_that_are_all_different_do_not_make_everything_slow():
     """Learning costs as much as typing, so it ends where it does not help."""

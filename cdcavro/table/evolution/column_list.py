@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cdcavro.change.model import Column
+from cdcavro.change.values.unsigned import with_unsigned
 from cdcavro.errors import SchemaError, shown
 from cdcavro.exact.sqltype import canonical
 from cdcavro.table.evolution.promotion import without_attributes
@@ -13,6 +14,7 @@ from cdcavro.table.evolution.promotion import without_attributes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cdcavro.change.model import Change
     from cdcavro.table.schema import TableSchema
 
 
@@ -49,6 +51,15 @@ def columns_of_version(schema: TableSchema) -> list[Column]:
 def list_of_version(schema: TableSchema) -> ColumnList:
     """Return the columns of a version as a list that others are held against."""
     return listed_of([mark_of(column.name, column.type, column.avro) for column in schema.columns])
+
+
+def only_version(versions: Sequence[TableSchema], listed: ColumnList, change: Change) -> TableSchema | None:
+    """Return the version that the columns of a change fit, whose list is given, if it is one whatever the time."""
+    columns = change.columns or ()
+    if any(with_unsigned(columns, version.columns) is not columns for version in versions):
+        return None
+    fitting = [version for version in versions if list_of_version(version).resolved == listed.resolved]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def contradiction(listed: ColumnList, schema: TableSchema) -> SchemaError:
