@@ -200,9 +200,12 @@ def test_what_is_plain_is_not_left(was, now, payload):
         record(field("a", now), field("x", "string")),
         record(field("a", now if isinstance(now, list) else ["null", now]), field("n", default=1)),
         record(field("x", "string")),
+        record(field("y", "string"), field("x", "string"), field("n", default=1)),
+        record(field("y", "bytes"), field("a", now)),
     ]
+    whole = record(field("x", "string"), field("a", was), field("y", "string"))
     for box in boxes:
-        assert turned(record(field("x", "string"), field("a", was)), box, b"\x02x" + payload) is not None
+        assert turned(whole, box, b"\x02x" + payload + b"\x04yy") is not None
     exact = outcome(CdcAvroError, check_payload, payload, schema(was))
     assert exact is None
     assert Translator(check_program(schema(was))).translate(payload) is payload
@@ -231,6 +234,7 @@ def test_what_is_plain_is_not_left(was, now, payload):
         (array("int"), array("int"), b"\x02\x0e\x02\x0e\x02\x0e"),
         (array("null"), array("null"), b"\xc2\x9a\x0c\x00"),
         (array("null"), array("null"), b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00\x00"),
+        (array(array("null")), array(array("null")), b"\x04" + b"\xc0\xa9\x07\x00" * 2 + b"\x00"),
         (mapping("int"), mapping("int"), b"\x02\x02k\x0e\x02\x02k\x0e\x00"),
         (NODE, NODE, b"\x02\x02" * 128 + b"\x02\x00"),
     ],
