@@ -102,11 +102,14 @@ class FramedRows:
             found.write(written)
             if i == count:
                 return found.struct(self._known)
-            self._bring(i, values[i].as_py(), found)
+            self._bring(i, column.get(i), found)
             i += 1
 
-    def _bring(self, i: int, raw: bytes, found: Brought) -> None:
+    def _bring(self, i: int, raw: bytes | None, found: Brought) -> None:
         """Bring a row that the engine leaves, and let it have the next ones of the same schema."""
+        if raw is None:
+            found.add(i, None, _NEITHER)
+            return
         size = _SIZES.get(raw[0], 0) if raw else 0
         prefix = raw[:size]
         try:
