@@ -8,7 +8,6 @@ import struct
 
 import pyarrow as pa
 import pytest
-from cdcavro.table.writer import TableWriter
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
@@ -19,6 +18,7 @@ from cdcavro.spark.version_rows import VersionRows
 from cdcavro.spark.versions import MAX_EXPRESSIONS, read_versions
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table, evolve
+from cdcavro.table.writing.writer import TableWriter
 from support.wire import field, record
 
 SOURCE = Source(format="canal")
@@ -42,14 +42,14 @@ def brought(rows, pairs):
 
 
 def test_payloads_of_all_versions_become_those_of_one(rows):
-    """Null for null; a payload that is not plain, too, and one of the reader's own version as it is."""
+    """Null for null; the first of a version goes the exact way, and the others by the engine."""
     seven = struct.pack("<d", 7) + b"\x02x"
     pairs = [
         (1, b"\x0e"),
         (None, b"\x0e"),
         (3, seven),
         (1, None),
-        (1, b"\x8e\x00"),
+        (1, b"\x0e"),
         (3, None),
         (None, None),
         (1, b"\x0e"),
