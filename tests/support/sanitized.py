@@ -21,7 +21,7 @@ from setuptools import Distribution, Extension
 ROOT = Path(__file__).parents[2]
 LIBRARIES = ("libasan.so", "libubsan.so")
 FLAGS = ["-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-TESTS = ["tests/engine", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-o", "timeout=300"]
+TESTS = ["tests/engine", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--capture=sys", "-o", "timeout=300"]
 
 
 def libraries() -> list[str]:
@@ -46,7 +46,7 @@ def build(folder: Path) -> None:
         extra_link_args=["-fsanitize=address,undefined"],
     )
     directives = {"language_level": 3, "annotation_typing": False}
-    made = cythonize([engine], build_dir="build", compiler_directives=directives, quiet=True)
+    made = cythonize([engine], build_dir="build", compiler_directives=directives, quiet=True, emit_linenums=True)
     command = Distribution({"ext_modules": made}).get_command_obj("build_ext")
     command.inplace = True
     command.ensure_finalized()
@@ -70,8 +70,18 @@ def main() -> int:
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
         "CDCAVRO_BUILD": "",
     }
-    command = [sys.executable, "-m", "pytest", *TESTS, *sys.argv[2:]]
-    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    # -P: the folder of the sources stays out of the path, and the package in the copy is what tests import.
+    python = [sys.executable, "-P"]
+    imported = "from cdcavro.engine import machine; print(machine.__file__)"
+    shown = subprocess.run(
+        [*python, "-c", imported], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    if not shown.startswith(f"{folder / 'cdcavro' / 'engine' / 'machine'}.cpython"):
+        print(f"not the engine that was built: {shown}")
+        return 1
+    return subprocess.run(
+        [*python, "-m", "pytest", *TESTS, *sys.argv[2:]], cwd=ROOT, env=environment, check=False
+    ).returncode
 
 
 if __name__ == "__main__":
