@@ -28,3 +28,21 @@ from cdcavro.exact.numbers import ExactNumber
 def test_differences_are_named_by_pointer_with_both_values(left, right, expected):
     """Objects member by member, arrays of one length item by item, everything else as a whole."""
     assert list(differences(left, right)) == expected
+
+
+@pytest.mark.parametrize(
+    "around", [lambda value: [value], lambda value: {"a": value}, lambda value: [[{"a": [value]}]]]
+)
+def test_values_that_are_nothing_are_told_apart(around):
+    """Zero from minus zero, false, the empty string, an empty array, an empty object, null, and from being absent."""
+    nothing = [0, 0.0, -0.0, ExactNumber("-0"), False, "", [], {}, None]
+    for i, left in enumerate(nothing):
+        for j, right in enumerate(nothing):
+            assert (list(differences(around(left), around(right))) == []) is (i == j)
+    assert [found[0] for found in differences({"a": None, "b": []}, {"c": {}})] == ["/a", "/b", "/c"]
+
+
+def test_a_long_name_above_many_equal_items_is_not_spelled_out():
+    """It would be copied for each of them."""
+    name, items = "n" * 1_000_000, [[i] for i in range(100_000)]
+    assert [pointer[-7:] for pointer, _, _ in differences({name: [*items, [1]]}, {name: [*items, [2]]})] == ["00000/0"]
