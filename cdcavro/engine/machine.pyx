@@ -100,6 +100,12 @@ cdef struct Patch:  # a text in place of a member, or of one that the schema doe
     int32_t member
     int32_t node
     uint32_t applied  # in which run it replaced a value
+    # Of members of an array's items: which item, and the numbers of the next patch of the same member, of that whose
+    # turn it is, and of the last; the first patch of a member knows these two.
+    int32_t next
+    int32_t turn
+    int32_t last
+    int64_t index
     Py_ssize_t start
     Py_ssize_t stop
     Py_ssize_t end
@@ -145,6 +151,7 @@ cdef struct Run:
     # Payload to text: what the extras of the last payload say, which the next one often repeats.
     int32_t *patched  # the patch of each member, and behind them how many each record has
     Patch *patches
+    int64_t index  # of the item that is put out
     int32_t *other  # the number of the member, of those that no record names, that is to be expected
     int patch_count
     int patches_room

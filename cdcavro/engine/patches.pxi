@@ -159,56 +159,100 @@ cdef int _new_patch(Run *r, Patch **patch) noexcept nogil:
     return OK
 
 
-cdef int _walk(Run *r, const uint8_t **pointer, const uint8_t *end, int *node, int *index, int *level) noexcept nogil:
-    """Go down a pointer to the record that its last name is of, and give that member's index, -1 without a field."""
-    cdef const Instruction *record
-    cdef const uint8_t *slash
-    cdef int i
-    while True:
-        record = r.code + node[0]
-        if pointer[0] == end or pointer[0][0] != 47 or record.kind != RECORD:
+cdef inline int _take_token(const uint8_t **pointer, const uint8_t *end, const uint8_t **token) noexcept nogil:
+    """Pass a slash and the token behind it by; stop at an escape."""
+    if pointer[0] == end or pointer[0][0] != 47:
+        return LEFT
+    pointer[0] += 1
+    token[0] = pointer[0]
+    while pointer[0] < end and pointer[0][0] != 47:
+        if pointer[0][0] == 126:
             return LEFT
         pointer[0] += 1
-        slash = pointer[0]
-        while slash < end and slash[0] != 47:
-            if slash[0] == 126:
-                return LEFT
-            slash += 1
-        i = _find_member(r, record, pointer[0], slash - pointer[0])
-        index[0] = -1 if i < 0 else record.a[0] + i
-        if slash == end:
-            return OK
-        if i < 0 or r.patched[index[0]] & ~INSIDE:
+    return OK
+
+
+cdef int _as_index(const uint8_t *at, const uint8_t *end, int64_t *index) noexcept nogil:
+    """Read the index of an item."""
+    if at == end or end - at > 9 or cdcavro_pass_digits(at, end) != end or (at[0] == 48 and end - at > 1):
+        return LEFT
+    index[0] = <int64_t>cdcavro_whole(at, end)
+    return OK
+
+
+cdef int _walk(Run *r, Place *place, const uint8_t *pointer, const uint8_t *end) noexcept nogil:
+    """Go down a pointer to the record that its last name is of, by the items of one array at the most."""
+    cdef const Instruction *type
+    place.node, place.level, place.index = r.root, 1, -1
+    while True:
+        type = r.code + place.node
+        if type.kind == OPTIONAL:
+            place.node = type.a[0]
+            type = r.code + place.node
+        if _take_token(&pointer, end, &place.name):
             return LEFT
-        r.patched[index[0]] = INSIDE
-        node[0] = r.members[index[0]].node
-        if r.code[node[0]].kind == OPTIONAL:
-            node[0] = r.code[node[0]].a[0]
-        pointer[0] = slash
-        level[0] += 1
+        place.size = pointer - place.name
+        if type.kind == ARRAY:
+            if place.index >= 0 or pointer == end or _as_index(place.name, pointer, &place.index):
+                return LEFT
+            place.node = type.a[0]
+        elif type.kind == RECORD:
+            place.member = _find_member(r, type, place.name, place.size)
+            if place.member >= 0:
+                place.member += type.a[0]
+            if pointer == end:
+                return OK
+            if place.member < 0 or r.patched[place.member] & ~INSIDE:
+                return LEFT
+            r.patched[place.member] = INSIDE
+            place.node = r.members[place.member].node
+        else:
+            return LEFT
+        place.level += 1
+
+
+cdef int _add_item_patch(Run *r, Patch *patch, int i) noexcept nogil:
+    """Add a patch for a member of an array's item behind those of the same member of other items."""
+    cdef Patch *last
+    patch.next, patch.last = 0, r.patch_count
+    if r.patched[i] == 0:
+        r.patched[i] = r.patch_count
+        return OK
+    if r.patched[i] & INSIDE:
+        return LEFT
+    last = r.patches + r.patches[r.patched[i] - 1].last - 1
+    if last.index >= patch.index:
+        return LEFT
+    last.next = r.patches[r.patched[i] - 1].last = r.patch_count
+    return OK
 
 
 cdef int _add_patch(
     Run *r, const uint8_t *pointer, Py_ssize_t length, const uint8_t *text, Py_ssize_t size
 ) noexcept nogil:
     """Add a patch for the member at a pointer, which must lie apart from the others."""
-    cdef const uint8_t *end = pointer + length
     cdef Patch *patch
-    cdef int node = r.root, i, level = 1
-    if _walk(r, &pointer, end, &node, &i, &level) or _new_patch(r, &patch):
+    cdef Place place
+    cdef int i
+    if _walk(r, &place, pointer, pointer + length) or _new_patch(r, &patch):
         return LEFT
-    patch.node, patch.member, patch.applied = node, i, 0
+    i = place.member
+    patch.node, patch.member, patch.applied, patch.index = place.node, i, 0, place.index
     patch.start = patch.stop = r.said_size
-    r.patched[r.count + node] += 1
+    if place.index >= 0:
+        if i < 0 or size == 0 or _add_item_patch(r, patch, i):
+            return LEFT
+        return _say_value(r, patch, text, size, place.level + 1)
+    r.patched[r.count + place.node] += 1
     if i >= 0:
         if r.patched[i]:
             return LEFT
         if r.members[i].missing > NULL_ and (size == 0 or (size == 4 and memcmp(text, b"null", 4) == 0)):
             return LEFT
         r.patched[i] = r.patch_count
-    elif r.code[node].a[2] >= 0 or size == 0 or _say_label(r, node, pointer, end, patch):
+    elif r.code[place.node].a[2] >= 0 or size == 0 or _say_label(r, place.node, place.name, place.name + place.size, patch):
         return LEFT
-    return _say_value(r, patch, text, size, level + 1)
+    return _say_value(r, patch, text, size, place.level + 1)
 
 
 cdef int _say_label(Run *r, int node, const uint8_t *start, const uint8_t *end, Patch *patch) noexcept nogil:

@@ -54,3 +54,11 @@ cdef struct Cursor:  # where in a record a message is
     Known *known
     Py_ssize_t place
     Py_ssize_t noted
+
+cdef struct Place:  # to which a pointer leads
+    int node  # the record
+    int member  # -1 for one that it does not name
+    int level
+    int64_t index  # of an array's item, -1 without one
+    const uint8_t *name
+    Py_ssize_t size

@@ -127,13 +127,15 @@ cdef inline int _render_boolean(Run *r) noexcept nogil:
 
 
 cdef int _render_array(Run *r, const Instruction *array, int level) noexcept nogil:
-    cdef int64_t count, i
+    cdef int64_t count, i, outer = r.index
     if _put(r, 91) or _read_long(r, &count) or count < 0 or count > r.end - r.at or count > r.most_items:
         return LEFT
     if count:
         for i in range(count):
+            r.index = i
             if (i and _put(r, 44)) or _render(r, array.a[0], level + 1):
                 return LEFT
+        r.index = outer
         if r.at >= r.end or r.at[0]:  # another block
             return LEFT
         r.at += 1

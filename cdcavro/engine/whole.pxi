@@ -1,10 +1,31 @@
 # Payload to text: records, and a whole message, around which there may be a Kafka record.
 
+cdef inline Patch *_in_turn(Run *r, int i) noexcept nogil:
+    """Return the patch of a member for this item of an array, NULL without one; they come in the order of the items."""
+    cdef Patch *head = r.patches + r.patched[i] - 1
+    cdef Patch *patch
+    if head.applied != r.run:
+        head.applied, head.turn = r.run, r.patched[i]
+    if head.turn == 0:
+        return NULL
+    patch = r.patches + head.turn - 1
+    if patch.index != r.index:
+        return NULL
+    head.turn = patch.next
+    return patch
+
+
 cdef int _render_patched(Run *r, int i, bint *first, int level) noexcept nogil:
     """Put out a member that has a patch, which takes the place of its value."""
     cdef const Member *member = r.members + i
-    cdef Patch *patch = r.patches + (r.patched[i] & ~INSIDE) - 1
+    cdef Patch *patch = r.patches + r.patched[i] - 1
     cdef Py_ssize_t before = r.size, place
+    if patch.index >= 0:
+        patch = _in_turn(r, i)
+    if patch == NULL:
+        place = _render_member(r, member, first[0], level + 1)
+        first[0] = False
+        return <int>place
     if (not first[0] and _put(r, 44)) or _put_bytes(r, r.texts + member.label, member.size):
         return LEFT
     place = r.size

@@ -186,6 +186,26 @@ def test_what_stands_around_a_message_is_checked(text):
             compared(own._engine.decode, own._reader.decode, sent)
 
 
+BLOB = '{"schema":{"dataColumn":[%s]},"payload":{"op":"INSERT"},"version":"1"}'
+
+
+@compiled
+@pytest.mark.parametrize("items", ["x", "axax", "xxa", "aaX", "xX", "XxXa", "a"])
+def test_members_of_items_come_back_as_they_were(items):
+    """Types that the schema does not know stand in extras, each with the index of its column."""
+    own = REGISTRY["datahub_blob"]
+    types = {"x": '{"name":"c","type":"bigint unsigned"}', "a": '{"name":"c","type":"BIGINT"}', "X": '{"name":"c","type":7}'}
+    message = (BLOB % ",".join(types[item] for item in items)).encode()
+    payload, _ = compared(own._engine.encode, own._encode_exact, message)
+    if payload is None:
+        return
+    again = own.encode(BLOB % types["x"])
+    for sent in (payload, again, payload, payload):
+        assert own._engine.decode(sent) == own._reader.decode(sent)
+    for old, new in ((b"/0/", b"/1/"), (b"/0/", b"/9/"), (b"/1/", b"/0/"), (b"/0/", b"/-/"), (b"/2/", b"/1/")):
+        compared(own._engine.decode, own._reader.decode, payload.replace(old, new))
+
+
 @compiled
 def test_names_with_escapes_are_taken(engine):
     """They are the names that the escapes stand for, given once."""
