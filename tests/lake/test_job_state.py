@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cdcavro.change.model import Change
+from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.lake import JobState, TypedRow
 from cdcavro.table.tables import Tables
 from support.roundtrip import error_of
@@ -99,3 +99,27 @@ def test_a_file_that_was_begun_and_not_finished_is_no_state(tmp_path: Path):
     run(tmp_path, every, 0, 1)
     (tmp_path / "000000000002.new").write_text("{", encoding="utf-8")
     assert run(tmp_path, every, 2, 2)
+
+
+def test_a_table_whose_rows_were_written_before_its_statement_has_a_version_of_them_again(tmp_path: Path):
+    """And what rows say again behind a statement is learned again."""
+    source = Source(format="debezium", db_type="mysql", database="d", table="t")
+    row = Change(op="INSERT", source=source, key=("id",), after={"id": 1, "a": 2})
+    create = Change(op="CREATE", source=source, ddl="CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    listed = replace(row, columns=(Column(name="id", type="int"), Column(name="a", type="int")))
+    rename = Change(op="ALTER", source=source, ddl="ALTER TABLE t RENAME COLUMN a TO b")
+    every = [
+        [[replace(one, position=(number,), place=Arrival(topic="x", partition=0, offset=number))]]
+        for number, one in enumerate((row, create, listed, rename, listed, row))
+    ]
+    wanted = run(tmp_path / "whole", every)
+    for start in range(len(every)):
+        run(tmp_path / f"{start}", every, 0, start)
+        assert run(tmp_path / f"{start}", every, start) == wanted[start:]
+        again = JobState(tmp_path / f"{start}").resume(len(every), Tables(zone=UTC)).tables.tables
+        whole = JobState(tmp_path / "whole").resume(len(every), Tables(zone=UTC)).tables.tables
+        assert [table.steps for table in again] == [table.steps for table in whole]
+    maker = JobState(tmp_path / "new").resume(0, Tables(zone=UTC))
+    for batch in every:
+        maker.of_batch(batch)
+    assert [table.steps for table in maker.tables.tables] == [table.steps for table in whole]
