@@ -10,6 +10,7 @@ import functools
 import io
 import json
 import math
+import re
 import tracemalloc
 
 import fastavro
@@ -430,15 +431,29 @@ def test_pointers_beyond_the_bound_are_refused_in_little_room(character, call):
         tracemalloc.stop()
     assert sentence.startswith(f"{format}: $.postStruct.__light_type")
     assert sentence.endswith(
-        ": expected at most 2097152 characters of pointers to values that the schema has no place for, got more"
+        ": expected at most 2097152 bytes of names repeated in pointers to what the schema has no place for, got more"
     )
+
+
+@pytest.mark.parametrize("character", ["n", "\U0001f600"])
+def test_pointers_out_of_proportion_are_refused(character):
+    """A message of 6 KB would have pointers of a megabyte, and a file of such messages grow three hundred times."""
+    format = "oms_default_extend_column_type"
+    name = character * (3_000 // len(character.encode()))
+    sentence = error_of(cdcavro.encode, _noted_below(name, 400), format)
+    most = re.search(
+        r": expected at most (\d+) bytes of names repeated in pointers to what the schema has no", sentence
+    )
+    assert most is not None
+    assert int(most[1]) < 1_000_000
 
 
 def test_pointers_up_to_the_bound_come_back():
     """Long names with some unknown members below them are no bomb."""
     format = "oms_default_extend_column_type"
-    for count in (1, 5, 400):
+    for count in (1, 5, 20):
         assert_round_trip(format, _noted_below("n" * 5_000, count))
+    assert_round_trip(format, _noted_below("n" * 4_000_000, 1))
     assert_round_trip(format, _noted_below("n" * 1_000_000, 2))
 
 

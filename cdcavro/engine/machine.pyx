@@ -56,6 +56,8 @@ cdef enum:
     MOST_PATCHES = 100000
     INSIDE = 1 << 30  # a mark of a member: something in it has a patch
     MOST_NOTES = 100000
+    FREE = 64 << 10
+    PROPORTION = 64
     MOST_POINTERS = 2 << 20  # bytes of all pointers of a message; the exact way takes so many characters
     MOST_NAMES = 1 << 18  # of a message, in a table that is half full at the most
     KEPT = 1 << 24  # bytes of room that wait for the next message, or for the next batch of 10,000

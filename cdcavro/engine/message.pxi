@@ -138,5 +138,8 @@ cdef int _write_message(Run *r, int root, const uint8_t *start, Py_ssize_t size)
             return LEFT
     if _write_extras(r):
         return LEFT
+    # The exact way counts only what pointers repeat.
+    if r.pointed > FREE and r.pointed - FREE > PROPORTION * (r.size - begin - r.pointed):
+        return LEFT
     _skip_space(r)
     return LEFT if r.at != r.end else OK

@@ -30,9 +30,11 @@ _TILDE: Final = re.compile("~(?![01])")
 
 
 MAX_NOTES: Final = 100_000
-# All pointers of a message together: each spells out the names above its member, so that a long name with many
-# members below it would grow to the product of both.
-MAX_POINTERS: Final = 2 << 20
+# Pointers spell out the names above a member, so that a long name with many members below it would grow to the product
+# of both: in all, and beside the rest of the payload, in bytes.
+MAX_REPEATED: Final = 2 << 20
+FREE: Final = 64 << 10
+PROPORTION: Final = 64
 
 
 class SchemaMember(NamedTuple):
@@ -230,38 +232,38 @@ def _parsed(value: str, pointer: str) -> Any:
 class Extras:
     """The notes of one message for `extras`. Attribute: `count` (int), their number."""
 
-    __slots__ = ("_entries", "_room", "count")
+    __slots__ = ("_entries", "_repeated", "count")
 
     def __init__(self) -> None:
         self._entries: list[tuple[str, str]] | None = None
-        self._room = MAX_POINTERS
+        self._repeated = 0
         self.count = 0
 
     def add(self, pointer: str, value: str) -> None:
-        """Note a text for a pointer.
-
-        Raises `StructureError` beyond 100,000 notes, because each takes much memory, or 2 Mi characters of pointers.
-        """
+        """Note a text for a pointer. Raises `StructureError` beyond 100,000 notes, because each takes much memory."""
         if self.count >= MAX_NOTES:
             raise StructureError(f"at most {MAX_NOTES} values that the schema has no place for", "one more")
-        self._take(len(pointer))
         if self._entries is None:
             self._entries = []
         self._entries.append((pointer, value))
         self.count += 1
 
     def below(self, pointer: str, since: int) -> None:
-        """Prefix the notes from index `since` on with a pointer. Raises `StructureError` beyond the bound of `add`."""
+        """Prefix the notes from index `since` on with a pointer.
+
+        Raises `StructureError` if all pointers would repeat more than 2 MiB of names that the message has once.
+        """
         entries = self._entries
         if entries is not None:
-            self._take(len(pointer) * (len(entries) - since))
+            size = len(pointer) if pointer.isascii() else len(pointer.encode())
+            self._repeated += size * (len(entries) - since - 1)
+            if self._repeated > MAX_REPEATED:
+                self._refuse(MAX_REPEATED)
             entries[since:] = [(pointer + noted, value) for noted, value in entries[since:]]
 
-    def _take(self, characters: int) -> None:
-        self._room -= characters
-        if self._room < 0:
-            expected = f"at most {MAX_POINTERS} characters of pointers to values that the schema has no place for"
-            raise StructureError(expected, "more")
+    def _refuse(self, most: int) -> None:
+        expected = f"at most {most} bytes of names repeated in pointers to what the schema has no place for"
+        raise StructureError(expected, "more")
 
     def first(self, since: int, middle: int) -> None:
         """Move the notes from index `middle` on before those from index `since` on."""
@@ -270,10 +272,16 @@ class Extras:
             entries[since:] = entries[middle:] + entries[since:middle]
 
     def write(self, out: Buffer) -> None:
-        """Append the notes as a map of strings."""
+        """Append the notes as a map of strings.
+
+        Raises `StructureError` if pointers repeat names out of all proportion to the rest of the payload.
+        """
         if self._entries is not None:
             out.write_long(self.count)
             for pointer, value in self._entries:
                 out.write_string(pointer)
                 out.write_string(value)
+            most = FREE + PROPORTION * (len(out) - self._repeated)
+            if self._repeated > most:
+                self._refuse(most)
         out.append(0)
