@@ -80,17 +80,21 @@ def mutated(random: Random, message: bytes) -> bytes:
 
 
 def damaged(random: Random, payload: bytes) -> bytes:
-    """Return a payload with a bit flipped, a byte changed, left out or put in."""
+    """Return a payload with a bit flipped, a byte changed, left out or put in, a length one more or less, or cut short."""
     raw = bytearray(payload)
     for _ in range(random.choice((1, 1, 2))):
         at = random.randrange(len(raw) + 1)
-        match random.randrange(4):
+        match random.randrange(6):
             case 0 if at < len(raw):
                 raw[at] ^= 1 << random.randrange(8)
             case 1 if at < len(raw):
                 raw[at] = random.randrange(256)
             case 2 if at < len(raw):
                 del raw[at]
+            case 3 if at < len(raw):  # as it is if it was no length
+                raw[at] = (raw[at] + random.choice((2, -2))) % 256
+            case 4 if random.random() < 0.3:
+                del raw[at:]
             case _:
                 raw.insert(at, random.randrange(256))
     return bytes(raw)
