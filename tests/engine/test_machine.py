@@ -194,7 +194,11 @@ BLOB = '{"schema":{"dataColumn":[%s]},"payload":{"op":"INSERT"},"version":"1"}'
 def test_members_of_items_come_back_as_they_were(items):
     """Types that the schema does not know stand in extras, each with the index of its column."""
     own = REGISTRY["datahub_blob"]
-    types = {"x": '{"name":"c","type":"bigint unsigned"}', "a": '{"name":"c","type":"BIGINT"}', "X": '{"name":"c","type":7}'}
+    types = {
+        "x": '{"name":"c","type":"bigint unsigned"}',
+        "a": '{"name":"c","type":"BIGINT"}',
+        "X": '{"name":"c","type":7}',
+    }
     message = (BLOB % ",".join(types[item] for item in items)).encode()
     payload, _ = compared(own._engine.encode, own._encode_exact, message)
     if payload is None:
