@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdcavro import spark as cdc
+from cdcavro.spark.lake import lake_settings
 
 # Times in tests are not UTC, so that nothing holds there only.
 os.environ["TZ"] = "Asia/Shanghai"
@@ -18,12 +19,18 @@ time.tzset()
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A local session as `cdcavro.spark.session` makes it, with the SQL functions."""
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local session as `cdcavro.spark.session` makes it, with the SQL functions, Delta Lake and Iceberg."""
     made = cdc.session(
         "cdcavro tests",
         master="local[2]",
-        config={"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"},
+        config={
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.memory": "1g",
+            "spark.databricks.delta.snapshotPartitions": "1",
+            **lake_settings(catalog="ice", warehouse=str(tmp_path_factory.mktemp("iceberg"))),
+        },
     )
     made.sparkContext.setLogLevel("OFF")
     cdc.register(made)

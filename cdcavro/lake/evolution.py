@@ -1,0 +1,167 @@
+"""What is to be done to a lake table so that it has the columns of a table's newest version.
+
+A column of a lake table carries in its comment the name of the Avro field that it is of. So a column is
+found again whatever its name, and what was done before a crash is not done twice.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.errors import SchemaError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+EXCEPTION: Final = "exception"
+EVOLVE: Final = "evolve"
+TRY_EVOLVE: Final = "try_evolve"
+LENIENT: Final = "lenient"
+IGNORE: Final = "ignore"
+BEHAVIORS: Final = (EXCEPTION, EVOLVE, TRY_EVOLVE, LENIENT, IGNORE)
+ADD: Final = "add"
+RENAME: Final = "rename"
+WIDEN: Final = "widen"
+DROP: Final = "drop"
+MARK: Final = "mark"
+KINDS: Final = (ADD, RENAME, WIDEN, MARK, DROP)
+_DECIMAL: Final = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class LakeColumn:
+    """A column of a lake table.
+
+    Attributes: `name` (str); `field` (str), the name of its Avro field, or of one that it was renamed from;
+    `type` (str), as Spark spells it; `aliases` (tuple of str), names that the field had; `until` (int or
+    None), the last version that wrote it, if another column took over.
+    """
+
+    name: str
+    field: str
+    type: str
+    aliases: tuple[str, ...] = ()
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of a lake table's columns: its kind, the column's name so far, and what it is behind the step."""
+
+    kind: str
+    name: str
+    column: LakeColumn
+
+    def __str__(self) -> str:
+        """Return the step as a sentence's part."""
+        said = {
+            ADD: "is added",
+            RENAME: f"is renamed to {shown(self.column.name)}",
+            WIDEN: f"becomes {self.column.type}",
+            DROP: "is dropped",
+        }
+        return f"column {shown(self.name)} {said.get(self.kind, 'is marked')}"
+
+
+def same_column(columns: Iterable[LakeColumn], wanted: LakeColumn) -> LakeColumn | None:
+    """Return the column of a lake table that holds the field of a wanted one, or None."""
+    by_field = {column.field: column for column in columns}
+    return next((by_field[name] for name in (wanted.field, *wanted.aliases) if name in by_field), None)
+
+
+def steps_to(
+    table: str,
+    present: Sequence[LakeColumn],
+    wanted: Sequence[LakeColumn],
+    behavior: str,
+    can_widen: Callable[[str, str], bool],
+) -> list[Step]:
+    """Return the steps from the columns of a lake table to those of a version, as a behavior allows.
+
+    `behavior` is one of Flink CDC's words: with "lenient", columns are added, renamed and widened, and those
+    that the table has no more stay; with "evolve" these are dropped, and a type that another column takes over
+    is an error; with "try_evolve" it is not; with "ignore" there are no steps, and with "exception" any step is
+    an error. Raises `SchemaError`, also for a type that the lake cannot widen; `ValueError` for another word.
+    """
+    if behavior not in BEHAVIORS:
+        raise ValueError(f"a behavior is one of {', '.join(BEHAVIORS)}, not {shown(behavior)}")
+    if behavior == IGNORE:
+        return []
+    steps = _steps(table, present, wanted, can_widen, is_dropping=behavior in (EVOLVE, TRY_EVOLVE))
+    if behavior == EVOLVE:
+        for column in wanted:
+            held = same_column(present, column)
+            if column.until is not None and held is not None and held.name != column.name:
+                raise SchemaError(
+                    table, f"column {shown(held.name)} has another type from version {column.until + 1} on"
+                )
+    changes = [str(step) for step in steps if step.kind != MARK]
+    if behavior == EXCEPTION and changes:
+        raise SchemaError(table, f"its lake table would change: {'; '.join(changes)}")
+    return steps
+
+
+def _steps(
+    table: str,
+    present: Sequence[LakeColumn],
+    wanted: Sequence[LakeColumn],
+    can_widen: Callable[[str, str], bool],
+    *,
+    is_dropping: bool,
+) -> list[Step]:
+    pairs = [(same_column(present, column), column) for column in wanted]
+    held = {id(found) for found, _ in pairs}
+    left = [column for column in present if id(column) not in held]
+    steps = [Step(DROP, column.name, column) for column in left if is_dropping]
+    renames = [(found.name, column) for found, column in pairs if found is not None and found.name != column.name]
+    if not is_dropping:
+        wanted_names = {column.name.casefold() for column in wanted}
+        renames += [
+            (column.name, _aside(column, present, wanted)) for column in left if column.name.casefold() in wanted_names
+        ]
+    steps += _renamed(renames, present)
+    for found, column in pairs:
+        if found is None:
+            steps.append(Step(ADD, column.name, column))
+            continue
+        if found.type != column.type:
+            if not can_widen(found.type, column.type):
+                raise SchemaError(
+                    table, f"column {shown(column.name)} is {found.type}, which the lake cannot make {column.type}"
+                )
+            steps.append(Step(WIDEN, column.name, column))
+        if found.field != column.field:
+            steps.append(Step(MARK, column.name, column))
+    return steps
+
+
+def _renamed(renames: Sequence[tuple[str, LakeColumn]], present: Sequence[LakeColumn]) -> list[Step]:
+    """Return the steps that rename columns; where one takes the name of another, all go by names that nobody has."""
+    taken = {column.name.casefold() for column in present}
+    if not any(column.name.casefold() in taken for _, column in renames):
+        return [Step(RENAME, name, column) for name, column in renames]
+    between = [(name, f"~~moving {i}", column) for i, (name, column) in enumerate(renames)]
+    first = [Step(RENAME, name, LakeColumn(other, column.field, column.type)) for name, other, column in between]
+    return first + [Step(RENAME, other, column) for _, other, column in between]
+
+
+def _aside(column: LakeColumn, present: Sequence[LakeColumn], wanted: Sequence[LakeColumn]) -> LakeColumn:
+    """Return a column that the table has no more under a name that is free, since another column has its name now."""
+    taken = {other.name.casefold() for other in (*present, *wanted)}
+    number = next(i for i in range(1, len(taken) + 2) if f"{column.name} (dropped {i})".casefold() not in taken)
+    return LakeColumn(f"{column.name} (dropped {number})", column.field, column.type)
+
+
+def is_wider_decimal(old: str, new: str, *, is_scale_free: bool) -> bool:
+    """Return whether a decimal type holds all values of another; with the same scale, unless `is_scale_free`.
+
+    >>> is_wider_decimal("decimal(12,2)", "decimal(20,4)", is_scale_free=True)
+    True
+    """
+    first, second = _DECIMAL.fullmatch(old), _DECIMAL.fullmatch(new)
+    if first is None or second is None:
+        return False
+    precision, scale = int(second[1]) - int(first[1]), int(second[2]) - int(first[2])
+    return 0 <= scale <= precision and (is_scale_free or scale == 0)

@@ -1,0 +1,91 @@
+"""Names in a lake: quoted for SQL, and escaped injectively where a lake cannot have the true ones.
+
+An escaped character is its code point in hexadecimal digits between tildes, as in `~2f~` for a slash. A
+tilde that begins what looks like that is escaped itself, so that two names never become one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.errors import SchemaError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cdcavro.table.ddl.steps import TableName
+
+OWN: Final = "_cdc_"
+MAX_BYTES: Final = 200
+_LOOKALIKE: Final = r"~(?=[0-9a-f]*~)"
+_UNFIT_COLUMN: Final = re.compile(rf"{_LOOKALIKE}|[\x00-\x1f\x7f\ud800-\udfff]|^_(?=cdc_)", re.IGNORECASE)
+# What has a meaning in paths and addresses, what hides a folder, and what Windows cannot have at the end.
+_UNFIT_FOLDER: Final = re.compile(
+    rf"{_LOOKALIKE}|[\x00-\x1f\x7f\ud800-\udfff/\\:*?\"'<>|%#{{}}^`\[\]=,;&$!@+]|^[._ ]|[. ]$"
+)
+_EMPTY: Final = "~~"
+
+
+def quoted(*names: str) -> str:
+    """Return names quoted for Spark's SQL, joined by dots.
+
+    >>> print(quoted("shop", "we`ird"))
+    `shop`.`we``ird`
+    """
+    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
+
+
+def column_names(names: Iterable[str]) -> list[str]:
+    """Return the names that columns have in a lake table: the true ones, wherever that is possible.
+
+    Lakes do not tell upper from lower case: of names that differ in nothing else, the first keeps its own.
+
+    >>> column_names(["a", "A", "we/ird", "_cdc_order", ""])
+    ['a', '~41~', 'we/ird', '~5f~cdc_order', '~~']
+    """
+    found: list[str] = []
+    taken: set[str] = set()
+    for name in names:
+        escaped = _UNFIT_COLUMN.sub(_escaped, name) or _EMPTY
+        if escaped.casefold() in taken:
+            escaped = "".join(_code(character) if _is_cased(character) else character for character in escaped)
+        if escaped.casefold() in taken:
+            raise SchemaError(name, f"two columns are called {shown(name)}")
+        taken.add(escaped.casefold())
+        found.append(escaped)
+    return found
+
+
+def folder_names(table: TableName, suffix: str = "") -> tuple[str, ...]:
+    """Return the names of the folders, or of the namespaces and the table, that a table has in a lake.
+
+    `suffix` says another table that belongs to it; no table has such a name. Raises `SchemaError` for a name
+    of more than 200 bytes.
+
+    >>> from cdcavro.table import TableName
+    >>> folder_names(TableName("shop", None, "../t"), "deletes")
+    ('shop', '~2e~.~2f~t~~deletes')
+    """
+    parts = [part for part in (table.database, table.schema, table.table) if part is not None]
+    if table.schema is not None and table.database is None:
+        parts = ["", *parts]
+    folders = [_UNFIT_FOLDER.sub(_escaped, part) or _EMPTY for part in parts]
+    if suffix:
+        folders[-1] += f"{_EMPTY}{suffix}"
+    for folder in folders:
+        if len(folder.encode()) > MAX_BYTES:
+            raise SchemaError(table.table, f"{shown(folder)} is longer than {MAX_BYTES} bytes, and no name in a lake")
+    return tuple(folders)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return _code(match[0])
+
+
+def _code(character: str) -> str:
+    return f"~{ord(character):x}~"
+
+
+def _is_cased(character: str) -> bool:
+    return character.lower() != character or character.upper() != character

@@ -1,0 +1,174 @@
+"""The statements of SQL that change a lake table: its columns, its current state, its floor."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.lake.evolution import KINDS, LakeColumn, Step
+from cdcavro.lake.names import OWN, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+KEY: Final = f"{OWN}key"
+ORDER: Final = f"{OWN}order"
+OLDER: Final = f"{OWN}older"
+UNPARSED: Final = f"{OWN}unparsed"
+DELETED: Final = f"{OWN}deleted"
+AT: Final = f"{OWN}at"
+OPERATION: Final = f"{OWN}op"
+VERSION: Final = f"{OWN}version"
+ABSENT: Final = f"{OWN}absent"
+FLOOR: Final = "cdcavro.floor"
+# The columns of a current state beside those of its table, and those of a changelog.
+STATE: Final[Mapping[str, str]] = {
+    KEY: "binary",
+    ORDER: "binary",
+    OLDER: "map<string,binary>",
+    UNPARSED: "map<string,string>",
+}
+CHANGELOG: Final[Mapping[str, str]] = {
+    OPERATION: "string",
+    ORDER: "binary",
+    KEY: "binary",
+    VERSION: "int",
+    UNPARSED: "map<string,string>",
+    ABSENT: "array<string>",
+}
+DELETES: Final[Mapping[str, str]] = {KEY: "binary", ORDER: "binary", AT: "timestamp"}
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def literal(text: str) -> str:
+    r"""Return a text as a literal of Spark's SQL.
+
+    >>> print(literal("it's"), literal("a\\b"))
+    'it\'s' 'a\\b'
+    """
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def create_table(
+    identifier: str,
+    columns: Sequence[LakeColumn],
+    own: Mapping[str, str],
+    using: str,
+    properties: Mapping[str, str],
+) -> str:
+    """Return the statement that creates a lake table unless there is one; `own` are columns of this project."""
+    listed = [f"{quoted(column.name)} {column.type} COMMENT {literal(column.field)}" for column in columns]
+    listed += [f"{quoted(name)} {declared}" for name, declared in own.items()]
+    options = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
+    return f"CREATE TABLE IF NOT EXISTS {identifier} ({', '.join(listed)}) USING {using} TBLPROPERTIES ({options})"
+
+
+def alter_table(identifier: str, step: Step) -> str:
+    """Return the statement that takes a step. Raises `ValueError` for a kind of step that is not known."""
+    column, name = step.column, quoted(step.name)
+    field = literal(column.field)
+    match step.kind:
+        case "add":
+            return f"ALTER TABLE {identifier} ADD COLUMNS ({quoted(column.name)} {column.type} COMMENT {field})"
+        case "rename":
+            return f"ALTER TABLE {identifier} RENAME COLUMN {name} TO {quoted(column.name)}"
+        case "widen":
+            return f"ALTER TABLE {identifier} ALTER COLUMN {name} TYPE {column.type}"
+        case "mark":
+            return f"ALTER TABLE {identifier} ALTER COLUMN {name} COMMENT {field}"
+        case "drop":
+            return f"ALTER TABLE {identifier} DROP COLUMN {name}"
+    raise ValueError(f"{step.kind} is none of {', '.join(KINDS)}")
+
+
+def set_properties(identifier: str, properties: Mapping[str, str]) -> str:
+    """Return the statement that sets properties of a table."""
+    listed = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
+    return f"ALTER TABLE {identifier} SET TBLPROPERTIES ({listed})"
+
+
+def delete_below(identifier: str, floor: bytes) -> str:
+    """Return the statement that deletes the rows that are not above a floor."""
+    return f"DELETE FROM {identifier} WHERE {quoted(ORDER)} <= X'{floor.hex()}'"  # noqa: S608  names are quoted
+
+
+def delete_until(identifier: str, moment: datetime) -> str:
+    """Return the statement that deletes the deletes up to a moment from the table that remembers them."""
+    return f"DELETE FROM {identifier} WHERE {quoted(AT)} <= timestamp_micros({(moment - _EPOCH) // _MICROSECOND})"  # noqa: S608
+
+
+def merge_state(identifier: str, source: str, columns: Sequence[str], *, is_partial: bool = False) -> str:
+    """Return the statement that merges a batch into a current state, which may be run again.
+
+    `source` has one row for each key: the last change above all floors, its columns, `_cdc_order` null if
+    there is none, and `_cdc_deleted`, the order of the key's last delete, or null. `columns` are the names of
+    the table's columns that the batch has. With `is_partial`, changes may lack columns: `_cdc_older` has the
+    orders of the columns that are not as old as the row, empty for one that nobody has stated yet.
+    """
+    order, deleted = quoted("s", ORDER), quoted("s", DELETED)
+    stands = quoted("t", ORDER)
+    own = [ORDER, UNPARSED, *([] if is_partial else [OLDER])]
+    plain = ", ".join(f"{quoted('t', name)} = {quoted('s', name)}" for name in (*columns, *own))
+    inserted = [*columns, KEY, ORDER, UNPARSED, OLDER]
+    update = f"WHEN MATCHED AND {order} > {stands} THEN UPDATE SET {plain}"
+    if is_partial:
+        update = _merge_columns(columns)
+    return "\n".join(
+        [
+            f"MERGE INTO {identifier} t USING {source} s ON {quoted('t', KEY)} = {quoted('s', KEY)}",
+            f"WHEN MATCHED AND {deleted} >= {stands} AND {order} IS NULL THEN DELETE",
+            update,
+            f"WHEN NOT MATCHED AND {order} IS NOT NULL THEN INSERT ({', '.join(map(quoted, inserted))})",
+            f"VALUES ({', '.join(quoted('s', name) for name in inserted)})",
+        ]
+    )
+
+
+def _merge_columns(columns: Sequence[str]) -> str:
+    """Return the clause that takes each column from the change that stated it last."""
+    order, stands = quoted("s", ORDER), quoted("t", ORDER)
+    floor = f"coalesce({quoted('s', DELETED)}, X'')"
+
+    def since(table: str, name: str) -> str:
+        own = f"coalesce(element_at({quoted(table, OLDER)}, {literal(name)}), {quoted(table, ORDER)})"
+        # What stood before a delete of the key is nothing.
+        return f"CASE WHEN {own} > {floor} THEN {own} ELSE X'' END"
+
+    sets = []
+    for name in columns:
+        is_newer = f"{since('s', name)} > {since('t', name)}"
+        kept = f"CASE WHEN {since('t', name)} > X'' THEN {quoted('t', name)} END"
+        sets.append(f"{quoted('t', name)} = CASE WHEN {is_newer} THEN {quoted('s', name)} ELSE {kept} END")
+    newest = f"greatest({order}, {stands})"
+    pairs = ", ".join(f"{literal(name)}, greatest({since('s', name)}, {since('t', name)})" for name in columns)
+    older = f"map_filter(map({pairs}), (name, since) -> since <> {newest})"
+    sets.append(f"{quoted('t', OLDER)} = CASE WHEN cardinality({older}) > 0 THEN {older} END")
+    texts = ", ".join(
+        f"{literal(name)}, CASE WHEN {since('s', name)} > {since('t', name)} THEN {_text('s', name)} ELSE {_text('t', name)} END"
+        for name in columns
+    )
+    unparsed = f"map_filter(map({texts}), (name, text) -> text IS NOT NULL)"
+    sets.append(f"{quoted('t', UNPARSED)} = CASE WHEN cardinality({unparsed}) > 0 THEN {unparsed} END")
+    sets.append(f"{quoted('t', ORDER)} = {newest}")
+    return f"WHEN MATCHED AND {order} IS NOT NULL THEN UPDATE SET {', '.join(sets)}"
+
+
+def _text(table: str, name: str) -> str:
+    return f"element_at({quoted(table, UNPARSED)}, {literal(name)})"
+
+
+def merge_deletes(identifier: str, source: str) -> str:
+    """Return the statement that remembers the last deletes of keys, `source` with the columns of `DELETES`."""
+    names = list(DELETES)
+    return "\n".join(
+        [
+            f"MERGE INTO {identifier} t USING {source} s ON {quoted('t', KEY)} = {quoted('s', KEY)}",
+            f"WHEN MATCHED AND {quoted('s', ORDER)} > {quoted('t', ORDER)} THEN UPDATE SET "
+            + ", ".join(f"{quoted('t', name)} = {quoted('s', name)}" for name in (ORDER, AT)),
+            f"WHEN NOT MATCHED THEN INSERT ({', '.join(map(quoted, names))})",
+            f"VALUES ({', '.join(quoted('s', name) for name in names)})",
+        ]
+    )

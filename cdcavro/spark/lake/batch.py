@@ -1,0 +1,159 @@
+"""A batch of typed rows on Spark: what it holds, and of each key the last change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as sf
+
+from cdcavro.lake.evolution import same_column
+from cdcavro.lake.names import OWN, quoted
+from cdcavro.lake.row import DELETE, DROP, TRUNCATE, UPSERTS
+from cdcavro.lake.statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED
+from cdcavro.spark.lake.columns import row_type, wanted_columns
+from cdcavro.spark.versions import read_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from pyspark.sql import Column, DataFrame, Row
+
+    from cdcavro.lake.evolution import LakeColumn
+    from cdcavro.table.schema import TableSchema
+
+_NOTHING: Final = "X''"
+_LAST: Final = "last"
+_VALUE: Final = "value"
+_TEXT: Final = "text"
+# No column of a table is called so.
+_DELETED_KEY: Final = f"{OWN}deleted_key"
+
+
+def facts_of(rows: DataFrame, versions: Sequence[TableSchema]) -> Row:
+    """Return what a batch holds.
+
+    `floor` is the order of its last TRUNCATE or DROP; `deletes`, `keyless` and `partial` are the numbers of
+    deletes, of rows without a key, and of those that lack columns; `begins` are the first two bytes of orders.
+    """
+    is_upsert = sf.col("operation").isin(*UPSERTS)
+    is_end = sf.col("operation").isin(TRUNCATE, DROP)
+    image = read_versions("version", sf.when(is_upsert, sf.col("payload")), versions)["after"]
+    facts = rows.select("operation", "order", "key", sf.size(image["absent"]).alias(ABSENT)).agg(
+        sf.max(sf.when(is_end, sf.col("order"))).alias("floor"),
+        sf.count_if(sf.col("operation") == DELETE).alias("deletes"),
+        sf.count_if(~is_end & sf.col("key").isNull()).alias("keyless"),
+        sf.count_if(is_upsert & (sf.col(ABSENT) > 0)).alias("partial"),
+        sf.collect_set(sf.substring("order", 1, 2)).alias("begins"),
+    )
+    return facts.collect()[0]
+
+
+def deletes_of(rows: DataFrame, now: datetime) -> DataFrame:
+    """Return the last delete of each key of a batch, with the columns of `statements.DELETES`."""
+    deletes = rows.where(sf.col("operation") == DELETE).groupBy(sf.col("key").alias(KEY))
+    return deletes.agg(sf.max("order").alias(ORDER)).withColumn(AT, sf.lit(now))
+
+
+def held_columns(schema: TableSchema, present: Sequence[LakeColumn]) -> list[tuple[str, LakeColumn, LakeColumn]]:
+    """Return the columns of a version that a lake table has: the name in `numbered`, the wanted column, the table's."""
+    pairs = [(f"c{i}", one, same_column(present, one)) for i, one in enumerate(wanted_columns(schema))]
+    return [(name, one, held) for name, one, held in pairs if held is not None]
+
+
+def numbered(image: Column, schema: TableSchema) -> Column:
+    """Return an image that was read under a version with the second names of `row_type`."""
+    return image.cast(row_type(schema)[1])
+
+
+def last_rows(
+    rows: DataFrame,
+    versions: Sequence[TableSchema],
+    present: Sequence[LakeColumn],
+    deletes: DataFrame,
+    floor: bytes,
+    *,
+    is_partial: bool,
+) -> DataFrame:
+    """Return what `statements.merge_state` merges: of each key the last change above all floors, and its delete.
+
+    `deletes` are the last deletes of keys as far as they are known, those of the batch among them. With
+    `is_partial`, each column has the value of the last change that states it, and `_cdc_older` its order.
+    """
+    upserts = rows.where(sf.col("operation").isin(*UPSERTS))
+    image = numbered(read_versions("version", "payload", versions)["after"], versions[-1])
+    read = upserts.select("key", "order", "version", image.alias("i"))
+    columns = held_columns(versions[-1], present)
+    texts = sf.col("i")["unparsed"]
+    values = read.select(
+        sf.col("key").alias(KEY),
+        sf.col("order").alias(ORDER),
+        *[sf.col("i").getField(name).cast(held.type).alias(held.name) for name, _, held in columns],
+        sf.when(sf.size(texts) > 0, texts).alias(UNPARSED),
+        _absent(versions, columns).alias(ABSENT),
+    )
+    standing = deletes.select(sf.col(KEY).alias(_DELETED_KEY), sf.col(ORDER).alias(DELETED))
+    above = sf.coalesce(sf.col(DELETED), sf.expr(_NOTHING))
+    alive = values.join(standing, values[KEY] == standing[_DELETED_KEY], "left").where(
+        (sf.col(ORDER) > above) & (sf.col(ORDER) > sf.lit(floor))
+    )
+    names = [held.name for _, _, held in columns]
+    last = _last_changes(alive, names) if not is_partial else _last_columns(alive, names)
+    came = rows.where(sf.col("operation") == DELETE).select(sf.col("key").alias(_DELETED_KEY)).distinct()
+    gone = came.join(standing, _DELETED_KEY)
+    joined = last.join(gone, last[KEY] == gone[_DELETED_KEY], "full")
+    return joined.withColumn(KEY, sf.coalesce(KEY, _DELETED_KEY)).drop(_DELETED_KEY)
+
+
+def _absent(versions: Sequence[TableSchema], columns: Sequence[tuple[str, LakeColumn, LakeColumn]]) -> Column:
+    """Return the names in the lake of the columns that a change lacks, which it states under those of its version."""
+    absent = sf.col("i")["absent"]
+    flags = []
+    for _, wanted, held in columns:
+        named = {
+            schema.version: column.name
+            for schema in versions
+            for column in schema.columns
+            if column.field in (wanted.field, *wanted.aliases)
+        }
+        name = sf.create_map(*[sf.lit(part) for pair in named.items() for part in pair])[sf.col("version")]
+        flags.append(sf.when(sf.array_contains(absent, name), sf.lit(held.name)))
+    return sf.when(sf.size(absent) > 0, sf.array_compact(sf.array(*flags)))
+
+
+def _last_changes(alive: DataFrame, names: Sequence[str]) -> DataFrame:
+    kept = [ORDER, *names, UNPARSED]
+    found = alive.groupBy(KEY).agg(sf.max_by(sf.struct(*[quoted(name) for name in kept]), ORDER).alias(_LAST))
+    columns = [sf.col(_LAST).getField(name).alias(name) for name in kept]
+    return found.select(KEY, *columns, sf.lit(None).cast("map<string,binary>").alias(OLDER))
+
+
+def _last_columns(alive: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Return the last value of each column; a column that nobody states has the order of nothing."""
+    stated = {name: ~sf.coalesce(sf.array_contains(ABSENT, sf.lit(name)), sf.lit(False)) for name in names}  # noqa: FBT003
+    text = {name: sf.try_element_at(UNPARSED, sf.lit(name)) for name in names}
+    pieces = [
+        sf.max_by(
+            sf.when(stated[name], sf.struct(ORDER, sf.col(quoted(name)).alias(_VALUE), text[name].alias(_TEXT))),
+            sf.when(stated[name], sf.col(ORDER)),
+        ).alias(f"piece {i}")
+        for i, name in enumerate(names)
+    ]
+    found = alive.groupBy(KEY).agg(sf.max(ORDER).alias(ORDER), *pieces)
+    piece = {name: sf.col(f"`piece {i}`") for i, name in enumerate(names)}
+    since = {name: sf.coalesce(piece[name].getField(ORDER), sf.expr(_NOTHING)) for name in names}
+    older = sf.map_filter(_map(since), lambda _, order: order != sf.col(ORDER))
+    texts = sf.map_filter(
+        _map({name: piece[name].getField(_TEXT) for name in names}), lambda _, value: value.isNotNull()
+    )
+    return found.select(
+        KEY,
+        ORDER,
+        *[piece[name].getField(_VALUE).alias(name) for name in names],
+        sf.when(sf.size(texts) > 0, texts).alias(UNPARSED),
+        sf.when(sf.size(older) > 0, older).alias(OLDER),
+    )
+
+
+def _map(values: dict[str, Column]) -> Column:
+    return sf.create_map(*[part for name, value in values.items() for part in (sf.lit(name), value)])

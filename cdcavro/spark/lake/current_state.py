@@ -1,0 +1,119 @@
+"""The current state of a table in a lake: the rules of `cdcavro.lake.merge` as statements of SQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind
+from cdcavro.errors import OrderError, SchemaError
+from cdcavro.lake import statements as sql
+from cdcavro.lake.evolution import LENIENT
+from cdcavro.lake.keys import check_keys
+from cdcavro.spark.lake.batch import deletes_of, facts_of, held_columns, last_rows
+from cdcavro.spark.lake.columns import fill, prepare, present_columns, with_view
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from cdcavro.lake.evolution import Step
+    from cdcavro.spark.lake.sinks import Sink
+    from cdcavro.table.ddl.steps import TableName
+    from cdcavro.table.schema import TableSchema
+
+_KIND: Final = "cdcavro.order"
+_PARTIAL: Final = "cdcavro.partial"
+_DELETES: Final = "deletes"
+
+
+@dataclass(frozen=True)
+class CurrentState:
+    """The current state of a table in a sink.
+
+    Attributes: `sink` (`Delta` or `Iceberg`); `table` (`TableName`), what it is called there; `behavior` (str),
+    how the lake table follows the table's statements, as in `cdcavro.lake.evolution`; `guard` (timedelta), how
+    long deletes are kept against late changes.
+    """
+
+    sink: Sink
+    table: TableName
+    behavior: str = LENIENT
+    guard: timedelta = timedelta(days=7)
+
+    @property
+    def identifier(self) -> str:
+        """The name of the lake table in SQL."""
+        return self.sink.identifier(self.table)
+
+    @property
+    def deletes(self) -> str:
+        """The name of the table of deletes in SQL."""
+        return self.sink.identifier(self.table, _DELETES)
+
+    def prepare(self, spark: SparkSession, versions: Sequence[TableSchema]) -> list[Step]:
+        """Make the lake table have the columns of the newest version; return what was done to it.
+
+        Raises `SchemaError` for a table without a primary key, which has a changelog only, for a key that does
+        not find older rows, and for a step that the behavior or the sink does not allow.
+        """
+        if any(schema.key is None for schema in versions):
+            raise SchemaError(self.table.table, "has no primary key, and so no current state, only a changelog")
+        check_keys(versions)
+        self.sink.make_room(spark, self.table)
+        steps = prepare(spark, self.sink, self.identifier, versions[-1], sql.STATE, self.behavior)
+        fill(spark, self.identifier, versions[-1], steps)
+        spark.sql(sql.create_table(self.deletes, [], sql.DELETES, self.sink.using, self.sink.properties))
+        return steps
+
+    def merge(self, rows: DataFrame, versions: Sequence[TableSchema], *, now: datetime | None = None) -> None:
+        """Merge a batch of the table's typed rows; a batch that is merged again changes nothing.
+
+        `rows` has the columns version, operation, order, key and payload of `TypedRow`, and is read several times;
+        `versions` are the table's, for which the lake table was prepared; `now` is the time of the batch. Raises
+        `OrderError`, with nothing merged, for changes that are ordered by different things, and `SchemaError` for
+        a row without a key.
+        """
+        spark, moment = rows.sparkSession, now or datetime.now(UTC)
+        properties, facts = self._properties(spark), facts_of(rows, versions)
+        stated = self._stated(facts, properties)
+        self._set(spark, {name: value for name, value in stated.items() if properties.get(name) != value})
+        floor = bytes.fromhex(stated.get(sql.FLOOR, ""))
+        if facts["floor"] is not None:
+            spark.sql(sql.delete_below(self.identifier, floor))
+        if facts["deletes"]:
+            with_view(deletes_of(rows, moment), lambda view: sql.merge_deletes(self.deletes, view))
+        is_partial = _PARTIAL in stated
+        present = present_columns(spark, self.identifier)
+        source = last_rows(rows, versions, present, spark.table(self.deletes), floor, is_partial=is_partial)
+        names = [held.name for _, _, held in held_columns(versions[-1], present)]
+        with_view(source, lambda view: sql.merge_state(self.identifier, view, names, is_partial=is_partial))
+
+    def forget_deletes(self, spark: SparkSession, *, now: datetime | None = None) -> None:
+        """Forget the deletes whose guard is over at a time, by default now."""
+        spark.sql(sql.delete_until(self.deletes, (now or datetime.now(UTC)) - self.guard))
+
+    def _stated(self, facts: Row, properties: Mapping[str, str]) -> dict[str, str]:
+        """Return what is known of the table with a batch: its floor, what orders its changes, whether they lack columns."""
+        if facts["keyless"]:
+            raise SchemaError(self.table.table, f"{facts['keyless']} rows have no key, and so no current state")
+        begins = [bytes(begin) for begin in facts["begins"]]
+        known = {properties[_KIND]} if _KIND in properties else set()
+        kinds = {order_kind(begin) for begin in begins if not is_of_full_load(begin)} | known
+        if len(kinds) > 1:
+            listed = sorted(kinds, key=KINDS.index, reverse=True)
+            raise OrderError(None, self.table.table, " and some with ".join([f"some with {listed[0]}", *listed[1:]]))
+        floor = max(bytes(facts["floor"] or b""), bytes.fromhex(properties.get(sql.FLOOR, "")))
+        stated = {sql.FLOOR: floor.hex()} if floor else {}
+        stated |= dict.fromkeys([_KIND] if kinds else [], "".join(kinds))
+        return stated | ({_PARTIAL: "true"} if facts["partial"] or _PARTIAL in properties else {})
+
+    def _properties(self, spark: SparkSession) -> dict[str, str]:
+        rows = spark.sql(f"SHOW TBLPROPERTIES {self.identifier}").collect()
+        return {row["key"]: row["value"] for row in rows}
+
+    def _set(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
+        if properties:
+            spark.sql(sql.set_properties(self.identifier, properties))

@@ -1,0 +1,113 @@
+"""The sinks: where lake tables are, what they are called there, and what differs between Delta Lake and Iceberg."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.lake.evolution import is_wider_decimal
+from cdcavro.lake.names import folder_names, quoted
+from cdcavro.lake.statements import literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from cdcavro.table.ddl.steps import TableName
+
+_DELTA: Final = "io.delta:delta-spark_4.1_2.13:4.1.0"
+_ICEBERG: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_WIDER: Final = frozenset({("int", "bigint"), ("float", "double")})
+_WIDER_IN_DELTA: Final = _WIDER | {("int", "double")}
+
+
+def lake_settings(*, catalog: str | None = None, warehouse: str | None = None) -> dict[str, str]:
+    """Return the settings of a Spark session for Delta Lake, and for Iceberg if a catalog is named.
+
+    `catalog` is the name of an Iceberg catalog of files, and `warehouse` its folder; a catalog of another kind
+    has settings of its own, which are Iceberg's. Pass them to `session(config=…)`.
+    """
+    packages = [_DELTA, *([_ICEBERG] if catalog is not None else [])]
+    extensions = ["io.delta.sql.DeltaSparkSessionExtension"]
+    found = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
+    if catalog is not None:
+        extensions.append("org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
+        found[f"spark.sql.catalog.{catalog}"] = "org.apache.iceberg.spark.SparkCatalog"
+        if warehouse is not None:
+            found[f"spark.sql.catalog.{catalog}.type"] = "hadoop"
+            found[f"spark.sql.catalog.{catalog}.warehouse"] = warehouse
+    return {"spark.jars.packages": ",".join(packages), "spark.sql.extensions": ",".join(extensions), **found}
+
+
+@dataclass(frozen=True)
+class Delta:
+    """Delta Lake tables in folders below `root` (str), a path or an address such as `s3a://bucket/lake`."""
+
+    root: str
+    using = "delta"
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """What tables are created with: columns can be renamed, dropped, widened, and have any name."""
+        return {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
+
+    def identifier(self, table: TableName, suffix: str = "") -> str:
+        """Return the name of a table in SQL."""
+        return quoted("delta", self.path(table, suffix))
+
+    def path(self, table: TableName, suffix: str = "") -> str:
+        """Return the folder of a table, from the root of its file system on."""
+        root = self.root if _SCHEME.match(self.root) else str(Path(self.root).absolute())
+        return "/".join([root.rstrip("/"), *folder_names(table, suffix)])
+
+    def can_widen(self, old: str, new: str) -> bool:
+        """Return whether a column of a type can become one of another, as Spark spells types."""
+        return (old, new) in _WIDER_IN_DELTA or is_wider_decimal(old, new, is_scale_free=True)
+
+    def make_room(self, spark: SparkSession, table: TableName) -> None:
+        """Do what must be done before a table can be created: nothing."""
+
+    def append(self, frame: DataFrame, table: TableName, suffix: str, job: str, batch: int) -> None:
+        """Append the rows of a job's batch, once: Delta Lake skips a transaction that it has."""
+        writer = frame.write.format("delta").mode("append").option("txnAppId", job).option("txnVersion", str(batch))
+        writer.save(self.path(table, suffix))
+
+
+@dataclass(frozen=True)
+class Iceberg:
+    """Iceberg tables in a catalog of Spark's, of the name `catalog` (str)."""
+
+    catalog: str
+    using = "iceberg"
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """What tables are created with."""
+        return {"format-version": "2"}
+
+    def identifier(self, table: TableName, suffix: str = "") -> str:
+        """Return the name of a table in SQL."""
+        return quoted(self.catalog, *folder_names(table, suffix))
+
+    def can_widen(self, old: str, new: str) -> bool:
+        """Return whether a column of a type can become one of another, as Spark spells types."""
+        return (old, new) in _WIDER or is_wider_decimal(old, new, is_scale_free=False)
+
+    def make_room(self, spark: SparkSession, table: TableName) -> None:
+        """Create the namespace of a table."""
+        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self.catalog, *folder_names(table)[:-1])}")
+
+    def append(self, frame: DataFrame, table: TableName, suffix: str, job: str, batch: int) -> None:
+        """Append the rows of a job's batch, once: each snapshot says which batch it was."""
+        identifier, mark = self.identifier(table, suffix), f"cdcavro.batch.{job}"
+        summaries = f"SELECT max(CAST(summary[{literal(mark)}] AS BIGINT)) AS last FROM {identifier}.`snapshots`"  # noqa: S608
+        last = frame.sparkSession.sql(summaries).collect()[0]["last"]
+        if last is None or last < batch:
+            frame.writeTo(identifier).option(f"snapshot-property.{mark}", str(batch)).append()
+
+
+Sink = Delta | Iceberg

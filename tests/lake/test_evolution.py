@@ -1,0 +1,153 @@
+"""What is done to a lake table's columns, in the words of Flink CDC."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdcavro.lake.evolution import BEHAVIORS, LakeColumn, Step, is_wider_decimal, steps_to
+from cdcavro.lake.statements import alter_table
+from support.roundtrip import error_of
+
+Columns = list[LakeColumn]
+
+
+def column(name: str, field: str = "", type: str = "int", aliases: tuple[str, ...] = (), until: int | None = None):
+    """Return a column, whose field has its name unless told otherwise."""
+    return LakeColumn(name, field or name, type, aliases, until)
+
+
+def can_widen(old: str, new: str) -> bool:
+    """Return whether an int becomes a bigint, which every sink can."""
+    return (old, new) == ("int", "bigint")
+
+
+def steps(present: Columns, wanted: Columns, behavior: str = "lenient") -> list[Step]:
+    """Return the steps from some columns to others."""
+    return steps_to("t", present, wanted, behavior, can_widen)
+
+
+def said(present: Columns, wanted: Columns, behavior: str = "lenient") -> list[str]:
+    """Return the steps as sentences."""
+    return [str(step) for step in steps(present, wanted, behavior)]
+
+
+def after(present: Columns, taken: list[Step]) -> Columns:
+    """Return the columns of a lake table behind steps, as the sinks take them."""
+    found = {one.name: one for one in present}
+    for step in taken:
+        if step.kind == "add":
+            assert step.name.casefold() not in {name.casefold() for name in found}
+            found[step.name] = step.column
+            continue
+        old = found.pop(step.name)
+        if step.kind == "rename":
+            assert step.column.name.casefold() not in {name.casefold() for name in found}
+            found[step.column.name] = LakeColumn(step.column.name, old.field, old.type)
+        elif step.kind == "widen":
+            found[step.name] = LakeColumn(old.name, old.field, step.column.type)
+        elif step.kind == "mark":
+            found[step.name] = LakeColumn(old.name, step.column.field, old.type)
+    return list(found.values())
+
+
+A, B = column("a"), column("b")
+RENAMED = column("x", aliases=("b",))
+RETYPED = [A, column("b (until version 2)", "b", until=2), column("b", "b_x_2", "string")]
+SWAPPED = [column("b", "a_x_2", aliases=("a",)), column("a", "b_x_2", aliases=("b",))]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sentences"),
+    [
+        ([A, B], []),
+        ([A, B, column("c", type="string")], ["column 'c' is added"]),
+        ([A, RENAMED], ["column 'b' is renamed to 'x'", "column 'x' is marked"]),
+        ([A, column("b", type="bigint")], ["column 'b' becomes bigint"]),
+        ([A], []),
+        (RETYPED, ["column 'b' is renamed to 'b (until version 2)'", "column 'b' is added"]),
+        ([A, column("b", "b_x_2", "string")], ["column 'b' is renamed to 'b (dropped 1)'", "column 'b' is added"]),
+    ],
+)
+def test_leniently_columns_are_added_renamed_and_widened_and_none_is_taken_away(wanted: Columns, sentences: list[str]):
+    """One that the table has no more keeps what it had, aside if another has its name."""
+    assert said([A, B], wanted) == sentences
+    reached = after([A, B], steps([A, B], wanted))
+    assert {(one.name, one.type) for one in wanted} <= {(one.name, one.type) for one in reached}
+    assert steps(reached, wanted) == [], "what was done is not done again"
+
+
+def test_columns_that_change_their_names_with_each_other_are_both_renamed():
+    """By names that nobody has."""
+    taken = steps([A, B], SWAPPED)
+    assert [step.kind for step in taken] == ["rename"] * 4 + ["mark"] * 2
+    assert {(one.name, one.field) for one in after([A, B], taken)} == {("b", "a_x_2"), ("a", "b_x_2")}
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_what_a_crash_interrupted_is_taken_up_where_it_stopped(number: int):
+    """However many steps were taken."""
+    reached = after([A, B], steps([A, B], SWAPPED)[:number])
+    again = after(reached, steps(reached, SWAPPED))
+    assert {(one.name, one.field) for one in again} == {("b", "a_x_2"), ("a", "b_x_2")}
+
+
+def test_evolve_drops_columns_and_stops_at_a_type_that_another_column_takes_over():
+    """As the source does."""
+    assert said([A, B], [A], "evolve") == ["column 'b' is dropped"]
+    expected = "schema t: column 'b' has another type from version 3 on"
+    assert error_of(steps, [A, B], RETYPED, "evolve") == expected
+
+
+def test_try_evolve_drops_columns_and_keeps_one_whose_type_another_takes_over():
+    """What cannot be as in the source is as with lenient."""
+    assert said([A, B], [A], "try_evolve") == ["column 'b' is dropped"]
+    assert said([A, B], RETYPED, "try_evolve") == said([A, B], RETYPED)
+
+
+def test_exception_stops_at_any_step_and_says_it():
+    """A table that has not changed goes on."""
+    assert said([A, B], [A, B], "exception") == []
+    expected = "schema t: its lake table would change: column 'b' is renamed to 'x'"
+    assert error_of(steps, [A, B], [A, RENAMED], "exception") == expected
+
+
+def test_ignore_changes_nothing():
+    """Rows go on into the columns that there are."""
+    for wanted in ([A], [A, RENAMED], RETYPED, [A, B, column("c")], [A, column("b", type="date")]):
+        assert said([A, B], wanted, "ignore") == []
+
+
+@pytest.mark.parametrize("behavior", sorted({*BEHAVIORS} - {"ignore"}))
+def test_a_type_that_the_lake_cannot_widen_stops_the_table(behavior: str):
+    """Nothing is cast by guess."""
+    expected = "schema t: column 'b' is int, which the lake cannot make double"
+    assert error_of(steps, [A, B], [A, column("b", type="double")], behavior) == expected
+
+
+def test_a_word_that_is_none_is_refused():
+    """Before anything is done."""
+    expected = "a behavior is one of exception, evolve, try_evolve, lenient, ignore, not 'lax'"
+    with pytest.raises(ValueError, match=expected):
+        steps([A], [A], "lax")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "held"),
+    [
+        ("decimal(12,2)", "decimal(20,2)", (True, True)),
+        ("decimal(12,2)", "decimal(20,4)", (False, True)),
+        ("decimal(12,2)", "decimal(13,4)", (False, False)),
+        ("decimal(12,2)", "decimal(20,1)", (False, False)),
+        ("decimal(12,2)", "bigint", (False, False)),
+        ("int", "decimal(20,2)", (False, False)),
+    ],
+)
+def test_a_decimal_is_wider_if_it_holds_all_values(old: str, new: str, held: tuple[bool, bool]):
+    """Digits before the point and behind it; Iceberg wants the scale to stay."""
+    assert (is_wider_decimal(old, new, is_scale_free=False), is_wider_decimal(old, new, is_scale_free=True)) == held
+
+
+def test_a_step_that_is_not_known_has_no_statement():
+    """The last branch raises."""
+    with pytest.raises(ValueError, match="shuffle is none of add, rename, widen, mark, drop"):
+        alter_table("t", Step("shuffle", "a", A))

@@ -1,0 +1,71 @@
+"""Names in a lake: quoted, and escaped so that two names never become one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdcavro.errors import SchemaError
+from cdcavro.lake.names import column_names, folder_names, quoted
+from cdcavro.lake.statements import literal
+from cdcavro.table import TableName
+
+HOSTILE = ["", ".", "..", "a/b", "a~2f~b", "~", "~~", "~2f~", "A", "a", "_cdc_key", "_CDC_KEY", "~5f~cdc_key", "ß", "SS", "ss",
+           "`", "a`; DROP TABLE x; --", "\n", "\0", "\ud800", "é", "日本", "a b", "a ", " a", "a.", "_a", "%2f", "x=1"]  # fmt: skip
+names = st.text(max_size=6) | st.sampled_from(HOSTILE)
+
+
+@given(st.lists(names, unique=True, max_size=8))
+def test_no_two_columns_have_one_name(columns: list[str]):
+    """Not even where upper and lower case are the same; and none has a name of the project's own."""
+    found = column_names(columns)
+    assert len({name.casefold() for name in found}) == len(columns)
+    assert not any(name.casefold().startswith("_cdc_") or name == "" for name in found)
+
+
+def test_all_hostile_names_together_stay_apart():
+    """In one table, in any order."""
+    for listed in (HOSTILE, HOSTILE[::-1]):
+        assert len({name.casefold() for name in column_names(listed)}) == len(HOSTILE)
+
+
+@pytest.mark.parametrize(
+    "name", ["id", "Col Name", "日本", "a.b", "$x", "1st", "we`ird", "a;b", "amount (until version 4)"]
+)
+def test_columns_have_their_true_names_wherever_that_is_possible(name: str):
+    """SQL quotes them."""
+    assert column_names([name]) == [name]
+
+
+tables = st.builds(TableName, st.none() | names, st.none(), names)
+
+
+@given(tables, tables)
+def test_no_two_tables_have_one_folder(one: TableName, other: TableName):
+    """A database that is not known is not one whose name is empty."""
+    if one != other and {one.database, other.database} != {None, ""}:
+        assert folder_names(one) != folder_names(other)
+    assert folder_names(one, "deletes") != folder_names(other)
+
+
+@given(tables)
+def test_a_folder_is_never_above_or_beside_the_lake(table: TableName):
+    """No name leads out of it, hides, or has a meaning in an address."""
+    for folder in folder_names(table):
+        assert folder not in ("", ".", "..")
+        assert not set(folder) & set('/\\:*?"<>|%#\0\n`=')
+        assert folder[0] not in "._ "
+        assert folder[-1] not in ". "
+
+
+def test_a_name_that_no_folder_can_have_is_refused():
+    """It is not cut."""
+    with pytest.raises(SchemaError, match="is longer than 200 bytes, and no name in a lake"):
+        folder_names(TableName("d", None, "é" * 101))
+
+
+def test_quoted_names_and_texts_end_where_they_end():
+    """Whatever stands in them."""
+    assert quoted("a`; DROP TABLE x") == "`a``; DROP TABLE x`"
+    assert literal("'; DROP TABLE x; \\") == "'\\'; DROP TABLE x; \\\\'"

@@ -1,0 +1,52 @@
+"""Changelogs in Delta Lake and Iceberg."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdcavro.lake import TypedRows
+from cdcavro.spark.lake import Changelog
+from cdcavro.spark.lake.sinks import Sink
+from cdcavro.table import TableName
+from cdcavro.table.tables import Tables
+from support.shop_lake import frame_of
+from support.shop_state import as_came
+from support.shop_tables import MESSAGES, shop
+
+pytestmark = pytest.mark.timeout(1_200)
+
+
+@pytest.mark.parametrize("producer", MESSAGES)
+def test_every_change_is_in_the_changelog_once(spark: SparkSession, sink: Sink, producer: str):
+    """In three batches, each of which is appended twice, the table's columns changing between them; without a key, too."""
+    maker, messages = TypedRows(Tables(zone=UTC)), as_came(producer)
+    size = -(-len(messages) // 3)
+    logs = {}
+    for number, i in enumerate(range(0, len(messages), size)):
+        batch = maker.of_batch(messages[i : i + size])
+        for table in maker.tables.tables:
+            name = table.versions[0].table.table
+            rows = [row for row in batch.rows if row.table == table.number]
+            if rows and name in ("orders", "nopk"):
+                log = logs[name] = Changelog(sink, TableName(f"log {producer} {type(sink).__name__}", None, name))
+                log.prepare(spark, table.versions)
+                for _ in range(2):
+                    log.append(frame_of(spark, rows), table.versions, job="test's job", batch=number)
+    for name, log in logs.items():
+        found = [
+            (row["_cdc_op"], row["_cdc_version"], row["_cdc_key"] and bytes(row["_cdc_key"]))
+            for row in spark.table(log.identifier).orderBy("_cdc_order").collect()
+            if row["_cdc_op"] not in ("b", "x")
+        ]
+        typed = [one for one in shop(producer)[1] if one.table.versions[0].table.table == name]
+        operations = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "TRUNCATE": "t"}
+        wanted = [(operations[one.change.op], one.schema.version, one.key) for one in typed]
+        assert sorted(found, key=repr) == sorted(wanted, key=repr)
+    orders = spark.table(logs["orders"].identifier)
+    befores = orders.where("_cdc_op = 'b'").count()
+    assert befores == orders.where("_cdc_op = 'u'").count() > 0
+    moved = orders.where("tenant = 't9' AND _cdc_op = 'c'").select("order_id", "`amount (until version 4)`")
+    assert [tuple(map(str, row)) for row in moved.collect()] == [("7", "11.10")]

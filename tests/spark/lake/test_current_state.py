@@ -1,0 +1,209 @@
+"""Current states in Delta Lake and Iceberg: the same rows as the merge in plain Python has, whatever comes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdcavro.change.model import Arrival, Change, Column, Source, replace
+from cdcavro.errors import OrderError, SchemaError
+from cdcavro.lake import TableState, TypedRow, TypedRows
+from cdcavro.lake.merge import values_of
+from cdcavro.spark.lake import CurrentState, Iceberg
+from cdcavro.spark.lake.sinks import Sink
+from cdcavro.table import TableName
+from cdcavro.table.history import Table
+from cdcavro.table.tables import Tables
+from support.shop_lake import as_in_lake, frame_of, rows_in, shown
+from support.shop_state import Rows, image, whole
+from support.shop_streams import shuffled
+from support.shop_tables import MESSAGES, Row
+
+pytestmark = pytest.mark.timeout(1_200)
+# The first names of the tables that there are in the end.
+LIVE = ("all_types", "orders", "we ird-tab.le", "big")
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+class Lake:
+    """The states of all tables of a stream in a sink, and the same merged in plain Python."""
+
+    def __init__(self, spark: SparkSession, sink: Sink, database: str, **settings) -> None:
+        self.spark, self.sink, self.database, self.settings = spark, sink, database, settings
+        self.maker = TypedRows(Tables(zone=UTC))
+        self.states: dict[int, TableState] = {}
+
+    def state(self, table: Table) -> CurrentState:
+        """Return the state of a table, under its first name."""
+        return CurrentState(self.sink, TableName(self.database, None, table.versions[0].table.table), **self.settings)
+
+    def merge(self, messages: Sequence[list[Change]], *, times: int = 1, tables: Sequence[str] = ()) -> None:
+        """Merge a batch of messages, each of these tables' rows so many times."""
+        batch = self.maker.of_batch(messages)
+        assert batch.rejects == []
+        for table in self.maker.tables.tables:
+            rows = [row for row in batch.rows if row.table == table.number]
+            if rows and table.schema.key is not None and (not tables or table.versions[0].table.table in tables):
+                self.states.setdefault(table.number, TableState()).merge(rows)
+                self.merge_rows(table, rows, times=times)
+
+    def merge_rows(self, table: Table, rows: Sequence[TypedRow], *, times: int = 1, now: datetime = NOW) -> None:
+        """Merge typed rows of a table."""
+        self.state(table).prepare(self.spark, table.versions)
+        for _ in range(times):
+            self.state(table).merge(frame_of(self.spark, rows), table.versions, now=now)
+
+    def rows(self, table: Table) -> list[Row]:
+        """Return the rows of a table in the lake."""
+        return rows_in(self.spark, self.state(table).identifier)
+
+    def plain(self, table: Table) -> list[Row]:
+        """Return the rows that the merge in plain Python has, as a lake has them."""
+        schema = table.schema
+        names = [column.name for column in schema.all_columns]
+        found = [
+            dict.fromkeys(names) | values_of(pieces, lambda piece: image(piece, table.versions))
+            for pieces in self.states[table.number].rows.values()
+        ]
+        return [as_in_lake(row, schema) for row in found]
+
+
+def database(sink: Sink, name: str) -> str:
+    """Return a database of a test."""
+    return f"{name} {type(sink).__name__}"
+
+
+@pytest.mark.parametrize("name", LIVE)
+@pytest.mark.parametrize("producer", MESSAGES)
+def test_a_table_of_the_shop_is_that_of_the_server(spark: SparkSession, sink: Sink, producer: str, name: str):
+    """Every type, hostile names, moved keys, TRUNCATE; through three or five partitions, behind a full load that is late."""
+    lake = Lake(spark, sink, database(sink, producer))
+    lake.merge(shuffled(producer, {"canal": 15, "debezium": 27}[producer]).messages, tables=[name])
+    (table,) = [one for one in lake.maker.tables.tables if one.versions[0].table.table == name]
+    wanted: Rows = whole(producer)
+    rows = [as_in_lake(row, table.schema) for row in wanted[table.schema.table.table].values()]
+    assert shown(lake.rows(table)) == shown(rows)
+
+
+@pytest.mark.parametrize("producer", MESSAGES)
+def test_a_table_that_changes_between_batches_ends_as_if_it_had_not(spark: SparkSession, sink: Sink, producer: str):
+    """`orders` through ten versions, in three batches: added, renamed, retyped and dropped columns."""
+    lake = Lake(spark, sink, database(sink, f"{producer} in batches"))
+    messages = [
+        [one for one in message if one.source.table in ("orders", "orders_v2", "orders_v3") or one.ddl is not None]
+        for message in shuffled(producer, 18).messages
+    ]
+    size = -(-len(messages) // 3)
+    for i in range(0, len(messages), size):
+        lake.merge([one for one in messages[i : i + size] if one], tables=["orders"])
+    (table,) = [one for one in lake.maker.tables.tables if one.versions[0].table.table == "orders"]
+    assert len(table.versions) == 10
+    rows = [as_in_lake(row, table.schema) for row in whole(producer)["orders_v3"].values()]
+    names = {name for row in rows for name in row}
+    # Columns that were dropped stay in the lake, with what older rows had.
+    found = [{name: value for name, value in row.items() if name in names} for row in lake.rows(table)]
+    assert shown(found) == shown(rows)
+
+
+SOURCE = Source(format="debezium", db_type="mysql", database="d", table="t")
+COLUMNS = tuple(Column(name=name, type="int") for name in ("id", "a", "b"))
+
+
+def change(op: str, number: int, key: int, absent: str = "", *, source: Source = SOURCE) -> list[Change]:
+    """Return a message with one change of a row, whose values are its number; some columns may be absent."""
+    row = {"id": key, "a": number, "b": -number}
+    present = {name: value for name, value in row.items() if name not in absent}
+    images = {"before": row if op == "DELETE" else None, "after": None if op in ("DELETE", "TRUNCATE") else present}
+    place = Arrival(topic="x", partition=0, offset=number)
+    facts = {"unavailable": tuple(absent) or None, "columns": None if op == "TRUNCATE" else COLUMNS}
+    made = Change(op=op, source=source, key=("id",), position=(number,), event_time=1, place=place, **images, **facts)
+    return [replace(made, ddl="TRUNCATE TABLE t") if op == "TRUNCATE" else made]
+
+
+def changes_by_seed(seed: int, count: int) -> list[list[Change]]:
+    """Return changes of few keys, in the order of their numbers."""
+    draw = random.Random(seed)
+    kinds = ["INSERT", "UPDATE", "UPDATE", "DELETE", "SNAPSHOT"]
+    made = []
+    for number in range(1, count + 1):
+        op = "TRUNCATE" if number == count // 3 else draw.choice(kinds)
+        made.append(
+            change(op, number, draw.randrange(6), draw.choice(["", "", "a", "b", "ab"]) if op == "UPDATE" else "")
+        )
+    return made
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_any_order_cut_and_repetition_gives_the_rows_of_the_merge_in_plain_python(
+    spark: SparkSession, sink: Sink, seed: int
+):
+    """Late changes, a late full load, deletes, a TRUNCATE, and columns that changes do not have."""
+    lake = Lake(spark, sink, database(sink, f"random {seed}"))
+    lake.merge([change("INSERT", 1, 0)])
+    draw = random.Random(seed)
+    messages = changes_by_seed(seed, 40) * 2
+    draw.shuffle(messages)
+    for i in range(0, len(messages), 20):
+        lake.merge(messages[i : i + 20])
+        (table,) = lake.maker.tables.tables
+        assert shown(lake.rows(table)) == shown(lake.plain(table))
+    assert lake.rows(table)
+
+
+def test_a_delete_is_guarded_until_its_guard_is_over(spark: SparkSession, sink: Sink):
+    """Then a late change is taken for a new one."""
+    lake = Lake(spark, sink, database(sink, "guard"), guard=timedelta(days=1))
+    lake.merge([change("DELETE", 5, 1)])
+    (table,) = lake.maker.tables.tables
+    late = lake.maker.of_batch([change("UPDATE", 4, 1)]).rows
+    lake.state(table).forget_deletes(spark, now=NOW + timedelta(hours=23))
+    lake.merge_rows(table, late)
+    assert lake.rows(table) == []
+    lake.state(table).forget_deletes(spark, now=NOW + timedelta(hours=24))
+    lake.merge_rows(table, late)
+    assert [row["a"] for row in lake.rows(table)] == [4]
+
+
+def test_what_cannot_be_merged_stops_with_nothing_merged(spark: SparkSession, sink: Sink):
+    """Two kinds of order in one table, rows without a key, a table without one."""
+    lake = Lake(spark, sink, database(sink, "stops"))
+    lake.merge([change("INSERT", 1, 1)])
+    (table,) = lake.maker.tables.tables
+    placed = [replace(one, position=None) for one in change("INSERT", 2, 2)]
+    rows = lake.maker.of_batch([placed, change("INSERT", 3, 3)]).rows
+    with pytest.raises(OrderError, match="got some with numbers and some with no numbers"):
+        lake.merge_rows(table, rows)
+    with pytest.raises(SchemaError, match="1 rows have no key, and so no current state"):
+        lake.merge_rows(table, [TypedRow(0, 1, "c", rows[1].order, None, rows[1].payload)])
+    assert [row["a"] for row in lake.rows(table)] == [1]
+    keyless = Tables()
+    keyless.add(replace(change("INSERT", 1, 1)[0], key=None))
+    with pytest.raises(SchemaError, match="has no primary key, and so no current state, only a changelog"):
+        lake.state(table).prepare(spark, keyless.tables[0].versions)
+
+
+def test_a_hostile_table_stays_in_its_place(spark: SparkSession, sink: Sink):
+    """Names that lead elsewhere, end a quotation, or differ in case only; its batch is merged twice."""
+    source = replace(SOURCE, table="../t`; DROP TABLE x; --")
+    lake = Lake(spark, sink, database(sink, "hostile"))
+    columns = tuple(Column(name=name, type="int") for name in ("id", "ID", "_cdc_order", "a`b", "x.y", "key", "text"))
+    place = Arrival(file="f", line=1)
+    row = {column.name: i for i, column in enumerate(columns)}
+    lake.merge([[Change(op="INSERT", source=source, key=("id",), columns=columns, after=row, place=place)]], times=2)
+    (table,) = lake.maker.tables.tables
+    (found,) = lake.rows(table)
+    assert list(found.items()) == [
+        ("id", 0),
+        ("~49~~44~", 1),
+        ("~5f~cdc_order", 2),
+        ("a`b", 3),
+        ("x.y", 4),
+        ("key", 5),
+        ("text", 6),
+    ]
+    if not isinstance(sink, Iceberg):
+        assert "/lake/hostile Delta/~2e~.~2f~t~60~~3b~ DROP TABLE x~3b~ --" in lake.state(table).identifier

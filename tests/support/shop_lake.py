@@ -1,0 +1,70 @@
+"""The shop's typed rows as frames, and a lake table's rows held against what the merge in plain Python has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, time, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import TimestampType
+
+from cdcavro.lake import TypedRow
+from cdcavro.lake.statements import STATE, UNPARSED
+from cdcavro.table.schema import TableSchema
+from support.shop_losses import EPOCH
+from support.shop_tables import Moved, Row, Unparsed, filled
+
+SCHEMA = "version int, operation string, order binary, key binary, payload binary"
+MICROSECOND = timedelta(microseconds=1)
+
+
+def frame_of(spark: SparkSession, rows: Sequence[TypedRow]) -> DataFrame:
+    """Return the typed rows of one table as a frame."""
+    listed = [
+        (row.version, row.operation, bytearray(row.order), row.key and bytearray(row.key), bytearray(row.payload))
+        for row in rows
+    ]
+    return spark.createDataFrame(listed, SCHEMA).coalesce(1)
+
+
+def rows_in(spark: SparkSession, identifier: str) -> list[Row]:
+    """Return the rows of a current state by true names: instants in microseconds, texts of misfits as `Unparsed`."""
+    frame = spark.table(identifier)
+    columns = [
+        sf.unix_micros(f"`{field.name}`").alias(field.name)
+        if field.dataType == TimestampType()
+        else sf.col("`" + field.name.replace("`", "``") + "`")
+        for field in frame.schema
+    ]
+    found = []
+    for row in frame.select(*columns).collect():
+        values = row.asDict()
+        texts = values[UNPARSED] or {}
+        shown = {name: _plain(value) for name, value in values.items() if name not in STATE}
+        found.append(shown | {name: Unparsed(text) for name, text in texts.items()})
+    return found
+
+
+def as_in_lake(row: Row, reader: TableSchema) -> Row:
+    """Return a row that fastavro read as a lake table has it."""
+    image = filled(Moved(0, "c", None, None, row, {}), reader).after
+    return {name: _as_spark(value) for name, value in image.items()}
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def _as_spark(value: Any) -> Any:
+    if isinstance(value, time):
+        return (datetime.combine(EPOCH, value) - datetime.combine(EPOCH, time())) // MICROSECOND
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return (value - EPOCH) // MICROSECOND
+    return value
+
+
+def shown(rows: Sequence[Row]) -> list[str]:
+    """Return rows in an order, so that those that are equal in type and digits are equal."""
+    return sorted(repr(sorted(row.items())) for row in rows)
