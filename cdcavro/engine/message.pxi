@@ -82,6 +82,7 @@ cdef int _write_record_of_kafka(Run *r, int root) noexcept nogil:
     cdef Note *note
     if _note(r, NULL, 0) or _take(r, 123):
         return LEFT
+    r.pointed += 5  # the key of that note
     r.object += 1
     cdef uint32_t own = r.object
     while not ended:
@@ -91,7 +92,6 @@ cdef int _write_record_of_kafka(Run *r, int root) noexcept nogil:
         return LEFT
     note = r.notes
     note.start = r.said_size
-    r.pointed += 5
     if _say(r, <const uint8_t *>b"kafka{", 6):
         return LEFT
     note.stop = note.start + 5
