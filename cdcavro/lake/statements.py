@@ -97,7 +97,7 @@ def delete_below(identifier: str, floor: bytes) -> str:
 
 def delete_until(identifier: str, moment: datetime) -> str:
     """Return the statement that deletes the deletes up to a moment from the table that remembers them."""
-    return f"DELETE FROM {identifier} WHERE {quoted(AT)} <= timestamp_micros({(moment - _EPOCH) // _MICROSECOND})"  # noqa: S608
+    return f"DELETE FROM {identifier} WHERE {quoted(AT)} <= timestamp_micros({(moment - _EPOCH) // _MICROSECOND})"  # noqa: S608  names are quoted
 
 
 def merge_state(identifier: str, source: str, columns: Sequence[str], *, is_partial: bool = False) -> str:

@@ -104,7 +104,7 @@ class Iceberg:
     def append(self, frame: DataFrame, table: TableName, suffix: str, job: str, batch: int) -> None:
         """Append the rows of a job's batch, once: each snapshot says which batch it was."""
         identifier, mark = self.identifier(table, suffix), f"cdcavro.batch.{job}"
-        summaries = f"SELECT max(CAST(summary[{literal(mark)}] AS BIGINT)) AS last FROM {identifier}.`snapshots`"  # noqa: S608
+        summaries = f"SELECT max(CAST(summary[{literal(mark)}] AS BIGINT)) AS last FROM {identifier}.`snapshots`"  # noqa: S608  names and texts are quoted
         last = frame.sparkSession.sql(summaries).collect()[0]["last"]
         if last is None or last < batch:
             frame.writeTo(identifier).option(f"snapshot-property.{mark}", str(batch)).append()
