@@ -18,6 +18,7 @@ except ModuleNotFoundError as error:
 
 from cdcavro.spark.changes import order_key, order_value, shard, to_changes
 from cdcavro.spark.functions import decode, encode
+from cdcavro.spark.messages.typed import messages_to_tables
 from cdcavro.spark.registry import from_registry, to_registry
 from cdcavro.spark.row_text import cdc_text
 from cdcavro.spark.session import session
@@ -31,6 +32,7 @@ __all__ = [
     "decode",
     "encode",
     "from_registry",
+    "messages_to_tables",
     "order_key",
     "order_value",
     "read_versions",

@@ -23,7 +23,6 @@ from cdcavro.table.tables import ERROR as ERROR_POLICY
 from cdcavro.table.tables import KEEP, Tables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import tzinfo
 
     from pyspark.sql import DataFrame
@@ -37,6 +36,7 @@ TYPED: Final = (
     "typed array<struct<number: int, table: string, version: int, key: binary, payload: binary>>,"
     " error struct<format: string, path: string, message: string>"
 )
+OUTLINE_TYPE: Final = pa.struct([("digest", pa.binary()), ("at", KEY_TYPE), ("outline", pa.binary())])
 _TYPED: Final = pa.list_(
     pa.struct(
         [
@@ -111,10 +111,7 @@ def to_tables(
         return _outlines(payloads, given_table)
 
     outlines = changes.select(column_function(outlined, OUTLINE, "cdc_outline")(col).alias("o")).where("o is not null")
-    # The keys of one partition or file compare with each other in every format, those of several not in all.
-    lanes = outlines.groupBy("o.digest", "o.at.topic", "o.at.partition", "o.at.file")
-    firsts = lanes.agg(sf.min_by("o.outline", "o.at").alias("outline")).collect()
-    faults = _learn(learned, [Change.from_avro(bytes(row.outline)) for row in firsts])
+    faults = learn(learned, outlines.select("o.*"))
 
     def typed(payloads: pa.Array) -> pa.Array:
         return _typed_batch(payloads, learned, is_strict=on_misfit == ERROR_POLICY)
@@ -126,9 +123,17 @@ def to_tables(
     return TypedTables(rows, rejects, learned.tables, faults)
 
 
-def _learn(tables: Tables, outlines: Sequence[Change]) -> list[tuple[Change, CdcAvroError]]:
+def learn(tables: Tables, outlines: DataFrame) -> list[tuple[Change, CdcAvroError]]:
+    """Let tables learn from a frame of outlines, in order; return the statements that were not understood.
+
+    The columns are those of `outline_of`. Of outlines with the same digest only the first of each topic partition or
+    file is needed.
+    """
+    # The keys of one partition or file compare with each other in every format, those of several not in all.
+    lanes = outlines.groupBy("digest", "at.topic", "at.partition", "at.file")
+    firsts = lanes.agg(sf.min_by("outline", "at").alias("outline")).collect()
     faults = []
-    for change in in_order(outlines):
+    for change in in_order([Change.from_avro(bytes(row.outline)) for row in firsts]):
         try:
             tables.learn(change)
         except CdcAvroError as error:
@@ -138,11 +143,12 @@ def _learn(tables: Tables, outlines: Sequence[Change]) -> list[tuple[Change, Cdc
 
 def _outlines(payloads: pa.Array, given: GivenTable) -> pa.Array:
     """Return what each change states about its table: an outline, a digest that equal outlines share, and its place."""
-    outlines = [None if raw is None else _outline(given.named(Change.from_avro(raw))) for raw in raw_bytes(payloads)]
-    return pa.array(outlines, _OUTLINE)
+    outlines = [None if raw is None else outline_of(given.named(Change.from_avro(raw))) for raw in raw_bytes(payloads)]
+    return pa.array(outlines, OUTLINE_TYPE)
 
 
-def _outline(change: Change) -> dict[str, Any] | None:
+def outline_of(change: Change) -> dict[str, Any] | None:
+    """Return what a change states about its table, if it does: its digest, its order key, and the outline."""
     if not has_row_of_table(change) and (change.ddl is None or change.op not in DDL):
         return None
     at = key_fields(change)
@@ -166,6 +172,11 @@ def _names(change: Change) -> dict[str, None]:
     return {name: None for image in (change.before, change.after) if image is not None for name in image}
 
 
+def refusal(change: Change, error: CdcAvroError) -> dict[str, str | None]:
+    """Return the fields of the error for which a change is refused."""
+    return {"format": change.source.format, "path": getattr(error, "path", None), "message": str(error)}
+
+
 def _typed_batch(payloads: pa.Array, tables: Tables, *, is_strict: bool) -> pa.Array:
     typed: list[list[dict[str, Any]] | None] = []
     errors: list[dict[str, str | None] | None] = []
@@ -186,7 +197,7 @@ def _typed(
     except CdcAvroError as error:
         if is_strict and isinstance(error, MisfitError):
             raise
-        return None, {"format": change.source.format, "path": getattr(error, "path", None), "message": str(error)}
+        return None, refusal(change, error)
     return [
         {
             "number": typed.table.number,
@@ -197,6 +208,3 @@ def _typed(
         }
         for typed in typed_changes
     ], None
-
-
-_OUTLINE: Final = pa.struct([("digest", pa.binary()), ("at", KEY_TYPE), ("outline", pa.binary())])

@@ -197,8 +197,7 @@ class MessageTyper:
             else self._tables.settled(change, is_all_learned=self._is_all_learned)
         )
         position = self._parts.position(change.source.db_type)
-        extras = self._format.read(self._format.encode(message)).get("extras", {})
-        if settled is None or not self._parts.are_beside(extras):
+        if settled is None or not self._parts.are_beside(self._format.encode(message)):
             return None
         _, writer, completed = settled
         program = writer.row_program(writer.schema.key_names if completed.key is None else completed.key)

@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.avro.binary import MAX_COUNT
+from cdcavro.avro.decoder import Decoder
+from cdcavro.avro.skip import skipper
 from cdcavro.avro.types import Array, Enum, Field, Map, Primitive, Record, Type, Union, branch_name
 from cdcavro.engine.machine import Engine, Values
 from cdcavro.engine.program import (
@@ -48,7 +50,7 @@ from cdcavro.wire.kafka import KAFKA, opens_records
 from cdcavro.wire.writing.plan import message_writer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from cdcavro.avro.schema import Schema
     from cdcavro.wire.writing.messages import MessageWriter
@@ -214,14 +216,21 @@ class RowParts:
     names: frozenset[str]
     pointers: tuple[str, ...]
     _position: str | Mapping[str, str]
+    _before: tuple[Callable[[Decoder], object], ...]
 
     def position(self, connector: str | None) -> int:
         """Return the number of the rule by which positions are told, by a connector if the format has them."""
         rule = self._position if isinstance(self._position, str) else self._position.get(connector or "", "")
         return POSITIONS.index(rule or "none")
 
-    def are_beside(self, extras: Mapping[str, str]) -> bool:
-        """Return whether what a message has in its extras says nothing about the parts but that they have no value."""
+    def are_beside(self, payload: bytes) -> bool:
+        """Return whether the extras of a message's payload say nothing about the parts but that they have no value."""
+        source = Decoder(payload)
+        for skip in self._before:
+            skip(source)
+        extras: dict[str, str] = {}
+        while count := source.read_long():
+            extras |= {source.read_string(): source.read_string() for _ in range(count)}
         return KAFKA not in extras and not any(self._is_within(pointer, text) for pointer, text in extras.items())
 
     def _is_within(self, pointer: str, text: str) -> bool:
@@ -240,4 +249,6 @@ def row_parts(envelope: Record) -> RowParts:
         names.add(part)
         if part != "unused":
             pointers.append("".join(f"/{escape(field_rule(field).name)}" for field in path))
-    return RowParts(frozenset(names), tuple(pointers), format_rule(envelope).position)
+    # The extras are the last field.
+    before = tuple(skipper(field.type) for field in envelope.fields[:-1])
+    return RowParts(frozenset(names), tuple(pointers), format_rule(envelope).position, before)

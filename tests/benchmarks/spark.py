@@ -9,6 +9,9 @@ sides write to the noop sink, in turns, on two cores, in a session from `cdcavro
 settings of Arrow and Python. Each figure is the median of the rounds, each ratio the median of the ratios within
 a round. "exchange" is an Arrow function that returns its input: the cost of passing data between Spark and
 Python; "no messages" is the same on a thousandth of the messages: the cost of starting its two tasks.
+
+A second table is of the way to typed payloads, learning and typing, with a tenth of the messages: by changes, which
+are kept in memory between the two passes (`to_changes`, `to_tables`), and without (`messages_to_tables`).
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ROUNDS = 7
+ROUNDS_TYPED = 3
 COLUMNS = 8
 ENVELOPE = (
     "database string, `table` string, type string, es bigint, ts bigint, isDdl boolean, sql string, id bigint,"
@@ -83,8 +87,39 @@ def all_frames(texts: DataFrame) -> dict[str, DataFrame]:
     }
 
 
+def by_changes(texts: DataFrame) -> float:
+    """Return the seconds from text to typed payloads by changes."""
+    start = time.perf_counter()
+    place = sf.struct(sf.lit("f").alias("file"), "line")
+    changes = texts.select(
+        sf.explode(cdc.to_changes("value", "canal", place=place)["changes"]).alias("change")
+    ).persist()
+    timed(cdc.to_tables(changes).frame)
+    changes.unpersist(blocking=True)
+    return time.perf_counter() - start
+
+
+def straight(texts: DataFrame) -> float:
+    """Return the seconds from text straight to typed payloads."""
+    start = time.perf_counter()
+    place = sf.struct(sf.lit("f").alias("file"), "line")
+    timed(cdc.messages_to_tables(texts, "value", "canal", place=place).frame)
+    return time.perf_counter() - start
+
+
+def print_typed(texts: DataFrame, count: int) -> None:
+    """Print the table of typed payloads."""
+    numbered = texts.limit(count // 10).repartition(2).withColumn("line", sf.monotonically_increasing_id()).persist()
+    print(f"text to typed payloads, {numbered.count():,} messages")
+    rounds = [(by_changes(numbered), straight(numbered)) for _ in range(ROUNDS_TYPED + 1)][1:]
+    ratio = statistics.median(old / new for old, new in rounds)
+    for name, seconds in zip(("by changes", "straight"), zip(*rounds, strict=True), strict=True):
+        print(f"{name:24}{statistics.median(seconds):>8.2f} s")
+    print(f"{'ratio':24}{ratio:>8.1f}")
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
     spark = cdc.session("benchmark", master="local[2]", config={"spark.ui.enabled": "false"})
     spark.sparkContext.setLogLevel("ERROR")
@@ -98,6 +133,7 @@ def main() -> None:
     for name, seconds in rounds.items():
         ratio = statistics.median(theirs / ours for theirs, ours in zip(seconds, rounds["cdcavro"], strict=True))
         print(f"{name:24}{statistics.median(seconds):>8.2f} s{ratio:>8.2f}")
+    print_typed(repeated, count)
     spark.stop()
 
 

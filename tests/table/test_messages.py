@@ -157,6 +157,13 @@ def test_a_topic_that_is_told_names_the_table_whatever_the_record_before_it_was(
     assert [row.table.schema.table.table for row in rows] == ["own", "own", "other", "own", "own"]
 
 
+@pytest.mark.parametrize("value", ["q", None, 5, {"/data": "1"}])
+def test_a_member_may_be_called_as_the_field_that_keeps_unknown_members(value):
+    """It is one of these, and no rows are refused for it."""
+    found = outcomes([canal(extras=value), canal(extras=value)])
+    assert found == [LEFT, BY_ENGINE if COMPILED else LEFT]
+
+
 @compiled
 def test_messages_that_are_all_different_do_not_make_everything_slow():
     """Learning costs as much as typing, so it ends where it does not help."""

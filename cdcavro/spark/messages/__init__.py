@@ -1,0 +1,1 @@
+"""Messages straight to typed tables, on Spark."""

@@ -1,0 +1,103 @@
+"""The outlines that are needed of messages: the first of each kind, wherever it stands."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+import pytest
+
+from cdcavro.change.model import Arrival, replace
+from cdcavro.engine.machine import COMPILED
+from cdcavro.errors import MessageError, OrderError
+from cdcavro.spark.messages.survey import Survey
+from cdcavro.spark.tables import outline_of
+from cdcavro.table.messages import merged
+from cdcavro.table.names import GivenTable
+from cdcavro.transcoding.mapping import to_changes
+from cdcavro.wire.formats import FORMATS
+from support.mutations import mutated
+from support.rows_trial import ZONE, of_type, shop, with_value
+
+PLACES = {
+    "lines": lambda i: Arrival(file=f"part-{i % 2}", line=i),
+    "offsets": lambda i: Arrival(topic="t", partition=i % 3, offset=i),
+    "topics": lambda i: Arrival(topic=f"t{i % 2}", partition=0, offset=i),
+    "an offset alone": lambda i: Arrival(offset=i),
+}
+
+
+def exact(format: str, given: GivenTable, message: bytes, place: Arrival | None) -> list[dict[str, Any]]:
+    """Return the outlines of a message."""
+    try:
+        changes = to_changes(message, format, zone=ZONE, members=False)
+    except MessageError:
+        return []
+    placed = [given.named(replace(change, place=merged(change.place, place))) for change in changes]
+    return [one for one in map(outline_of, placed) if one is not None]
+
+
+def firsts(outlines: list[dict[str, Any]]) -> dict[Any, bytes]:
+    """Return the first outline of each digest in each lane, as Spark chooses it."""
+    best: dict[Any, tuple[Any, bytes]] = {}
+    for one in outlines:
+        at = one["at"]
+        key = one["digest"], at["topic"], at["partition"], at["file"]
+        order = tuple((value is not None, value) for value in at.values())
+        if key not in best or order < best[key][0]:
+            best[key] = order, one["outline"]
+    return {key: outline for key, (_, outline) in best.items()}
+
+
+def stream(format: str, random: Random) -> list[bytes | None]:
+    """Return messages in any order: those of a database, others like them, damaged ones, and none."""
+    own = [*shop(format), *20 * of_type(format, "STRING" if format == "datahub_blob" else "varchar(20)")]
+    messages: list[bytes | None] = [*own, *[with_value(random, random.choice(own)) for _ in range(60)], None]
+    messages += [mutated(random, random.choice(own)) for _ in range(30)]
+    random.shuffle(messages)
+    return messages
+
+
+@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_survey_has_the_first_outline_of_each_kind(format, places):
+    """In whatever order and batches the messages come; and with an engine it makes few others."""
+    random, given = Random(f"{format} {places}"), GivenTable.of("@topic")
+    messages, arrived, wanted = [], [], []
+    for i, message in enumerate(stream(format, random)):
+        place = PLACES[places]((i * 7919) % 1009)
+        with suppress(OrderError):  # which would end all
+            wanted += [] if message is None else exact(format, given, message, place)
+            messages.append(message)
+            arrived.append(place)
+    survey = Survey(format, ZONE, "__debezium_unavailable_value", given)
+    found = []
+    for first in range(0, len(messages), 50):
+        found += survey.outlines(messages[first : first + 50], arrived[first : first + 50])
+    assert firsts(found) == firsts(wanted)
+    if COMPILED:
+        assert len(found) < len(wanted)
+
+
+def test_a_first_message_that_is_none_of_its_kind_hides_no_other():
+    """Where the earliest message of a pattern has no rows, those behind it are looked at."""
+    text = '{"type":"INSERT","database":"s","table":"t","es":1,"id":%d,"mysqlType":{"d":"int"},"data":%s}'
+    rows = [(5, '[{"d":"1"}]'), (1, "[]"), (2, "[null]"), (3, '[{"d":"2"}]'), (4, '[{"d":"3"}]')]
+    messages = [(text % row).encode() for row in rows]
+    places = [Arrival(offset=number) for number, _ in rows]
+    given = GivenTable.of(None)
+    wanted = [
+        one for message, place in zip(messages, places, strict=True) for one in exact("canal", given, message, place)
+    ]
+    found = list(Survey("canal", None, None, given).outlines(messages, places))
+    assert firsts(found) == firsts(wanted)
+
+
+def test_a_row_with_neither_numbers_nor_a_place_fails():
+    """Its order is not guessed."""
+    message = b'{"type":"INSERT","database":"s","table":"t","mysqlType":{"d":"int"},"data":[{"d":"1"}]}'
+    survey = Survey("canal", None, None, GivenTable.of(None))
+    assert len(list(survey.outlines([message], [Arrival(offset=1)]))) == 1
+    with pytest.raises(OrderError):
+        list(survey.outlines([message], [None]))
