@@ -21,7 +21,8 @@ from setuptools import Distribution, Extension
 ROOT = Path(__file__).parents[2]
 LIBRARIES = ("libasan.so", "libubsan.so")
 FLAGS = ["-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-TESTS = ["tests/engine", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--capture=sys", "-o", "timeout=300"]
+TESTED = ["tests/engine", "tests/avro/translation"]
+TESTS = [*TESTED, "-p", "no:cacheprovider", "-p", "no:faulthandler", "--capture=sys", "-o", "timeout=300"]
 
 
 def libraries() -> list[str]:
