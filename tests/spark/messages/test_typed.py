@@ -86,7 +86,8 @@ def test_rows_tables_and_rejects_are_those_of_changes(spark, format, on_misfit):
     assert facts_of(new) == facts_of(old)
     wanted = rows_of(old)
     assert rows_of(new) == wanted
-    assert sum(wanted.values()) > 150
+    # DataHub has no types for most values of MySQL.
+    assert sum(wanted.values()) > (150 if on_misfit == "keep" else 20)
     rejects = new.rejects.collect()
     assert all(bytes(row.message) == messages[row.place.line - 1] for row in rejects)
     assert Counter(repr((bare(row.change), row.error)) for row in rejects if row.change) == Counter(
