@@ -10,7 +10,7 @@ settings of Arrow and Python. Each figure is the median of the rounds, each rati
 a round. "exchange" is an Arrow function that returns its input: the cost of passing data between Spark and
 Python; "no messages" is the same on a thousandth of the messages: the cost of starting its two tasks.
 
-A second table is of the way to typed payloads, learning and typing, with a tenth of the messages: by changes, which
+A second table is of the way to typed payloads, learning and typing, with half of the messages: by changes, which
 are kept in memory between the two passes (`to_changes`, `to_tables`), and without (`messages_to_tables`).
 """
 
@@ -109,7 +109,7 @@ def straight(texts: DataFrame) -> float:
 
 def print_typed(texts: DataFrame, count: int) -> None:
     """Print the table of typed payloads."""
-    numbered = texts.limit(count // 10).repartition(2).withColumn("line", sf.monotonically_increasing_id()).persist()
+    numbered = texts.limit(count // 2).repartition(2).withColumn("line", sf.monotonically_increasing_id()).persist()
     print(f"text to typed payloads, {numbered.count():,} messages")
     rounds = [(by_changes(numbered), straight(numbered)) for _ in range(ROUNDS_TYPED + 1)][1:]
     ratio = statistics.median(old / new for old, new in rounds)
