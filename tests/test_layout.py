@@ -112,7 +112,7 @@ COVERED_BY = {
     "spark/lake/columns": "spark/lake/test_current_state",
     "spark/lake/sinks": "spark/lake/test_current_state",
     "spark/sql": "spark/test_functions",
-    "spark/versions": "spark/test_tables",
+    "spark/versions/reading": "spark/test_tables",
     "table/beginnings": "table/test_statements",
     "table/catalog": "table/test_tables",
     "table/notes": "cli/commands/test_tables",

@@ -24,7 +24,7 @@ from cdcavro.spark.row_text import cdc_text
 from cdcavro.spark.session import session
 from cdcavro.spark.sql import register
 from cdcavro.spark.tables import TypedTables, to_tables
-from cdcavro.spark.versions import read_versions
+from cdcavro.spark.versions.reading import read_versions
 
 __all__ = [
     "TypedTables",

@@ -36,7 +36,7 @@ from cdcavro import spark as cdc
 from cdcavro.change.model import Change
 from cdcavro.errors import CdcAvroError
 from cdcavro.spark.tables import TypedTables, to_tables
-from cdcavro.spark.versions import read_versions
+from cdcavro.spark.versions.reading import read_versions
 from cdcavro.table.history import Table
 from cdcavro.table.schema import TableSchema
 from support.shop_tables import (

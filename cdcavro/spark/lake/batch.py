@@ -11,7 +11,7 @@ from cdcavro.lake.names import OWN, quoted
 from cdcavro.lake.row import DELETE, DROP, TRUNCATE, UPSERTS
 from cdcavro.lake.statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED
 from cdcavro.spark.lake.columns import row_type, wanted_columns
-from cdcavro.spark.versions import read_versions
+from cdcavro.spark.versions.reading import read_versions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from cdcavro.lake.names import quoted
 from cdcavro.lake.row import DROP
 from cdcavro.spark.lake.batch import held_columns, numbered
 from cdcavro.spark.lake.columns import prepare, present_columns
-from cdcavro.spark.versions import read_versions
+from cdcavro.spark.versions.reading import read_versions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

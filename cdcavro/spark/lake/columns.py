@@ -11,8 +11,8 @@ from pyspark.sql.types import StructField, StructType
 from cdcavro.lake.evolution import RENAME, LakeColumn, Step, steps_to
 from cdcavro.lake.names import OWN, column_names, quoted
 from cdcavro.lake.statements import KEY, alter_table, create_table
-from cdcavro.spark.older_fields import filled, has_older
-from cdcavro.spark.versions import ROW, true_type
+from cdcavro.spark.versions.older_fields import filled, has_older
+from cdcavro.spark.versions.reading import ROW, true_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -38,7 +38,7 @@ _COMMAND: Final = re.compile(r"cdcavro ([a-z]+)")
 _SQL: Final = re.compile(r"(cdc_[a-z_]+)(?:\(\))?")
 # Where names come from that signatures use and nothing here describes.
 _OUTSIDE: Final = (builtins, typing, collections.abc, dt)
-_LIBRARIES: Final = frozenset({"UUID"})
+_LIBRARIES: Final = frozenset({"Path", "UUID", "array"})
 # Spark's own names, one of which the package has for something else as well.
 _SPARK: Final = frozenset({"Column", "DataFrame", "SparkSession", "StructType"})
 

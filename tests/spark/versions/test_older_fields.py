@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import functions as sf
 
 from cdcavro.change.model import Change, Column, Source
-from cdcavro.spark.older_fields import filled
-from cdcavro.spark.versions import read_versions
+from cdcavro.spark.versions.older_fields import filled
+from cdcavro.spark.versions.reading import read_versions
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table, evolve
 from cdcavro.table.fields import column_field

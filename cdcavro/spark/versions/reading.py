@@ -11,8 +11,8 @@ from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import StructField, StructType
 
 from cdcavro.errors import SetupError
-from cdcavro.spark.older_fields import filled, has_older
-from cdcavro.spark.version_rows import VersionRows
+from cdcavro.spark.versions.older_fields import filled, has_older
+from cdcavro.spark.versions.rows import VersionRows
 from cdcavro.table.fields import column_name, said_of
 from cdcavro.table.schema import TableSchema, as_schema
 

@@ -13,9 +13,10 @@ from pyspark.sql import functions as sf
 
 from cdcavro.change.model import Change, Column, Source
 from cdcavro.errors import JobError, PayloadError, ResolutionError
-from cdcavro.spark import version_rows, versions
-from cdcavro.spark.version_rows import VersionRows
-from cdcavro.spark.versions import MAX_EXPRESSIONS, read_versions
+from cdcavro.spark.versions import reading as versions
+from cdcavro.spark.versions import rows as version_rows
+from cdcavro.spark.versions.reading import MAX_EXPRESSIONS, read_versions
+from cdcavro.spark.versions.rows import VersionRows
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table, evolve
 from cdcavro.table.writing.writer import TableWriter

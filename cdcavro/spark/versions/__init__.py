@@ -1,0 +1,1 @@
+"""Payloads of a table's versions, read under one of them."""
