@@ -1,7 +1,8 @@
 # Text to payload, the quick way: values that are as plain as most are, in the order of the last message.
 #
 # Pointers are kept in variables of these functions, because whoever goes through the run has to read each again after
-# every byte that is put out. What is put out here is never longer than what it takes, so room is made only once.
+# every byte that is put out. What is put out here is never longer than what it takes, so room is made only once; but for
+# short doubles, which are put out only as long as what is behind them still has its room.
 
 cdef inline const uint8_t *_put_text(Run *r, const uint8_t *at, uint8_t **out) noexcept nogil:
     """Put out a string that has no escapes."""
@@ -37,7 +38,7 @@ cdef inline const uint8_t *_put_number(
         return NULL
     if stop[0] == 46 and type.kind == COLUMN:
         at = cdcavro_pass_digits(stop + 1, end)
-        if at == stop + 1 or not _as_double(start, at, &value):
+        if at == stop + 1 or r.room - (to - r.out) < r.end - at + 9 or not _as_double(start, at, &value):
             return NULL
         to[0] = <uint8_t>(type.a[3] << 1)
         memcpy(to + 1, &value, 8)

@@ -295,6 +295,20 @@ def test_doubles_are_those_that_python_prints_so(seed):
 
 
 @compiled
+def test_short_doubles_have_room(engine):
+    """A payload has more bytes for one than its text has."""
+
+    def message(some):
+        values = ",".join(f'"{name}":1.5' for name in some)
+        return f'{{"type":"INSERT","data":[{{{values}}}]}}'.encode()
+
+    names = [f"{number:x}" for number in range(8_000)]
+    for first in range(0, len(names), 20):
+        engine.encode(message(names[first : first + 21]))
+    assert engine.encode(message(names)) == CANAL._encode_exact(message(names))
+
+
+@compiled
 @pytest.mark.parametrize("text", ['{"type":"I",}', '{"data":[{"a":"1",}]}', '{"data":[{"a":"1"},]}', '{,"type":"I"}'])
 def test_a_comma_with_nothing_behind_it_is_left(engine, text):
     """Also where the members before it came in the expected order."""
