@@ -120,6 +120,7 @@ cdef int _gather(Typing *t, int node, int part) noexcept nogil:
             # Only whether it is there belongs to the pattern.
             if _pass(r, member.node) or _put(t.fixed, r.code[member.node].kind != OPTIONAL or start[0]):
                 return LEFT
+            t.loose += r.at - start
         elif _gather_part(t, member, own):
             return LEFT
     return OK
@@ -178,6 +179,7 @@ cdef int _gather_part(Typing *t, const Member *member, int part) noexcept nogil:
     slot.member = member
     slot.node = node
     if part == TRANSACTION:
+        t.loose += slot.end - slot.start
         return _put(t.fixed, slot.end - slot.start == 1)  # an empty one may be none
     if part == NUMBER_0 and r.code[node].kind == STRING:
         # DataHub's full loads have the number -1.
@@ -218,6 +220,7 @@ cdef int _gathered(Typing *t, const uint8_t *start, Py_ssize_t size) noexcept no
     memset(t.slots, 0, PARTS * sizeof(Slot))
     t.fixed.size = 0
     t.key_count = 0
+    t.loose = 0
     r.at = r.out
     r.end = r.out + r.size
     return LEFT if _gather(t, r.root, FIXED) or r.at != r.end else OK

@@ -87,6 +87,7 @@ cdef struct Typing:  # the state of turning messages into rows
     Py_ssize_t key_sizes[64]
     Token key_values[64]
     int key_count
+    Py_ssize_t loose  # bytes that each row repeats and that do not belong to the pattern
     Token *before
     Token *after
     Py_ssize_t *starts

@@ -13,7 +13,7 @@ from cdcavro.engine.row_program import RowProgram
 from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
 from cdcavro.wire.formats import FORMATS, get_format
-from support.rows_trial import BY_ENGINE, LEFT, TYPES, VALUES, ZONE, Pair, of_type, shop, trial, trial_of_type
+from support.rows_trial import BY_ENGINE, LEFT, REFUSED, TYPES, VALUES, ZONE, Pair, of_type, shop, trial, trial_of_type
 
 compiled = pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
 CANAL = {
@@ -113,6 +113,15 @@ def test_many_rows_and_old_values_come_from_one_message():
     more = update | {"old": [{"v": "a"}, {"v": "b"}, {"v": "c"}]}
     messages = [canal(**members) for members in (update, update, moved, fewer, more, update)]
     assert outcomes(messages) == [LEFT, BY_ENGINE, LEFT, BY_ENGINE, "refused", BY_ENGINE]
+
+
+@compiled
+@pytest.mark.parametrize("member", ["gtid", "sql"])
+def test_what_all_rows_repeat_of_their_message_is_bounded(member):
+    """The transaction and the statement, too, which do not belong to a pattern; otherwise a small message fills the memory."""
+    rows = [{"id": str(number), "v": "a"} for number in range(2_000)]
+    messages = [canal(**{member: text}, data=rows) for text in ("t", "t" * 100_000)]
+    assert outcomes([canal(**{member: "t"}), *messages]) == [LEFT, BY_ENGINE, REFUSED]
 
 
 @compiled
