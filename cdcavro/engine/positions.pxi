@@ -99,11 +99,11 @@ cdef int _take_numbers(Typing *t, int rule) noexcept nogil:
     if rule == BINLOG:
         return _binlog(t, slots)
     if rule == LSN:
-        return _lsn(t, slots)
+        return _lsn(t, t.slots + NUMBER_3)
     if rule == SCN:
         return _scn(t, slots)
     if rule == REDO:
-        return _redo(t, slots)
+        return _redo(t, t.slots + NUMBER_5)
     return OK if slots[0].start == NULL else _position_number(t, slots, rule)
 
 

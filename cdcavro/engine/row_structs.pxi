@@ -2,7 +2,7 @@
 
 cdef enum:  # which part of a typed row a member is
     FIXED, UNUSED, WITHIN, BEFORE, AFTER, ROW, ROWS, OLD, KEY, EVENT, EVENT_FINE, SYSTEM, SYSTEM_FINE
-    TRANSACTION, TRANSACTION_ELSE, NUMBER_0, NUMBER_1, NUMBER_2
+    TRANSACTION, TRANSACTION_ELSE, NUMBER_0, NUMBER_1, NUMBER_2, NUMBER_3, NUMBER_4, NUMBER_5, NUMBER_6, NUMBER_7
     PARTS
 
 cdef enum:  # how the numbers of a position are told
@@ -82,7 +82,7 @@ cdef struct Typing:  # the state of turning messages into rows
     Run *keys
     Run *payloads
     Run *said  # of a message before its tables are known
-    Slot slots[18]
+    Slot slots[23]
     const uint8_t *key_names[64]
     Py_ssize_t key_sizes[64]
     Token key_values[64]

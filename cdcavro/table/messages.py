@@ -197,7 +197,11 @@ class MessageTyper:
             else self._tables.settled(change, is_all_learned=self._is_all_learned)
         )
         position = self._parts.position(change.source.db_type)
-        if settled is None or not self._parts.are_beside(self._format.encode(message)):
+        payload = self._format.encode(message)
+        is_clear = settled is not None and self._parts.are_beside(payload)
+        if is_clear and not self._parts.is_one_place:
+            is_clear = self._parts.are_told(self._format.read(payload), change.key)
+        if settled is None or not is_clear:
             return None
         _, writer, completed = settled
         program = writer.row_program(writer.schema.key_names if completed.key is None else completed.key)

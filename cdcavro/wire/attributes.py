@@ -64,9 +64,10 @@ _TWO_MESSAGES: Final = "two messages"
 _TIMES: Final = ("event_time", "system_time")
 PARTS: Final = (
     *("", "unused", "within", "before", "after", "row", "rows", "old", "key", "event_time", "event_time_fine"),
-    *("system_time", "system_time_fine", "transaction", "transaction_else", "position_1", "position_2", "position_3"),
+    *("system_time", "system_time_fine", "transaction", "transaction_else"),
+    *(f"position_{number}" for number in range(1, 9)),
 )
-"""The parts of a typed row.
+"""The parts of a typed row, each of which is one member only, so that what is read is what is meant.
 
 `before` and `after` are row images; `row` is the only one, or, beside `before`, the columns that changed; `rows` are
 many, and `old` what their changed columns were; `key` is the key; a `…_fine` time, and `transaction`, precede the other.

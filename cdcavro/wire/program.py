@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.binary import MAX_COUNT
 from cdcavro.avro.decoder import Decoder
@@ -34,6 +34,7 @@ from cdcavro.engine.program import (
 )
 from cdcavro.errors import SchemaError
 from cdcavro.exact.jsontext import MAX_DEPTH, MAX_LENGTH, escape, render
+from cdcavro.exact.members import at
 from cdcavro.wire.attributes import (
     PARTS,
     POSITIONS,
@@ -50,7 +51,7 @@ from cdcavro.wire.kafka import KAFKA, opens_records
 from cdcavro.wire.writing.plan import message_writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from cdcavro.avro.schema import Schema
     from cdcavro.wire.writing.messages import MessageWriter
@@ -61,6 +62,7 @@ _COLUMN: Final = ("null", "boolean", "long", "double", "string", "number", "text
 _NONE: Final = -1
 _KEPT: Final = 64
 _NO_VALUE: Final = ("", "null")
+_IMAGES: Final = ("before", "after", "row", "rows")
 
 
 def message_program(declared: Record) -> Program:
@@ -215,6 +217,7 @@ class RowParts:
 
     names: frozenset[str]
     pointers: tuple[str, ...]
+    _paths: tuple[tuple[str, tuple[str, ...]], ...]
     _position: str | Mapping[str, str]
     _before: tuple[Callable[[Decoder], object], ...]
 
@@ -233,6 +236,22 @@ class RowParts:
             extras |= {source.read_string(): source.read_string() for _ in range(count)}
         return KAFKA not in extras and not any(self._is_within(pointer, text) for pointer, text in extras.items())
 
+    @property
+    def is_one_place(self) -> bool:
+        """Whether rows stand in one place of all messages, and no key beside them."""
+        return len({path[:-1] for part, path in self._paths if part in _IMAGES}) == 1 and "key" not in self.names
+
+    def are_told(self, record: Mapping[str, Any], key: Sequence[str] | None) -> bool:
+        """Return whether all parts that a record has are where its rows are, but for the key, which has just these names."""
+        found = [(part, path) for part, path in self._paths if at(record, *path) is not None]
+        places = {path[:-1] for part, path in found if part in _IMAGES}
+        if any(list(at(record, *path)) != list(key or ()) for part, path in found if part == "key"):
+            return False
+        beside = [path for part, path in found if part != "key"]
+        # The columns of a rest map stand in the record itself.
+        place = places.pop() if places else ()
+        return not places and all(path[: len(place)] == place for path in beside)
+
     def _is_within(self, pointer: str, text: str) -> bool:
         for part in self.pointers:
             if pointer == part:
@@ -244,11 +263,11 @@ class RowParts:
 
 def row_parts(envelope: Record) -> RowParts:
     """Return the parts of a format's rows."""
-    names, pointers = set(), []
-    for path, part in (*marked(envelope, "part"), *marked(envelope, "local_time")):
-        names.add(part)
-        if part != "unused":
-            pointers.append("".join(f"/{escape(field_rule(field).name)}" for field in path))
+    marks = (*marked(envelope, "part"), *marked(envelope, "local_time"))
+    paths = [(part, tuple(field_rule(field).name for field in path)) for path, part in marks]
+    used = [(part, path) for part, path in paths if part != "unused"]
+    pointers = ["".join(f"/{escape(name)}" for name in path) for _, path in used]
     # The extras are the last field.
     before = tuple(skipper(field.type) for field in envelope.fields[:-1])
-    return RowParts(frozenset(names), tuple(pointers), format_rule(envelope).position, before)
+    names = frozenset(part for part, _ in paths)
+    return RowParts(names, tuple(pointers), tuple(used), format_rule(envelope).position, before)

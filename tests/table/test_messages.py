@@ -149,6 +149,52 @@ def test_the_word_for_unavailable_values_is_no_value():
     assert typer.taken == 3
 
 
+SOURCE = {"connector": "mysql", "db": "d", "table": "t"}
+BINLOG = {"file": "b.000001", "row": 0}
+OUTSIDE = [
+    ({}, {"ts_ms": -1}, {"ts_ms": 5}),
+    ({}, {"ts_us": -1}, {"ts_us": 5}),
+    ({}, {"transaction": {"id": ""}}, {"transaction": {"id": "x"}}),
+    ({}, {"source": {"gtid": ""}}, {"source": {"gtid": "x"}}),
+    (BINLOG, {"source": {"pos": -1}}, {"source": {"pos": 5}}),
+]
+
+
+@pytest.mark.parametrize(("inside", "empty", "told"), OUTSIDE)
+def test_what_stands_around_the_value_of_a_record_is_not_of_its_rows(inside, empty, told):
+    """Also not where the pattern was learned from a message in which that says nothing."""
+    value = {"before": None, "after": {"id": 1}, "source": SOURCE | inside, "op": "c"}
+    outcomes([json.dumps({"value": value} | around).encode() for around in (empty, told, told)], "debezium")
+
+
+@pytest.mark.parametrize(
+    ("connector", "empty", "told"),
+    [
+        ("mysql", {"commit_scn": "b.000001", "row": 0, "pos": -1}, {"commit_scn": "b.000001", "row": 0, "pos": 5}),
+        ("mysql", BINLOG | {"scn": -1}, BINLOG | {"scn": 5}),
+        ("postgresql", {"commit_scn": -1}, {"commit_scn": 5}),
+        ("oracle", {"scn": "7", "commit_scn": "8", "row": 0}, {"scn": "7", "commit_scn": "8", "row": 5}),
+    ],
+)
+def test_each_connector_tells_positions_by_members_of_its_own(connector, empty, told):
+    """A member that another connector has says nothing."""
+    values = [
+        {"before": None, "after": {"id": 1}, "source": SOURCE | {"connector": connector} | numbers, "op": "c"}
+        for numbers in (empty, told, told)
+    ]
+    assert outcomes([json.dumps(value).encode() for value in values], "debezium")[0] == LEFT
+
+
+def test_a_key_beside_its_schema_is_not_taken_for_one_of_two_columns():
+    """A table may have columns of these names, which hold just that."""
+    pair = Pair("debezium", None)
+    pair.typer = MessageTyper("debezium", pair.tables, unavailable=None)
+    for key, after in (({"id": 1}, 5), ({"id": 1}, 5), ({"x": 5}, 6)):
+        image = {"id": 1, "x": 5, "schema": None, "payload": key}
+        value = {"before": image, "after": image | {"x": after}, "source": SOURCE, "op": "u"}
+        pair.take(json.dumps({"key": {"schema": None, "payload": key}, "value": value}).encode())
+
+
 def test_a_message_is_placed_by_its_kafka_record_and_by_the_caller():
     """What the caller knows goes before what the record says, field by field."""
     pair = Pair("debezium", None)
