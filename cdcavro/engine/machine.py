@@ -230,6 +230,10 @@ class RowEngine:
         """Return what a message has in common with others of its pattern; None if it has none."""
         return None
 
+    def has(self, fixed: bytes) -> bool:  # noqa: ARG002
+        """Return whether a pattern was added, and not taken back."""
+        return False
+
     def add(self, fixed: bytes, program: RowProgram) -> bool:  # noqa: ARG002
         """Add a pattern, whose messages are of one version of a table; return whether there is room for it."""
         return False

@@ -85,6 +85,11 @@ cdef class RowEngine(Engine):
             return None
         return PyBytes_FromStringAndSize(<const char *>t.fixed.out, t.fixed.size)
 
+    def has(self, bytes fixed not None):
+        """Return whether a pattern was added, and not taken back."""
+        self._alone()
+        return _find(self.patterns, self.pattern_room, _start(fixed), PyBytes_GET_SIZE(fixed)) != NULL
+
     def add(self, bytes fixed, program):
         """Add a pattern, whose messages are of one version of a table; return whether there is room for it."""
         cdef Pattern *p

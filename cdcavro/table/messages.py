@@ -154,10 +154,12 @@ class MessageTyper:
         is_row = len(typed) == len(changes) > 0 and changes[0].op in DML and changes[0].half is None
         if not (self._is_able and is_row) or self._is_named_by(place) or self._tried > _PATIENCE + self.taken // _SHARE:
             return False
+        fixed = self._engine.pattern(message)
+        if fixed is None or self._engine.has(fixed):
+            return False
         self._tried += 1
         program = self._program(message, changes[0])
-        fixed = self._engine.pattern(message)
-        if program is None or fixed is None or not self._engine.add(fixed, program):
+        if program is None or not self._engine.add(fixed, program):
             return False
         self._known.append((typed[0].table, typed[0].schema, typed[0].change.op))
         made = self._engine.rows(message, encoded_place(place))

@@ -228,6 +228,18 @@ def test_messages_that_are_all_different_do_not_make_everything_slow():
     assert len(typer._known) < 600
 
 
+@compiled
+def test_a_pattern_is_learned_once():
+    """What is left of a known one, such as misfits, takes no room from others, and no patience."""
+    typer = MessageTyper("canal", Tables())
+    for number in range(1_000):
+        typer.add(canal(data=[{"id": "x" if number % 2 else "1", "v": "a"}]))
+    assert len(typer._known) == 1
+    for _ in range(2):
+        typer.add(canal(type="DELETE"))
+    assert (len(typer._known), typer.taken) == (2, 500)
+
+
 def test_a_zone_whose_clocks_change_is_taken_where_they_do_not():
     """Local times that exist twice or never are the exact way's."""
     times = {"mysqlType": {"id": "bigint", "v": "timestamp"}, "sqlType": {"id": -5, "v": 93}}
