@@ -81,9 +81,12 @@ cdef class RowEngine(Engine):
         """Return what a message has in common with others of its pattern; None if it has none."""
         cdef Typing *t = &self.typing
         self._alone()
-        if _gathered(t, _start(message), PyBytes_GET_SIZE(message)):
-            return None
-        return PyBytes_FromStringAndSize(<const char *>t.fixed.out, t.fixed.size)
+        try:
+            if _gathered(t, _start(message), PyBytes_GET_SIZE(message)):
+                return None
+            return PyBytes_FromStringAndSize(<const char *>t.fixed.out, t.fixed.size)
+        finally:
+            self._shrink_all()
 
     def has(self, bytes fixed not None):
         """Return whether a pattern was added, and not taken back."""
@@ -163,9 +166,15 @@ cdef class RowEngine(Engine):
         each; no bytes if there are none. Names and numbers are None of a pattern without a rule, or where they are left;
         so are the names if a value may be one that the source did not give. None for a message without a pattern.
         """
+        self._alone()
+        try:
+            return self._surveyed(message, rules)
+        finally:
+            self._shrink_all()
+
+    cdef tuple _surveyed(self, bytes message, dict rules):
         cdef Typing *t = &self.typing
         cdef Py_ssize_t numbers
-        self._alone()
         if _gathered(t, _start(message), PyBytes_GET_SIZE(message)):
             return None
         fixed = PyBytes_FromStringAndSize(<const char *>t.fixed.out, t.fixed.size)
@@ -271,6 +280,7 @@ cdef class RowEngine(Engine):
         self._alone()
         t.place, t.place_size = _start(place), PyBytes_GET_SIZE(place)
         if self._take(_start(message), PyBytes_GET_SIZE(message), 0):
+            self._shrink_all()
             return None
         rows = []
         for i in range(before, t.made_count):
@@ -283,15 +293,17 @@ cdef class RowEngine(Engine):
             key, payload = made.key, made.payload
         # The rows of columns that wait to be taken stay as they are.
         t.keys.size, t.payloads.size, t.made_count = keys, payloads, before
-        if before == 0:
-            self._shrink_all()
+        self._shrink_all()
         return rows
 
     cdef void _shrink_all(self) noexcept:
+        """Give back much room, but for that of the rows of columns that wait to be taken."""
         _shrink(self.typing.run)
         _shrink(self.typing.fixed)
-        _shrink(self.typing.keys)
-        _shrink(self.typing.payloads)
+        _shrink(self.typing.said)
+        if self.typing.made_count == 0:
+            _shrink(self.typing.keys)
+            _shrink(self.typing.payloads)
 
 
 cdef void _fill(Pattern *p, tuple parts, program):

@@ -23,6 +23,7 @@ from support.columns import column, read
 from support.engine_trial import BOTH, compared, trial
 from support.messages import goldens, shop_canal, shop_debezium
 from support.mutations import damaged, mutated
+from support.processes import resident
 from support.roundtrip import outcome
 from support.wire import REST, field, mapping, mine, nullable, record
 
@@ -539,12 +540,6 @@ def test_the_law_holds_for_schemas_that_are_given(format):
 def test_room_for_a_large_message_does_not_wait_for_the_next(engine):
     """What was needed once is given back: so much is no part of any heap that stays."""
     large = b'{"type":"INSERT","data":[{"a":"' + b"x" * (48 << 20) + b'"}]}'
-    before = _resident()
+    before = resident()
     assert engine.decode(engine.encode(large)) == large
-    assert _resident() - before < len(large) / 2
-
-
-def _resident():
-    """Return the resident memory of this process in bytes."""
-    with open("/proc/self/statm", encoding="ascii") as stream:  # noqa: PTH123
-        return int(stream.read().split()[1]) * 4096
+    assert resident() - before < len(large) / 2

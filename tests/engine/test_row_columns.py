@@ -10,14 +10,15 @@ import pytest
 
 from cdcavro.change.model import Arrival
 from cdcavro.engine.arrow_column import Slices
-from cdcavro.engine.machine import COMPILED
+from cdcavro.engine.machine import COMPILED, RowEngine
 from cdcavro.errors import CdcAvroError
 from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.writer import encoded_place
-from cdcavro.wire.formats import FORMATS
+from cdcavro.wire.formats import FORMATS, get_format
 from support.columns import column
 from support.mutations import mutated
+from support.processes import resident
 from support.rows_trial import PLACES, ZONE, of_type, shop, with_value
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
@@ -185,3 +186,18 @@ def test_the_numbers_of_a_survey_compare_as_bytes():
         said.append(engine.survey(message % number, {fixed: 1})[1])
     assert said == sorted(said)
     assert len(set(said)) == 9
+
+
+def surveyed(engine, text):
+    """Survey a message of no known rule."""
+    return engine.survey(text, {})
+
+
+@pytest.mark.parametrize("take", [lambda engine, text: engine.rows(text, bytes(5)), RowEngine.pattern, surveyed])
+def test_room_for_a_large_message_that_is_left_does_not_wait_for_the_next(take):
+    """No rows are taken of it, with which the room would be given back."""
+    engine = RowEngine(get_format("canal").program)
+    large = b'{"type":"INSERT","extra":"' + b"x" * (48 << 20) + b'"}'
+    before = resident()
+    take(engine, large)
+    assert resident() - before < len(large) / 2

@@ -1,4 +1,4 @@
-"""Programs that tests start: they react to signals, and none outlives its test."""
+"""Programs that tests start: they react to signals, and none outlives its test. Also the memory of the tests' own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 
@@ -38,3 +39,8 @@ def end(process: subprocess.Popen, number: int) -> None:
         process.send_signal(number)
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=5)
+
+
+def resident() -> int:
+    """Return the resident memory of this process in bytes."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096
