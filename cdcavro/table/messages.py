@@ -200,10 +200,7 @@ class MessageTyper:
         )
         position = self._parts.position(change.source.db_type)
         payload = self._format.encode(message)
-        is_clear = settled is not None and self._parts.are_beside(payload)
-        if is_clear and not self._parts.is_one_place:
-            is_clear = self._parts.are_told(self._format.read(payload), change.key)
-        if settled is None or not is_clear:
+        if settled is None or not self._parts.are_clear(payload, self._format.read, change.key):
             return None
         _, writer, completed = settled
         program = writer.row_program(writer.schema.key_names if completed.key is None else completed.key)

@@ -236,6 +236,10 @@ class RowParts:
             extras |= {source.read_string(): source.read_string() for _ in range(count)}
         return KAFKA not in extras and not any(self._is_within(pointer, text) for pointer, text in extras.items())
 
+    def are_clear(self, payload: bytes, read: Callable[[bytes], Mapping[str, Any]], key: Sequence[str] | None) -> bool:
+        """Return whether a message's change was made of just its parts; `read` gives the record, which few formats need."""
+        return self.are_beside(payload) and (self.is_one_place or self.are_told(read(payload), key))
+
     @property
     def is_one_place(self) -> bool:
         """Whether rows stand in one place of all messages, and no key beside them."""

@@ -115,8 +115,9 @@ class Survey:
         fixed = engine.pattern(message)
         if fixed is None or fixed in self._rules or change.place is not None:
             return
-        is_beside = self._parts.are_beside(get_format(self._format).encode(message))
-        if not is_beside or len(self._rules) >= _MOST_PATTERNS or len(fixed) > self._room:
+        own = get_format(self._format)
+        is_clear = self._parts.are_clear(own.encode(message), own.read, change.key)
+        if not is_clear or len(self._rules) >= _MOST_PATTERNS or len(fixed) > self._room:
             return
         rule = self._parts.position(change.source.db_type)
         found = engine.survey(message, {fixed: rule})
