@@ -55,6 +55,7 @@ def test_the_changes_of_a_database_are_typed_as_the_exact_way_types_them(format)
         assert taken.count(BY_ENGINE) > 90
 
 
+@compiled
 @pytest.mark.parametrize("format", FORMATS)
 def test_values_of_all_types_are_typed_as_the_exact_way_types_them(format):
     """What the engine takes for a type is what the type's reader gives; it leaves the rest."""
@@ -77,6 +78,7 @@ def test_plain_values_of_common_types_go_through_the_engine(format):
         assert trial_of_type(format, declared, [value] * 4)[BY_ENGINE] >= 6, declared
 
 
+@compiled
 @pytest.mark.parametrize("format", FORMATS)
 def test_damaged_messages_fail_alike(format):
     """Rows, errors and their sentences are the same, at any place of arrival, with or without a time zone."""

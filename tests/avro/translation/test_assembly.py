@@ -163,10 +163,11 @@ def test_damaged_payloads_of_random_pairs_have_one_outcome():
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, there is one way")
 @pytest.mark.parametrize("seed", range(2, 6))
 def test_many_damaged_payloads_of_random_pairs_have_one_outcome(seed):
     """The same, with others."""
-    assert (trial(50_000, seed)[f"pair: {BOTH}"] > 1000) is COMPILED
+    assert trial(50_000, seed)[f"pair: {BOTH}"] > 1000
 
 
 PLAIN = [
