@@ -56,7 +56,9 @@ def _spark():
     if importlib.util.find_spec("pyspark") is None:
         mock = pytest.importorskip("sphinx.ext.autodoc.mock", reason="neither Spark nor Sphinx is here").mock
         with mock(["pandas", "py4j", "pyarrow", "pyspark"]):
-            importlib.import_module(SPARK)
+            for module in public_modules():
+                if module.startswith(SPARK):
+                    importlib.import_module(module)
 
 
 def _unnamed(module: str) -> list[str]:
