@@ -296,11 +296,7 @@ cdef class Engine:
         if self._root < 0:
             return None
         r = self._borrowed(&self._writing)
-        if size <= SHORT:
-            left = _write_message(r, r.root, start, size)
-        else:
-            with nogil:
-                left = _write_message(r, r.root, start, size)
+        left = _written(r, start, size)
         return self._given_back(r, &self._writing, left == OK)
 
     def is_plain(self, bytes raw):
@@ -313,11 +309,7 @@ cdef class Engine:
             return False
         r = self._borrowed(&self._writing)
         r.odd = False
-        if size <= SHORT:
-            plain = _write_message(r, r.root, start, size) == OK and not r.odd
-        else:
-            with nogil:
-                plain = _write_message(r, r.root, start, size) == OK and not r.odd
+        plain = _written(r, start, size) == OK and not r.odd
         self._given_back(r, &self._writing, False)
         return plain
 
@@ -409,6 +401,16 @@ cdef class Engine:
             return self._given_back(r, waiting, True), ends, first + done
         finally:
             _close_column(&values)
+
+
+cdef int _written(Run *r, const uint8_t *start, Py_ssize_t size) noexcept:
+    """Write a message; other threads go on meanwhile if it is long enough to be worth it."""
+    cdef int left
+    if size <= SHORT:
+        return _write_message(r, r.root, start, size)
+    with nogil:
+        left = _write_message(r, r.root, start, size)
+    return left
 
 
 cdef void _shrink(Run *r) noexcept:
