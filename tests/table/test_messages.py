@@ -65,6 +65,69 @@ def test_values_of_all_types_are_typed_as_the_exact_way_types_them(format):
 
 
 @compiled
+@pytest.mark.slow
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_value_in_every_type_is_typed_as_the_exact_way_types_it(format):
+    """Both ends of each type, each form of a time, labels, bytes, and all that does not fit."""
+    assert sum((trial_of_type(format, declared, VALUES)[BY_ENGINE] for declared in TYPES), 0) > 5_000
+
+
+@compiled
+def test_values_that_were_given_for_rows_that_have_none_are_refused():
+    """An insert may have an `old` that says nothing, but no values there."""
+    nothing, something = canal(old=[None]), canal(old=[{"v": "b"}])
+    assert outcomes([nothing, nothing, something, nothing]) == [LEFT, BY_ENGINE, "refused", BY_ENGINE]
+
+
+@compiled
+def test_a_full_load_of_datahub_is_told_by_its_number():
+    """The number is -1, which makes a snapshot of what an insert would be."""
+    (insert, *_) = of_type("datahub_blob", "LONG")
+    sent = insert.replace(b'"value of v"', b"7")
+    message = json.loads(sent)
+    message["payload"]["sequenceId"] = "-1"
+    loaded = json.dumps(message).encode()
+    typer = MessageTyper("datahub_blob", Tables())
+    assert [typer.add(one)[0].op for one in (sent, sent, loaded, loaded, sent)] == [
+        *("INSERT", "INSERT", "SNAPSHOT", "SNAPSHOT", "INSERT")
+    ]
+    assert outcomes([sent, sent, loaded, loaded, sent], "datahub_blob") == [LEFT, BY_ENGINE, LEFT, BY_ENGINE, BY_ENGINE]
+
+
+@compiled
+def test_the_number_of_a_binlog_has_all_its_digits():
+    """Of the name of its file, which ends with them."""
+    (insert, *_) = of_type("debezium", "varchar(20)")
+    message = json.loads(insert)
+    sent = []
+    names = (
+        "bin.000002",
+        "bin.000003",
+        "bin.000123",
+        "b1n.1234567",
+        "bin.999999999999999999",
+        "bin.1999999999999999999",
+        "7",
+    )
+    for name in names:
+        message["value"]["payload"]["source"] |= {"file": name, "pos": 5, "row": 1}
+        sent.append(json.dumps(message).encode())
+    assert outcomes(sent, "debezium") == [LEFT] + [BY_ENGINE] * (len(names) - 1)
+
+
+@compiled
+def test_a_time_before_the_first_that_is_known_goes_the_exact_way():
+    """Clocks in Shanghai were ahead by another hour in summers of the forties."""
+    (insert, *_) = of_type("oms_shareplex", "int")
+    message = json.loads(insert.replace(b'"value of v"', b"7"))
+    sent = []
+    for time in ("2024-02-29T12:00:00", "2024-02-29T12:00:01", "1941-07-01T00:00:00", "1969-12-31T23:59:59"):
+        message["meta"]["time"] = time
+        sent.append(json.dumps(message).encode())
+    assert outcomes(sent, "oms_shareplex") == [LEFT, BY_ENGINE, LEFT, LEFT]
+
+
+@compiled
 @pytest.mark.parametrize("format", FORMATS)
 def test_plain_values_of_common_types_go_through_the_engine(format):
     """A test of equality alone would pass if the engine left everything."""
