@@ -10,7 +10,7 @@ from cdcavro.errors import json_path
 from cdcavro.exact.instants import is_local
 from cdcavro.exact.jsontext import escape, parse
 from cdcavro.exact.sqltype import parse_sql_type
-from cdcavro.wire.attributes import field_rule, marked
+from cdcavro.wire.attributes import LOCAL, field_rule, marked
 from cdcavro.wire.formats import REGISTRY
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def _local_times(format: str | None) -> tuple[tuple[str, str], ...]:
     """Return pointers to the members of a format that are local times, and the `Change` fields for their instants."""
     if format not in REGISTRY:
         return ()
-    paths = marked(REGISTRY[format].envelope, "local_time")
-    return tuple(
-        ("".join(f"/{escape(field_rule(field).name)}" for field in path), time)
-        for path, time in sorted(paths, key=itemgetter(1))
-    )
+    paths = [path for path, unit in marked(REGISTRY[format].envelope, "unit") if unit == LOCAL]
+    pairs = [
+        ("".join(f"/{escape(field_rule(field).name)}" for field in path), field_rule(path[-1]).part) for path in paths
+    ]
+    return tuple(sorted(pairs, key=itemgetter(1)))

@@ -16,9 +16,8 @@ fingerprints unchanged. All keys of `json` are listed here and nowhere else. On 
 | `version` | true | this member says the version of the format; others than those in `tells` are remarked on |
 | `operation` | true | this member says what kind of change the message is |
 | `tombstone` | true | null here means that the key is gone: no more changes of it follow |
-| `local_time` | `"event_time"` or `"system_time"` | this member is that time of a change, as text without a time zone |
 | `part` | one of `PARTS` | which part of a typed row this member is, for the engine; `"unused"` if rows have nothing of it |
-| `unit` | `"s"`, `"ms"` or `"us"` | the unit in which this member counts a time |
+| `unit` | `"s"`, `"ms"`, `"us"` or `"text"` | the unit in which this member counts a time; or it is a text of local time |
 
 On the outermost record, about the format as a whole:
 
@@ -61,7 +60,6 @@ if TYPE_CHECKING:
 ATTRIBUTE: Final = "json"
 ARRIVAL: Final = "arrival"
 _TWO_MESSAGES: Final = "two messages"
-_TIMES: Final = ("event_time", "system_time")
 PARTS: Final = (
     *("", "unused", "within", "before", "after", "row", "rows", "old", "key", "event_time", "event_time_fine"),
     *("system_time", "system_time_fine", "transaction", "transaction_else"),
@@ -72,7 +70,10 @@ PARTS: Final = (
 `before` and `after` are row images; `row` is the only one, or, beside `before`, the columns that changed; `rows` are
 many, and `old` what their changed columns were; `key` is the key; a `…_fine` time, and `transaction`, precede the other.
 """
-UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
+LOCAL: Final = "text"
+UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1, LOCAL: 0}
+"""The units of times in microseconds."""
+_TIME: Final = "_time"
 POSITIONS: Final = (
     *("none", "counts", "sequence", "whole number", "sequence id", "binlog", "log sequence", "scn", "redo"),
 )
@@ -91,7 +92,6 @@ class FieldRule:
     version: bool = False
     operation: bool = False
     tombstone: bool = False
-    local_time: str = ""
     part: str = ""
     unit: str = ""
 
@@ -139,12 +139,13 @@ def field_rule(declared: Field) -> FieldRule:
         version=_flag(attribute, "version", declared.name),
         operation=_flag(attribute, "operation", declared.name),
         tombstone=_flag(attribute, "tombstone", declared.name),
-        local_time=_take(attribute, "local_time", "", lambda value: value in _TIMES, declared.name),
         part=_take(attribute, "part", "", lambda value: value in PARTS[1:], declared.name),
         unit=_take(attribute, "unit", "", lambda value: value in UNITS, declared.name),
     )
     if attribute:
         raise SchemaError(declared.name, f"the attribute json has no key {shown(min(attribute))}")
+    if (_TIME in rule.part) != bool(rule.unit):
+        raise SchemaError(declared.name, "a time has a unit, and nothing else has")
     if rule.required == is_nullable(declared.type) and not rule.members:
         raise SchemaError(declared.name, "a field is either nullable or required")
     return rule

@@ -36,6 +36,7 @@ from cdcavro.errors import SchemaError
 from cdcavro.exact.jsontext import MAX_DEPTH, MAX_LENGTH, escape, render
 from cdcavro.exact.members import at
 from cdcavro.wire.attributes import (
+    LOCAL,
     PARTS,
     POSITIONS,
     UNITS,
@@ -207,8 +208,8 @@ class _Builder:
 
     @staticmethod
     def _part(field: Field, rule: FieldRule) -> tuple[int, int]:
-        part = rule.part or rule.local_time or ("within" if any(marked(field.type, "part")) else "")
-        return PARTS.index(part), UNITS.get(rule.unit, 0)
+        part = rule.part or ("within" if any(marked(field.type, "part")) else "")
+        return PARTS.index(part), UNITS[rule.unit or LOCAL]
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,8 +268,7 @@ class RowParts:
 
 def row_parts(envelope: Record) -> RowParts:
     """Return the parts of a format's rows."""
-    marks = (*marked(envelope, "part"), *marked(envelope, "local_time"))
-    paths = [(part, tuple(field_rule(field).name for field in path)) for path, part in marks]
+    paths = [(part, tuple(field_rule(field).name for field in path)) for path, part in marked(envelope, "part")]
     used = [(part, path) for part, path in paths if part != "unused"]
     pointers = ["".join(f"/{escape(name)}" for name in path) for _, path in used]
     # The extras are the last field.
