@@ -197,6 +197,12 @@ def test_modules_and_functions_are_short(module):
     assert [node.name for node in functions if _lines(node) > MOST_LINES_OF_A_FUNCTION] == []
 
 
+@pytest.mark.parametrize("part", sorted(path.name for path in (PACKAGE / "engine").glob("*.p[xy][xi]")))
+def test_parts_of_the_engine_are_short(part):
+    """What is compiled into the engine is in parts of at most 300 lines, too."""
+    assert (PACKAGE / "engine" / part).read_text(encoding="utf-8").count("\n") <= MOST_LINES
+
+
 def _lines(function: ast.FunctionDef) -> int:
     """Return how many lines a function has, without its docstring."""
     docstring = function.body[0] if ast.get_docstring(function) else None

@@ -41,7 +41,7 @@ cdef int _take_image(Typing *t, Pattern *p, const uint8_t *start, const uint8_t 
         p.follows[last] = cell
         last = cell + 1
         tokens[cell].start = r.at
-        if _pass_column(r, r.code + values) or _is_word(t, r.code + values, tokens[cell].start, r.at):
+        if _skip(r, values) or _is_word(t, r.code + values, tokens[cell].start, r.at):
             return LEFT
         tokens[cell].end = r.at
         tokens[cell].row = t.row
@@ -164,7 +164,7 @@ cdef int _pass_place(Run *r, const uint8_t **at, const uint8_t *end, bint is_tex
     if r.at >= end or (r.at[0] != 0 and r.at[0] != 2):
         return LEFT
     r.at += 1
-    if at[0][0] and (_pass_sized(r) if is_text else _read_long(r, &value)):
+    if at[0][0] and (_skip_text(r) if is_text else _read_long(r, &value)):
         return LEFT
     at[0] = r.at
     return OK

@@ -1,91 +1,8 @@
 # The pattern of a message: its parts noted where they stand in its payload, and everything else put together.
 
-cdef inline int _pass_sized(Run *r) noexcept nogil:
-    cdef int64_t size
-    if _read_long(r, &size) or size < 0 or size > r.end - r.at:
-        return LEFT
-    r.at += size
-    return OK
-
-
-cdef int _pass_column(Run *r, const Instruction *column) noexcept nogil:
-    cdef int index
-    cdef int64_t value
-    if _read_index(r, &index):
-        return LEFT
-    if index == column.a[4] or index == column.a[5] or index == column.a[6]:
-        return _pass_sized(r)
-    if index == column.a[0]:
-        return OK
-    if index == column.a[2]:
-        return _read_long(r, &value)
-    value = 8 if index == column.a[3] else 1
-    if r.end - r.at < value:
-        return LEFT
-    r.at += value
-    return OK
-
-
-cdef int _pass_entries(Run *r, int node, bint named) noexcept nogil:
-    """Pass the items of an array by, or the entries of a map."""
-    cdef int64_t count, i
-    if _read_long(r, &count) or count < 0 or count > r.end - r.at:
-        return LEFT
-    if count == 0:
-        return OK
-    for i in range(count):
-        if (named and _pass_sized(r)) or _pass(r, node):
-            return LEFT
-    return _take_end(r)
-
-
 cdef inline int _take_end(Run *r) noexcept nogil:
     """Pass the end of an array or a map by, which has one block."""
     if r.at >= r.end or r.at[0]:
-        return LEFT
-    r.at += 1
-    return OK
-
-
-cdef int _pass(Run *r, int node) noexcept nogil:
-    """Pass a value of a payload by."""
-    cdef const Instruction *type = r.code + node
-    cdef int64_t value
-    cdef int index, i
-    if type.kind == OPTIONAL:
-        if _read_index(r, &index):
-            return LEFT
-        if index == type.a[2]:
-            return OK
-        node = type.a[0]
-        type = r.code + node
-    if type.kind == COLUMN:
-        return _pass_column(r, type)
-    if type.kind == STRING:
-        return _pass_sized(r)
-    if type.kind == LONG or type.kind == INT or type.kind == ENUM:
-        return _read_long(r, &value)
-    if type.kind == MAP or type.kind == ARRAY:
-        return _pass_entries(r, type.a[0], type.kind == MAP)
-    if type.kind == RECORD:
-        for i in range(type.a[0], type.a[0] + type.a[1]):
-            if r.members[i].missing == EXTRAS:
-                return LEFT
-            if _pass(r, r.members[i].node):
-                return LEFT
-        return OK
-    if type.kind == VARIANT:
-        if _read_index(r, &index):
-            return LEFT
-        if index == type.a[0]:
-            return OK
-        if index == type.a[3]:
-            return _pass_sized(r)
-        if index == type.a[2]:
-            return _read_long(r, &value)
-    elif type.kind != BOOLEAN:
-        return LEFT
-    if r.at >= r.end:
         return LEFT
     r.at += 1
     return OK
@@ -114,11 +31,11 @@ cdef int _gather(Typing *t, int node, int part) noexcept nogil:
         if own == FIXED and part != FIXED and _is_image(r, member.node):
             own = part
         if own == FIXED:
-            if _pass(r, member.node) or _keep(t, start, r.at):
+            if _skip(r, member.node) or _keep(t, start, r.at):
                 return LEFT
         elif own == UNUSED:
             # Only whether it is there belongs to the pattern.
-            if _pass(r, member.node) or _put(t.fixed, r.code[member.node].kind != OPTIONAL or start[0]):
+            if _skip(r, member.node) or _put(t.fixed, r.code[member.node].kind != OPTIONAL or start[0]):
                 return LEFT
             t.loose += r.at - start
         elif _gather_part(t, member, own):
@@ -140,7 +57,7 @@ cdef int _gather_extras(Typing *t) noexcept nogil:
     if _read_long(r, &count) or count < 0 or count > r.end - r.at:
         return LEFT
     for i in range(2 * count):
-        if _pass_sized(r):
+        if _skip_text(r):
             return LEFT
     if count and _take_end(r):
         return LEFT
@@ -173,7 +90,7 @@ cdef int _gather_part(Typing *t, const Member *member, int part) noexcept nogil:
     if part == KEY:
         if _gather_key(t, r.code + node):
             return LEFT
-    elif _pass(r, node):
+    elif _skip(r, node):
         return LEFT
     slot.end = r.at
     slot.member = member
@@ -198,12 +115,12 @@ cdef int _gather_key(Typing *t, const Instruction *map) noexcept nogil:
     t.key_count = <int>count
     for i in range(count):
         start = r.at
-        if _pass_sized(r) or _keep(t, start, r.at):
+        if _skip_text(r) or _keep(t, start, r.at):
             return LEFT
         t.key_names[i] = start
         t.key_sizes[i] = r.at - start
         t.key_values[i].start = r.at
-        if _pass(r, map.a[0]):
+        if _skip(r, map.a[0]):
             return LEFT
         t.key_values[i].end = r.at
     if count and _take_end(r):
@@ -221,6 +138,8 @@ cdef int _gathered(Typing *t, const uint8_t *start, Py_ssize_t size) noexcept no
     t.fixed.size = 0
     t.key_count = 0
     t.loose = 0
+    # The engine's own payload is no bomb.
+    r.items_left = LARGEST
     r.at = r.out
     r.end = r.out + r.size
     return LEFT if _gather(t, r.root, FIXED) or r.at != r.end else OK

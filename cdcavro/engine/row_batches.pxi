@@ -56,10 +56,10 @@ cdef int _put_names(Typing *t, Run *o, const uint8_t *start, const uint8_t *end,
         return LEFT
     for i in range(count):
         at = r.at
-        if _pass_sized(r) or _put_bytes(o, at, r.at - at):
+        if _skip_text(r) or _put_bytes(o, at, r.at - at):
             return LEFT
         at = r.at
-        if _pass_column(r, r.code + values) or _is_word(t, r.code + values, at, r.at):
+        if _skip(r, values) or _is_word(t, r.code + values, at, r.at):
             return LEFT
     return _take_end(r) if count else OK
 
@@ -80,7 +80,7 @@ cdef int _put_names_of_rows(Typing *t, Run *o, const Slot *slot) noexcept nogil:
     for i in range(count):
         start = end
         r.at, r.end = start, slot.end
-        if _pass(r, r.code[slot.node].a[0]):
+        if _skip(r, r.code[slot.node].a[0]):
             return LEFT
         end = r.at
         if _put(o, start[0]):

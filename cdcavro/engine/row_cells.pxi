@@ -15,7 +15,6 @@ cdef int64_t FIRST_DAY = -719162
 cdef int64_t LAST_DAY = 2932896
 cdef int64_t DAY_MICROS = 86400000000
 cdef int64_t EXACT = <int64_t>1 << 53
-cdef int64_t LARGEST = 0x7FFFFFFFFFFFFFFF
 
 cdef struct Value:  # a token without its branch
     int kind

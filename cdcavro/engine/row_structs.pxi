@@ -1,5 +1,7 @@
 # Patterns: what messages of one kind have in common byte for byte, and with it where their rows go.
 
+cdef int64_t LARGEST = 0x7FFFFFFFFFFFFFFF
+
 cdef enum:  # which part of a typed row a member is
     FIXED, UNUSED, WITHIN, BEFORE, AFTER, ROW, ROWS, OLD, KEY, EVENT, EVENT_FINE, SYSTEM, SYSTEM_FINE
     TRANSACTION, TRANSACTION_ELSE, NUMBER_0, NUMBER_1, NUMBER_2, NUMBER_3, NUMBER_4, NUMBER_5, NUMBER_6, NUMBER_7

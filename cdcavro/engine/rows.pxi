@@ -57,7 +57,7 @@ cdef int _type_rows(Typing *t, Pattern *p, int32_t message) noexcept nogil:
     for i in range(count):
         t.row += 1
         r.at, r.end = at, rows.end
-        if r.at >= r.end or r.at[0] != item.a[1] << 1 or _pass(r, r.code[rows.node].a[0]):
+        if r.at >= r.end or r.at[0] != item.a[1] << 1 or _skip(r, r.code[rows.node].a[0]):
             return LEFT
         end = r.at
         if _take_image(t, p, at + 1, end, values, t.before if p.before == ROWS else t.after):
@@ -78,7 +78,7 @@ cdef int _take_old(Typing *t, Pattern *p, const uint8_t **at, int values, bint *
     cdef int item = r.code[olds.node].a[0]
     cdef const uint8_t *start = at[0]
     r.at, r.end = start, olds.end
-    if _pass(r, item):
+    if _skip(r, item):
         return LEFT
     at[0] = r.at
     if start[0] != r.code[item].a[1] << 1:
