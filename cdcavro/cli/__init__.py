@@ -30,10 +30,10 @@ COMMANDS: Final = {
     "diff": "cdcavro.cli.commands.diff",
     "generate": "cdcavro.cli.commands.generate",
     "schema": "cdcavro.cli.commands.schema",
-    "publish": "cdcavro.cli.commands.publish",
+    "publish": "cdcavro.cli.commands.registry.publish",
     "check": "cdcavro.cli.commands.check",
-    "subjects": "cdcavro.cli.commands.subjects",
-    "fetch": "cdcavro.cli.commands.fetch",
+    "subjects": "cdcavro.cli.commands.registry.subjects",
+    "fetch": "cdcavro.cli.commands.registry.fetch",
 }
 _BUILD: Final = "compiled" if COMPILED else "pure Python: not compiled when it was installed"
 

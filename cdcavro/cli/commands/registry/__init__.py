@@ -1,0 +1,1 @@
+"""The commands of schema registries: a module for each, with the command's name."""
