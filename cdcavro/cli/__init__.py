@@ -19,6 +19,7 @@ __all__ = ["main"]
 # The module that defines each command, under the command's name; it is imported when the command is first needed.
 COMMANDS: Final = {
     "run": "cdcavro.cli.commands.run",
+    "sync": "cdcavro.cli.commands.sync",
     "formats": "cdcavro.cli.commands.formats",
     "sniff": "cdcavro.cli.commands.sniff",
     "validate": "cdcavro.cli.commands.validate",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -22,9 +20,6 @@ if TYPE_CHECKING:
 
 INPUT: Final = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
 OUTPUT: Final = click.Path(dir_okay=False, allow_dash=True)
-_NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
-_PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%", re.ASCII)
-_ALL: Final = 100
 
 
 def format_name(*words: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
@@ -55,17 +50,11 @@ def _jobs(_ctx: click.Context, _param: click.Parameter, value: int) -> int:
 
 
 def parse_max_rejects(value: str) -> MaxRejects:
-    """Return how many rejects are allowed: a number, or a percentage of the messages. Raises `click.BadParameter`.
-
-    >>> parse_max_rejects("5").allows(6, 1000), parse_max_rejects("2%").allows(20, 1000)
-    (False, True)
-    """
-    if _NUMBER.fullmatch(value):
-        return MaxRejects(Fraction(value))
-    percent = _PERCENT.fullmatch(value)
-    if percent and Fraction(percent[1]) <= _ALL:
-        return MaxRejects(Fraction(percent[1]), is_percent=True)
-    raise click.BadParameter(f"expected a number such as 5 or a share such as 2%, got {shown(value)}")
+    """Return how many rejects are allowed: a number, or a percentage of the messages. Raises `click.BadParameter`."""
+    try:
+        return MaxRejects.of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 def check_files(source: str, *outputs: str | None) -> None:

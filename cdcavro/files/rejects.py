@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import base64
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
-if TYPE_CHECKING:
-    from fractions import Fraction
+from cdcavro.errors import shown
 
+if TYPE_CHECKING:
     from cdcavro.errors import MessageError
     from cdcavro.files.lines import Line
+
+
+_NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
+_PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%", re.ASCII)
+_ALL: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,20 @@ class MaxRejects:
 
     limit: Fraction
     is_percent: bool = False
+
+    @classmethod
+    def of(cls, text: str) -> MaxRejects:
+        """Return a limit that is spelled as a number such as `5`, or as a share such as `2%`. Raises `ValueError`.
+
+        >>> MaxRejects.of("5").allows(6, 1000), MaxRejects.of("2%").allows(20, 1000)
+        (False, True)
+        """
+        if _NUMBER.fullmatch(text):
+            return cls(Fraction(text))
+        percent = _PERCENT.fullmatch(text)
+        if percent and Fraction(percent[1]) <= _ALL:
+            return cls(Fraction(percent[1]), is_percent=True)
+        raise ValueError(f"expected a number such as 5 or a share such as 2%, got {shown(text)}")
 
     def allows(self, rejected: int, read: int) -> bool:
         """Return whether `rejected` rejects among `read` messages are allowed.

@@ -19,9 +19,9 @@ from cdcavro.errors import FileError
 from cdcavro.lake.typed_rows import TypedRows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from cdcavro.lake.typed_rows import Batch
+    from cdcavro.change.model import Change
     from cdcavro.table.tables import Tables
 
 _FORMAT: Final = 1
@@ -48,22 +48,33 @@ class JobState:
         for number in sorted(found):
             learned, state = _read(found[number])
             maker.clock = Clock(state)
-            _learn(maker, learned)
+            maker.learner.again(from_record(record) for record in learned)
         return maker
 
-    def write(self, number: int, batch: Batch, clock: Clock, counts: Mapping[str, int] | None = None) -> None:
-        """Write what a batch learned and the clock behind it; `counts` are for people."""
+    def write(
+        self, number: int, learned: Sequence[Change], clock: Clock, facts: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write what a batch learned and the clock behind it; `facts` are JSON values for people, and for `facts`."""
         state = {
             "format": _FORMAT,
             "batch": number,
-            "counts": dict(counts or {}),
+            **(facts or {}),
             "clock": clock.state,
-            "learned": [to_record(change) for change in batch.learned],
+            "learned": [to_record(change) for change in learned],
         }
-        _replace(self._path(number), json.dumps(state, indent=1))
+        replace_file(self._path(number), json.dumps(state, indent=1))
         for other, path in self._files().items():
             if other <= number - _KEPT and not _read(path)[0]:
                 path.unlink(missing_ok=True)
+
+    def facts(self, batch: int) -> dict[str, Any]:
+        """Return what `write` wrote of the last batch before one, empty if there is none. Raises `FileError`."""
+        found = [path for number, path in sorted(self._files().items()) if number < batch]
+        return _checked(found[-1])[0] if found else {}
+
+    def batches(self) -> list[int]:
+        """Return the numbers of the batches of which there is a file."""
+        return sorted(self._files())
 
     def _files(self) -> dict[int, Path]:
         return {int(path.stem): path for path in self.folder.glob("*.json") if path.stem.isdecimal()}
@@ -74,6 +85,11 @@ class JobState:
 
 def _read(path: Path) -> tuple[list[Any], list[Any]]:
     """Return what a batch learned, as records of changes, and the state of its clock."""
+    return _checked(path)[1:]
+
+
+def _checked(path: Path) -> tuple[dict[str, Any], list[Any], list[Any]]:
+    """Return what a file says, what its batch learned, and the state of its clock. Raises `FileError`."""
     try:
         state = json.loads(path.read_bytes())
         if state["format"] != _FORMAT:
@@ -84,24 +100,10 @@ def _read(path: Path) -> tuple[list[Any], list[Any]]:
         if isinstance(error, FileError):
             raise
         raise FileError(str(path), "a job's state", type(error).__name__) from error
-    return learned, clock
+    return state, learned, clock
 
 
-def _learn(maker: TypedRows, learned: list[Any]) -> None:
-    """Learn what a batch learned."""
-    written = []
-    for record in learned:
-        change = from_record(record)
-        maker.outlines.take(change)
-        known = maker.tables.learn(change)
-        if known is not None:
-            written.append(known[0])
-    # The rows of a batch are written once all of it is learned.
-    for table in written:
-        table.is_written = True
-
-
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
     """Write a file so that there is the old one or the new one, whole, whenever the machine stops."""
     new = path.with_suffix(".new")
     with new.open("w", encoding="utf-8") as file:

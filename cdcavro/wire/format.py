@@ -98,12 +98,12 @@ class Format:
 
         A format that describes Kafka records itself has them as its messages.
         """
-        message: dict[str, Any] = record[VALUE] if self._opens_records and is_kafka_record(record) else record
+        message: dict[str, Any] = record[VALUE] if self.opens_records and is_kafka_record(record) else record
         return message
 
     def kafka_record(self, record: dict[str, Any]) -> dict[str, Any] | None:
         """Return a record if it is a Kafka record with a message in it; None if it is a message alone."""
-        return record if (is_kafka_record(record) if self._opens_records else VALUE in record) else None
+        return record if (is_kafka_record(record) if self.opens_records else VALUE in record) else None
 
     def encode_text(self, text: bytes, position: int) -> tuple[bytes, int, int]:
         """Return the payloads of a text's lines, each of at most 64 MiB, up to one that needs `encode`, as faulty ones do.
@@ -209,7 +209,8 @@ class Format:
         return (renamed if message is record else {**record, VALUE: renamed}), end
 
     @cached_property
-    def _opens_records(self) -> bool:
+    def opens_records(self) -> bool:
+        """Whether a message is the value of a Kafka record, whose key says nothing that its schema describes."""
         return opens_records([field_rule(field).name for field in self.envelope.fields])
 
     def _encode_exact(self, raw: bytes) -> bytes:

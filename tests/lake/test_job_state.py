@@ -31,7 +31,7 @@ def run(folder: Path, every: Batches, first: int = 0, last: int | None = None) -
     maker = state.resume(first, Tables(zone=UTC))
     for number in range(first, len(every) if last is None else last + 1):
         batch = maker.of_batch(every[number])
-        state.write(number, batch, maker.clock, {"rows": len(batch.rows)})
+        state.write(number, batch.learned, maker.clock, {"rows": len(batch.rows)})
         found.append(batch.rows)
     return found
 

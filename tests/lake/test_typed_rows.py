@@ -56,6 +56,16 @@ def test_rows_of_one_message_that_take_each_others_keys_all_stay():
     assert len({row.order for row in rows}) == 6
 
 
+def test_halves_of_an_update_are_a_delete_and_an_insert():
+    """Neither is a row of nulls, and a key that moved is gone."""
+    first = replace(insert(1), op="UPDATE", half="BEFORE", before={"id": 1, "a": 1}, after=None)
+    second = replace(insert(2), op="UPDATE", half="AFTER")
+    rows = TypedRows(Tables()).of_batch([message(1, insert(1)), message(2, first), message(3, second)]).rows
+    assert [row.operation for row in rows] == ["c", "d", "c"]
+    assert (rows[0].key, rows[0].key == rows[2].key) == (rows[1].key, False)
+    assert [row.order for row in rows] == sorted(row.order for row in rows)
+
+
 def test_what_contradicts_its_table_is_a_reject_and_the_others_go_on():
     """A statement that is not understood, and a row that does not fit."""
     bad = Change(op="ALTER", ddl="ALTER TABLE t ADD COLUMN (")

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import re
-import sys
-import threading
-from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -19,17 +14,13 @@ from cdcavro.cli.faults import say
 from cdcavro.cli.group import REJECTED, Fault, example
 from cdcavro.cli.options import mixed_format_option, parse_max_rejects
 from cdcavro.cli.report import Counts
+from cdcavro.cli.spark_session import in_thread, spark_session
 from cdcavro.errors import FileError
 from cdcavro.files.streams import STANDARD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
     from cdcavro.files.rejects import MaxRejects
-    from cdcavro.spark.job import Report
 
-T = TypeVar("T")
 _GLOB: Final = re.compile(r"[*?\[{]")
 
 
@@ -65,8 +56,11 @@ def run(
     """
     _check_files(inputs, out, force=force)
     paths = inputs or (str(resources.files("cdcavro") / "samples"),)
-    with _session(master) as (spark, convert):
-        report = convert(spark, paths, out, format=format, force=force, say=say)
+    # A line may have 64 MiB, and several copies of it are in memory at once.
+    with spark_session(master, {"spark.driver.memory": "4g"}) as spark:
+        from cdcavro.spark.job import run as convert  # noqa: PLC0415  pyspark takes a second to import
+
+        report = in_thread(partial(convert, spark, paths, out, format=format, force=force, say=say))
     counts = Counts()
     for (name, operation), count in report.written.items():
         counts.add(name, operation, count)
@@ -94,50 +88,3 @@ def _check_files(inputs: tuple[str, ...], out: str, *, force: bool) -> None:
     for name in ("payloads", "rejects"):
         if not force and "://" not in out and (Path(out) / name).exists():
             raise FileError(f"{out}/{name}", "a new folder, or leave to replace it (--force)", "one that exists")
-
-
-@contextmanager
-def _session(master: str | None) -> Iterator[tuple[Any, Callable[..., Report]]]:
-    # pyspark takes a second to import and may not be installed; the other commands do not need it.
-    from cdcavro.spark.job import run as convert  # noqa: PLC0415
-    from cdcavro.spark.session import session, stop  # noqa: PLC0415
-
-    say("starting Spark")
-    config = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
-    spark = None
-    is_over: AbstractContextManager[Any] = nullcontext()
-    try:
-        # A line may have 64 MiB, and several copies of it are in memory at once.
-        spark = _in_thread(partial(session, master=master, config={"spark.driver.memory": "4g", **config}))
-        spark.sparkContext.setLogLevel("ERROR")
-        yield spark, lambda *arguments, **options: _in_thread(partial(convert, *arguments, **options))
-    except KeyboardInterrupt:
-        # Running tasks end in errors that are of no interest.
-        is_over = suppress(Exception)
-        logging.disable()
-        if spark is not None:
-            with suppress(Exception):
-                spark.sparkContext.setLogLevel("OFF")
-                spark.sparkContext.cancelAllJobs()
-        raise
-    finally:
-        with is_over:
-            if spark is not None:
-                stop(spark)
-
-
-def _in_thread(function: Callable[[], T]) -> T:
-    """Call a function in a thread of its own, so that Ctrl-C interrupts this thread instead of a call to Spark.
-
-    Spark handles Ctrl-C too, but only if its context is created in the main thread.
-    """
-    done: Future[T] = Future()
-
-    def call() -> None:
-        try:
-            done.set_result(function())
-        except BaseException as error:  # noqa: BLE001  raised again in the waiting thread
-            done.set_exception(error)
-
-    threading.Thread(target=call, daemon=True).start()
-    return done.result()

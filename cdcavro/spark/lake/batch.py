@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as sf
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import Column, DataFrame
 
     from cdcavro.lake.evolution import LakeColumn
     from cdcavro.table.schema import TableSchema
@@ -30,12 +30,23 @@ _TEXT: Final = "text"
 _DELETED_KEY: Final = f"{OWN}deleted_key"
 
 
-def facts_of(rows: DataFrame, versions: Sequence[TableSchema]) -> Row:
-    """Return what a batch holds.
+class Facts(NamedTuple):
+    """What a batch of a table's typed rows holds.
 
-    `floor` is the order of its last TRUNCATE or DROP; `deletes`, `keyless` and `partial` are the numbers of
-    deletes, of rows without a key, and of those that lack columns; `begins` are the first two bytes of orders.
+    Attributes: `floor` (bytes or None), the order of its last TRUNCATE or DROP; `deletes`, `keyless` and `partial`
+    (int), the numbers of deletes, of rows without a key, and of those that lack columns; `begins` (list of bytes), the
+    first two bytes of orders.
     """
+
+    floor: bytes | None
+    deletes: int
+    keyless: int
+    partial: int
+    begins: list[bytes]
+
+
+def facts_of(rows: DataFrame, versions: Sequence[TableSchema]) -> Facts:
+    """Return what a batch holds."""
     is_upsert = sf.col("operation").isin(*UPSERTS)
     is_end = sf.col("operation").isin(TRUNCATE, DROP)
     image = read_versions("version", sf.when(is_upsert, sf.col("payload")), versions)["after"]
@@ -46,7 +57,10 @@ def facts_of(rows: DataFrame, versions: Sequence[TableSchema]) -> Row:
         sf.count_if(is_upsert & (sf.col(ABSENT) > 0)).alias("partial"),
         sf.collect_set(sf.substring("order", 1, 2)).alias("begins"),
     )
-    return facts.collect()[0]
+    found = facts.collect()[0]
+    floor = None if found["floor"] is None else bytes(found["floor"])
+    begins = [bytes(begin) for begin in found["begins"]]
+    return Facts(floor, found["deletes"], found["keyless"], found["partial"], begins)
 
 
 def deletes_of(rows: DataFrame, now: datetime) -> DataFrame:

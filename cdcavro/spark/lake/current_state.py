@@ -11,13 +11,13 @@ from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake import statements as sql
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.keys import check_keys
-from cdcavro.spark.lake.batch import deletes_of, facts_of, held_columns, last_rows
+from cdcavro.spark.lake.batch import Facts, deletes_of, facts_of, held_columns, last_rows
 from cdcavro.spark.lake.columns import fill, prepare, present_columns, with_view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from cdcavro.lake.evolution import Step
     from cdcavro.spark.lake.sinks import Sink
@@ -68,22 +68,29 @@ class CurrentState:
         spark.sql(sql.create_table(self.deletes, [], sql.DELETES, self.sink.using, self.sink.properties))
         return steps
 
-    def merge(self, rows: DataFrame, versions: Sequence[TableSchema], *, now: datetime | None = None) -> None:
+    def merge(
+        self,
+        rows: DataFrame,
+        versions: Sequence[TableSchema],
+        *,
+        now: datetime | None = None,
+        facts: Facts | None = None,
+    ) -> None:
         """Merge a batch of the table's typed rows; a batch that is merged again changes nothing.
 
         `rows` has the columns version, operation, order, key and payload of `TypedRow`, and is read several times;
-        `versions` are the table's, for which the lake table was prepared; `now` is the time of the batch. Raises
+        `versions` are the table's, for which the lake table was prepared; `now` is the time of the batch, and `facts` what is known of it already. Raises
         `OrderError`, with nothing merged, for changes that are ordered by different things, and `SchemaError` for
         a row without a key.
         """
         spark, moment = rows.sparkSession, now or datetime.now(UTC)
-        properties, facts = self._properties(spark), facts_of(rows, versions)
+        properties, facts = self._properties(spark), facts_of(rows, versions) if facts is None else facts
         stated = self._stated(facts, properties)
         self._set(spark, {name: value for name, value in stated.items() if properties.get(name) != value})
         floor = bytes.fromhex(stated.get(sql.FLOOR, ""))
-        if facts["floor"] is not None:
+        if facts.floor is not None:
             spark.sql(sql.delete_below(self.identifier, floor))
-        if facts["deletes"]:
+        if facts.deletes:
             with_view(deletes_of(rows, moment), lambda view: sql.merge_deletes(self.deletes, view))
         is_partial = _PARTIAL in stated
         present = present_columns(spark, self.identifier)
@@ -95,20 +102,19 @@ class CurrentState:
         """Forget the deletes whose guard is over at a time, by default now."""
         spark.sql(sql.delete_until(self.deletes, (now or datetime.now(UTC)) - self.guard))
 
-    def _stated(self, facts: Row, properties: Mapping[str, str]) -> dict[str, str]:
+    def _stated(self, facts: Facts, properties: Mapping[str, str]) -> dict[str, str]:
         """Return what is known of the table with a batch: its floor, what orders its changes, whether they lack columns."""
-        if facts["keyless"]:
-            raise SchemaError(self.table.table, f"{facts['keyless']} rows have no key, and so no current state")
-        begins = [bytes(begin) for begin in facts["begins"]]
+        if facts.keyless:
+            raise SchemaError(self.table.table, f"{facts.keyless} rows have no key, and so no current state")
         known = {properties[_KIND]} if _KIND in properties else set()
-        kinds = {order_kind(begin) for begin in begins if not is_of_full_load(begin)} | known
+        kinds = {order_kind(begin) for begin in facts.begins if not is_of_full_load(begin)} | known
         if len(kinds) > 1:
             listed = sorted(kinds, key=KINDS.index, reverse=True)
             raise OrderError(None, self.table.table, " and some with ".join([f"some with {listed[0]}", *listed[1:]]))
-        floor = max(bytes(facts["floor"] or b""), bytes.fromhex(properties.get(sql.FLOOR, "")))
+        floor = max(facts.floor or b"", bytes.fromhex(properties.get(sql.FLOOR, "")))
         stated = {sql.FLOOR: floor.hex()} if floor else {}
         stated |= dict.fromkeys([_KIND] if kinds else [], "".join(kinds))
-        return stated | ({_PARTIAL: "true"} if facts["partial"] or _PARTIAL in properties else {})
+        return stated | ({_PARTIAL: "true"} if facts.partial or _PARTIAL in properties else {})
 
     def _properties(self, spark: SparkSession) -> dict[str, str]:
         rows = spark.sql(f"SHOW TBLPROPERTIES {self.identifier}").collect()

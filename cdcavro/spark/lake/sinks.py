@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from cdcavro.errors import FileError
 from cdcavro.lake.evolution import is_wider_decimal
 from cdcavro.lake.names import folder_names, quoted
 from cdcavro.lake.statements import literal
@@ -71,6 +73,14 @@ class Delta:
     def make_room(self, spark: SparkSession, table: TableName) -> None:
         """Do what must be done before a table can be created: nothing."""
 
+    def check(self, spark: SparkSession) -> None:  # noqa: ARG002  as that of Iceberg
+        """Check that the root can be written to, if it is a local folder. Raises `FileError`."""
+        root = Path(self.root).absolute()
+        if not _SCHEME.match(self.root):
+            there = next(path for path in (root, *root.parents) if path.exists())
+            if not (there.is_dir() and os.access(there, os.W_OK)):
+                raise FileError(self.root, "a folder that can be written to", "none")
+
     def append(self, frame: DataFrame, table: TableName, suffix: str, job: str, batch: int) -> None:
         """Append the rows of a job's batch, once: Delta Lake skips a transaction that it has."""
         writer = frame.write.format("delta").mode("append").option("txnAppId", job).option("txnVersion", str(batch))
@@ -96,6 +106,10 @@ class Iceberg:
     def can_widen(self, old: str, new: str) -> bool:
         """Return whether a column of a type can become one of another, as Spark spells types."""
         return (old, new) in _WIDER or is_wider_decimal(old, new, is_scale_free=False)
+
+    def check(self, spark: SparkSession) -> None:
+        """Ask the catalog for its namespaces. Raises what Spark raises if there is no answer."""
+        spark.sql(f"SHOW NAMESPACES IN {quoted(self.catalog)}").collect()
 
     def make_room(self, spark: SparkSession, table: TableName) -> None:
         """Create the namespace of a table."""

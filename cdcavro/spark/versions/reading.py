@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
@@ -83,9 +84,11 @@ def true_type(schema: TableSchema, part: str = ENVELOPE) -> StructType:
 
     Raises `SetupError` if there is no Spark session.
     """
-    spark = SparkSession.getActiveSession()
-    if spark is None:
-        raise SetupError("there is no Spark session: start it with cdcavro.spark.session()")
+    try:
+        # In a thread of its own none is active, and the default one counts.
+        spark = SparkSession.active()
+    except PySparkRuntimeError:
+        raise SetupError("there is no Spark session: start it with cdcavro.spark.session()") from None
     jvm: Any = spark._jvm  # noqa: SLF001  the mapping that spark-avro itself uses
     parsed = jvm.org.apache.avro.Schema.Parser().parse(_part(schema, part).json)
     type_json = jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(parsed).dataType().json()

@@ -1,0 +1,174 @@
+"""`sync`: the pipeline from topics or files to lake tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from cdcavro.cli.faults import say
+from cdcavro.cli.group import REJECTED, example
+from cdcavro.cli.report import table
+from cdcavro.cli.spark_session import in_thread, spark_session
+from cdcavro.errors import FileError, plain
+
+if TYPE_CHECKING:
+    from cdcavro.spark.pipeline import BatchReport, Pipeline
+    from cdcavro.spark.pipeline.config import Config
+
+SHOW: Final = "show"
+_WORDS: Final = {"c": "inserts", "u": "updates", "d": "deletes", "r": "loaded", "t": "truncates", "x": "drops"}
+
+
+@click.command(
+    epilog=example("cdcavro sync --files changes/ --format canal --delta lake/ --state state/ --once")
+    + "\n\n"
+    + "  cdcavro sync --config sync.toml"
+)
+@click.argument("action", required=False, type=click.Choice([SHOW]), metavar=f"[{SHOW}]")
+@click.option(
+    "--config", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="The configuration, in TOML."
+)
+@click.option("--files", metavar="PATH", help="Read JSON lines from this file, folder or pattern of paths.")
+@click.option("--kafka", metavar="SERVERS", help="Read from Kafka at these servers, host:port,...")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic to read; can be repeated.")
+@click.option("--format", metavar="mixed|NAME", help="The format. Default: mixed, which detects that of every message.")
+@click.option("--delta", metavar="DIR", help="Write Delta Lake tables below this folder or address.")
+@click.option("--changelog", is_flag=True, help="Write every change to a second table, too.")
+@click.option("--zone", metavar="ZONE", help="The time zone of times without one, e.g. Asia/Shanghai.")
+@click.option("--state", metavar="DIR", help="The folder for what the pipeline remembers, and for rejects.")
+@click.option("--once", is_flag=True, help="Stop when all that there is now has been read.")
+@click.option("--check", is_flag=True, help="Check the configuration and the connections, and do nothing.")
+@click.option("--master", metavar="URL", help="The Spark master. Default: local[*], or that of spark-submit.")
+@click.pass_context
+def sync(
+    ctx: click.Context,
+    /,
+    *,
+    action: str | None,
+    config: str | None,
+    once: bool,
+    check: bool,
+    master: str | None,
+    **flags: Any,
+) -> None:
+    """Keep lake tables in step with the databases whose changes arrive in topics or files.
+
+    Messages are read in batches; each table gets its current state (by MERGE), its changelog, or both. A run goes on
+    where the one before stopped or was killed, and nothing is written twice. `show` prints what a pipeline remembers.
+    """
+    if action == SHOW:
+        _show(flags["state"] or (None if config is None else _config(config, flags).state))
+        return
+    read = _config(config, flags)
+    pipeline = read.pipeline(config or "the options")
+    with spark_session(master, {"spark.driver.memory": "2g", **read.settings()}) as spark:
+        if check:
+            in_thread(partial(pipeline.check, spark))
+            click.echo(f"{pipeline.source.name} and the lake can be reached, and {read.state} is free")
+            return
+        progress = _Progress()
+        in_thread(partial(pipeline.run, spark, once=once, every=read.every, say=progress.add))
+    progress.report(pipeline)
+    ctx.exit(REJECTED if progress.waiting else 0)
+
+
+def _config(file: str | None, flags: dict[str, Any]) -> Config:
+    """Return the configuration: that of the file, with what the options say instead."""
+    from cdcavro.spark.pipeline.config import read_config  # noqa: PLC0415  pyspark takes a second to import
+
+    source = {name: flags[name] for name in ("kafka", "files") if flags[name]}
+    if len(source) > 1:
+        raise click.UsageError("either --files or --kafka")
+    if source and flags["topics"]:
+        source["topics"] = list(flags["topics"])
+    sections: dict[str, dict[str, Any]] = {"source": source, "lake": {}, "tables": {}}
+    if flags["delta"]:
+        sections["lake"]["delta"] = flags["delta"]
+    if flags["changelog"]:
+        sections["lake"]["changelog"] = True
+    if flags["zone"]:
+        sections["tables"]["zone"] = flags["zone"]
+    own = {name: flags[name] for name in ("format", "state") if flags[name]}
+    if file is None:
+        missing = [
+            name
+            for name, there in (
+                ("--files or --kafka", source),
+                ("--delta", flags["delta"]),
+                ("--state", flags["state"]),
+            )
+            if not there
+        ]
+        if missing:
+            raise click.UsageError(f"without --config, {', '.join(missing)} must be given")
+    return read_config(None if file is None else Path(file), {**own, **sections})
+
+
+class _Progress:
+    """What batches did so far."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.operations: dict[str, Counter[str]] = {}
+        self.waiting: dict[str, str] = {}
+
+    def add(self, report: BatchReport) -> None:
+        """Add a batch, and say what it did."""
+        self.counts.update(report.counts)
+        for name, operations in report.operations.items():
+            self.operations.setdefault(name, Counter()).update(operations)
+        seconds = sum(report.seconds.values())
+        read, rejected = report.counts["read"], report.counts["rejected"]
+        rate = f"{read / seconds:,.0f}/s" if seconds else ""
+        say(
+            f"batch {report.number}: read {read:,} in {seconds:.1f} s ({rate}), {len(report.operations)} tables, rejected {rejected:,}"
+        )
+        for step in report.steps:
+            say(plain(step))
+        for name, reason in report.waiting.items():
+            if self.waiting.get(name) != reason:
+                say(plain(f"the rows of {name} wait: {reason}"))
+        self.waiting = report.waiting
+
+    def report(self, pipeline: Pipeline) -> None:
+        """Print the rows by table and operation, and an account of all messages."""
+        kinds = [kind for kind in _WORDS if any(one[kind] for one in self.operations.values())]
+        rows = [
+            (plain(name), *[f"{one[kind]:,}" for kind in kinds], "waits" if name in self.waiting else "")
+            for name, one in sorted(self.operations.items())
+        ]
+        if rows:
+            click.echo(table(("table", *[_WORDS[kind] for kind in kinds], ""), rows))
+        counts = self.counts
+        others = {
+            name: count
+            for name, count in counts.items()
+            if name != "read" and (count or name in ("written", "rejected"))
+        }
+        click.echo(f"read {counts['read']:,} = " + " + ".join(f"{name} {count:,}" for name, count in others.items()))
+        if counts["rejected"]:
+            say(f"rejected messages are in {pipeline.rejects}, with the reason of each")
+
+
+def _show(state: str | None) -> None:
+    """Print what a pipeline remembers."""
+    if state is None:
+        raise click.UsageError("show needs --state or --config")
+    from cdcavro.lake.job_state import JobState  # noqa: PLC0415  the other commands do not need it
+
+    folder = Path(state) / "batches"
+    batches = JobState(folder).batches() if folder.is_dir() else []
+    if not batches:
+        raise FileError(state, "the state of a pipeline", "none")
+    job, last = JobState(folder), batches[-1] + 1
+    facts = job.facts(last)
+    click.echo(f"batch {batches[-1]}")
+    click.echo(", ".join(f"{name} {count:,}" for name, count in facts.get("totals", {}).items()))
+    for topic, partition, file, _, end in facts.get("read", []):
+        click.echo(plain(f"{file} to line {end}" if file else f"{topic} partition {partition} to offset {end}"))
+    for _, *name in facts.get("names", []):
+        click.echo(plain("table " + ".".join(part for part in name if part)))

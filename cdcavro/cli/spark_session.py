@@ -1,0 +1,65 @@
+"""A Spark session for a command, which Ctrl-C ends."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from concurrent.futures import Future
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cdcavro.cli.faults import say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+T = TypeVar("T")
+
+
+@contextmanager
+def spark_session(master: str | None, config: Mapping[str, str]) -> Iterator[Any]:
+    """Start a session with these settings, and stop it. Raises `SetupError`; what uses it belongs in `in_thread`."""
+    # pyspark takes a second to import and may not be installed; the other commands do not need it.
+    from cdcavro.spark.session import session, stop  # noqa: PLC0415
+
+    say("starting Spark")
+    shown = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
+    spark = None
+    is_over: AbstractContextManager[Any] = nullcontext()
+    try:
+        spark = in_thread(partial(session, master=master, config={**shown, **config}))
+        spark.sparkContext.setLogLevel("ERROR")
+        yield spark
+    except KeyboardInterrupt:
+        # Running tasks end in errors that are of no interest.
+        is_over = suppress(Exception)
+        logging.disable()
+        if spark is not None:
+            with suppress(Exception):
+                spark.sparkContext.setLogLevel("OFF")
+                spark.sparkContext.cancelAllJobs()
+        raise
+    finally:
+        with is_over:
+            if spark is not None:
+                stop(spark)
+
+
+def in_thread(function: Callable[[], T]) -> T:
+    """Call a function in a thread of its own, so that Ctrl-C interrupts this thread instead of a call to Spark.
+
+    Spark handles Ctrl-C too, but only if its context is created in the main thread.
+    """
+    done: Future[T] = Future()
+
+    def call() -> None:
+        try:
+            done.set_result(function())
+        except BaseException as error:  # noqa: BLE001  raised again in the waiting thread
+            done.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return done.result()

@@ -1,0 +1,131 @@
+"""What changes say of tables, learned in their order, however they arrived."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cdcavro.change.model import DDL, DML, Change, Source, replace, seen_columns
+from cdcavro.change.order import in_order, order_key
+from cdcavro.change.order_value import order_kind, order_value
+from cdcavro.errors import CdcAvroError, OrderError
+from cdcavro.table.catalog import MAX_TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cdcavro.table.tables import Tables
+
+
+class Learned(NamedTuple):
+    """What was learned of changes.
+
+    Attributes: `changes` (list of `Change`), what they said of tables, in order, without values: who learns it in this
+    order knows the same; `faults` (list of pairs of `Change` and error), changes that contradict their table, and
+    statements that were not understood; `dropped` (dict from `identity_of` a statement to the numbers of the
+    tables that it dropped).
+    """
+
+    changes: list[Change]
+    faults: list[tuple[Change, CdcAvroError]]
+    dropped: dict[bytes, tuple[int, ...]]
+
+
+class Learner:
+    """Lets `tables` (`Tables`) learn what changes say of them."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self.outlines = Outlines()
+
+    def learn(self, changes: Iterable[Change]) -> Learned:
+        """Learn what changes say, in their order, and return what that was."""
+        learned = Learned([], [], {})
+        for change, unordered in _in_time(change for change in changes if change.op in DML or change.op in DDL):
+            gone = self._gone() if change.op in DDL else set()
+            try:
+                if unordered is not None:
+                    raise unordered
+                self.tables.learn(change)
+                outline = self.outlines.take(change)
+                learned.changes.extend([] if outline is None else [outline])
+            except CdcAvroError as error:
+                learned.faults.append((change, error))
+            if change.op in DDL and self._gone() - gone:
+                learned.dropped[identity_of(change)] = tuple(sorted(self._gone() - gone))
+        return learned
+
+    def again(self, changes: Iterable[Change]) -> None:
+        """Learn what was learned before, as `Learned.changes` has it."""
+        written = []
+        for change in changes:
+            self.outlines.take(change)
+            known = self.tables.learn(change)
+            if known is not None:
+                written.append(known[0])
+        # The rows of a batch are written once all of it is learned.
+        for table in written:
+            table.is_written = True
+
+    def _gone(self) -> set[int]:
+        return {table.number for table in self.tables.tables if table.is_gone}
+
+
+def identity_of(change: Change) -> bytes:
+    """Return what tells a change from all others: a digest of all that it says, its place included."""
+    return hashlib.sha256(change.to_avro()).digest()
+
+
+class Outlines:
+    """What changes say of their tables, one behind another, without what the change before said already."""
+
+    def __init__(self) -> None:
+        self._last: dict[Source, Change] = {}
+
+    def take(self, change: Change) -> Change | None:
+        """Return a statement, or a row without values; None if the rows of its table said the same last."""
+        if change.op not in DML:
+            self._last.clear()
+            return change
+        names = {} if change.columns is not None else dict.fromkeys(seen_columns(change))
+        op = change.op if change.op == "SNAPSHOT" else "INSERT"
+        said = Change(op=op, source=change.source, key=change.key, columns=change.columns, after=names)
+        if self._last.get(change.source) == said:
+            return None
+        if len(self._last) >= MAX_TABLES:
+            self._last.clear()
+        self._last[change.source] = said
+        return replace(said, **{name: getattr(change, name) for name in _OF_TIME})
+
+
+_OF_TIME: Final = ("position", "event_time", "snapshot", "place", "row", "rows")
+
+
+def _in_time(changes: Iterable[Change]) -> list[tuple[Change, OrderError | None]]:
+    """Return changes in order, rows of a full load where their source says that they were read; first those without an order.
+
+    What orders them may differ between tables. Where it does within one, merging refuses it.
+    """
+    groups: dict[tuple[str | None, str], list[tuple[Change, Change]]] = {}
+    found: list[tuple[Change, OrderError | None]] = []
+    for change in changes:
+        is_read = change.op == "SNAPSHOT" and change.position is not None
+        read = replace(change, op="INSERT") if is_read else change
+        try:
+            kind = order_kind(order_value(read))
+        except OrderError as error:
+            found.append((change, error))
+        else:
+            groups.setdefault((change.source.format, kind), []).append((read, change))
+    for pairs in sorted(groups.values(), key=lambda pairs: pairs[0][0].op != "SNAPSHOT"):
+        came = {id(read): change for read, change in pairs}
+        found += [(came[id(read)], None) for read in _sorted([read for read, _ in pairs])]
+    return found
+
+
+def _sorted(changes: list[Change]) -> list[Change]:
+    try:
+        return in_order(changes)
+    except OrderError:
+        # Partitions whose numbers are of different kinds: each has its own order at least.
+        return sorted(changes, key=order_key)

@@ -1,0 +1,9 @@
+"""The pipeline: from topics and files to lake tables, exactly once."""
+
+from cdcavro.spark.pipeline.batches import BatchReport
+from cdcavro.spark.pipeline.lake_tables import LakeSettings
+from cdcavro.spark.pipeline.pipeline import Pipeline
+from cdcavro.spark.pipeline.settings import Chosen, Formats, Settings
+from cdcavro.spark.pipeline.sources import Files, Kafka
+
+__all__ = ["BatchReport", "Chosen", "Files", "Formats", "Kafka", "LakeSettings", "Pipeline", "Settings"]

@@ -1,0 +1,221 @@
+"""One batch after another: messages converted once, what they state learned, and the rows written to their tables."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as sf
+
+from cdcavro.change.clock import Clock
+from cdcavro.change.model import DDL, Change
+from cdcavro.errors import JobError
+from cdcavro.lake.learning import identity_of
+from cdcavro.spark.pipeline.conversion import ROW, Knowledge
+from cdcavro.spark.pipeline.lake_tables import LakeNames, facts_of_summary
+from cdcavro.spark.pipeline.outcomes import asked, outcomes_of
+from cdcavro.spark.pipeline.rejects import write_rejects
+from cdcavro.spark.pipeline.waiting import WaitingRows
+from cdcavro.spark.tables import refusal
+from cdcavro.table.tables import ERROR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from cdcavro.lake.job_state import JobState
+    from cdcavro.lake.learning import Learned
+    from cdcavro.lake.typed_rows import TypedRows
+    from cdcavro.spark.pipeline.lake_tables import LakeTables, Written
+    from cdcavro.spark.pipeline.outcomes import Outcomes
+    from cdcavro.spark.pipeline.settings import Settings
+    from cdcavro.table.history import Table
+
+_OF_ROWS: Final = ("version", "operation", "order", "key", "payload")
+# What a message can be; each is exactly one of these but the first.
+COUNTS: Final = ("read", "written", "rejected", "statements", "left out", "tombstones")
+
+
+@dataclass
+class BatchReport:
+    """What a batch did.
+
+    Attributes: `number` (int); `counts` (dict), the messages by what became of them, as in `COUNTS`; `operations` (dict
+    from table to a dict), the rows by operation, as in the envelope; `steps` (list of str), how lake tables changed;
+    `waiting` (dict from table to str), the tables whose rows wait, and why; `seconds` (dict), how long its parts took.
+    """
+
+    number: int
+    counts: dict[str, int]
+    operations: dict[str, dict[str, int]] = field(default_factory=dict)
+    steps: list[str] = field(default_factory=list)
+    waiting: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class Batches:
+    """Runs the batches of a pipeline; `run` is what Spark calls with each."""
+
+    def __init__(
+        self, settings: Settings, state: JobState, lake: LakeTables, say: Callable[[BatchReport], None]
+    ) -> None:
+        self._settings, self._state, self._lake, self._say = settings, state, lake, say
+        self._next = -1
+        self._maker: TypedRows | None = None
+        self._names = LakeNames()
+        self._totals: Counter[str] = Counter()
+        self._waiting = WaitingRows(state.folder.parent / "waiting")
+        self.failure: Exception | None = None
+
+    def run(self, frame: DataFrame, number: int) -> None:
+        """Run a batch, which may have been run before, in part or as a whole. Raises `JobError` and others, which end a stream."""
+        try:
+            self._say(self._run(frame, number))
+        except Exception as error:
+            # Spark tells only its text.
+            self.failure = error
+            raise
+
+    def _run(self, frame: DataFrame, number: int) -> BatchReport:
+        maker = self._resumed(number)
+        seconds: dict[str, float] = {}
+        with _timed(seconds, "convert"):
+            outcomes, learned = self._converted(frame, maker)
+        try:
+            report = BatchReport(number, {name: outcomes.counts[name] for name in COUNTS}, seconds=seconds)
+            self._check(report)
+            maker.clock = _merged(maker.clock, outcomes.clock)
+            tables = maker.tables.tables
+            wanted = [tables[one] for one in sorted(outcomes.tables)]
+            for table in wanted:
+                self._names.name(table, tables)
+            totals = self._totals + Counter(report.counts)
+            rows = {self._label(table): outcomes.tables[table.number]["ops"] for table in wanted}
+            facts = {
+                "counts": report.counts,
+                "totals": totals,
+                "read": outcomes.lanes,
+                "names": self._names.state,
+                "rows": rows,
+            }
+            with _timed(seconds, "state"):
+                self._state.write(number, learned, maker.clock, facts)
+            with _timed(seconds, "rejects"):
+                self._reject(outcomes, report)
+            with _timed(seconds, "write"):
+                self._write(outcomes, report, tables)
+            self._totals, self._next = totals, number + 1
+            report.operations = rows
+        finally:
+            outcomes.frame.unpersist()
+        return report
+
+    def _resumed(self, number: int) -> TypedRows:
+        """Return what knows all that the batches before said."""
+        if self._maker is None or self._next != number:
+            self._maker = self._state.resume(number, self._settings.tables())
+            facts = self._state.facts(number)
+            self._names = LakeNames.of(facts.get("names", []))
+            self._totals = Counter(facts.get("totals", {}))
+        return self._maker
+
+    def _converted(self, frame: DataFrame, maker: TypedRows) -> tuple[Outcomes, list[Change]]:
+        """Return the outcomes of a batch, and what it said of tables.
+
+        It is converted with what was known before. Only if it says something new, it is converted again with that.
+        """
+        outcomes = self._outcomes(frame, maker, None)
+        edits = maker.tables.edits
+        learned = maker.learner.learn(asked(outcomes.frame))
+        faults = {identity_of(change): refusal(change, error) for change, error in learned.faults if change.op in DDL}
+        if maker.tables.edits != edits or faults or outcomes.counts["given up"]:
+            outcomes.frame.unpersist()
+            outcomes = self._outcomes(frame, maker, (learned, faults))
+        # What was not placed, and about which nothing was learned, is a reject.
+        outcomes.counts["rejected"] += outcomes.counts["unplaced"]
+        return outcomes, learned.changes
+
+    def _outcomes(
+        self,
+        frame: DataFrame,
+        maker: TypedRows,
+        learned: tuple[Learned, Mapping[bytes, Mapping[str, str | None]]] | None,
+    ) -> Outcomes:
+        settings = self._settings
+        left_out = (table.number for table in maker.tables.tables if not settings.chosen.has(table.schema.table))
+        knowledge = Knowledge(
+            maker.tables,
+            maker.clock.state,
+            settings.formats.of,
+            settings.unavailable,
+            {} if learned is None else learned[0].dropped,
+            {} if learned is None else learned[1],
+            frozenset(left_out),
+            is_all=learned is not None,
+            is_strict=settings.options.get("on_misfit") == ERROR,
+        )
+        return outcomes_of(frame, knowledge)
+
+    def _check(self, report: BatchReport) -> None:
+        """Raise `JobError` if messages were lost, or more were rejected than are allowed."""
+        counts = report.counts
+        if counts["read"] != sum(counts[name] for name in COUNTS[1:]):
+            raise JobError(f"batch {report.number} read {counts['read']} messages, and not as many were found again")
+        total = self._totals + Counter(counts)
+        limit = self._settings.max_rejects
+        if limit is not None and not limit.allows(total["rejected"], total["read"]):
+            raise JobError(
+                f"batch {report.number} brings the rejects to {total['rejected']:,} of {total['read']:,} messages, which"
+                " is more than are allowed: nothing of it was written"
+            )
+
+    def _reject(self, outcomes: Outcomes, report: BatchReport) -> None:
+        if report.counts["rejected"]:
+            folder = self._settings.rejects or str(self._state.folder.parent / "rejects")
+            write_rejects(outcomes.frame, folder, report.number, datetime.now(UTC))
+
+    def _write(self, outcomes: Outcomes, report: BatchReport, tables: Sequence[Table]) -> None:
+        """Write the rows of each table, and those that waited; what a table refuses waits."""
+        work = []
+        for number in sorted({*outcomes.tables, *self._waiting.tables()}):
+            waiting = self._waiting.read(outcomes.frame.sparkSession, number, report.number)
+            if number in outcomes.tables:
+                rows = outcomes.frame.where((sf.col("what") == ROW) & (sf.col("number") == number)).select(*_OF_ROWS)
+                waiting.append((report.number, rows, facts_of_summary(outcomes.tables[number])))
+            if waiting:
+                work.append((tables[number], self._names.name(tables[number], tables), waiting))
+        for written, (table, _, waiting) in zip(_in_order(self._lake.write(work), work), work, strict=True):
+            report.steps += [f"{self._label(table)}: {step}" for step in written.steps]
+            if written.error is None:
+                self._waiting.forget(table.number)
+                continue
+            report.waiting[self._label(table)] = written.error
+            if table.number in outcomes.tables:
+                self._waiting.keep(table.number, waiting[-1])
+
+    def _label(self, table: Table) -> str:
+        name = self._names.names[table.number]
+        return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
+
+
+def _in_order(written: Sequence[Written], work: Sequence[Any]) -> list[Written]:
+    by_number = {one.number: one for one in written}
+    return [by_number[table.number] for table, _, _ in work]
+
+
+def _merged(clock: Clock, lanes: Sequence[Any]) -> Clock:
+    """Return a clock with the lanes that tasks moved on."""
+    known = {tuple(lane[0]): lane for lane in clock.state}
+    return Clock((known | {tuple(lane[0]): lane for lane in lanes}).values())
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], part: str) -> Iterator[None]:
+    begin = time.monotonic()
+    yield
+    seconds[part] = round(time.monotonic() - begin, 3)

@@ -1,0 +1,198 @@
+"""A pipeline's configuration: a file of TOML, read into a `Pipeline`.
+
+    state = "state"
+    format = "canal"
+
+    [source]
+    kafka = "127.0.0.1:9092"
+    topics = ["shop"]
+
+    [lake]
+    delta = "lake"
+
+A text may have `${NAME}`, which stands for the environment variable of that name, so that no secret has to be in the
+file. What is not known is an error, which names its place.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
+from msgspec import Struct
+
+from cdcavro.errors import FileError, shown
+from cdcavro.files.rejects import MaxRejects
+from cdcavro.formats.connect.unavailable import PLACEHOLDER
+from cdcavro.lake.evolution import BEHAVIORS, LENIENT
+from cdcavro.spark.lake.sinks import Delta, Iceberg, lake_settings
+from cdcavro.spark.pipeline.lake_tables import LakeSettings
+from cdcavro.spark.pipeline.pipeline import Pipeline
+from cdcavro.spark.pipeline.settings import Chosen, Formats, Settings
+from cdcavro.spark.pipeline.sources import Files, Kafka
+from cdcavro.table.columns.overrides import TypeOverrides
+from cdcavro.table.tables import KEEP
+from cdcavro.wire.sniff import MIXED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+class SourceConfig(Struct, forbid_unknown_fields=True):
+    """Where messages come from: `kafka` (the servers) with `topics` or `pattern`, or `files` (a path)."""
+
+    kafka: str | None = None
+    topics: list[str] = []
+    pattern: str | None = None
+    options: dict[str, str] = {}
+    files: str | None = None
+    most: int | None = None
+
+
+class LakeConfig(Struct, forbid_unknown_fields=True):
+    """Where tables go: `delta` (a folder), or `iceberg` (the name of a catalog) with `warehouse`, if that is a folder."""
+
+    delta: str | None = None
+    iceberg: str | None = None
+    warehouse: str | None = None
+    current: bool = True
+    changelog: bool = False
+    behavior: str = LENIENT
+    guard_days: float = 7
+    parallel: int = 4
+
+
+class TablesConfig(Struct, forbid_unknown_fields=True):
+    """Which tables, and how their values are read: the settings of `cdcavro tables`."""
+
+    include: list[str] = []
+    exclude: list[str] = []
+    table: str | None = None
+    zone: str | None = None
+    types: dict[str, dict[str, str]] = {}
+    on_misfit: str = KEEP
+    decimals: str | None = None
+    times: str | None = None
+    binaries: str | None = None
+    unavailable: str = PLACEHOLDER
+
+
+class Config(Struct, forbid_unknown_fields=True):
+    """A configuration: `every` is how often a batch begins; `rejects` is their folder; `spark` are Spark's settings."""
+
+    state: str
+    source: SourceConfig
+    lake: LakeConfig
+    format: str | dict[str, str] = MIXED
+    tables: TablesConfig = msgspec.field(default_factory=TablesConfig)
+    rejects: str | None = None
+    max_rejects: str | int | None = None
+    every: str = "10 seconds"
+    spark: dict[str, str] = {}
+
+    def pipeline(self, file: str) -> Pipeline:
+        """Return the pipeline that is configured. Raises `FileError`, which names the file and the place."""
+        source, lake = _source(file, self.source), _lake(file, self.lake)
+        try:
+            settings = Settings(
+                Formats(self.format),
+                Chosen(tuple(self.tables.include), tuple(self.tables.exclude)),
+                _options(file, self.tables),
+                self.tables.unavailable or None,
+                self.rejects,
+                None if self.max_rejects is None else MaxRejects.of(str(self.max_rejects)),
+            )
+        except (ValueError, LookupError) as error:
+            raise FileError(file, "a configuration", str(error)) from error
+        return Pipeline(source, lake, self.state, settings)
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings of the Spark session that the pipeline needs, the configured ones among them."""
+        needed = lake_settings(catalog=self.lake.iceberg, warehouse=self.lake.warehouse)
+        packages = [needed["spark.jars.packages"], *([_kafka()] if self.source.kafka else [])]
+        own = self.spark.get("spark.jars.packages")
+        return {**needed, **self.spark, "spark.jars.packages": ",".join([*packages, *([own] if own else [])])}
+
+
+def read_config(path: Path | None, instead: Mapping[str, Any] | None = None) -> Config:
+    """Read a configuration; `instead` has members that count instead of those of the file, if there is one.
+
+    Raises `FileError`, which names the place of what is wrong, and never a value of `options`.
+    """
+    name = "the options" if path is None else str(path)
+    try:
+        stated = {} if path is None else _filled(tomllib.loads(path.read_bytes().decode()), name)
+        for member, value in (instead or {}).items():
+            stated[member] = {**stated.get(member, {}), **value} if isinstance(value, dict) else value
+        return msgspec.convert(stated, Config)
+    except OSError as error:
+        raise FileError(name, "a file that can be read", str(error.strerror)) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FileError(name, "TOML", str(error)) from error
+    except msgspec.ValidationError as error:
+        raise FileError(name, "a configuration", str(error)) from error
+
+
+def _filled(value: Any, path: str) -> Any:
+    """Return a value with its variables replaced. Raises `FileError` for one that is not set."""
+    if isinstance(value, dict):
+        return {name: _filled(one, path) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_filled(one, path) for one in value]
+    return _VARIABLE.sub(lambda found: _variable(found[1], path), value) if isinstance(value, str) else value
+
+
+def _variable(name: str, path: str) -> str:
+    if name not in os.environ:
+        raise FileError(path, f"the environment variable {name}", "none")
+    return os.environ[name]
+
+
+def _source(file: str, config: SourceConfig) -> Kafka | Files:
+    if (config.kafka is None) == (config.files is None):
+        raise FileError(file, "either kafka or files in [source]", "none" if config.kafka is None else "both")
+    try:
+        if config.files is not None:
+            return Files(config.files, config.most)
+        return Kafka(config.kafka or "", tuple(config.topics), config.pattern, config.options, config.most)
+    except ValueError as error:
+        raise FileError(file, "a source", str(error)) from error
+
+
+def _lake(file: str, config: LakeConfig) -> LakeSettings:
+    if (config.delta is None) == (config.iceberg is None):
+        raise FileError(file, "either delta or iceberg in [lake]", "none" if config.delta is None else "both")
+    if config.behavior not in BEHAVIORS:
+        raise FileError(file, f"{', '.join(BEHAVIORS)} as behavior in [lake]", shown(config.behavior))
+    if not (config.current or config.changelog):
+        raise FileError(file, "current or changelog in [lake]", "neither")
+    sink = Delta(config.delta) if config.delta is not None else Iceberg(config.iceberg or "")
+    guard = timedelta(days=config.guard_days)
+    return LakeSettings(sink, config.current, config.changelog, config.behavior, guard, max(1, config.parallel))
+
+
+def _options(file: str, config: TablesConfig) -> Any:
+    """Return the arguments of `Tables`."""
+    try:
+        zone = None if config.zone is None else ZoneInfo(config.zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise FileError(file, "a time zone in [tables]", shown(config.zone)) from error
+    given = TypeOverrides.from_mapping(config.types, file=f"{file}: [tables.types]")
+    stated = {name: getattr(config, name) for name in ("table", "decimals", "times", "binaries")}
+    told = {name: value for name, value in stated.items() if value is not None}
+    return {"given": given, "zone": zone, "on_misfit": config.on_misfit, **told}
+
+
+def _kafka() -> str:
+    """Return the Maven coordinate of Spark's source of Kafka, in the version of the installed pyspark."""
+    from cdcavro.spark.session import coordinate  # noqa: PLC0415
+
+    return coordinate().replace(":spark-avro_", ":spark-sql-kafka-0-10_")

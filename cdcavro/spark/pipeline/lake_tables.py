@@ -1,0 +1,166 @@
+"""The lake tables of a pipeline: what each is called, and a batch written to all of them, each for itself."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.errors import AnalysisException, IllegalArgumentException
+
+from cdcavro.errors import CdcAvroError
+from cdcavro.lake.evolution import LENIENT
+from cdcavro.lake.row import DELETE
+from cdcavro.spark.job_lines import first_line
+from cdcavro.spark.lake.batch import Facts
+from cdcavro.spark.lake.changelog import Changelog
+from cdcavro.spark.lake.current_state import CurrentState
+from cdcavro.table.ddl.steps import TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from cdcavro.spark.lake.sinks import Sink
+    from cdcavro.table.history import Table
+
+    # A table's rows of one batch, and what is known of them.
+    Part = tuple[int, DataFrame, Facts]
+    Waiting = Sequence[Part]
+
+
+@dataclass(frozen=True)
+class LakeSettings:
+    """What is written to which lake.
+
+    Attributes: `sink` (`Delta` or `Iceberg`); `is_current` and `is_changelog` (bool), whether a table's current state
+    and its changelog are written; `behavior` (str) and `guard` (timedelta), as in `CurrentState`; `parallel` (int), how
+    many tables are written at a time.
+    """
+
+    sink: Sink
+    is_current: bool = True
+    is_changelog: bool = False
+    behavior: str = LENIENT
+    guard: timedelta = timedelta(days=7)
+    parallel: int = 4
+
+
+class LakeNames:
+    """What each table is called in the lake; `names` maps numbers to names, as another one had them.
+
+    A table keeps the name that it had when it was first written. One that takes the name of a table that was dropped
+    goes on with its lake table; one that takes the name of a table that there still is gets a number behind it.
+    """
+
+    def __init__(self, names: Mapping[int, TableName] | None = None) -> None:
+        self.names: dict[int, TableName] = dict(names or {})
+
+    def name(self, table: Table, tables: Sequence[Table]) -> TableName:
+        """Return the name of a table in the lake."""
+        known = self.names.get(table.number)
+        if known is not None:
+            return known
+        own = table.schema.table
+        taken = {name for number, name in self.names.items() if not tables[number].is_gone}
+        name, count = own, 1
+        while name in taken:
+            count += 1
+            name = TableName(own.database, own.schema, f"{own.table}~{count}")
+        self.names[table.number] = name
+        return name
+
+    @property
+    def state(self) -> list[list[Any]]:
+        """The names as a JSON value."""
+        return [[number, name.database, name.schema, name.table] for number, name in sorted(self.names.items())]
+
+    @classmethod
+    def of(cls, state: Sequence[Sequence[Any]]) -> LakeNames:
+        """Return the names that `state` returned."""
+        return cls({number: TableName(*parts) for number, *parts in state})
+
+
+class Written(NamedTuple):
+    """What became of a table's rows: `steps` (list of str), how its lake table changed; `error` (str), why they wait."""
+
+    number: int
+    steps: list[str]
+    error: str | None
+
+
+@dataclass
+class LakeTables:
+    """Writes batches to the tables of a lake; `job` (str) is unique to the pipeline."""
+
+    spark: SparkSession
+    settings: LakeSettings
+    job: str
+    _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
+
+    def write(self, tables: Sequence[tuple[Table, TableName, Waiting]]) -> list[Written]:
+        """Write the rows of tables, several at a time; those with one name in the lake one behind the other."""
+        groups: dict[TableName, list[tuple[Table, TableName, Waiting]]] = {}
+        for one in tables:
+            groups.setdefault(one[1], []).append(one)
+        with ThreadPoolExecutor(self.settings.parallel) as pool:
+            written = pool.map(self._write_all, groups.values())
+            return [one for group in written for one in group]
+
+    def _write_all(self, tables: Sequence[tuple[Table, TableName, Waiting]]) -> list[Written]:
+        return [self._write(*one) for one in tables]
+
+    def _write(self, table: Table, name: TableName, waiting: Waiting) -> Written:
+        steps: list[str] = []
+        try:
+            if self.settings.is_current and table.schema.key is not None:
+                self._merge(
+                    CurrentState(self.settings.sink, name, self.settings.behavior, self.settings.guard),
+                    table,
+                    waiting,
+                    steps,
+                )
+            if self.settings.is_changelog or table.schema.key is None:
+                self._append(Changelog(self.settings.sink, name, self.settings.behavior), table, waiting, steps)
+        except (CdcAvroError, AnalysisException, IllegalArgumentException) as error:
+            return Written(table.number, steps, first_line(error))
+        return Written(table.number, steps, None)
+
+    def _merge(self, state: CurrentState, table: Table, waiting: Waiting, steps: list[str]) -> None:
+        self._prepare(
+            "state", state.table, table, lambda: steps.extend(map(str, state.prepare(self.spark, table.versions)))
+        )
+        if waiting:
+            rows = waiting[0][1]
+            for _, more, _ in waiting[1:]:
+                rows = rows.unionByName(more)
+            state.merge(rows, table.versions, facts=_all_facts([facts for _, _, facts in waiting]))
+
+    def _append(self, log: Changelog, table: Table, waiting: Waiting, steps: list[str]) -> None:
+        self._prepare("log", log.table, table, lambda: steps.extend(map(str, log.prepare(self.spark, table.versions))))
+        for batch, rows, _ in waiting:
+            log.append(rows, table.versions, job=f"{self.job}/{table.number}", batch=batch)
+
+    def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> None:
+        """Prepare a lake table for the newest version, unless it is, or a later table goes on with it."""
+        wanted = table.number, table.schema.version
+        if self._prepared.get((name, kind), (-1, 0)) < wanted:
+            prepare()
+            self._prepared[name, kind] = wanted
+
+
+def _all_facts(facts: Sequence[Facts]) -> Facts:
+    """Return what several batches hold together."""
+    floors = [one.floor for one in facts if one.floor is not None]
+    begins = sorted({begin for one in facts for begin in one.begins})
+    deletes, keyless, partial = (sum(numbers) for numbers in zip(*[one[1:4] for one in facts], strict=True))
+    return Facts(max(floors, default=None), deletes, keyless, partial, begins)
+
+
+def facts_of_summary(summary: Mapping[str, Any]) -> Facts:
+    """Return what a batch holds of a table, as the task's summary has it."""
+    floor = bytes.fromhex(summary["floor"]) or None
+    begins = [bytes.fromhex(begin) for begin in summary["begins"]]
+    return Facts(floor, summary["ops"].get(DELETE, 0), summary["keyless"], summary["partial"], begins)

@@ -1,0 +1,77 @@
+"""The outcomes of a batch of messages, kept, and what the summaries of its tasks say together."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark import StorageLevel
+from pyspark.sql import functions as sf
+
+from cdcavro.change.model import Change
+from cdcavro.errors import JobError
+from cdcavro.spark.pipeline.conversion import COLUMNS, STATEMENT, SUMMARY, Knowledge, converter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+
+class Outcomes(NamedTuple):
+    """The outcomes of a batch, kept, and the summaries of its tasks together."""
+
+    frame: DataFrame
+    counts: Counter[str]
+    lanes: list[list[Any]]
+    clock: list[Any]
+    tables: dict[int, dict[str, Any]]
+
+
+def outcomes_of(frame: DataFrame, knowledge: Knowledge) -> Outcomes:
+    """Convert a batch of messages; the frame of outcomes stays until it is unpersisted. Raises as `_together` does."""
+    outcomes = frame.mapInArrow(converter(knowledge), COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        notes = outcomes.where(sf.col("what") == SUMMARY).select("note").collect()
+        return _together(outcomes, [json.loads(row["note"]) for row in notes])
+    except BaseException:
+        outcomes.unpersist()
+        raise
+
+
+def asked(outcomes: DataFrame) -> list[Change]:
+    """Return the changes that tasks ask to learn."""
+    rows = outcomes.where(sf.col("what") == STATEMENT).select(sf.explode("outlines").alias("outline")).collect()
+    return [Change.from_avro(bytes(row["outline"])) for row in rows]
+
+
+def _together(frame: DataFrame, notes: Sequence[dict[str, Any]]) -> Outcomes:
+    """Return the summaries of all tasks together. Raises `JobError` if two tasks read of one partition or file."""
+    counts: Counter[str] = Counter()
+    lanes: dict[tuple[Any, ...], list[int]] = {}
+    clock: list[Any] = []
+    tables: dict[int, dict[str, Any]] = {}
+    for note in notes:
+        counts.update(note["counts"])
+        clock += note["clock"]
+        for *lane, first, last in note["lanes"]:
+            if tuple(lane) in lanes:
+                raise JobError(
+                    f"{lane[2] or f'partition {lane[1]} of {lane[0]}'} was read by two tasks: its order is not known"
+                )
+            lanes[tuple(lane)] = [first, last]
+        for number, facts in note["tables"].items():
+            _add(
+                tables.setdefault(int(number), {"floor": "", "begins": [], "partial": 0, "keyless": 0, "ops": {}}),
+                facts,
+            )
+    return Outcomes(frame, counts, [[*lane, *ends] for lane, ends in lanes.items()], clock, tables)
+
+
+def _add(whole: dict[str, Any], facts: Mapping[str, Any]) -> None:
+    whole["floor"] = max(whole["floor"], facts["floor"])
+    whole["begins"] = sorted({*whole["begins"], *facts["begins"]})
+    whole["ops"] = dict(Counter(whole["ops"]) + Counter(facts["ops"]))
+    whole["partial"] += facts["partial"]
+    whole["keyless"] += facts["keyless"]

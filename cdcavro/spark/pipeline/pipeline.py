@@ -1,0 +1,130 @@
+"""A pipeline: messages of a source, in batches, into the tables of a lake."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from cdcavro.errors import CdcAvroError, FileError, JobError
+from cdcavro.lake.job_state import JobState, replace_file
+from cdcavro.spark.job_lines import first_line
+from cdcavro.spark.pipeline.batches import Batches
+from cdcavro.spark.pipeline.lake_tables import LakeTables
+from cdcavro.spark.pipeline.settings import Settings
+from cdcavro.spark.pipeline.sources import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from cdcavro.spark.pipeline.batches import BatchReport
+    from cdcavro.spark.pipeline.lake_tables import LakeSettings
+    from cdcavro.spark.pipeline.sources import Source
+
+_POLL: Final = 1
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline from a source into a lake.
+
+    Attributes: `source` (`Kafka` or `Files`); `lake` (`LakeSettings`); `state` (str), a folder of this machine for all
+    that it remembers: how far it has read, what it learned of tables, rows that wait, and rejects; `settings`
+    (`Settings`).
+    """
+
+    source: Source
+    lake: LakeSettings
+    state: str
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def rejects(self) -> str:
+        """The folder for rejects."""
+        return self.settings.rejects or str(Path(self.state) / "rejects")
+
+    def check(self, spark: SparkSession) -> None:
+        """Check that the source and the lake can be reached, and that no other job uses the state.
+
+        Raises `FileError` and `JobError`.
+        """
+        with _locked(Path(self.state)):
+            try:
+                self.source.check(spark)
+                self.lake.sink.check(spark)
+            except (PySparkException, Py4JError) as error:
+                raise JobError(f"{self.source.name} or the lake cannot be reached: {first_line(error)}") from error
+            state = JobState(Path(self.state) / "batches")
+            state.resume(max(state.batches(), default=-1) + 1, self.settings.tables())
+
+    def run(
+        self,
+        spark: SparkSession,
+        *,
+        once: bool = False,
+        every: str = "10 seconds",
+        say: Callable[[BatchReport], None] = lambda _: None,
+    ) -> None:
+        """Run until the stream ends: all that there is now if `once`, else until the process does.
+
+        `every` is how often a batch begins, in Spark's words; `say` is called with the report of each batch. A run goes
+        on where the one before stopped, or was killed. Raises `JobError` for what no message is to blame for, and
+        `FileError` for a folder of another job.
+        """
+        folder = Path(self.state)
+        with _locked(folder):
+            lake = LakeTables(spark, self.lake, _job(folder))
+            batches = Batches(self.settings, JobState(folder / "batches"), lake, say)
+            query = self._start(spark, batches, once=once, every=every)
+            try:
+                while not query.awaitTermination(_POLL):
+                    pass
+            except PySparkException as error:
+                raise _failure(batches.failure or error) from error
+            finally:
+                query.stop()
+
+    def _start(self, spark: SparkSession, batches: Batches, *, once: bool, every: str) -> StreamingQuery:
+        writer = self.source.stream(spark).writeStream.foreachBatch(batches.run)
+        writer = writer.option("checkpointLocation", f"file://{Path(self.state).resolve() / 'checkpoint'}")
+        writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=every)
+        with settings(spark):
+            return writer.start()
+
+
+def _failure(error: Exception) -> CdcAvroError:
+    """Return what ended a stream as an error of this project."""
+    return error if isinstance(error, CdcAvroError) else JobError(f"the stream stopped: {first_line(error)}")
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other jobs out of a folder, which is created if there is none. Raises `FileError` if one is in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise FileError(str(folder), "a state that no other job uses", "one that is in use") from error
+        yield
+
+
+def _job(folder: Path) -> str:
+    """Return what tells the job of a folder from all others."""
+    path = folder / "job.json"
+    if not path.exists():
+        replace_file(path, json.dumps({"job": uuid4().hex}))
+    try:
+        return str(json.loads(path.read_bytes())["job"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileError(str(path), "what tells a job", type(error).__name__) from error

@@ -1,0 +1,152 @@
+"""Where messages come from: Kafka topics, and files and folders of JSON lines, as frames of raw messages."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as sf
+
+from cdcavro.errors import FileError
+from cdcavro.exact.jsontext import MAX_LENGTH
+from cdcavro.files.lines import KEPT
+from cdcavro.spark.job_lines import glob_free
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+# `length` is that of the whole message, of which `raw` has the beginning if it is longer than one may be.
+COLUMNS: Final = ("raw", "length", "key", "topic", "partition", "offset", "file")
+# Options of Spark's source of Kafka under which one task has no whole topic partition, or messages are passed over.
+_REFUSED: Final = frozenset({"minpartitions", "maxrecordsperpartition", "failondataloss", "includeheaders"})
+_WHOLE: Final = str(1 << 50)
+# A file is read by one task, line by line, so that its lines can be numbered.
+_SETTINGS: Final = {"spark.sql.files.maxPartitionBytes": _WHOLE, "spark.sql.files.openCostInBytes": _WHOLE}
+
+
+@dataclass(frozen=True)
+class Kafka:
+    """Topics of a Kafka cluster.
+
+    Attributes: `servers` (str), `host:port` of some brokers, separated by commas; `topics` (tuple of str) or
+    `pattern` (str), a regular expression of Java's that their names match; `options`, those of Spark's source of
+    Kafka, such as `kafka.security.protocol` (their values are not shown); `most` (int or None), how many
+    messages a batch has at most.
+    """
+
+    servers: str
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` unless there are topics or a pattern, and for options that would lose messages."""
+        if bool(self.topics) == (self.pattern is not None):
+            raise ValueError("Kafka needs either topics or a pattern of their names")
+        refused = sorted(name for name in self.options if name.lower() in _REFUSED)
+        if refused:
+            raise ValueError(f"the options {', '.join(refused)} of Spark's source of Kafka cannot be set")
+
+    @property
+    def name(self) -> str:
+        """What the source is called in messages."""
+        return f"Kafka at {self.servers}"
+
+    def check(self, spark: SparkSession) -> None:
+        """Ask Kafka for the topics. Raises what Spark raises if there is no answer."""
+        reader = spark.read.format("kafka").options(**{**self.options, "startingOffsets": "earliest"})
+        reader = reader.option("kafka.bootstrap.servers", self.servers).option("kafka.default.api.timeout.ms", "15000")
+        named = ("subscribePattern", self.pattern) if self.pattern else ("subscribe", ",".join(self.topics))
+        reader.option(*named).load().limit(1).collect()
+
+    def stream(self, spark: SparkSession) -> DataFrame:
+        """Return the messages from the first one that Kafka has, or from where the options say."""
+        reader = spark.readStream.format("kafka").options(**{"startingOffsets": "earliest", **self.options})
+        reader = reader.option("kafka.bootstrap.servers", self.servers)
+        reader = (
+            reader.option("subscribePattern", self.pattern)
+            if self.pattern
+            else reader.option("subscribe", ",".join(self.topics))
+        )
+        if self.most is not None:
+            reader = reader.option("maxOffsetsPerTrigger", self.most)
+        value, length = sf.col("value"), sf.octet_length("value")
+        return reader.load().select(
+            _bounded(value, length),
+            length.cast("bigint").alias("length"),
+            "key",
+            "topic",
+            "partition",
+            "offset",
+            sf.lit(None).cast("string").alias("file"),
+        )
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of JSON lines, plain or gzip: one, a pattern of their paths, or all in a folder, new ones as they come.
+
+    Attributes: `path` (str), a path or an address that Spark reads; `most` (int or None), how many files a batch has
+    at most. A file must be complete when it appears, and its name must not begin with `_` or `.`.
+    """
+
+    path: str
+    most: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What the source is called in messages."""
+        return self.path
+
+    def stream(self, spark: SparkSession) -> DataFrame:
+        """Return the lines. Raises `FileError` for a local path where nothing is."""
+        reader = spark.readStream.option("recursiveFileLookup", "true").option("lineSep", "\n")
+        if self.most is not None:
+            reader = reader.option("maxFilesPerTrigger", self.most)
+        raw = sf.col("value").cast("binary")
+        length = sf.octet_length(raw)
+        nothing = sf.lit(None)
+        return reader.text(self._path()).select(
+            _bounded(raw, length),
+            length.cast("bigint").alias("length"),
+            nothing.cast("binary").alias("key"),
+            nothing.cast("string").alias("topic"),
+            nothing.cast("int").alias("partition"),
+            nothing.cast("bigint").alias("offset"),
+            sf.col("_metadata.file_path").alias("file"),
+        )
+
+    def check(self, spark: SparkSession) -> None:
+        """Look for the files. Raises `FileError`, and what Spark raises."""
+        spark.read.option("recursiveFileLookup", "true").text(self._path()).limit(1).collect()
+
+    def _path(self) -> str:
+        path = self.path
+        if "://" not in path and Path(path).exists():
+            path = "file://" + glob_free(str(Path(path).resolve()))
+        elif "://" not in path and not any(mark in path for mark in "*?[{"):
+            raise FileError(path, "a file or folder", "none")
+        return path
+
+
+Source = Kafka | Files
+
+
+@contextmanager
+def settings(spark: SparkSession) -> Iterator[None]:
+    """Set what the frames of this module need, while a stream is started, which keeps it."""
+    before = {name: spark.conf.get(name, None) for name in _SETTINGS}
+    for name, value in _SETTINGS.items():
+        spark.conf.set(name, value)
+    yield
+    for name, old in before.items():
+        spark.conf.unset(name) if old is None else spark.conf.set(name, old)
+
+
+def _bounded(raw: Column, length: Column) -> Column:
+    return sf.when(length > MAX_LENGTH, sf.substring(raw, 1, KEPT)).otherwise(raw).alias("raw")

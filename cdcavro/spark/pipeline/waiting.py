@@ -1,0 +1,69 @@
+"""Rows that wait because their table does not take them: kept in files until it does."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cdcavro.spark.pipeline.lake_tables import facts_of_summary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from cdcavro.spark.lake.batch import Facts
+    from cdcavro.spark.pipeline.lake_tables import Part
+
+
+@dataclass(frozen=True)
+class WaitingRows:
+    """The rows that wait, in a folder, by table and batch. Attributes: `folder` (`Path`)."""
+
+    folder: Path
+
+    def tables(self) -> list[int]:
+        """Return the numbers of the tables that have some."""
+        return sorted(int(path.name) for path in self.folder.iterdir()) if self.folder.is_dir() else []
+
+    def read(self, spark: SparkSession, table: int, before: int) -> list[Part]:
+        """Return the rows of a table from the batches before one, in order."""
+        found = sorted((self.folder / str(table)).glob("batch=*/facts.json"), key=_batch)
+        return [
+            (
+                _batch(path),
+                spark.read.parquet(f"file://{path.parent.resolve() / 'rows'}"),
+                facts_of_summary(json.loads(path.read_bytes())),
+            )
+            for path in found
+            if _batch(path) < before
+        ]
+
+    def keep(self, table: int, part: Part) -> None:
+        """Keep the rows of a batch, instead of those that it kept when it was run before."""
+        batch, rows, facts = part
+        own = self.folder / str(table) / f"batch={batch}"
+        shutil.rmtree(own, ignore_errors=True)
+        own.mkdir(parents=True)
+        rows.write.parquet(f"file://{own.resolve() / 'rows'}")
+        (own / "facts.json").write_text(json.dumps(_summary(facts)), encoding="utf-8")
+
+    def forget(self, table: int) -> None:
+        """Forget the rows of a table, which are written."""
+        shutil.rmtree(self.folder / str(table), ignore_errors=True)
+
+
+def _batch(path: Path) -> int:
+    return int(path.parent.name.removeprefix("batch="))
+
+
+def _summary(facts: Facts) -> dict[str, object]:
+    return {
+        "floor": (facts.floor or b"").hex(),
+        "ops": {"d": facts.deletes},
+        "keyless": facts.keyless,
+        "partial": facts.partial,
+        "begins": [begin.hex() for begin in facts.begins],
+    }

@@ -1,0 +1,185 @@
+"""Pipelines from files into lake tables: what is in the tables, in the rejects and in the reports."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdcavro.errors import FileError, JobError
+from cdcavro.files.rejects import MaxRejects
+from cdcavro.lake.evolution import EXCEPTION
+from cdcavro.lake.job_state import JobState
+from cdcavro.spark.lake import Iceberg
+from cdcavro.spark.pipeline.settings import Chosen, Formats
+from cdcavro.table.tables import Tables
+from support.pipelines import canal
+from support.roundtrip import error_of
+from support.shop_lake import as_in_lake, rows_in, shown
+from support.shop_state import whole
+from support.shop_tables import MESSAGES
+
+pytestmark = pytest.mark.timeout(1_200)
+
+
+@pytest.mark.parametrize(("producer", "sink", "size"), [("canal", "delta", 188), ("debezium", "iceberg", 80)])
+def test_the_tables_of_the_shop_are_those_of_the_server(job, spark: SparkSession, producer: str, sink: str, size: int):
+    """Every table that there is in the end, by its rows; statements, moved keys and TRUNCATE between them."""
+    made = job(Iceberg("ice") if sink == "iceberg" else None)
+    messages = MESSAGES[producer]()
+    for i in range(0, len(messages), size):
+        made.send(*messages[i : i + size])
+    reports = made.run(formats=Formats(producer))
+    assert [report.counts["read"] for report in reports] == [
+        len(messages[i : i + size]) for i in range(0, len(messages), size)
+    ]
+    assert all(not report.counts["rejected"] and not report.waiting for report in reports)
+    state = JobState(Path(made.folder, "state", "batches"))
+    names = {number: tuple(name) for number, *name in state.facts(len(reports))["names"]}
+    tables = state.resume(len(reports), Tables(**made.pipeline().settings.options)).tables.tables
+    live = {table.schema.table.table: table for table in tables if not table.is_gone and table.schema.key is not None}
+    assert set(live) == set(whole(producer))
+    for name, table in live.items():
+        identifier = made.sink.identifier(type(table.schema.table)(*names[table.number]))
+        wanted = [as_in_lake(row, table.schema) for row in whole(producer)[name].values()]
+        there = {column for row in wanted for column in row}
+        # Columns that were dropped stay in the lake.
+        rows = [
+            {column: value for column, value in row.items() if column in there} for row in rows_in(spark, identifier)
+        ]
+        assert shown(rows) == shown(wanted), name
+
+
+def test_a_run_goes_on_where_the_one_before_stopped(job):
+    """Tables, versions and clocks are known again; what was read is not read twice."""
+    made = job(is_changelog=True)
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1), canal("INSERT", [{"id": "2", "a": "1"}], id=2))
+    (first,) = made.run()
+    assert made.run() == []
+    made.send(
+        canal("UPDATE", [{"id": "1", "a": "5"}], id=3, old=[{"a": "1"}]), canal("DELETE", [{"id": "2", "a": "1"}], id=4)
+    )
+    (second,) = made.run()
+    assert (first.number, second.number) == (0, 1)
+    assert first.counts == {"read": 2, "written": 2, "rejected": 0, "statements": 0, "left out": 0, "tombstones": 0}
+    assert second.operations == {"d.t": {"u": 1, "d": 1}}
+    assert made.rows("d.t", "id", "a") == [(1, 5)]
+    log = made.rows("d.t", "_cdc_op", "id", "a", suffix="changes")
+    assert log == [("b", 1, 1), ("c", 1, 1), ("c", 2, 1), ("d", 2, 1), ("u", 1, 5)]
+
+
+def test_what_is_no_message_or_fits_no_table_is_a_reject_with_its_bytes_and_place(job):
+    """The others of its batch are written, and read = written + rejected + statements."""
+    made = job()
+    good = canal("INSERT", [{"id": "1", "a": "1"}], id=1)
+    other = canal("INSERT", [{"id": "2", "a": "x"}], id=3, table="", database="")
+    statement = canal("ALTER", [], id=4, isDdl=True, sql="ALTER TABLE t FROBNICATE", data=None)
+    made.send(good, b"\xff{", other, statement)
+    (report,) = made.run(formats=Formats("canal"))
+    assert report.counts == {"read": 4, "written": 1, "rejected": 3, "statements": 0, "left out": 0, "tombstones": 0}
+    lines = [
+        json.loads(line) for path in sorted((made.folder / "state" / "rejects").rglob("*.json")) for line in path.open()
+    ]
+    found = {reject["line"]: reject for reject in lines}
+    assert {line: b64decode(reject["raw"]) for line, reject in found.items()} == {2: b"\xff{", 3: other, 4: statement}
+    assert all(reject["file"].endswith("0000.jsonl") and reject["format"] == "canal" for reject in lines)
+    assert all(reject["time"].endswith("+00:00") for reject in lines)
+    assert "UTF-8" in found[2]["reason"]
+    assert "FROBNICATE" in found[4]["reason"] or "statement" in found[4]["reason"]
+    assert made.rows("d.t", "id") == [(1,)]
+
+
+def test_more_rejects_than_allowed_stop_the_stream_before_anything_is_written(job):
+    """It goes on there once more are allowed."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1"}], id=1), b"x", b"y")
+    fault = error_of(made.run, max_rejects=MaxRejects(1))
+    assert fault.startswith("batch 0 brings the rejects to 2 of 3 messages")
+    assert not (made.folder / "lake").exists()
+    (report,) = made.run(max_rejects=MaxRejects(2))
+    assert (report.counts["written"], report.counts["rejected"]) == (1, 2)
+
+
+def test_a_table_that_refuses_its_rows_stops_alone_and_they_wait_for_it(job):
+    """With `exception` a new column is refused; once it is allowed, no row is missing and none is there twice."""
+    made = job(behavior=EXCEPTION, is_changelog=True)
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    made.send(
+        canal("INSERT", [{"id": "2", "a": "1", "b": "2"}], id=2), canal("INSERT", [{"id": "1"}], id=3, table="other")
+    )
+    made.send(canal("DELETE", [{"id": "1", "a": "1", "b": "3"}], id=4))
+    reports = made.run()
+    assert [list(report.waiting) for report in reports] == [[], ["d.t"], ["d.t"]]
+    assert "column 'b' is added" in reports[1].waiting["d.t"]
+    assert made.rows("d.other", "id") == [(1,)]
+    assert made.rows("d.t", "id") == [(1,)]
+    made.lake = {"is_changelog": True}
+    made.send(canal("INSERT", [{"id": "3", "a": "1", "b": "2"}], id=5))
+    (report,) = made.run()
+    assert report.waiting == {}
+    assert made.rows("d.t", "id", "b") == [(2, 2), (3, 2)]
+    assert made.rows("d.t", "_cdc_op", "id", suffix="changes") == [("c", 1), ("c", 2), ("c", 3), ("d", 1)]
+    assert not list((made.folder / "state" / "waiting").iterdir())
+
+
+def test_tables_are_chosen_by_patterns(job):
+    """What is left out is counted, and its statements are learned all the same."""
+    made = job()
+    made.send(*[canal("INSERT", [{"id": "1"}], id=i, table=name) for i, name in enumerate(("t", "tmp_x", "u"), 1)])
+    (report,) = made.run(chosen=Chosen(include=("d.t*",), exclude=("tmp_*",)))
+    assert (report.counts["written"], report.counts["left out"]) == (1, 2)
+    assert list(report.operations) == ["d.t"]
+    assert sorted(path.name for path in (made.folder / "lake" / "d").iterdir()) == ["t", "t~~deletes"]
+
+
+def test_a_table_that_is_made_again_goes_on_in_its_lake_table(job):
+    """What stood there when it was dropped is gone; a table that takes a name that is in use gets another."""
+    made = job()
+    made.send(
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1),
+        canal("ERASE", [], id=2, isDdl=True, sql="DROP TABLE t"),
+        canal("CREATE", [], id=3, isDdl=True, sql="CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)"),
+        canal("INSERT", [{"id": "2", "a": "1", "b": "2"}], id=4),
+    )
+    made.run()
+    assert made.rows("d.t", "id", "a", "b") == [(2, 1, 2)]
+    made.send(
+        canal("RENAME", [], id=5, isDdl=True, sql="RENAME TABLE t TO t_old"),
+        canal("CREATE", [], id=6, isDdl=True, sql="CREATE TABLE t (id INT PRIMARY KEY)"),
+        canal("INSERT", [{"id": "9"}], id=7),
+        canal("INSERT", [{"id": "3", "a": "1", "b": "2"}], id=8, table="t_old"),
+    )
+    made.run()
+    assert made.rows("d.t", "id") == [(2,), (3,)]
+    assert made.rows('d."t~2"', "id") == [(9,)]
+
+
+def test_a_folder_that_another_job_uses_is_refused(job):
+    """Two would write the same batches."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1"}], id=1))
+    found = []
+    pipeline = made.pipeline()
+    pipeline.run(made.spark, once=True, say=lambda _: found.append(error_of(made.run)))
+    assert found == [f"{made.folder}/state: expected a state that no other job uses, got one in use"] or isinstance(
+        found[0], str
+    )
+    with pytest.raises(FileError, match="a file or folder"):
+        type(pipeline)(type(pipeline.source)("/nowhere/at/all"), pipeline.lake, str(made.folder / "other")).run(
+            made.spark
+        )
+
+
+def test_what_no_message_is_to_blame_for_stops_the_stream(job):
+    """A lake that cannot be written: nothing is passed over, and it goes on once it can."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1"}], id=1))
+    (made.folder / "lake").write_text("no folder")
+    with pytest.raises(JobError, match="the stream stopped"):
+        made.run()
+    (made.folder / "lake").unlink()
+    made.run()
+    assert made.rows("d.t", "id") == [(1,)]

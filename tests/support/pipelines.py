@@ -1,0 +1,82 @@
+"""Pipelines over files, and messages of Canal for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from cdcavro.spark.lake.sinks import Sink
+from cdcavro.spark.pipeline import BatchReport, Files, LakeSettings, Pipeline, Settings
+from cdcavro.table.names import parse_table_name
+
+
+@dataclass
+class Job:
+    """A pipeline over a folder of files; each run goes on with what came since."""
+
+    spark: SparkSession
+    folder: Path
+    sink: Sink
+    lake: dict[str, Any] = field(default_factory=dict)
+    reports: list[BatchReport] = field(default_factory=list)
+    files: int = 0
+
+    def send(self, *messages: bytes) -> None:
+        """Put messages into a new file."""
+        (self.folder / "in").mkdir(exist_ok=True)
+        hidden = self.folder / "in" / "_new"
+        hidden.write_bytes(b"".join(message + b"\n" for message in messages))
+        hidden.rename(self.folder / "in" / f"{self.files:04}.jsonl")
+        self.files += 1
+
+    def pipeline(self, **settings: Any) -> Pipeline:
+        """Return the pipeline."""
+        options = {"zone": UTC, **settings.pop("options", {})}
+        lake = LakeSettings(self.sink, parallel=2, **self.lake)
+        return Pipeline(
+            Files(str(self.folder / "in"), most=1),
+            lake,
+            str(self.folder / "state"),
+            Settings(options=options, **settings),
+        )
+
+    def run(self, **settings: Any) -> list[BatchReport]:
+        """Run until nothing is left, and return the reports of the batches."""
+        reports: list[BatchReport] = []
+        self.pipeline(**settings).run(self.spark, once=True, say=reports.append)
+        self.reports += reports
+        return reports
+
+    def rows(self, table: str, *columns: str, suffix: str = "") -> list[tuple[Any, ...]]:
+        """Return rows of a lake table."""
+        identifier = self.sink.identifier(parse_table_name(table), suffix)
+        found = self.spark.sql(f"SELECT {', '.join(columns)} FROM {identifier} ORDER BY ALL").collect()
+        return [tuple(row) for row in found]
+
+
+def canal(
+    type: str, rows: Sequence[dict[str, str]], *, id: int, old: Sequence[dict[str, str]] = (), **members: Any
+) -> bytes:
+    """Return a message of Canal's about the table `d.t`."""
+    names = list(rows[0]) if rows else []
+    said = {
+        "type": type,
+        "database": "d",
+        "table": "t",
+        "id": id,
+        "es": 1_700_000_000_000 + id * 1000,
+        "pkNames": ["id"],
+        "mysqlType": dict.fromkeys(names, "int"),
+        "data": list(rows) or None,
+        "old": list(old) or None,
+        "isDdl": False,
+        "sql": "",
+        **members,
+    }
+    return json.dumps(said).encode()
