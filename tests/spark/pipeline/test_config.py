@@ -1,0 +1,136 @@
+"""Configurations of pipelines: what they become, and what is said of those that are none."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from cdcavro.errors import FileError
+from cdcavro.files.rejects import MaxRejects
+from cdcavro.spark.lake import Delta, Iceberg
+from cdcavro.spark.pipeline import Chosen, Files, Formats, Kafka
+from cdcavro.spark.pipeline.config import read_config
+
+SIMPLE = 'state = "s"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n'
+
+
+def written(folder: Path, text: str) -> Path:
+    """Write a configuration."""
+    path = folder / "sync.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_configuration_becomes_a_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Every setting, and a password from the environment that no repr has."""
+    monkeypatch.setenv("LOGIN", "canary-password")
+    text = """
+        state = "s"
+        every = "5 seconds"
+        rejects = "r"
+        max_rejects = "1%"
+        [format]
+        "shop*" = "canal"
+        "*" = "mixed"
+        [source]
+        kafka = "a:1,b:2"
+        pattern = "shop.*"
+        most = 7
+        options = { "kafka.sasl.jaas.config" = "${LOGIN}" }
+        [lake]
+        iceberg = "ice"
+        warehouse = "w"
+        current = false
+        changelog = true
+        behavior = "evolve"
+        guard_days = 0.5
+        parallel = 2
+        [tables]
+        include = ["shop.*"]
+        exclude = ["*_tmp"]
+        zone = "Asia/Shanghai"
+        types = { t = { a = "int" } }
+        [spark]
+        "spark.jars.packages" = "a:b:1"
+    """
+    config = read_config(written(tmp_path, text))
+    pipeline = config.pipeline("sync.toml")
+    assert isinstance(pipeline.source, Kafka)
+    assert (pipeline.source.servers, pipeline.source.pattern, pipeline.source.most) == ("a:1,b:2", "shop.*", 7)
+    assert pipeline.source.options == {"kafka.sasl.jaas.config": "canary-password"}
+    assert "canary" not in repr(pipeline)
+    lake = pipeline.lake
+    assert (lake.sink, lake.is_current, lake.is_changelog, lake.behavior) == (Iceberg("ice"), False, True, "evolve")
+    assert (lake.guard, lake.parallel) == (timedelta(hours=12), 2)
+    settings = pipeline.settings
+    assert settings.formats == Formats({"shop*": "canal", "*": "mixed"})
+    assert settings.chosen == Chosen(("shop.*",), ("*_tmp",))
+    assert str(settings.options["zone"]) == "Asia/Shanghai"
+    assert settings.max_rejects == MaxRejects(Fraction(1), is_percent=True)
+    assert (pipeline.state, pipeline.rejects, config.every) == ("s", "r", "5 seconds")
+    packages = config.settings()["spark.jars.packages"].split(",")
+    assert [package.split(":")[1].split("_")[0] for package in packages] == [
+        "delta-spark",
+        "iceberg-spark-runtime-4.1",
+        "spark-sql-kafka-0-10",
+        "b",
+    ]
+    assert config.settings()["spark.sql.catalog.ice.warehouse"] == "w"
+
+
+def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
+    """Member by member, and without a file they are all that there is."""
+    instead = {"state": "other", "lake": {"changelog": True}}
+    pipeline = read_config(written(tmp_path, SIMPLE), instead).pipeline("x")
+    assert (pipeline.state, pipeline.source, pipeline.lake.sink) == ("other", Files("in"), Delta("lake"))
+    assert pipeline.lake.is_changelog
+    alone = read_config(None, {"state": "s", "source": {"files": "in"}, "lake": {"delta": "lake"}})
+    assert alone.pipeline("the options").source == Files("in")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("state =", "expected TOML, got Invalid value"),
+        ('[source]\nfiles = "in"\n[lake]\ndelta = "l"', "Object missing required field `state`"),
+        (SIMPLE + "paralel = 3", "unknown field `paralel` - at `$.lake`"),
+        (SIMPLE.replace('"in"', "7"), "Expected `str | null`, got `int` - at `$.source.files`"),
+        (SIMPLE.replace("files", "path"), "unknown field `path` - at `$.source`"),
+        (SIMPLE.replace('files = "in"', "most = 1"), "expected either kafka or files in [source], got none"),
+        (
+            SIMPLE.replace('files = "in"', 'files = "in"\nkafka = "a"'),
+            "expected either kafka or files in [source], got both",
+        ),
+        (SIMPLE.replace('files = "in"', 'kafka = "a"'), "Kafka needs either topics or a pattern of their names"),
+        (
+            SIMPLE.replace('files = "in"', 'kafka = "a"\ntopics = ["t"]\noptions = { failOnDataLoss = "false" }'),
+            "the options failOnDataLoss of Spark's source of Kafka cannot be set",
+        ),
+        (SIMPLE.replace("delta", "hudi"), "unknown field `hudi` - at `$.lake`"),
+        (SIMPLE.replace('delta = "lake"', "parallel = 1"), "expected either delta or iceberg in [lake], got none"),
+        (SIMPLE + 'behavior = "maybe"', "lenient, ignore as behavior in [lake], got 'maybe'"),
+        (SIMPLE + "current = false", "expected current or changelog in [lake], got neither"),
+        (SIMPLE + '[tables]\nzone = "Mars"', "expected a time zone in [tables], got 'Mars'"),
+        (SIMPLE + '[tables]\ntypes = { t = { a = "huge" } }', "[tables.types]"),
+        (SIMPLE + '[tables]\non_misfit = "shrug"', "on_misfit is one of"),
+        ('format = "canall"\n' + SIMPLE, "canall"),
+        ('max_rejects = "some"\n' + SIMPLE, "expected a number such as 5 or a share such as 2%, got 'some'"),
+        ('rejects = "${NOT_SET_AT_ALL}"\n' + SIMPLE, "expected the environment variable NOT_SET_AT_ALL, got none"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, said: str):
+    """A configuration that is misread would sync the wrong thing."""
+    path = written(tmp_path, text)
+    with pytest.raises(FileError) as caught:
+        read_config(path).pipeline(str(path))
+    assert said in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path):
+    """With its path."""
+    with pytest.raises(FileError, match=r"nowhere\.toml: expected a file that can be read"):
+        read_config(tmp_path / "nowhere.toml")

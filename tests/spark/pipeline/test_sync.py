@@ -1,0 +1,79 @@
+"""`cdcavro sync` as users run it: a lake table from a folder of files, what is remembered, and mistakes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.pipelines import canal
+
+pytestmark = pytest.mark.timeout(600)
+FLAGS = ("--files", "in", "--format", "canal", "--delta", "lake", "--state", "state")
+
+
+def sync(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command."""
+    command = [str(Path(sys.executable).with_name("cdcavro")), "sync", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def test_a_folder_of_files_becomes_lake_tables(spark: SparkSession, tmp_path: Path):
+    """With the simplest flags; the account of all messages is printed, and `show` says what is remembered."""
+    (tmp_path / "in").mkdir()
+    messages = [canal("INSERT", [{"id": "1", "a": "2"}], id=1), b"{", canal("DELETE", [{"id": "3", "a": "2"}], id=2)]
+    (tmp_path / "in" / "a.jsonl").write_bytes(b"\n".join(messages))
+    done = sync(*FLAGS, "--once", cwd=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "read 3 = written 2 + rejected 1"), done.stderr
+    assert "d.t" in done.stdout
+    assert "rejected messages are in state/rejects, with the reason of each" in done.stderr
+    assert [
+        tuple(row) for row in spark.read.format("delta").load(f"{tmp_path}/lake/d/t").select("id", "a").collect()
+    ] == [(1, 2)]
+    shown = sync("show", "--state", "state", cwd=tmp_path)
+    assert shown.returncode == 0
+    assert shown.stdout.splitlines() == [
+        "batch 0",
+        "read 3, written 2, rejected 1",
+        f"{tmp_path}/in/a.jsonl to line 3",
+        "table d.t",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "without --config, --files or --kafka, --delta, --state must be given"),
+        (("--kafka", "a:1", *FLAGS), "either --files or --kafka"),
+        (("--format", "canall", *FLAGS[:2], *FLAGS[4:]), "canall"),
+        (("show", "--state", "nowhere"), "nowhere: expected the state of a pipeline, got none"),
+        (("show",), "show needs --state or --config"),
+        (("--config", "nowhere.toml"), "nowhere.toml"),
+    ],
+)
+def test_a_mistake_is_a_sentence(tmp_path: Path, arguments: tuple[str, ...], said: str):
+    """Before Spark is started, and with an exit code of 2."""
+    done = sync(*arguments, cwd=tmp_path)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert "Traceback" not in done.stderr
+    assert "starting Spark" not in done.stderr
+
+
+def test_a_check_does_nothing(tmp_path: Path):
+    """It says what can be reached, or what cannot."""
+    (tmp_path / "in").mkdir()
+    config = {"state": "state", "source": {"files": "in"}, "lake": {"delta": "lake"}}
+    text = "".join(
+        f"[{name}]\n{next(iter(value))} = {json.dumps(next(iter(value.values())))}\n"
+        for name, value in config.items()
+        if isinstance(value, dict)
+    )
+    (tmp_path / "sync.toml").write_text('state = "state"\n' + text)
+    done = sync("--config", "sync.toml", "--check", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "in and the lake can be reached, and state is free\n"), done.stderr
+    assert not (tmp_path / "lake").exists()
+    assert not (tmp_path / "state" / "checkpoint").exists()
