@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "formats": {"errors", "exact", "engine", "wire", "change"},
     "transcoding": {"errors", "exact", "engine", "wire", "change", "formats"},
     "table": {"errors", "exact", "avro", "engine", "wire", "change", "transcoding"},
-    "lake": {"errors", "avro", "change", "table"},
+    "lake": {"errors", "avro", "engine", "change", "transcoding", "table"},
     "files": {"errors", "exact", "avro", "wire"},
     "registry": {"errors", "avro", "engine"},
     "records": {"errors", "exact", "avro", "engine", "wire", "table"},
@@ -46,10 +46,10 @@ MAY_IMPORT: dict[str, set[str]] = {
 MAY_IMPORT["spark"] = {*MAY_IMPORT} - {"records"}
 MAY_IMPORT["cli"] = {*MAY_IMPORT}
 # Where a library may be imported; everything else does without it.
-HOMES = {
+HOMES: dict[str, str | tuple[str, ...]] = {
     "pyspark": "spark/",
     "py4j": "spark/",
-    "pyarrow": "spark/",
+    "pyarrow": ("spark/", "lake/arrow.py", "lake/placing.py"),
     "click": "cli/",
     "rich": "cli/progress.py",
     "sqlglot": "table/ddl/tokens.py",

@@ -51,6 +51,14 @@ class Clock:
             for lane, (place, time) in sorted(self._lanes.items(), key=lambda entry: entry[0])
         ]
 
+    def get(self, lane: Lane) -> tuple[Place, LaneTime] | None:
+        """Return the last place of a lane and its time, None if no message of it was told."""
+        return self._lanes.get(lane)
+
+    def put(self, lane: Lane, place: Place, time: tuple[int, tuple[int, ...], int]) -> None:
+        """Let a lane have a last place and a time, which were found out elsewhere."""
+        self._lanes[lane] = place, LaneTime(*time)
+
     def time(self, change: Change, *, is_moving: bool = False) -> LaneTime | None:
         """Return the time of a change's message; None if its order is not that of arrival.
 

@@ -22,8 +22,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.change.order import is_by_arrival, kind_of_numbers, order_key, rank_of_numbers
+from cdcavro.change.order import is_by_arrival, is_by_numbers, kind_of_numbers, order_key, rank_of_numbers
 from cdcavro.errors import StructureError, shown
+from cdcavro.wire.formats import rule_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -104,6 +105,18 @@ def is_of_full_load(value: bytes) -> bool:
 
 _PHASES: Final = (-1, 0, 1)
 _CHANGE: Final = _PHASES.index(1)
+
+
+def order_in_common(change: Change) -> tuple[int, int, bool]:
+    """Return what decides the order of all changes like this one, whatever their numbers, times and places.
+
+    That is the first byte of their values; 0 for rows of a full load, 1 where numbers are the order, 2 where arrival
+    is; and whether numbers without a time are those of batches.
+    """
+    if change.op == "SNAPSHOT":
+        return _PHASES.index(0), 0, False
+    phase = _PHASES.index(-1 if change.snapshot else 1)
+    return phase, 1 if is_by_numbers(change) else 2, rule_of(change.source.format).batched
 
 
 def _integers(numbers: Iterable[int], change: Change) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.errors import MessageError
@@ -57,6 +58,16 @@ class Slices:
             last = (self.first + self.count + 7) // 8
             every &= int.from_bytes(self._bits[self.first >> 3 : last], "little") >> (self.first & 7)
         return bytearray(every.to_bytes((self.count + 7) // 8, "little"))
+
+
+@dataclass(frozen=True, slots=True)
+class Longs:
+    """The values of a column of 64-bit integers as Arrow lays them out: `data` in the machine's byte order, the rest as in `Slices`."""
+
+    data: Any
+    validity: Any
+    first: int
+    count: int
 
 
 class Packed(NamedTuple):

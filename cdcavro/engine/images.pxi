@@ -101,6 +101,7 @@ cdef int _put_absent(Typing *t, const Pattern *p, const Token *tokens, int absen
     """Put out that no value is kept as text, and the names of the columns that a row does not have."""
     cdef Run *o = t.payloads
     cdef int i
+    t.order.lacks = absent > 0
     if _put(o, 0):
         return LEFT
     if absent:

@@ -212,12 +212,27 @@ def _write_longs(out: bytearray, value: Any) -> bool:
     return True
 
 
+def encode_places(fields: tuple[Any, ...], count: int) -> tuple[bytes, bytes]:  # noqa: ARG001
+    """Return places as a column of the encoded fields of `source`: the bytes, and where each ends, from 0 on.
+
+    `fields` are the topic, partition, offset, file and line, each a column of so many values (texts as `Slices`, integers
+    as `Longs`), or None if no place has it. Here nothing reads them, so they are empty.
+    """
+    return b"", bytes(4 * (count + 1))
+
+
 class RowEngine:
     """The engine of typed rows, which knows no pattern here."""
 
     __slots__ = ()
 
-    def __init__(self, program: Program, words: tuple[bytes, ...] = (), zone: bytes = b"") -> None:
+    def __init__(
+        self,
+        program: Program,
+        words: tuple[bytes, ...] = (),
+        zone: bytes = b"",
+        is_ordered: bool = False,  # noqa: FBT001, FBT002
+    ) -> None:
         """Take a program, the texts for values that the source did not give, and a zone's pieces, which nothing uses here."""
 
     def clear(self) -> None:
@@ -238,10 +253,11 @@ class RowEngine:
         """Add a pattern, whose messages are of one version of a table; return whether there is room for it."""
         return False
 
-    def rows(self, message: bytes, place: bytes) -> list[tuple[int, bytes | None, bytes]] | None:  # noqa: ARG002
+    def rows(self, message: bytes, place: bytes) -> list[tuple[int, bytes | None, bytes, *tuple[Any, ...]]] | None:  # noqa: ARG002
         """Return the rows of a message: pattern, key (None if there is none) and envelope of each; None if it is left.
 
-        `place` are the encoded fields of `source` that say where the message arrived.
+        `place` are the encoded fields of `source` that say where the message arrived. If they are ordered, also the
+        order value without a clock, and whether it lacks columns.
         """
         return None
 
@@ -254,19 +270,28 @@ class RowEngine:
         """
         return None
 
-    def take_column(self, column: Slices, places: Slices | None, first: int, most: int) -> tuple[int, bool]:  # noqa: ARG002
+    def take_column(
+        self,
+        column: Slices,  # noqa: ARG002
+        places: Slices | None,  # noqa: ARG002
+        first: int,
+        most: int,  # noqa: ARG002
+        clock: Any = None,  # noqa: ARG002
+    ) -> tuple[int, bool]:
         """Append the rows of the messages in a column (`Slices`) from an index on to those that were made.
 
         Return the index of the first message that is left, or the number of all. It stops, too, behind the message with
         which more than `most` bytes are made, and says so: whether there is more to take. `places` is None, or a column
-        of the same length with encoded fields of `source` that say where each message arrived. A null has no rows.
+        of the same length with encoded fields of `source` that say where each message arrived. A null has no rows. `clock` tells and is
+        told the times of lanes, as `Clock.get` and `Clock.put` do.
         """
         return first, False
 
-    def taken(self) -> tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]:
+    def taken(self) -> tuple[bytes, ...]:
         """Return the rows of columns that were made since the last time, as columns themselves.
 
         The index of the message and the number of the pattern of each row, as 32-bit integers; a bit for each that has a
-        key; where each key ends, from 0 on, and the keys; where each payload ends, and the payloads.
+        key; where each key ends, from 0 on, and the keys; where each payload ends, and the payloads. If they are
+        ordered, then where each order value ends, and the order values; a bit for each that lacks columns.
         """
         return b"", b"", b"", bytes(4), b"", bytes(4), b""

@@ -16,6 +16,7 @@ cdef void _fill(Pattern *p, tuple parts, program):
     p.head, p.head_size = <const uint8_t *>PyBytes_AS_STRING(head), PyBytes_GET_SIZE(head)
     p.place, p.place_size = <const uint8_t *>PyBytes_AS_STRING(place), PyBytes_GET_SIZE(place)
     p.position, p.before, p.after = program.position, program.before, program.after
+    p.order, p.phase, p.is_batched = program.order, program.phase, program.is_batched
     p.op, p.bare_transaction, p.weight = program.operation, program.is_empty_none, program.weight
     p.index_room = 8
     while p.index_room < <uint32_t>(2 * p.count + 1):

@@ -109,6 +109,26 @@ cdef int _put_all_names(Typing *t, Run *o) noexcept nogil:
     return OK
 
 
+cdef tuple _surveyed(Typing *t, bytes message, dict rules):
+    """Return what a message says before its tables are known, as `RowEngine.survey` does."""
+    cdef Py_ssize_t numbers
+    if _gathered(t, _start(message), PyBytes_GET_SIZE(message)):
+        return None
+    fixed = PyBytes_FromStringAndSize(<const char *>t.fixed.out, t.fixed.size)
+    rule = rules.get(fixed)
+    t.said.size = 0
+    if rule is None or _put_numbers(t, t.said, rule):
+        return fixed, None, None
+    numbers = t.said.size
+    if _put_all_names(t, t.said):
+        return fixed, None, None
+    return (
+        fixed,
+        PyBytes_FromStringAndSize(<const char *>t.said.out, numbers),
+        PyBytes_FromStringAndSize(<const char *>t.said.out + numbers, t.said.size - numbers),
+    )
+
+
 cdef tuple _taken(Typing *t):
     """Return the rows that were made as columns."""
     cdef Py_ssize_t count = t.made_count, i

@@ -5,7 +5,7 @@ cdef class RowEngine(Engine):
 
     Made from the format's program; `words` are the texts that stand for values which the source did not give, `zone`
     (array of int) the pieces of the source's time zone: when each begins and ends in local time, and how far it is ahead
-    of UTC, in microseconds.
+    of UTC, in microseconds. With `is_ordered`, rows have order values, and a message that has none is left.
     """
 
     cdef Typing typing
@@ -18,7 +18,7 @@ cdef class RowEngine(Engine):
     cdef bytes zone
     cdef bint is_busy
 
-    def __cinit__(self, program, tuple words=(), zone=b""):
+    def __cinit__(self, program, tuple words=(), zone=b"", bint is_ordered=False):
         cdef Typing *t = &self.typing
         ends, size = array("i"), 0
         for word in words:
@@ -36,6 +36,7 @@ cdef class RowEngine(Engine):
         self.pattern_room = 64
         self.patterns = <Pattern **>calloc(self.pattern_room, sizeof(Pattern *))
         self.kept = []
+        _open_order(&t.order, is_ordered)
         if t.fixed == NULL or t.keys == NULL or t.payloads == NULL or t.said == NULL or self.patterns == NULL:
             raise MemoryError
 
@@ -49,6 +50,7 @@ cdef class RowEngine(Engine):
         _tear_down(t.keys)
         _tear_down(t.payloads)
         _tear_down(t.said)
+        _close_order(&t.order)
         free(t.before)
         free(t.after)
         free(t.starts)
@@ -135,12 +137,12 @@ cdef class RowEngine(Engine):
         """Append the rows of a message, or none if it is left."""
         cdef Typing *t = &self.typing
         cdef Pattern *p
-        cdef Py_ssize_t keys = t.keys.size, payloads = t.payloads.size, made = t.made_count
+        cdef Py_ssize_t keys = t.keys.size, payloads = t.payloads.size, made = t.made_count, orders = t.order.made.size
         if _gathered(t, start, size) == OK:
             p = _find(self.patterns, self.pattern_room, t.fixed.out, t.fixed.size)
             if p != NULL and _type_message(t, p, number) == OK:
                 return OK
-        t.keys.size, t.payloads.size, t.made_count = keys, payloads, made
+        t.keys.size, t.payloads.size, t.made_count, t.order.made.size = keys, payloads, made, orders
         return LEFT
 
     def survey(self, bytes message, dict rules):
@@ -152,37 +154,21 @@ cdef class RowEngine(Engine):
         """
         self._alone()
         try:
-            return self._surveyed(message, rules)
+            return _surveyed(&self.typing, message, rules)
         finally:
             self._shrink_all()
 
-    cdef tuple _surveyed(self, bytes message, dict rules):
-        cdef Typing *t = &self.typing
-        cdef Py_ssize_t numbers
-        if _gathered(t, _start(message), PyBytes_GET_SIZE(message)):
-            return None
-        fixed = PyBytes_FromStringAndSize(<const char *>t.fixed.out, t.fixed.size)
-        rule = rules.get(fixed)
-        t.said.size = 0
-        if rule is None or _put_numbers(t, t.said, rule):
-            return fixed, None, None
-        numbers = t.said.size
-        if _put_all_names(t, t.said):
-            return fixed, None, None
-        return (
-            fixed,
-            PyBytes_FromStringAndSize(<const char *>t.said.out, numbers),
-            PyBytes_FromStringAndSize(<const char *>t.said.out + numbers, t.said.size - numbers),
-        )
-
-    def take_column(self, column, places, Py_ssize_t first, Py_ssize_t most):
+    def take_column(self, column, places, Py_ssize_t first, Py_ssize_t most, clock=None):
         """Append the rows of the messages in a column (`Slices`) from an index on to those that were made.
 
         Return the index of the first message that is left, or the number of all. It stops, too, behind the message with
         which more than `most` bytes are made, and says so: whether there is more to take. `places` is None, or a column
-        of the same length with encoded fields of `source` that say where each message arrived. A null has no rows.
+        of the same length with encoded fields of `source` that say where each message arrived. A null has no rows. `clock` tells and is
+        told the times of lanes, as `Clock.get` and `Clock.put` do.
         """
         cdef Column values, told
+        cdef Ordering *order = &self.typing.order
+        cdef Lanes lanes = Lanes(clock)
         cdef bint is_full = False
         cdef bint has_places = places is not None
         self._alone()
@@ -195,11 +181,17 @@ cdef class RowEngine(Engine):
                     raise ValueError("the messages from an index on")
                 if has_places and told.count != values.count:
                     raise ValueError("as many places as messages")
-                self.is_busy = True
-                with nogil:
-                    first = self._take_column(&values, &told if has_places else NULL, first, most, &is_full)
+                self.is_busy, order.has_clock = True, clock is not None
+                while True:
+                    order.is_unknown = False
+                    with nogil:
+                        first = self._take_column(&values, &told if has_places else NULL, first, most, &is_full)
+                    if not order.is_unknown:
+                        break
+                    lanes.meet(order)
+                lanes.settle(order)
             finally:
-                self.is_busy = False
+                self.is_busy = order.has_clock = False
                 if has_places:
                     _close_column(&told)
         finally:
@@ -210,10 +202,10 @@ cdef class RowEngine(Engine):
         self, const Column *values, const Column *places, Py_ssize_t i, Py_ssize_t most, bint *is_full
     ) noexcept nogil:
         cdef Typing *t = &self.typing
-        cdef Py_ssize_t keys, payloads, made
+        cdef Py_ssize_t keys, payloads, made, orders
         cdef Given message, place
         while i < values.count:
-            keys, payloads, made = t.keys.size, t.payloads.size, t.made_count
+            keys, payloads, made, orders = t.keys.size, t.payloads.size, t.made_count, t.order.made.size
             if _given_value(values, i, &message):
                 return i
             place.start = NULL
@@ -224,11 +216,12 @@ cdef class RowEngine(Engine):
             if message.start != NULL:
                 if self._take(message.start, message.size, <int32_t>i):
                     return i
-                if t.keys.size > INT32_MAX or t.payloads.size > INT32_MAX:
-                    t.keys.size, t.payloads.size, t.made_count = keys, payloads, made
+                if t.keys.size > INT32_MAX or t.payloads.size > INT32_MAX or t.order.made.size > INT32_MAX:
+                    t.keys.size, t.payloads.size, t.made_count, t.order.made.size = keys, payloads, made, orders
                     return i
+                _advance(t)
             i += 1
-            if t.keys.size + t.payloads.size > most and i < values.count:
+            if t.keys.size + t.payloads.size + t.order.made.size > most and i < values.count:
                 is_full[0] = True
                 return i
         return i
@@ -237,12 +230,13 @@ cdef class RowEngine(Engine):
         """Return the rows of columns that were made since the last time, as columns themselves.
 
         The index of the message and the number of the pattern of each row, as 32-bit integers; a bit for each that has a
-        key; where each key ends, from 0 on, and the keys; where each payload ends, and the payloads.
+        key; where each key ends, from 0 on, and the keys; where each payload ends, and the payloads. If they are
+        ordered, then where each order value ends, and the order values; a bit for each that lacks columns.
         """
         cdef Typing *t = &self.typing
         self._alone()
-        made = _taken(t)
-        t.keys.size = t.payloads.size = t.made_count = 0
+        made = _taken(t) + _orders_taken(t) if t.order.is_asked else _taken(t)
+        t.keys.size = t.payloads.size = t.made_count = t.order.made.size = 0
         self._shrink_all()
         return made
 
@@ -255,11 +249,12 @@ cdef class RowEngine(Engine):
     def rows(self, bytes message, bytes place):
         """Return the rows of a message: pattern, key (None if there is none) and envelope of each; None if it is left.
 
-        `place` are the encoded fields of `source` that say where the message arrived, beside what it says itself.
+        `place` are the encoded fields of `source` that say where the message arrived, beside what it says itself. If
+        they are ordered, also the order value without a clock, and whether it lacks columns.
         """
         cdef Typing *t = &self.typing
         cdef Py_ssize_t i, key = t.keys.size, payload = t.payloads.size, before = t.made_count
-        cdef Py_ssize_t keys = key, payloads = payload
+        cdef Py_ssize_t keys = key, payloads = payload, order = t.order.made.size, orders = order
         cdef RowMade *made
         self._alone()
         t.place, t.place_size = _start(place), PyBytes_GET_SIZE(place)
@@ -269,14 +264,17 @@ cdef class RowEngine(Engine):
         rows = []
         for i in range(before, t.made_count):
             made = t.made + i
-            rows.append((
+            row = (
                 made.pattern,
                 PyBytes_FromStringAndSize(<const char *>t.keys.out + key, made.key - key) if made.is_keyed else None,
                 PyBytes_FromStringAndSize(<const char *>t.payloads.out + payload, made.payload - payload),
-            ))
-            key, payload = made.key, made.payload
+            )
+            if t.order.is_asked:
+                row += PyBytes_FromStringAndSize(<const char *>t.order.made.out + order, made.order - order), made.lacks
+            rows.append(row)
+            key, payload, order = made.key, made.payload, made.order
         # The rows of columns that wait to be taken stay as they are.
-        t.keys.size, t.payloads.size, t.made_count = keys, payloads, before
+        t.keys.size, t.payloads.size, t.made_count, t.order.made.size = keys, payloads, before, orders
         self._shrink_all()
         return rows
 
@@ -288,3 +286,4 @@ cdef class RowEngine(Engine):
         if self.typing.made_count == 0:
             _shrink(self.typing.keys)
             _shrink(self.typing.payloads)
+            _shrink(self.typing.order.made)

@@ -42,7 +42,9 @@ class RowProgram:
     `place` (bytes), those of its fields that say where messages of the pattern arrived, as far as these state it;
     `position` (int), how the numbers of a position are told; `before` and `after` (int), the parts of a message that
     are the rows before and after the change, 0 for none; `operation` (int), the letter of the operation;
-    `is_empty_none` (bool), whether an empty transaction is none; `weight` (int), how many characters each row
+    `is_empty_none` (bool), whether an empty transaction is none; `order` (int), what orders the changes: 0 for a full
+    load, 1 for numbers, 2 for arrival; `phase` (int), the first byte of their order values; `is_batched` (bool), whether
+    numbers without a time are those of batches; `weight` (int), how many characters each row
     repeats of its message, roughly.
     """
 
@@ -60,6 +62,9 @@ class RowProgram:
     after: int = 0
     operation: int = 0
     is_empty_none: bool = False
+    order: int = 0
+    phase: int = 0
+    is_batched: bool = False
     weight: int = 0
 
     def __str__(self) -> str:

@@ -62,6 +62,9 @@ cdef struct Pattern:
     const uint8_t *place  # where its messages say themselves that they arrived
     Py_ssize_t place_size
     int position
+    int order  # what orders its messages
+    uint8_t phase
+    bint is_batched  # without a time, their numbers are those of batches
     int before
     int after
     uint8_t op
@@ -77,6 +80,8 @@ cdef struct RowMade:
     Py_ssize_t key  # where they end
     Py_ssize_t payload
     bint is_keyed
+    Py_ssize_t order
+    bint lacks  # columns of the row after the change
 
 cdef struct Typing:  # the state of turning messages into rows
     Run *run
@@ -111,3 +116,4 @@ cdef struct Typing:  # the state of turning messages into rows
     Py_ssize_t zones
     const uint8_t *place
     Py_ssize_t place_size
+    Ordering order

@@ -4,6 +4,8 @@ cdef int _type_message(Typing *t, Pattern *p, int32_t message) noexcept nogil:
     """Append the rows of a message whose parts were gathered."""
     if _take_times(t) or _take_numbers(t, p.position) or _reserve_tokens(t, p.count):
         return LEFT
+    if t.order.is_asked and _begin_order(t, p):
+        return LEFT
     if t.slots[ROWS].start != NULL:
         return _type_rows(t, p, message)
     return _type_row(t, p, message)
@@ -92,6 +94,8 @@ cdef int _take_old(Typing *t, Pattern *p, const uint8_t **at, int values, bint *
 
 cdef int _note_row(Typing *t, const Pattern *p, int32_t message) noexcept nogil:
     cdef RowMade *made
+    if t.order.is_asked and _put_order(t):
+        return LEFT
     if t.made_count == t.made_room:
         made = <RowMade *>realloc(t.made, (2 * t.made_room + 16) * sizeof(RowMade))
         if made == NULL:
@@ -100,7 +104,8 @@ cdef int _note_row(Typing *t, const Pattern *p, int32_t message) noexcept nogil:
         t.made_room = 2 * t.made_room + 16
     made = t.made + t.made_count
     made.message, made.pattern, made.is_keyed = message, p.number, p.key_count >= 0
-    made.key, made.payload = t.keys.size, t.payloads.size
+    made.key, made.payload, made.order = t.keys.size, t.payloads.size, t.order.made.size
+    made.lacks = t.order.lacks and p.after != FIXED
     t.made_count += 1
     return OK
 

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+
+from cdcavro.change.model import DDL, DML, replace
+from cdcavro.change.order_value import order_value
+from cdcavro.lake.learning import identity_of
+from cdcavro.table.writing.writer import OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from cdcavro.change.clock import Clock
+    from cdcavro.change.model import Change
+    from cdcavro.table.history import Table
+    from cdcavro.table.tables import Tables
+    from cdcavro.table.writing.typed import TypedChange
 
 UPSERTS: Final = ("c", "u", "r")
 DELETE: Final = "d"
@@ -29,3 +43,51 @@ class TypedRow(Struct, frozen=True):
     key: bytes | None
     payload: bytes
     absent: tuple[str, ...] = ()
+
+
+def rows_of_message(
+    message: Iterable[tuple[Change, Sequence[TypedChange]]], clock: Clock, dropped: Callable[[Change], Sequence[Table]]
+) -> list[TypedRow]:
+    """Return the rows of one message, all at one time of its lane.
+
+    `message` has each change with what `Tables.write` made of it, and `dropped` tells the tables that a change
+    dropped. Raises `OrderError` as `Clock.time` does.
+    """
+    ordered = [(change, typed, gone) for change, typed in message if (gone := dropped(change)) or typed]
+    if not ordered:
+        return []
+    is_moving = any(_is_left(change, one) for change, typed, _ in ordered for one in typed)
+    time = clock.time(ordered[0][0], is_moving=is_moving)
+    rows = []
+    for change, typed, gone in ordered:
+        for one in typed:
+            order = order_value(one.change, time=time, is_left=_is_left(change, one))
+            number, version = one.table.number, one.schema.version
+            rows.append(TypedRow(number, version, OPERATIONS[one.change.op], order, one.key, one.payload, one.absent))
+        for table in gone:
+            order = order_value(change, time=time)
+            rows.append(TypedRow(table.number, table.schema.version, DROP, order, None, b""))
+    return rows
+
+
+def written(tables: Tables, change: Change) -> list[TypedChange]:
+    """Return what `Tables.write` makes of a change that is learned, nothing of what is no row. Raises as that and `find`."""
+    if change.half is not None:
+        # The row before an update goes and the one after it comes, whatever message brings them.
+        change = replace(change, op="DELETE" if change.half == "BEFORE" else "INSERT", half=None)
+    is_written = change.op in DML or change.op == "TRUNCATE"
+    return tables.write(change, tables.find(change)) if is_written else []
+
+
+def dropped_by(dropped: Mapping[bytes, Sequence[int]], tables: Tables) -> Callable[[Change], Sequence[Table]]:
+    """Return the function that tells the tables that a change dropped, by what `Learned.dropped` has."""
+
+    def gone(change: Change) -> list[Table]:
+        numbers = dropped.get(identity_of(change), ()) if dropped and change.op in DDL else ()
+        return [tables.tables[number] for number in numbers]
+
+    return gone
+
+
+def _is_left(change: Change, typed: TypedChange) -> bool:
+    return change.op == "UPDATE" and typed.change.op == "DELETE"

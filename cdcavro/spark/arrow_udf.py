@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.functions import arrow_udf
 
-from cdcavro.engine.arrow_column import MAX_BYTES, Slices, pack
+from cdcavro.engine.arrow_column import MAX_BYTES, pack
 from cdcavro.errors import JobError
+from cdcavro.lake.arrow import slices_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cdcavro.engine.arrow_column import Batch
     from cdcavro.errors import MessageError
-
-_PLAIN: Final = (pa.string(), pa.binary())
 
 
 def column_function(function: Callable[..., pa.Array], returns: str, name: str) -> Any:
@@ -58,21 +57,3 @@ def converted(
     parts = [packed.validity if packed.nulls else None, packed.offsets, packed.data]
     buffers = [None if part is None else pa.py_buffer(part) for part in parts]
     return pa.Array.from_buffers(pa.binary(), len(values), buffers, packed.nulls)
-
-
-def slices_of(values: pa.Array) -> Slices:
-    """Return the values of a string or binary array.
-
-    Raises `TypeError` for an array of any other type; `pyarrow.ArrowInvalid` for one of more than 2 GiB.
-    """
-    plain = values if values.type in _PLAIN else _as_binary(values)
-    validity, offsets, data = plain.buffers()
-    # Arrow may leave out the offsets of an empty array.
-    return Slices(data or b"", offsets or bytes(4), validity, plain.offset if offsets else 0, len(plain))
-
-
-def _as_binary(values: pa.Array) -> pa.Array:
-    try:
-        return values.cast(pa.binary())
-    except pa.ArrowNotImplementedError as error:
-        raise TypeError(f"a column is of text or bytes, not of {values.type}") from error

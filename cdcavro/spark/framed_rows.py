@@ -17,8 +17,9 @@ from cdcavro.avro.translation.schema_pair import translator
 from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.engine.machine import Translator, Translators
 from cdcavro.errors import MessageError, PayloadError, SchemaError
+from cdcavro.lake.arrow import slices_of
 from cdcavro.registry.framing import bytes_of, payload_of, unframe
-from cdcavro.spark.arrow_udf import column_function, converted, slices_of
+from cdcavro.spark.arrow_udf import column_function, converted
 from cdcavro.spark.functions import ERROR, error_fields
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from cdcavro.change.model import DML, replace
+from cdcavro.change.order_value import order_in_common, order_value
 from cdcavro.change.rows import size_in_common
 from cdcavro.engine.machine import RowEngine
 from cdcavro.errors import CdcAvroError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
+    from cdcavro.change.clock import Clock
     from cdcavro.change.model import Arrival, Change
     from cdcavro.engine.arrow_column import Slices
     from cdcavro.engine.row_program import RowProgram
@@ -39,7 +41,9 @@ if TYPE_CHECKING:
     from cdcavro.table.writing.typed import TypedChange
     from cdcavro.table.writing.writer import TableWriter
 
-    Columns = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]
+    # As `RowEngine.taken`.
+    Columns = tuple[bytes, ...]
+    Refused = list[tuple[Change, CdcAvroError]]
 
 # A pattern is tried as long as most messages are of known ones.
 _PATIENCE: Final = 512
@@ -53,20 +57,26 @@ def merged(own: Arrival | None, told: Arrival | None) -> Arrival | None:
     return replace(own, **{name: value for name, value in structs.asdict(told).items() if value is not None})
 
 
-def row_engine(format: str, zone: tzinfo | None, unavailable: str | None) -> RowEngine | None:
-    """Return the engine of a format's rows; None for a time zone that it cannot have. Raises `UnknownFormatError`."""
+def row_engine(
+    format: str, zone: tzinfo | None, unavailable: str | None, *, is_ordered: bool = False
+) -> RowEngine | None:
+    """Return the engine of a format's rows; None for a time zone that it cannot have. Raises `UnknownFormatError`.
+
+    With `is_ordered`, its rows have order values.
+    """
     pieces = () if zone is None else steady_pieces(zone)
     if zone is not None and not pieces:
         return None
     numbers = array("q", [number for piece in pieces for number in piece])
-    return RowEngine(get_format(format).program, placeholders(format, unavailable), numbers.tobytes())
+    return RowEngine(get_format(format).program, placeholders(format, unavailable), numbers.tobytes(), is_ordered)
 
 
 class MessageTyper:
     """Turns the messages of one format into typed rows, by the `Tables` that the exact way works with, too.
 
     `unavailable` is as in `to_changes`. `is_all_learned` says that the tables learn nothing any more, so that what
-    `Tables.find` finds for a pattern holds. One thread at a time may use it. Where nothing is compiled, everything goes
+    `Tables.find` finds for a pattern holds. With a `clock` (`Clock`), rows in columns have their order values, and the
+    clock is told how far their lanes went. One thread at a time may use it. Where nothing is compiled, everything goes
     the exact way.
     """
 
@@ -77,11 +87,12 @@ class MessageTyper:
         *,
         unavailable: str | None = USUAL_PLACEHOLDER,
         is_all_learned: bool = False,
+        clock: Clock | None = None,
     ) -> None:
         self._format, self._tables, self._unavailable = get_format(format), tables, unavailable
         self._parts = row_parts(self._format.envelope)
-        self._is_all_learned = is_all_learned
-        engine = row_engine(format, tables.zone, unavailable)
+        self._is_all_learned, self.clock = is_all_learned, clock
+        engine = row_engine(format, tables.zone, unavailable, is_ordered=clock is not None)
         self._is_able = engine is not None
         self._engine = RowEngine(self._format.program) if engine is None else engine
         self._known: list[tuple[Table, TableSchema, str]] = []
@@ -104,16 +115,14 @@ class MessageTyper:
         self.learn(raw, changes, typed, place)
         return [TypedPayload(one.table, one.schema, one.change.op, one.key, one.payload) for one in typed]
 
-    def write(
-        self, message: bytes, place: Arrival | None = None
-    ) -> tuple[list[TypedChange], list[tuple[Change, CdcAvroError]]]:
+    def write(self, message: bytes, place: Arrival | None = None) -> tuple[list[TypedChange], Refused]:
         """Return a message's changes as `Tables.find` and `Tables.write` make them, and those that these refuse.
 
         The tables must have learned all. Raises what `to_changes` raises.
         """
         changes = self.changes(message)
         typed: list[TypedChange] = []
-        refused: list[tuple[Change, CdcAvroError]] = []
+        refused: Refused = []
         for change in changes:
             placed = self._tables.named(replace(change, place=merged(change.place, place)))
             try:
@@ -140,7 +149,7 @@ class MessageTyper:
             return None
         self.taken += 1
         known = self._known
-        return [TypedPayload(*known[number], key, payload) for number, key, payload in made]
+        return [TypedPayload(*known[number], key, payload) for number, key, payload, *_ in made]
 
     def learn(
         self, message: bytes, changes: Sequence[Change], typed: Sequence[TypedChange], place: Arrival | None = None
@@ -163,7 +172,7 @@ class MessageTyper:
             return False
         self._known.append((typed[0].table, typed[0].schema, typed[0].change.op))
         made = self._engine.rows(message, encoded_place(place))
-        if made != [(len(self._known) - 1, one.key, one.payload) for one in typed]:
+        if made is None or made != [self._made_of(one) for one in typed]:
             self._engine.drop_last()
             return False
         return True
@@ -173,13 +182,18 @@ class MessageTyper:
 
         Where a topic names tables, `places` have none. The tables must have learned all.
         """
-        return self._engine.take_column(messages, places, first, most)
+        return self._engine.take_column(messages, places, first, most, self.clock)
 
     def made(self) -> tuple[list[tuple[Table, TableSchema, str]], Columns]:
         """Return the table, version and operation of each pattern, and the rows that wait, as `RowEngine.taken` does."""
         made = self._engine.taken()
         self.taken += len(made[0]) // 4
         return self._known, made
+
+    def _made_of(self, typed: TypedChange) -> tuple[object, ...]:
+        """Return what the engine is to make of a row, of the pattern that was learned last."""
+        made = len(self._known) - 1, typed.key, typed.payload
+        return made if self.clock is None else (*made, order_value(typed.change), bool(typed.absent))
 
     def _is_named_by(self, place: Arrival | None) -> bool:
         """Return whether a row may be of the table called as the topic that is told for it."""
@@ -210,6 +224,7 @@ class MessageTyper:
         before, after = self._images(change)
         program.head, program.place = writer.head(is_snapshot=change.op == "SNAPSHOT"), encoded_place(change.place)
         program.position, program.before, program.after = position, PARTS.index(before), PARTS.index(after)
+        program.phase, program.order, program.is_batched = order_in_common(change)
         program.operation, program.weight = ord(OPERATIONS[change.op]), size_in_common(change)
         program.is_empty_none = not change.transaction
         return program

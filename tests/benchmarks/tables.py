@@ -23,8 +23,10 @@ from typing import TYPE_CHECKING, Any
 import fastavro
 
 import cdcavro
+from cdcavro.change import Arrival, Clock
 from cdcavro.engine.arrow_column import Slices
 from cdcavro.table import MessageTyper
+from cdcavro.table.writing.writer import encoded_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,12 +173,18 @@ def paired(ours: Callable[[], float], theirs: Callable[[], float]) -> tuple[floa
     return statistics.median(own for own, _ in rounds), statistics.median(other for _, other in rounds)
 
 
+def column_of(values: list[bytes]) -> Slices:
+    """Lay out values as Arrow does."""
+    offsets = array("i", [0, *accumulate(map(len, values))])
+    return Slices(b"".join(values), offsets.tobytes(), None, 0, len(values))
+
+
 class Ours:
     """cdcavro, from text to changes and to payloads of their table."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
         self.tables = cdcavro.Tables(zone=UTC)
-        self.typer = MessageTyper("canal", self.tables)
+        self.typer = MessageTyper("canal", self.tables, clock=clock)
 
     def change(self, text: bytes) -> list[bytes]:
         """Return a text as payloads of `change.avsc`."""
@@ -186,12 +194,19 @@ class Ours:
         """Return a text as payloads of the envelope, by the engine where it knows what is like it."""
         return [typed.payload for typed in self.typer.add(text)]
 
-    def take(self, texts: list[bytes]) -> float:
-        """Return the microseconds per message of a column of texts, which becomes columns of keys and payloads."""
-        offsets = array("i", [0, *accumulate(map(len, texts))])
-        column = Slices(b"".join(texts), offsets.tobytes(), None, 0, len(texts))
+    def take(self, texts: list[bytes], *, is_placed: bool = False) -> float:
+        """Return the microseconds per message of a column of texts, which becomes columns of keys and payloads.
+
+        Under a clock, of order values, too; it begins anew, and the messages that are placed come one behind another.
+        """
+        column, places = column_of(texts), None
+        if is_placed:
+            arrivals = (Arrival(topic="shop.orders", partition=3, offset=10**9 + i) for i in range(len(texts)))
+            places = column_of([encoded_place(one) for one in arrivals])
+        if self.typer.clock is not None:
+            self.typer.clock = Clock()
         start = time.process_time()
-        taken, _ = self.typer.take_column(column, None, 0, 1 << 30)
+        taken, _ = self.typer.take_column(column, places, 0, 1 << 30)
         self.typer.made()
         if taken != len(texts):
             raise SystemExit("nothing is compiled, so columns go message by message")
@@ -205,8 +220,9 @@ class Ours:
 
 def rows(columns: int) -> list[str]:
     """Measure messages with a number of columns, and return their rows of the table."""
-    texts, ours = messages(100, columns), Ours()
+    texts, ours, ordered = messages(100, columns), Ours(), Ours(Clock())
     ours.payload(texts[0])
+    ordered.typer.add(texts[0], Arrival(offset=0))
     schema = ours.tables.tables[0].schema
     hand = ByHand(schema.envelope, {column.name: column.type or "" for column in schema.columns})
     size = sum(map(len, texts)) // len(texts)
@@ -215,6 +231,8 @@ def rows(columns: int) -> list[str]:
         ("text to changes", partial(timed, ours.change, texts), hand.change_payload),
         ("text to payloads", partial(timed, ours.payload, texts), hand.payload),
         ("in a column", partial(ours.take, texts * 50), hand.payload),
+        ("with places", partial(ours.take, texts * 50, is_placed=True), hand.payload),
+        ("with their order", partial(ordered.take, texts * 50, is_placed=True), hand.payload),
         ("by way of changes", partial(timed, ours.exact_payload, texts), hand.payload),
     ):
         own, other = paired(mine, partial(timed, theirs, texts))

@@ -75,7 +75,7 @@ def canal(
         "id": id,
         "es": 1_700_000_000_000 + id * 1000,
         "pkNames": ["id"],
-        "mysqlType": dict.fromkeys(names, "int"),
+        "mysqlType": dict.fromkeys(names, "int") or None,
         "data": list(rows) or None,
         "old": list(old) or None,
         "isDdl": False,

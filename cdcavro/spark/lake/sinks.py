@@ -39,6 +39,8 @@ def lake_settings(*, catalog: str | None = None, warehouse: str | None = None) -
     if catalog is not None:
         extensions.append("org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
         found[f"spark.sql.catalog.{catalog}"] = "org.apache.iceberg.spark.SparkCatalog"
+        # Each session has a catalog of its own, which would not see what a stream, in another session, has written.
+        found[f"spark.sql.catalog.{catalog}.cache-enabled"] = "false"
         if warehouse is not None:
             found[f"spark.sql.catalog.{catalog}.type"] = "hadoop"
             found[f"spark.sql.catalog.{catalog}.warehouse"] = warehouse

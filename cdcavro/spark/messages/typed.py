@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
 import pyarrow as pa
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
-from cdcavro.change.model import Arrival
 from cdcavro.errors import MessageError, MisfitError
 from cdcavro.exact.instants import check_zone
 from cdcavro.formats.connect.unavailable import PLACEHOLDER, check_word
-from cdcavro.spark.arrow_udf import raw_bytes, slices_of
+from cdcavro.lake.arrow import MadeRows, Places, slices_of, take
+from cdcavro.spark.arrow_udf import raw_bytes
 from cdcavro.spark.functions import ERROR, error_fields
 from cdcavro.spark.messages.survey import Survey
 from cdcavro.spark.tables import OUTLINE, OUTLINE_TYPE, TypedTables, learn, refusal
 from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import ERROR as ERROR_POLICY
 from cdcavro.table.tables import Tables
-from cdcavro.table.writing.writer import encoded_place
 from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import tzinfo
     from typing import Unpack
 
     from pyspark.sql import Column, DataFrame
 
     from cdcavro.table.columns.overrides import TypeOverrides
-    from cdcavro.table.messages import Columns
     from cdcavro.table.writing.typed import TypedChange
 
     Batches = Iterable[pa.RecordBatch]
@@ -43,8 +41,6 @@ _ROW: Final = (
     ("payload", pa.binary(), BinaryType()),
 )
 _ERROR: Final = StructType([StructField(field.name, StringType()) for field in ERROR])
-# Bytes of rows that are made of one batch before they are handed over.
-_MOST: Final = 1 << 26
 
 
 class TableOptions(TypedDict, total=False):
@@ -90,7 +86,7 @@ def messages_to_tables(
     def surveyed(batches: Batches) -> Batches:
         survey = Survey(format, zone, unavailable, given_table)
         for batch in batches:
-            outlines = survey.outlines(raw_bytes(batch.column(0)), _Places(batch).every())
+            outlines = survey.outlines(raw_bytes(batch.column(0)), Places(batch).every())
             yield pa.RecordBatch.from_struct_array(pa.array(list(outlines), OUTLINE_TYPE))
 
     def typed(batches: Batches) -> Batches:
@@ -108,58 +104,26 @@ def messages_to_tables(
     return TypedTables(rows, rejects, learned.tables, faults)
 
 
-class _Places:
-    """Where the messages of a batch arrived: the second column, a struct with some of the fields of `Arrival`, if any."""
-
-    __slots__ = ("count", "names", "told")
-
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self.count = batch.num_rows
-        self.names: tuple[str, ...] = ()
-        self.told: list[tuple[Any, ...]] = []
-        if batch.num_columns > 1:
-            self.names = tuple(field.name for field in batch.column(1).type)
-            self.told = list(zip(*[child.to_pylist() for child in batch.column(1).flatten()], strict=True))
-
-    def get(self, i: int) -> Arrival | None:
-        """Return where a message arrived, None if nothing is told."""
-        told = self.told[i] if self.told else ()
-        if not any([one is not None for one in told]):  # noqa: C419  faster
-            return None
-        return Arrival(**dict(zip(self.names, told, strict=True)))
-
-    def every(self) -> list[Arrival | None]:
-        """Return where each message arrived."""
-        return [self.get(i) for i in range(self.count)]
-
-
 class _Typing:
     """The typing of one batch: messages of known patterns by the engine, and what it leaves one by one."""
 
     def __init__(self, typer: MessageTyper, batch: pa.RecordBatch, *, is_strict: bool, is_by_topic: bool) -> None:
         self._typer, self._batch, self._is_strict = typer, batch, is_strict
-        self._places = _Places(batch)
+        self._places = Places(batch)
         self._is_able = not (is_by_topic and "topic" in self._places.names)
         self._rows: list[TypedChange] = []
         self._refused: list[tuple[int, bytes | None, dict[str, str | None]]] = []
 
     def batches(self) -> Batches:
         """Yield the rows, and what is none, with the error."""
-        texts, i = slices_of(self._batch.column(0)), 0
-        told = self._places.every() if self._places.told else None
-        encoded = None if told is None else pa.array([encoded_place(one) for one in told], pa.binary())
-        places = None if encoded is None else slices_of(encoded)
-        while i < texts.count:
-            is_full = False
-            if self._is_able:
-                i, is_full = self._typer.take_column(texts, places, i, _MOST)
-            if is_full:
+        texts = slices_of(self._batch.column(0))
+        places = self._places.encoded() if self._is_able else None
+        for i in take(self._typer, texts, places, is_able=self._is_able):
+            raw = None if i is None else texts.get(i)
+            if i is None:
                 yield self._made()
-            elif i < texts.count:
-                raw = texts.get(i)
-                if raw is not None:
-                    self._take(i, raw)
-                i += 1
+            elif raw is not None:
+                self._take(i, raw)
         yield self._made()
         if self._rows:
             yield self._left()
@@ -181,8 +145,11 @@ class _Typing:
 
     def _made(self) -> pa.RecordBatch:
         """Return the rows that the engine made."""
-        known, made = self._typer.made()
-        return self._batch_of(_columns(known, made))
+        rows = MadeRows(*self._typer.made())
+        number = rows.fact(lambda table, _: table.number, pa.int32())
+        name = rows.fact(lambda table, _: table.schema.table.table, pa.string())
+        version = rows.fact(lambda _, schema: schema.version, pa.int32())
+        return self._batch_of([number, name, version, rows.key, rows.payload])
 
     def _left(self) -> pa.RecordBatch:
         """Return the rows that were made the exact way."""
@@ -206,21 +173,3 @@ class _Typing:
     def _named(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
         names = [*[name for name, _, _ in _ROW], *self._batch.schema.names, "change", "error"]
         return pa.RecordBatch.from_arrays(columns, names)
-
-
-def _columns(known: Sequence[tuple[Any, Any, str]], made: Columns) -> list[pa.Array]:
-    """Return rows that the engine made as the columns of `_ROW`; `known` are the table and version of each pattern."""
-    messages, patterns, keyed, key_ends, keys, ends, payloads = map(pa.py_buffer, made)
-    count = len(messages) // 4
-    pattern = pa.Array.from_buffers(pa.int32(), count, [None, patterns])
-
-    def of_pattern(fact: Callable[[Any, Any], Any], type: pa.DataType) -> pa.Array:
-        return pa.array([fact(table, schema) for table, schema, _ in known], type).take(pattern)
-
-    return [
-        of_pattern(lambda table, _: table.number, pa.int32()),
-        of_pattern(lambda table, _: table.schema.table.table, pa.string()),
-        of_pattern(lambda _, schema: schema.version, pa.int32()),
-        pa.Array.from_buffers(pa.binary(), count, [keyed, key_ends, keys]),
-        pa.Array.from_buffers(pa.binary(), count, [None, ends, payloads]),
-    ]

@@ -151,7 +151,7 @@ class Batches:
         knowledge = Knowledge(
             maker.tables,
             maker.clock.state,
-            settings.formats.of,
+            settings.formats,
             settings.unavailable,
             {} if learned is None else learned[0].dropped,
             {} if learned is None else learned[1],
@@ -189,7 +189,9 @@ class Batches:
                 waiting.append((report.number, rows, facts_of_summary(outcomes.tables[number])))
             if waiting:
                 work.append((tables[number], self._names.name(tables[number], tables), waiting))
-        for written, (table, _, waiting) in zip(_in_order(self._lake.write(work), work), work, strict=True):
+        for written, (table, _, waiting) in zip(
+            _in_order(self._lake.write(outcomes.frame.sparkSession, work), work), work, strict=True
+        ):
             report.steps += [f"{self._label(table)}: {step}" for step in written.steps]
             if written.error is None:
                 self._waiting.forget(table.number)

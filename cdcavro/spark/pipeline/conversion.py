@@ -10,31 +10,31 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdcavro.change.clock import Clock
-from cdcavro.change.model import DDL, DML, Arrival, replace
+from cdcavro.change.model import DDL, DML
 from cdcavro.errors import CdcAvroError, MessageError, MisfitError
 from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of
-from cdcavro.lake.row import DELETE, DROP, TRUNCATE
-from cdcavro.lake.typed_rows import TypedRows
-from cdcavro.spark.arrow_udf import raw_bytes
+from cdcavro.lake.placing import Placing, listed
 from cdcavro.spark.functions import error_fields
-from cdcavro.spark.job_lines import plain_path
+from cdcavro.spark.pipeline.facts import TaskFacts
+from cdcavro.spark.pipeline.runs import MIXED_RUN, Run, runs_of
 from cdcavro.spark.tables import outline_of, refusal
-from cdcavro.table.messages import merged
-from cdcavro.transcoding.mapping import to_changes
-from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from cdcavro.change.model import Change
+    from cdcavro.change.model import Arrival, Change
     from cdcavro.lake.row import TypedRow
+    from cdcavro.spark.pipeline.settings import Formats
     from cdcavro.table.tables import Tables
+
+    Fault = Mapping[str, str | None]
 
 ROW: Final = 0
 REJECT: Final = 1
@@ -45,6 +45,7 @@ COLUMNS: Final = (
     " raw binary, record_key binary, topic string, partition int, offset bigint, file string, line bigint,"
     " format string, path string, reason string, outlines array<binary>, note string"
 )
+_OF_ROWS: Final = ("number", "version", "operation", "order", "key", "payload")
 _SCHEMA: Final = pa.schema(
     [
         ("what", pa.int8()),
@@ -74,17 +75,17 @@ _SCHEMA: Final = pa.schema(
 class Knowledge:
     """What a task knows when it begins: everything that was learned before, and of the whole batch if `is_all`.
 
-    Attributes: `tables` (`Tables`); `clock` (list), as `Clock.state`; `dropped` and `faults` (dicts by
-    `identity_of` a statement), the tables that it dropped, and why it was refused; `left_out` (frozenset of int), the
-    numbers of tables that are not wanted; `format_of`, a function of topic or file and message that returns its format.
+    Attributes: `tables` (`Tables`); `clock` (list), as `Clock.state`; `formats` (`Formats`); `unavailable`, as in
+    `to_changes`; `dropped`, as in `Learned`; `faults`, why statements were refused, by `identity_of` them; `left_out`
+    (frozenset of int), the numbers of tables that are not wanted; `is_strict` (bool), whether a misfit ends the job.
     """
 
     tables: Tables
     clock: list[Any]
-    format_of: Callable[[str | None, bytes], str]
+    formats: Formats
     unavailable: str | None
     dropped: Mapping[bytes, tuple[int, ...]] = field(default_factory=dict)
-    faults: Mapping[bytes, Mapping[str, str | None]] = field(default_factory=dict)
+    faults: Mapping[bytes, Fault] = field(default_factory=dict)
     left_out: frozenset[int] = frozenset()
     is_all: bool = False
     is_strict: bool = False
@@ -96,10 +97,19 @@ def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iter
     def converted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = _Task(knowledge)
         for batch in batches:
-            yield task.converted(batch)
+            yield from task.converted(batch)
         yield task.summary()
 
     return converted
+
+
+class _Message(NamedTuple):
+    """A message: as it came, the key of its Kafka record, where it arrived, and its format, None if none is known."""
+
+    raw: bytes
+    key: bytes | None
+    place: Arrival | None
+    format: str | None
 
 
 class _Task:
@@ -107,88 +117,139 @@ class _Task:
 
     def __init__(self, knowledge: Knowledge) -> None:
         self._knowledge = knowledge
-        self._maker = TypedRows(knowledge.tables, Clock(knowledge.clock))
-        self._clock = {tuple(lane[0]): lane for lane in knowledge.clock}
+        self._clock = Clock(knowledge.clock)
+        self._placings: dict[str, Placing] = {}
         self._counts: Counter[str] = Counter()
         self._lanes: dict[tuple[str | None, int | None, str | None], list[int]] = {}
-        self._facts: dict[int, dict[str, Any]] = {}
         self._lines: dict[str, int] = {}
-        self._out: list[dict[str, Any]] = []
+        self._facts = TaskFacts()
+        self._asked: set[bytes] = set()
+        self._others: list[dict[str, Any]] = []
+        self._exact: list[tuple[int, TypedRow]] = []
 
-    def converted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return what becomes of a batch of messages."""
-        told = [batch.column(name).to_pylist() for name in ("length", "topic", "partition", "offset", "file")]
-        raws, keys = raw_bytes(batch.column("raw")), raw_bytes(batch.column("key"))
-        for raw, key, length, topic, partition, offset, uri in zip(raws, keys, *told, strict=True):
-            file = None if uri is None else plain_path(uri)
-            line = None if file is None else self._lines.get(file, 0) + 1
-            if file is not None and line is not None:
-                self._lines[file] = line
-            place = Arrival(topic=topic, partition=partition, offset=offset, file=file, line=line)
-            self._read(place)
-            if raw is None:
-                self._counts["tombstones"] += 1
+    def converted(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield what becomes of a batch of messages."""
+        for run in runs_of(batch, self._knowledge.formats, self._lines):
+            self._counts["read"] += run.count
+            self._counts["tombstones"] += run.tombstones
+            self._lanes.setdefault(run.lane, [run.first, 0])[1] = run.last
+            if run.format == MIXED_RUN:
+                self._unknown(run)
             else:
-                self._take(Line(0, raw, length), key, place)
-        made, self._out = self._out, []
-        return pa.RecordBatch.from_pylist(made, schema=_SCHEMA)
+                yield from self._run(run)
+        if self._others:
+            made, self._others = self._others, []
+            yield pa.RecordBatch.from_pylist(made, schema=_SCHEMA)
+
+    def _run(self, run: Run) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of messages of one lane and one format."""
+        placing = self._placings.get(run.format)
+        if placing is None:
+            knowledge = self._knowledge
+            placing = self._placings[run.format] = Placing(
+                run.format,
+                knowledge.tables,
+                self._clock,
+                unavailable=knowledge.unavailable,
+                dropped=knowledge.dropped,
+            )
+
+        def left(i: int, message: bytes, place: Arrival | None) -> None:
+            own = _Message(run.raw(i) or b"", run.key(i), place, run.format)
+            self._take(placing, i, message, own, run.length(i))
+
+        for rows in placing.take(run.messages, left):
+            yield from self._kept(rows)
+        if self._exact:
+            exact, self._exact = self._exact, []
+            yield from self._kept(listed(exact))
+
+    def _unknown(self, run: Run) -> None:
+        """Reject messages of which no format is known."""
+        for i, error in run.errors:
+            self._refuse(_Message(run.raw(i) or b"", run.key(i), run.place(i), None), error_fields(error))
+
+    def _kept(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield rows of tables that are wanted, and count their messages."""
+        count = pc.count_distinct(rows.column("message")).as_py()
+        if self._knowledge.left_out:
+            unwanted = pc.is_in(rows.column("number"), pa.array(sorted(self._knowledge.left_out), pa.int32()))
+            rows = rows.filter(pc.invert(unwanted))
+        wanted = pc.count_distinct(rows.column("message")).as_py()
+        self._counts["written"] += wanted
+        self._counts["left out"] += count - wanted
+        if rows.num_rows:
+            self._facts.add(rows)
+            own = [rows.column(name) for name in _OF_ROWS]
+            others = [pa.nulls(rows.num_rows, one.type) for one in list(_SCHEMA)[len(_OF_ROWS) + 1 :]]
+            what = pa.array([ROW], pa.int8()).take(pa.nulls(rows.num_rows, pa.int32()).fill_null(0))
+            yield pa.RecordBatch.from_arrays([what, *own, *others], schema=_SCHEMA)
 
     def summary(self) -> pa.RecordBatch:
         """Return what was done, as the one row of a batch."""
-        facts = {number: {**one, "begins": sorted(one["begins"])} for number, one in self._facts.items()}
+        before = {tuple(lane[0]): lane for lane in self._knowledge.clock}
         note = {
             "counts": self._counts,
             "lanes": [[*lane, *ends] for lane, ends in self._lanes.items()],
-            "clock": [lane for lane in self._maker.clock.state if self._clock.get(tuple(lane[0])) != lane],
-            "tables": facts,
+            "clock": [lane for lane in self._clock.state if before.get(tuple(lane[0])) != lane],
+            "tables": self._facts.tables,
         }
         return pa.RecordBatch.from_pylist([{"what": SUMMARY, "note": json.dumps(note)}], schema=_SCHEMA)
 
-    def _read(self, place: Arrival) -> None:
-        self._counts["read"] += 1
-        at = place.offset if place.line is None else place.line
-        self._lanes.setdefault((place.topic, place.partition, place.file), [at or 0, 0])[1] = at or 0
-
-    def _take(self, line: Line, key: bytes | None, place: Arrival) -> None:
-        """Take a message: rows, or else a reject or a statement, whole."""
-        knowledge, format = self._knowledge, None
+    def _take(self, placing: Placing, i: int, message: bytes, own: _Message, length: int) -> None:
+        """Take a message the exact way: rows, or else a reject or a statement, whole."""
+        knowledge, changes = self._knowledge, []
         try:
-            message = line.message()
-            format = knowledge.format_of(place.topic or place.file, message)
-            changes = self._changes(message, key, place, format)
+            Line(0, own.raw, length).message()
+            changes = placing.changes(message)
         except MessageError as error:
             fields = error_fields(error)
-            self._refuse(line.raw, key, place, {**fields, "format": fields["format"] or format})
+            self._refuse(own, {**fields, "format": fields["format"] or own.format})
             return
-        fault = self._fault(changes)
+        placed = placing.placed(changes, own.place)
+        fault = self._fault(placed)
         if fault is not None:
-            self._refuse(line.raw, key, place, fault)
-            return
-        is_learned = knowledge.is_all or not any(change.op in DDL for change in changes)
+            self._refuse(own, fault)
+        elif not knowledge.is_all and any(change.op in DDL for change in placed):
+            self._counts["statements"] += 1
+            self._ask(placed, own, {})
+        else:
+            self._place(placing, i, message, changes, placed, own)
+
+    def _place(
+        self,
+        placing: Placing,
+        i: int,
+        message: bytes,
+        changes: Sequence[Change],
+        placed: Sequence[Change],
+        own: _Message,
+    ) -> None:
         try:
-            rows = self._maker.of_message(changes, knowledge.dropped) if is_learned else []
+            rows = placing.rows(message, changes, own.place)
         except CdcAvroError as error:
-            if knowledge.is_strict and isinstance(error, MisfitError):
+            if self._knowledge.is_strict and isinstance(error, MisfitError):
                 raise
-            is_learned, refused = False, refusal(changes[0], error)
-            if knowledge.is_all:
-                self._refuse(line.raw, key, place, refused)
-                return
-            self._ask(changes, line.raw, key, place, refused)
+            fault = refusal(placed[0], error)
+            if self._knowledge.is_all:
+                self._refuse(own, fault)
+            else:
+                self._counts["unplaced"] += 1
+                self._ask(placed, own, fault)
             return
-        if not is_learned:
-            self._ask(changes, line.raw, key, place, None)
-        self._write(changes, rows)
+        if rows and any(change.op in DML for change in placed):
+            self._exact.extend((i, row) for row in rows)
+        else:
+            self._counts["statements"] += 1
+            self._others += [self._statement_row(row) for row in rows if row.table not in self._knowledge.left_out]
 
-    def _changes(self, message: bytes, key: bytes | None, place: Arrival, format: str) -> list[Change]:
-        whole = message
-        if key is not None and not get_format(format).opens_records:
-            whole = kafka_record(message, key, place)
-        tables = self._knowledge.tables
-        changes = to_changes(whole, format, zone=tables.zone, members=False, unavailable=self._knowledge.unavailable)
-        return [tables.named(replace(change, place=merged(change.place, place))) for change in changes]
+    def _statement_row(self, row: TypedRow) -> dict[str, Any]:
+        """Return the row of a statement that ends all rows of a table so far."""
+        self._facts.add(listed([(0, row)]))
+        facts = (row.table, row.version, row.operation, row.order, row.key, row.payload)
+        return {"what": ROW, **dict(zip(_OF_ROWS, facts, strict=True))}
 
-    def _fault(self, changes: Sequence[Change]) -> Mapping[str, str | None] | None:
+    def _fault(self, changes: Sequence[Change]) -> Fault | None:
         """Return why a statement among the changes was refused, if one was."""
         faults = self._knowledge.faults
         if not faults:
@@ -196,92 +257,32 @@ class _Task:
         found = (faults.get(identity_of(change)) for change in changes if change.op in DDL)
         return next((fault for fault in found if fault is not None), None)
 
-    def _write(self, changes: Sequence[Change], rows: Sequence[TypedRow]) -> None:
-        wanted = [row for row in rows if row.table not in self._knowledge.left_out]
-        has_rows = any(change.op in DML for change in changes)
-        kind = "written" if wanted and has_rows else "left out" if rows and has_rows else "statements"
-        self._counts[kind] += 1
-        for row in wanted:
-            self._note(row)
-            self._out.append(
-                {
-                    "what": ROW,
-                    "number": row.table,
-                    "version": row.version,
-                    "operation": row.operation,
-                    "order": row.order,
-                    "key": row.key,
-                    "payload": row.payload,
-                }
-            )
-
-    def _note(self, row: TypedRow) -> None:
-        """Note what the driver has to know of a row."""
-        facts = self._facts.get(row.table)
-        if facts is None:
-            facts = self._facts[row.table] = {
-                "floor": "",
-                "begins": set(),
-                "partial": 0,
-                "keyless": 0,
-                "ops": Counter(),
-            }
-        facts["ops"][row.operation] += 1
-        facts["begins"].add(row.order[:2].hex())
-        if row.operation in (TRUNCATE, DROP):
-            facts["floor"] = max(facts["floor"], row.order.hex())
-        else:
-            facts["keyless"] += row.key is None
-            facts["partial"] += row.operation != DELETE and bool(row.absent)
-
-    def _refuse(self, raw: bytes, key: bytes | None, place: Arrival, error: Mapping[str, str | None]) -> None:
+    def _refuse(self, own: _Message, error: Fault) -> None:
         self._counts["rejected"] += 1
-        self._put(REJECT, raw, key, place, error)
+        self._others.append(_told(REJECT, own, error, None))
 
-    def _ask(
-        self,
-        changes: Sequence[Change],
-        raw: bytes,
-        key: bytes | None,
-        place: Arrival,
-        error: Mapping[str, str | None] | None,
-    ) -> None:
-        """Ask the driver to learn what a message says."""
-        outlines = [made["outline"] for made in map(outline_of, changes) if made is not None]
-        if error is not None:
-            self._counts["unplaced"] += 1
-        if outlines or error is not None:
-            self._put(STATEMENT, raw, key, place, error or {}, outlines)
-
-    def _put(
-        self,
-        what: int,
-        raw: bytes,
-        key: bytes | None,
-        place: Arrival,
-        error: Mapping[str, str | None],
-        outlines: Sequence[bytes] | None = None,
-    ) -> None:
-        self._out.append(
-            {
-                "what": what,
-                "raw": raw,
-                "record_key": key,
-                "topic": place.topic,
-                "partition": place.partition,
-                "offset": place.offset,
-                "file": place.file,
-                "line": place.line,
-                "format": error.get("format"),
-                "path": error.get("path"),
-                "reason": error.get("message"),
-                "outlines": outlines,
-            }
-        )
+    def _ask(self, changes: Sequence[Change], own: _Message, error: Fault) -> None:
+        """Ask the driver to learn what a message says, once of all that say the same in its lane."""
+        outlines = []
+        for made in filter(None, map(outline_of, changes)):
+            lane = own.place and (own.place.topic, own.place.partition, own.place.file)
+            same = made["digest"] + repr(lane).encode()
+            outlines += [] if same in self._asked else [made["outline"]]
+            self._asked.add(same)
+        if outlines or error:
+            self._others.append(_told(STATEMENT, own, error, outlines))
 
 
-def kafka_record(message: bytes, key: bytes, place: Arrival) -> bytes:
-    """Return the JSON of a Kafka record, for a format that reads a record's key."""
-    topic = json.dumps(place.topic).encode()
-    numbers = b"%d" % (place.partition or 0), b"%d" % (place.offset or 0)
-    return b'{"topic":%b,"partition":%b,"offset":%b,"key":%b,"value":%b}' % (topic, *numbers, key or b"null", message)
+def _told(what: int, own: _Message, error: Fault, outlines: Sequence[bytes] | None) -> dict[str, Any]:
+    place = own.place
+    names = ("topic", "partition", "offset", "file", "line")
+    return {
+        "what": what,
+        "raw": own.raw,
+        "record_key": own.key,
+        **({} if place is None else {name: getattr(place, name) for name in names}),
+        "format": error.get("format"),
+        "path": error.get("path"),
+        "reason": error.get("message"),
+        "outlines": outlines,
+    }

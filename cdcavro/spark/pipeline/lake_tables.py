@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.errors import AnalysisException, IllegalArgumentException
@@ -95,51 +96,54 @@ class Written(NamedTuple):
 class LakeTables:
     """Writes batches to the tables of a lake; `job` (str) is unique to the pipeline."""
 
-    spark: SparkSession
     settings: LakeSettings
     job: str
     _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
 
-    def write(self, tables: Sequence[tuple[Table, TableName, Waiting]]) -> list[Written]:
-        """Write the rows of tables, several at a time; those with one name in the lake one behind the other."""
+    def write(self, spark: SparkSession, tables: Sequence[tuple[Table, TableName, Waiting]]) -> list[Written]:
+        """Write the rows of tables, several at a time; those with one name in the lake one behind the other.
+
+        `spark` is the session of their frames, which is that of the stream.
+        """
         groups: dict[TableName, list[tuple[Table, TableName, Waiting]]] = {}
         for one in tables:
             groups.setdefault(one[1], []).append(one)
         with ThreadPoolExecutor(self.settings.parallel) as pool:
-            written = pool.map(self._write_all, groups.values())
+            written = pool.map(partial(self._write_all, spark), groups.values())
             return [one for group in written for one in group]
 
-    def _write_all(self, tables: Sequence[tuple[Table, TableName, Waiting]]) -> list[Written]:
-        return [self._write(*one) for one in tables]
+    def _write_all(self, spark: SparkSession, tables: Sequence[tuple[Table, TableName, Waiting]]) -> list[Written]:
+        return [self._write(spark, *one) for one in tables]
 
-    def _write(self, table: Table, name: TableName, waiting: Waiting) -> Written:
+    def _write(self, spark: SparkSession, table: Table, name: TableName, waiting: Waiting) -> Written:
         steps: list[str] = []
         try:
             if self.settings.is_current and table.schema.key is not None:
                 self._merge(
+                    spark,
                     CurrentState(self.settings.sink, name, self.settings.behavior, self.settings.guard),
                     table,
                     waiting,
                     steps,
                 )
             if self.settings.is_changelog or table.schema.key is None:
-                self._append(Changelog(self.settings.sink, name, self.settings.behavior), table, waiting, steps)
+                self._append(spark, Changelog(self.settings.sink, name, self.settings.behavior), table, waiting, steps)
         except (CdcAvroError, AnalysisException, IllegalArgumentException) as error:
             return Written(table.number, steps, first_line(error))
         return Written(table.number, steps, None)
 
-    def _merge(self, state: CurrentState, table: Table, waiting: Waiting, steps: list[str]) -> None:
-        self._prepare(
-            "state", state.table, table, lambda: steps.extend(map(str, state.prepare(self.spark, table.versions)))
-        )
+    def _merge(
+        self, spark: SparkSession, state: CurrentState, table: Table, waiting: Waiting, steps: list[str]
+    ) -> None:
+        self._prepare("state", state.table, table, lambda: steps.extend(map(str, state.prepare(spark, table.versions))))
         if waiting:
             rows = waiting[0][1]
             for _, more, _ in waiting[1:]:
                 rows = rows.unionByName(more)
             state.merge(rows, table.versions, facts=_all_facts([facts for _, _, facts in waiting]))
 
-    def _append(self, log: Changelog, table: Table, waiting: Waiting, steps: list[str]) -> None:
-        self._prepare("log", log.table, table, lambda: steps.extend(map(str, log.prepare(self.spark, table.versions))))
+    def _append(self, spark: SparkSession, log: Changelog, table: Table, waiting: Waiting, steps: list[str]) -> None:
+        self._prepare("log", log.table, table, lambda: steps.extend(map(str, log.prepare(spark, table.versions))))
         for batch, rows, _ in waiting:
             log.append(rows, table.versions, job=f"{self.job}/{table.number}", batch=batch)
 

@@ -83,7 +83,7 @@ class Pipeline:
         """
         folder = Path(self.state)
         with _locked(folder):
-            lake = LakeTables(spark, self.lake, _job(folder))
+            lake = LakeTables(self.lake, _job(folder))
             batches = Batches(self.settings, JobState(folder / "batches"), lake, say)
             query = self._start(spark, batches, once=once, every=every)
             try:

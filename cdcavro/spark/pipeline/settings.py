@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cdcavro.formats.connect.unavailable import PLACEHOLDER, check_word
 from cdcavro.table.tables import Tables
 from cdcavro.wire.formats import get_format
-from cdcavro.wire.sniff import MIXED, sniff
+from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,12 +39,11 @@ class Formats:
             if name != MIXED:
                 get_format(name)
 
-    def of(self, name: str | None, message: bytes) -> str:
-        """Return the format of a message from a topic or file. Raises `UnknownMessageError`."""
-        own = self.given
-        if not isinstance(own, str):
-            own = next((format for pattern, format in own.items() if fnmatchcase(name or "", pattern)), MIXED)
-        return sniff(message) if own == MIXED else own
+    def told(self, name: str | None) -> str:
+        """Return the format of messages from a topic or file, "mixed" if it has to be told of each."""
+        if isinstance(self.given, str):
+            return self.given
+        return next((format for pattern, format in self.given.items() if fnmatchcase(name or "", pattern)), MIXED)
 
 
 @dataclass(frozen=True)

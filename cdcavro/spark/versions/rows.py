@@ -17,7 +17,8 @@ from cdcavro.avro.translation.schema_pair import translator
 from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.engine.machine import Translator, Translators
 from cdcavro.errors import JobError
-from cdcavro.spark.arrow_udf import column_function, slices_of
+from cdcavro.lake.arrow import slices_of
+from cdcavro.spark.arrow_udf import column_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -29,6 +29,12 @@ class TypedChange(Struct, frozen=True):
     payload: bytes
     change: Change
 
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """The columns that the row after the change does not have; none where there is no such row."""
+        after = self.change.after
+        return () if after is None else tuple(one.name for one in self.schema.columns if one.name not in after)
+
 
 class TypedPayload(Struct, frozen=True):
     """A row of a message as Avro payloads.

@@ -1,0 +1,123 @@
+"""Placing of messages in their tables, whole Arrow batches at a time, once the tables have learned all.
+
+The rows are those of `TypedRows`, byte for byte: each with its order, under the clock of the lanes. The engine makes
+those of plain messages, and everything else goes the exact way in between, under the same clock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from cdcavro.change.model import replace
+from cdcavro.lake.arrow import MadeRows, Places, slices_of, take
+from cdcavro.lake.row import dropped_by, rows_of_message, written
+from cdcavro.table.messages import MessageTyper, merged
+from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cdcavro.change.clock import Clock
+    from cdcavro.change.model import Arrival, Change
+    from cdcavro.lake.row import TypedRow
+    from cdcavro.table.tables import Tables
+
+ROWS: Final = pa.schema(
+    [
+        ("message", pa.int32()),
+        ("number", pa.int32()),
+        ("version", pa.int32()),
+        ("operation", pa.string()),
+        ("order", pa.binary()),
+        ("key", pa.binary()),
+        ("payload", pa.binary()),
+        ("lacks", pa.bool_()),
+    ]
+)
+"""The columns of rows: the index of the message, and `TypedRow` with `lacks`, whether the row after the change lacks
+columns, instead of `absent`."""
+
+
+class Placing:
+    """Places the messages of one format, by `tables` that have learned all of them, or all that they need.
+
+    `clock` (`Clock`) is told of every message that is placed; `dropped` is as in `Learned`, and `unavailable` as in
+    `to_changes`.
+    """
+
+    def __init__(
+        self,
+        format: str,
+        tables: Tables,
+        clock: Clock,
+        *,
+        unavailable: str | None = USUAL_PLACEHOLDER,
+        dropped: Mapping[bytes, Sequence[int]] | None = None,
+    ) -> None:
+        self._clock, self._tables = clock, tables
+        self._dropped = dropped_by(dropped or {}, tables)
+        self._typer = MessageTyper(format, tables, unavailable=unavailable, is_all_learned=True, clock=clock)
+        self._is_by_topic = tables.given_table.by_topic
+
+    def take(self, batch: pa.RecordBatch, left: Callable[[int, bytes, Arrival | None], None]) -> list[pa.RecordBatch]:
+        """Return the rows that the engine makes of a batch, in batches of `ROWS`; call `left` for each message that it leaves.
+
+        The batch has the messages, and where each arrived, a struct with some of the fields of `Arrival`. What is left
+        is told in the order of arrival, with its index; where it is placed by `rows`, the clock is that of its place.
+        """
+        texts, places, made = slices_of(batch.column(0)), Places(batch), []
+        is_able = not (self._is_by_topic and "topic" in places.names)
+        try:
+            for i in take(self._typer, texts, places.encoded() if is_able else None, is_able=is_able):
+                message = None if i is None else texts.get(i)
+                if i is None:
+                    made.append(self._made())
+                elif message is not None:
+                    left(i, message, places.get(i))
+        finally:
+            # Whatever happens, no rows wait for the next batch.
+            made.append(self._made())
+        return [rows for rows in made if rows.num_rows]
+
+    def changes(self, message: bytes) -> list[Change]:
+        """Return the changes of a message. Raises as `to_changes` does."""
+        return self._typer.changes(message)
+
+    def placed(self, changes: Sequence[Change], place: Arrival | None) -> list[Change]:
+        """Return the changes of a message that arrived at a place, with the table given for those that name none."""
+        return [self._tables.named(replace(change, place=merged(change.place, place))) for change in changes]
+
+    def rows(self, message: bytes, changes: Sequence[Change], place: Arrival | None) -> list[TypedRow]:
+        """Return the rows of a message the exact way; `changes` are its changes. Its pattern is learned.
+
+        Raises for the first change that contradicts its table, as `Tables.find` and `Tables.write` do, and `OrderError`
+        as `Clock.time` does; then nothing of the message is placed.
+        """
+        pairs = [(change, written(self._tables, change)) for change in self.placed(changes, place)]
+        rows = rows_of_message(pairs, self._clock, self._dropped)
+        self._typer.learn(message, changes, [one for _, typed in pairs for one in typed], place)
+        return rows
+
+    def _made(self) -> pa.RecordBatch:
+        """Return the rows that the engine made."""
+        known, made = self._typer.made()
+        rows = MadeRows(known, made)
+        if not rows.count:
+            return pa.RecordBatch.from_pylist([], ROWS)
+        number = rows.fact(lambda table, _: table.number, pa.int32())
+        version = rows.fact(lambda _, schema: schema.version, pa.int32())
+        columns = [rows.message, number, version, rows.operation, rows.order, rows.key, rows.payload, rows.lacks]
+        return pa.RecordBatch.from_arrays(columns, schema=ROWS)
+
+
+def listed(rows: Sequence[tuple[int, TypedRow]]) -> pa.RecordBatch:
+    """Return rows that were made the exact way, each with the index of its message, as a batch of `ROWS`."""
+    facts = [
+        (i, row.table, row.version, row.operation, row.order, row.key, row.payload, bool(row.absent)) for i, row in rows
+    ]
+    columns = zip(*facts, strict=True) if facts else [()] * len(ROWS)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(values, field.type) for values, field in zip(columns, ROWS, strict=True)], schema=ROWS
+    )

@@ -1,0 +1,276 @@
+"""Messages placed in whole batches, held against typed rows one by one."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from functools import cache
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from cdcavro.change.clock import Clock
+from cdcavro.change.model import DML, Arrival, Change, replace
+from cdcavro.change.order import in_order
+from cdcavro.change.order_value import order_value
+from cdcavro.engine.machine import COMPILED
+from cdcavro.lake import Batch, TypedRows
+from cdcavro.lake.placing import ROWS
+from cdcavro.table.messages import merged
+from cdcavro.table.tables import Tables
+from cdcavro.transcoding.mapping import to_changes
+from cdcavro.wire.formats import FORMATS
+from support.order_trial import LANES, Exact, Message, Placer, batch_of, learned, row_of, rows_in, same, trial
+from support.rows_trial import ZONE, shop
+
+compiled = pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
+ARRIVAL = ("canal", "oms_canal")
+
+
+def canal(es: int, *ids: int, offset: int = 0, old: list | None = None, table: str = "t") -> Message:
+    """Return a message of Canal that inserts rows, or updates them from old values, at a place."""
+    rows = [{"id": str(one), "v": "a"} for one in ids]
+    message = {
+        "data": rows,
+        "old": old,
+        "type": "INSERT" if old is None else "UPDATE",
+        "es": es,
+        "ts": es + 1,
+        "id": 1,
+        "database": "d",
+        "table": table,
+        "isDdl": False,
+        "sql": "",
+        "pkNames": ["id"],
+        "mysqlType": {"id": "bigint", "v": "varchar(9)"},
+        "sqlType": {"id": -5, "v": 12},
+    }
+    return json.dumps(message).encode(), Arrival(topic="x", partition=0, offset=offset)
+
+
+def debezium(**members: object) -> bytes:
+    """Return a message of Debezium."""
+    source = {"connector": "mysql", "db": "d", "table": "t", "file": "b.000001", "pos": 5, "row": 0}
+    return json.dumps({"before": None, "source": source, "op": "c", **members}).encode()
+
+
+def changes_of(format: str, messages: list[Message]) -> list[list[Change]]:
+    """Return the changes of each message, where it arrived."""
+    return [
+        [replace(one, place=merged(one.place, place)) for one in to_changes(text, format, zone=ZONE, members=False)]
+        for text, place in messages
+    ]
+
+
+def in_lanes(format: str, seed: int) -> list[Message]:
+    """Return the shop's messages in some lanes, each of which has its own order; some come twice or three times."""
+    random = Random(f"{format} {seed}")
+    lanes = random.sample([lane for lane in LANES if lane.topic is not None], random.choice((1, 3, 6)))
+    runs: list[list[bytes]] = [[]]
+    for message in shop(format):
+        is_row = all(one.op in DML for one in to_changes(message, format, zone=ZONE))
+        runs += [] if is_row else [[message], []]
+        runs[-1] += random.choice((1, 1, 1, 2, 3)) * [message] if is_row else []
+    # Between statements, lanes run backwards in time, too.
+    sent = [one for run in runs for one in random.sample(run, len(run) if seed % 2 else 0) or run]
+    at = dict.fromkeys(range(len(lanes)), 0)
+    placed = []
+    for message in sent:
+        number = random.randrange(len(lanes))
+        at[number] += random.choice((1, 1, 2))
+        placed.append((message, replace(lanes[number], offset=at[number])))
+    return placed
+
+
+def cut(random: Random, messages: list[Message]) -> list[list[Message]]:
+    """Return messages in batches."""
+    ends = sorted(random.sample(range(len(messages)), 6))
+    return [messages[start:end] for start, end in zip([0, *ends], [*ends, len(messages)], strict=True)]
+
+
+@cache
+def expected(format: str, seed: int) -> tuple[list[Message], TypedRows, Batch]:
+    """Return messages, and what became of them in one batch, one change after another."""
+    messages = in_lanes(format, seed)
+    maker = TypedRows(Tables(zone=ZONE))
+    return messages, maker, maker.of_batch(changes_of(format, messages))
+
+
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))])
+@pytest.mark.parametrize("format", FORMATS)
+def test_rows_are_those_of_typed_rows_wherever_batches_are_cut(format, seed):
+    """In several lanes, with statements, moved keys and repetitions, backwards in time; a task may go on elsewhere."""
+    messages, maker, batch = expected(format, seed)
+    random = Random(seed)
+    placer = Placer(format, maker.tables, dropped=batch.dropped)
+    rows, unplaced, statements = [], 0, 0
+    for some in cut(random, messages):
+        placed = placer.of_batch(batch_of(some))
+        assert all(one.schema == ROWS for one in placed.rows)
+        rows += rows_in(placed.rows)
+        unplaced += len(placed.unplaced)
+        statements += placed.statements
+        if random.random() < 0.3:
+            placer = Placer(format, maker.tables, json.loads(json.dumps(placer.clock.state)), dropped=batch.dropped)
+    assert sorted(rows, key=repr) == sorted(map(row_of, batch.rows), key=repr)
+    assert len(rows) > 170
+    assert any(row[2] == "x" for row in rows) is bool(batch.dropped)
+    assert placer.clock.state == maker.clock.state
+    assert bool(placer.clock.state) is (format in ARRIVAL)
+    assert statements == batch.statements
+    assert unplaced == sum(change.op in DML or change.op == "TRUNCATE" for change, _ in batch.rejects)
+
+
+@compiled
+@pytest.mark.parametrize("format", FORMATS)
+def test_most_rows_of_the_second_reading_are_made_by_the_engine(format):
+    """A test of equality alone would pass if it left everything; halves, moved keys and statements are left."""
+    placer = Placer(format, learned(format))
+    for base in (0, 1000):
+        messages = [(one, Arrival(topic="t", partition=0, offset=base + i)) for i, one in enumerate(shop(format))]
+        before = placer.taken
+        placed = placer.of_batch(batch_of(messages))
+    share = (placer.taken - before) / sum(one.num_rows for one in placed.rows)
+    assert share > (0.0 if format == "datahub_blob" else 0.4)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_damaged_messages_have_the_same_order_or_the_same_error(format):
+    """Numbers of all sizes, places of all kinds, lanes that come behind: as one after another."""
+    assert sum(trial(format, 300, 1).values()) > 200
+
+
+@pytest.mark.parametrize("format", ARRIVAL)
+def test_more_lanes_than_the_engine_knows_at_a_time(format):
+    """Their times come from the clock, and go back to it."""
+    random, at = Random(format), [0] * 300
+    exact, placer = Exact(format), Placer(format, learned(format))
+    for _ in range(2):
+        messages = []
+        for _ in range(1500):
+            lane = random.randrange(300)
+            at[lane] += random.choice((0, 1))
+            messages.append((random.choice(shop(format)), Arrival(topic="t", partition=lane, offset=at[lane])))
+        same(placer, exact, messages)
+    assert len(placer.clock.state) > 290
+
+
+def placed_as_exactly(messages: list[Message]) -> Placer:
+    """Place messages of Canal in one batch, and check them and the clock against the exact way."""
+    changes = [one for changes in changes_of("canal", messages) for one in changes]
+    tables = Tables(zone=ZONE)
+    for change in in_order(changes):
+        tables.learn(change)
+    maker = TypedRows(pickle.loads(pickle.dumps(tables)))
+    wanted = [row_of(row) for row in maker.of_batch(changes_of("canal", messages)).rows]
+    placer = Placer("canal", tables)
+    assert sorted(rows_in(placer.of_batch(batch_of(messages)).rows), key=repr) == sorted(wanted, key=repr)
+    assert placer.clock.state == maker.clock.state
+    return placer
+
+
+def test_a_moved_key_counts_for_what_comes_behind_it_in_its_lane():
+    """The engine leaves the message that moves, and knows of it; a later time begins to count anew."""
+    move = [{"id": "9"}]
+    messages = [canal(1000, 1), canal(2000, 2, offset=1), canal(2000, 3, offset=2, old=move), canal(1500, 4, offset=3)]
+    messages += [canal(2000, 5, offset=4), canal(2000, 6, offset=5, old=move), canal(2000, 7, offset=6)]
+    assert placed_as_exactly(messages).clock.state[0][2:] == [2, [2000, 1], 2]
+    assert placed_as_exactly([*messages, canal(3000, 8, offset=7)]).clock.state[0][2:] == [2, [3000, 1], 0]
+
+
+def test_a_message_at_the_place_of_the_last_has_its_time():
+    """Whatever numbers it has: a place is told once."""
+    messages = [canal(1000, 1), canal(1000, 2, offset=1), canal(5000, 3, offset=1), canal(2000, 4, offset=2)]
+    assert placed_as_exactly(messages).clock.state[0][2:] == [2, [2000, 1], 0]
+
+
+@pytest.mark.parametrize("numbers", [[2**70, 1], [2**62, *range(40)]])
+def test_a_clock_may_know_times_that_no_message_states_plainly(numbers):
+    """Numbers of more than 64 bits, or too many of them: the exact way goes on with them."""
+    state = [[["x", 0, ""], ["x", 0, 5, "", 0], 2, numbers, 3]]
+    clock, messages = Clock(state), [canal(1000, one, offset=5 + one) for one in range(1, 5)]
+    tables = Tables(zone=ZONE)
+    for change in changes_of("canal", messages)[0]:
+        tables.learn(change)
+    wanted = [order_value(one, time=clock.time(one)) for (one,) in changes_of("canal", messages)]
+    placer = Placer("canal", tables, state)
+    assert sorted(row[3] for row in rows_in(placer.of_batch(batch_of(messages)).rows)) == sorted(wanted)
+    assert placer.clock.state == clock.state
+
+
+def test_a_message_behind_in_its_lane_is_not_placed():
+    """Nobody knows its time any more; the others go on."""
+    placer = placed_as_exactly([canal(1000, one, offset=one) for one in range(5)])
+    placed = placer.of_batch(batch_of([canal(1000, 8, offset=8), canal(1000, 9, offset=3), canal(1000, 9, offset=9)]))
+    ((index, error),) = placed.unplaced
+    assert (index, str(error)) == (1, "canal: expected a place of its lane from offset 8 on, got offset 3")
+    assert placer.clock.state[0][1] == ["x", 0, 9, "", 0]
+    assert len(rows_in(placed.rows)) == 2
+
+
+def test_what_could_not_be_placed_is_told_with_its_message():
+    """What is no message, a row of an unknown table, a row without an order; statements and heartbeats are only counted."""
+    tables = Tables()
+    (change,) = to_changes(debezium(after={"id": 1}), "debezium")
+    tables.learn(change)
+    unordered = json.loads(debezium(after={"id": 1}))
+    unordered["source"] = {"connector": "mysql", "db": "d", "table": "t"}
+    other = json.loads(debezium(after={"id": 1}))
+    other["source"]["table"] = "u"
+    messages = [debezium(after={"id": 1}), None, b"{", json.dumps(unordered).encode(), json.dumps(other).encode()]
+    messages += [b'{"ts_ms":1}', debezium(after={"id": 2})]
+    placed = Placer("debezium", tables).of_batch(pa.RecordBatch.from_arrays([pa.array(messages)], ["message"]))
+    assert [(i, type(error).__name__) for i, error in placed.unplaced] == [
+        (2, "TextError"),
+        (3, "OrderError"),
+        (4, "SchemaError"),
+    ]
+    assert (sum(one.num_rows for one in placed.rows), placed.statements) == (2, 1)
+
+
+def test_rows_that_lack_columns_say_so():
+    """As `absent` of typed rows does, by the engine and exactly; a deleted row lacks nothing."""
+    texts = [debezium(after={"id": 1, "v": 2})] * 2 + [debezium(after={"id": 1})] * 3
+    texts += [debezium(before={"id": 1}, after=None, op="d")] * 3
+    tables = Tables()
+    for change in to_changes(texts[0], "debezium"):
+        tables.learn(change)
+    placer = Placer("debezium", tables)
+    rows = rows_in(placer.of_batch(batch_of([(one, None) for one in texts])).rows)
+    assert sorted((row[2], row[-1]) for row in rows) == [("c", False)] * 2 + [("c", True)] * 3 + [("d", False)] * 3
+
+
+def test_a_topic_that_names_tables_goes_the_exact_way():
+    """Rows that name none are of the table called as their topic."""
+    message = b'{"op":"c","before":null,"after":{"id":1}}'
+    tables = Tables(table="@topic")
+    messages = [(message, Arrival(topic=topic, partition=0, offset=i)) for i, topic in enumerate("abab")]
+    for changes in changes_of("debezium", messages):
+        tables.learn(tables.named(changes[0]))
+    placed = Placer("debezium", tables).of_batch(batch_of(messages))
+    assert sorted(row[0] for row in rows_in(placed.rows)) == [0, 0, 1, 1]
+
+
+def test_places_may_have_some_fields_of_other_widths_and_begin_anywhere():
+    """As a slice of a larger batch has them."""
+    messages = [canal(1000 + one, one, offset=one) for one in range(8)]
+    placer = placed_as_exactly(messages)
+    told = pa.StructArray.from_arrays(
+        [pa.array(range(8), pa.int32()), pa.array([None, "x"] * 4, pa.large_string())],
+        ["offset", "topic"],
+        mask=pa.array([False] * 6 + [True] * 2),
+    )
+    narrow = pa.RecordBatch.from_arrays([pa.array([one for one, _ in messages], pa.large_binary()), told], ["m", "p"])
+    whole = [
+        replace(place, topic=None, partition=None) if i % 2 == 0 else None for i, (_, place) in enumerate(messages)
+    ]
+    clock = Clock()
+    wanted = []
+    for (text, _), place in [(one, place) for one, place in zip(messages, whole, strict=True) if place][1:3]:
+        (change,) = changes_of("canal", [(text, place)])[0]
+        wanted.append(order_value(change, time=clock.time(change)))
+    again = Placer("canal", placer.tables)
+    found = {row[3] for row in rows_in(again.of_batch(narrow.slice(2, 4)).rows)}
+    assert found >= set(wanted)
+    assert again.clock.state == clock.state
