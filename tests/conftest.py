@@ -18,7 +18,7 @@ pytest.register_assert_rewrite("support.registry_suite", "support.registry_write
 _EXAMPLES = os.environ.get("CDCAVRO_EXAMPLES", "")
 
 # The examples are the same each time, and there are more in tox than in plain pytest; a number that is asked for gives new ones.
-_USUAL = 15 if "CDCAVRO_BUILD" in os.environ else 5
+_USUAL = 10 if "CDCAVRO_BUILD" in os.environ else 5
 settings.register_profile(
     "cdcavro",
     max_examples=int(_EXAMPLES or _USUAL),

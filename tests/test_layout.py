@@ -182,34 +182,40 @@ def _module_of(test: str) -> str:
     return test.replace("test_", "")
 
 
-@pytest.mark.parametrize("test", TEST_MODULES)
-def test_every_test_module_is_that_of_a_module(test):
-    """A test in a layer's folder is about the module of its name, unless it is said to be about several."""
-    assert (_module_of(test) in MODULES) is (test not in ACROSS)
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_every_module_has_tests(module):
-    """Either tests of its name, or a line in COVERED_BY, but not both."""
+def _own_test(module: str) -> str:
     folder, _, name = module.rpartition("/")
-    has_own = f"{folder}/test_{name}".lstrip("/") in {*TEST_MODULES, "test_errors"}
-    assert has_own is not (module in COVERED_BY)
+    return f"{folder}/test_{name}".lstrip("/")
 
 
-@pytest.mark.parametrize("module", COVERED_BY)
-def test_tests_that_cover_a_module_are_there(module):
-    """A line in COVERED_BY names a module and tests that there are."""
-    assert module in MODULES
-    assert (TESTS / f"{COVERED_BY[module]}.py").is_file()
+def test_every_test_module_is_that_of_a_module():
+    """A test in a layer's folder is about the module of its name, unless it is said to be about several."""
+    assert {test for test in TEST_MODULES if _module_of(test) not in MODULES} == ACROSS
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_modules_and_functions_are_short(module):
+def test_every_module_has_tests():
+    """Either tests of its name, or a line in COVERED_BY, but not both."""
+    named = {*TEST_MODULES, "test_errors"}
+    own = {module for module in MODULES if _own_test(module) in named}
+    assert set(MODULES) - own == set(COVERED_BY)
+
+
+def test_tests_that_cover_a_module_are_there():
+    """A line in COVERED_BY names tests that there are."""
+    assert [test for test in COVERED_BY.values() if not (TESTS / f"{test}.py").is_file()] == []
+
+
+def test_modules_and_functions_are_short():
     """A module has at most 300 lines, a function at most 40."""
-    text = (PACKAGE / f"{module}.py").read_text(encoding="utf-8")
-    assert text.count("\n") <= MOST_LINES
-    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
-    assert [node.name for node in functions if _lines(node) > MOST_LINES_OF_A_FUNCTION] == []
+    texts = {module: (PACKAGE / f"{module}.py").read_text(encoding="utf-8") for module in MODULES}
+    assert [module for module, text in texts.items() if text.count("\n") > MOST_LINES] == []
+    functions = {
+        f"{module}: {node.name}": _lines(node)
+        for module, text in texts.items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert functions
+    assert {name: lines for name, lines in functions.items() if lines > MOST_LINES_OF_A_FUNCTION} == {}
 
 
 @pytest.mark.parametrize("part", sorted(path.name for path in (PACKAGE / "engine").glob("*.p[xy][xi]")))

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import cdcavro
 
 _HERE = Path(__file__).parent
@@ -20,6 +22,7 @@ def _run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_an_audit_hook_sees_nothing_run(tmp_path):
     """No import, no exec or compile, no pickle, process, socket or file, for hostile texts in every string and name."""
     done = _run("from support.audited import main; main()", tmp_path)

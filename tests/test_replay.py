@@ -29,8 +29,8 @@ CREATED = {
 }
 # How slow tests go through the messages: in parts and in strides, or with CDCAVRO_EVERY_MESSAGE in the environment one by one.
 PARTS = 2
-STRIDE = PARTS * (1 if os.environ.get("CDCAVRO_EVERY_MESSAGE") else 11)
-EVERY = 1 if os.environ.get("CDCAVRO_EVERY_MESSAGE") else 17
+STRIDE = PARTS * (1 if os.environ.get("CDCAVRO_EVERY_MESSAGE") else 23)
+EVERY = 1 if os.environ.get("CDCAVRO_EVERY_MESSAGE") else 31
 
 
 class Final(NamedTuple):

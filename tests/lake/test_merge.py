@@ -56,7 +56,7 @@ def test_the_stream_as_it_came_gives_the_tables_of_the_server(producer: str):
 @pytest.mark.parametrize("producer", MESSAGES)
 def test_the_tables_are_the_same_however_the_stream_comes(producer: str):
     """Some shuffles: partitions, repetitions, batches, a late full load."""
-    assert_same_tables(producer, range(18, 22))
+    assert_same_tables(producer, range(18, 20))
 
 
 @pytest.mark.slow
@@ -64,8 +64,8 @@ def test_the_tables_are_the_same_however_the_stream_comes(producer: str):
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("producer", MESSAGES)
 def test_the_tables_are_the_same_in_500_shuffles(producer: str, part: int):
-    """All of them with CDCAVRO_EVERY_MESSAGE in the environment, else each tenth."""
-    stride = PARTS * (1 if os.environ.get("CDCAVRO_EVERY_MESSAGE") else 10)
+    """All of them with CDCAVRO_EVERY_MESSAGE in the environment, else each twentieth."""
+    stride = PARTS * (1 if os.environ.get("CDCAVRO_EVERY_MESSAGE") else 20)
     assert_same_tables(producer, range(18 + part, 18 + SHUFFLES, stride))
 
 

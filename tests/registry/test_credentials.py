@@ -16,18 +16,19 @@ from support.transforms import TRANSFORMS
 CANARY = 'c4n@ry pa:ss/w<ö"&rd'
 
 
-@pytest.mark.parametrize("outer", TRANSFORMS)
 @pytest.mark.parametrize("inner", TRANSFORMS)
-def test_a_password_is_not_shown_in_any_form(inner, outer):
+def test_a_password_is_not_shown_in_any_form(inner):
     """Transformed once and again, alone or within a sentence, with or without the user before it."""
     credentials = Credentials(("user", CANARY))
-    if inner == "capitals" or (outer == "capitals" and "base64" in inner):
-        outer = "as it is"  # what is in another case is not base64 any more
-        inner = inner if inner == "capitals" else "as it is"
-    for said in (CANARY, f"wrong: {CANARY}!", f"user:{CANARY}", f"http://user:{CANARY}@host/"):
-        told = TRANSFORMS[outer](TRANSFORMS[inner](said))
-        assert credentials.safe(told) == HIDDEN
-        assert credentials.safe(f"the server says '{told}' and no more") == HIDDEN
+    for outer in TRANSFORMS:
+        if inner == "capitals" and outer != "as it is":
+            continue  # what is in another case is not base64 any more
+        if outer == "capitals" and "base64" in inner:
+            continue
+        for said in (CANARY, f"wrong: {CANARY}!", f"user:{CANARY}", f"http://user:{CANARY}@host/"):
+            told = TRANSFORMS[outer](TRANSFORMS[inner](said))
+            assert credentials.safe(told) == HIDDEN, outer
+            assert credentials.safe(f"the server says '{told}' and no more") == HIDDEN, outer
 
 
 @given(

@@ -29,9 +29,13 @@ GOLDENS = [pytest.param(f, g.decode(), id=f"{f}/{name}") for f in OTHERS for nam
 
 
 @pytest.mark.parametrize(("format", "golden"), GOLDENS)
-@pytest.mark.parametrize("key", ["null", '{"id":1.0}', '"k"', "[1]"])
-def test_a_message_in_a_kafka_record_comes_back_in_it(format, golden, key):
+def test_a_message_in_a_kafka_record_comes_back_in_it(format, golden):
     """Digit for digit, whatever stands beside it; the payload has the fields of the message."""
+    for key in ("null", '{"id":1.0}', '"k"', "[1]"):
+        _assert_comes_back(format, golden, key)
+
+
+def _assert_comes_back(format: str, golden: str, key: str) -> None:
     line = RECORD % (key, golden)
     payload = cdcavro.encode(line, format)
     assert exact(cdcavro.decode(payload, format)) == exact(line)

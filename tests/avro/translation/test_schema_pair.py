@@ -246,17 +246,17 @@ def test_records_without_bytes_that_stand_for_endlessly_many_are_no_work():
 
 
 def test_data_that_become_too_long_are_refused_before_they_are():
-    """Defaults of a kilobyte in each of 2^40 records without bytes, and in each of those with some."""
-    long = field("d", "string", default="x" * 1000)
+    """Defaults of 16 kilobytes in each of 2^40 records without bytes, and in each of those with some."""
+    long = field("d", "string", default="x" * 16_000)
     with pytest.raises(PayloadError, match="expected at most 67108864 bytes under the reader's schema"):
         translated(doubled(record(name="X"), 40), doubled(record(long, name="X"), 40), b"")
     tracemalloc.start()
     try:
         with pytest.raises(PayloadError, match="expected at most 67108864 bytes under the reader's schema"):
             translated(
-                doubled(record(field("v"), name="X"), 17),
-                doubled(record(long, field("v"), name="X"), 17),
-                b"\2" * 2**17,
+                doubled(record(field("v"), name="X"), 13),
+                doubled(record(long, field("v"), name="X"), 13),
+                b"\2" * 2**13,
             )
         assert tracemalloc.get_traced_memory()[1] < 4 << 26
     finally:

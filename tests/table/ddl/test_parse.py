@@ -746,7 +746,7 @@ def test_statements_are_parsed_in_linear_time(text):
     """Twice as many columns, actions, labels, tables or statements take twice the steps."""
     error_of_any = functools.partial(outcome, cdcavro.DdlError, parse_ddl)
     error_of_any(text(8))
-    assert calls(lambda: error_of_any(text(4_000))) < 2.5 * calls(lambda: error_of_any(text(2_000)))
+    assert calls(lambda: error_of_any(text(1_600))) < 2.5 * calls(lambda: error_of_any(text(800)))
 
 
 def test_many_routines_take_linear_time():
@@ -756,7 +756,7 @@ def test_many_routines_take_linear_time():
         assert parse_ddl("begin not atomic select 1; end;" * count) == (NoChange("routine"),) * count
 
     work(1)
-    assert calls(lambda: work(1_000)) < 2.5 * calls(lambda: work(500))
+    assert calls(lambda: work(400)) < 2.5 * calls(lambda: work(200))
 
 
 @pytest.mark.slow
