@@ -62,9 +62,13 @@ def test_every_tool_is_pinned():
 
 
 def test_every_python_that_is_promised_is_tested():
-    """Its classifier, the lowest that is required, and an environment for each of the others."""
+    """Its classifier, the lowest that is required, and an environment for each of the others, which `tox` runs by itself."""
     said = re.findall(r"Python :: 3\.(\d+)", " ".join(PROJECT["project"]["classifiers"]))
     (others,) = re.findall(r"^\[testenv:py\{(.*)\}\]$", TOX, re.MULTILINE)
     lowest = PROJECT["project"]["requires-python"].removeprefix(">=3.")
     assert said == [lowest, *(other.removeprefix("3") for other in others.split(","))]
     assert f"base_python = python3.{lowest}\n" in TOX
+    (listed,) = re.findall(r"^env_list = (.*)$", TOX, re.MULTILINE)
+    assert "pure" in listed.split(", ")
+    (newest,) = re.findall(r"^\[testenv:pure\][^\[]*\nbase_python = python3\.(\d+), ", TOX, re.MULTILINE)
+    assert {"py" + other for other in others.split(",")} - {*listed.split(", ")} == {f"py3{newest}"}

@@ -28,6 +28,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
             "spark.driver.memory": "1g",
+            # Much code runs a few times only: to compile it well takes longer than it saves.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.databricks.delta.snapshotPartitions": "1",
             **lake_settings(catalog="ice", warehouse=str(tmp_path_factory.mktemp("iceberg"))),
         },

@@ -145,10 +145,10 @@ def test_any_order_cut_and_repetition_gives_the_rows_of_the_merge_in_plain_pytho
     lake = Lake(spark, sink, database(sink, f"random {seed}"))
     lake.merge([change("INSERT", 1, 0)])
     draw = random.Random(seed)
-    messages = changes_by_seed(seed, 40) * 2
+    messages = changes_by_seed(seed, 24) * 2
     draw.shuffle(messages)
-    for i in range(0, len(messages), 20):
-        lake.merge(messages[i : i + 20])
+    for i in range(0, len(messages), 16):
+        lake.merge(messages[i : i + 16])
         (table,) = lake.maker.tables.tables
         assert shown(lake.rows(table)) == shown(lake.plain(table))
     assert lake.rows(table)
