@@ -37,7 +37,7 @@ def run(folder: Path, every: Batches, first: int = 0, last: int | None = None) -
 
 
 @pytest.mark.parametrize("producer", MESSAGES)
-@pytest.mark.parametrize("size", [1, 7, 40])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 7, 40])
 def test_a_job_that_starts_again_at_any_batch_makes_the_same_rows(tmp_path: Path, producer: str, size: int):
     """Tables, versions, payloads and orders, byte for byte; a batch that was begun is run again."""
     every = batches(as_came(producer), size)
@@ -49,7 +49,7 @@ def test_a_job_that_starts_again_at_any_batch_makes_the_same_rows(tmp_path: Path
 
 
 @pytest.mark.parametrize("producer", MESSAGES)
-@pytest.mark.parametrize("seed", [3, 4, 10])
+@pytest.mark.parametrize("seed", [3, pytest.param(4, marks=pytest.mark.slow), 10])
 def test_a_job_over_partitions_that_run_apart_makes_the_same_rows_again(tmp_path: Path, producer: str, seed: int):
     """Their clocks are part of the state."""
     every = batches(shuffled(producer, seed).messages, 13)
