@@ -121,6 +121,7 @@ COVERED_BY = {
     "spark/pipeline/facts": "spark/pipeline/test_pipeline",
     "spark/pipeline/runs": "spark/pipeline/test_pipeline",
     "spark/pipeline/lake_tables": "spark/pipeline/test_pipeline",
+    "spark/pipeline/outcome_columns": "spark/pipeline/test_pipeline",
     "spark/pipeline/outcomes": "spark/pipeline/test_pipeline",
     "spark/pipeline/rejects": "spark/pipeline/test_pipeline",
     "spark/pipeline/settings": "spark/pipeline/test_pipeline",

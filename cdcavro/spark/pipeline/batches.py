@@ -15,8 +15,9 @@ from cdcavro.change.clock import Clock
 from cdcavro.change.model import DDL, Change
 from cdcavro.errors import JobError
 from cdcavro.lake.learning import identity_of
-from cdcavro.spark.pipeline.conversion import ROW, Knowledge
+from cdcavro.spark.pipeline.conversion import Knowledge
 from cdcavro.spark.pipeline.lake_tables import LakeNames, facts_of_summary
+from cdcavro.spark.pipeline.outcome_columns import ROW
 from cdcavro.spark.pipeline.outcomes import asked, outcomes_of
 from cdcavro.spark.pipeline.rejects import write_rejects
 from cdcavro.spark.pipeline.waiting import WaitingRows

@@ -1,8 +1,7 @@
 """A task's part of a batch: messages to typed rows with their order, and what becomes of all others.
 
-One frame carries all outcomes. `what` says what a row of it is: ROW, a typed row; REJECT, a message that is none, or
-contradicts its tables; STATEMENT, one whose statements the driver has to learn, or a row of a table or with columns that
-it has to learn first, with `outlines`; SUMMARY, what the task has done, as JSON in `note`.
+Messages of known patterns go through the engine in columns, the others the exact way. What the driver has to learn first
+is told to it.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +21,9 @@ from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of
 from cdcavro.lake.placing import Placing, listed
 from cdcavro.spark.functions import error_fields
+from cdcavro.spark.messages.survey import Survey
 from cdcavro.spark.pipeline.facts import TaskFacts
+from cdcavro.spark.pipeline.outcome_columns import OF_ROWS, REJECT, ROW, SCHEMA, STATEMENT, SUMMARY, Message, told
 from cdcavro.spark.pipeline.runs import MIXED_RUN, Run, runs_of
 from cdcavro.spark.tables import outline_of, refusal
 
@@ -36,39 +37,8 @@ if TYPE_CHECKING:
 
     Fault = Mapping[str, str | None]
 
-ROW: Final = 0
-REJECT: Final = 1
-STATEMENT: Final = 2
-SUMMARY: Final = 3
-COLUMNS: Final = (
-    "what tinyint, number int, version int, operation string, order binary, key binary, payload binary,"
-    " raw binary, record_key binary, topic string, partition int, offset bigint, file string, line bigint,"
-    " format string, path string, reason string, outlines array<binary>, note string"
-)
-_OF_ROWS: Final = ("number", "version", "operation", "order", "key", "payload")
-_SCHEMA: Final = pa.schema(
-    [
-        ("what", pa.int8()),
-        ("number", pa.int32()),
-        ("version", pa.int32()),
-        ("operation", pa.string()),
-        ("order", pa.binary()),
-        ("key", pa.binary()),
-        ("payload", pa.binary()),
-        ("raw", pa.binary()),
-        ("record_key", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("file", pa.string()),
-        ("line", pa.int64()),
-        ("format", pa.string()),
-        ("path", pa.string()),
-        ("reason", pa.string()),
-        ("outlines", pa.list_(pa.binary())),
-        ("note", pa.string()),
-    ]
-)
+# How many messages a task tries to place in vain.
+_PATIENCE: Final = 100
 
 
 @dataclass(frozen=True)
@@ -103,15 +73,6 @@ def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iter
     return converted
 
 
-class _Message(NamedTuple):
-    """A message: as it came, the key of its Kafka record, where it arrived, and its format, None if none is known."""
-
-    raw: bytes
-    key: bytes | None
-    place: Arrival | None
-    format: str | None
-
-
 class _Task:
     """Messages of some topic partitions or files, each from its first one in the batch on."""
 
@@ -126,9 +87,12 @@ class _Task:
         self._asked: set[bytes] = set()
         self._others: list[dict[str, Any]] = []
         self._exact: list[tuple[int, TypedRow]] = []
+        self._surveys: dict[str, Survey] = {}
+        self._unsure: dict[str, list[tuple[bytes, Arrival | None]]] = {}
 
     def converted(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what becomes of a batch of messages."""
+        self._unsure.clear()
         for run in runs_of(batch, self._knowledge.formats, self._lines):
             self._counts["read"] += run.count
             self._counts["tombstones"] += run.tombstones
@@ -137,9 +101,11 @@ class _Task:
                 self._unknown(run)
             else:
                 yield from self._run(run)
+        for format, unsure in self._unsure.items():
+            self._survey(format, unsure)
         if self._others:
             made, self._others = self._others, []
-            yield pa.RecordBatch.from_pylist(made, schema=_SCHEMA)
+            yield pa.RecordBatch.from_pylist(made, schema=SCHEMA)
 
     def _run(self, run: Run) -> Iterator[pa.RecordBatch]:
         """Yield the rows of messages of one lane and one format."""
@@ -155,7 +121,7 @@ class _Task:
             )
 
         def left(i: int, message: bytes, place: Arrival | None) -> None:
-            own = _Message(run.raw(i) or b"", run.key(i), place, run.format)
+            own = Message(run.raw(i) or b"", run.key(i), place, run.format)
             self._take(placing, i, message, own, run.length(i))
 
         for rows in placing.take(run.messages, left):
@@ -167,7 +133,7 @@ class _Task:
     def _unknown(self, run: Run) -> None:
         """Reject messages of which no format is known."""
         for i, error in run.errors:
-            self._refuse(_Message(run.raw(i) or b"", run.key(i), run.place(i), None), error_fields(error))
+            self._refuse(Message(run.raw(i) or b"", run.key(i), run.place(i), None), error_fields(error))
 
     def _kept(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield rows of tables that are wanted, and count their messages."""
@@ -180,10 +146,10 @@ class _Task:
         self._counts["left out"] += count - wanted
         if rows.num_rows:
             self._facts.add(rows)
-            own = [rows.column(name) for name in _OF_ROWS]
-            others = [pa.nulls(rows.num_rows, one.type) for one in list(_SCHEMA)[len(_OF_ROWS) + 1 :]]
+            own = [rows.column(name) for name in OF_ROWS]
+            others = [pa.nulls(rows.num_rows, one.type) for one in list(SCHEMA)[len(OF_ROWS) + 1 :]]
             what = pa.array([ROW], pa.int8()).take(pa.nulls(rows.num_rows, pa.int32()).fill_null(0))
-            yield pa.RecordBatch.from_arrays([what, *own, *others], schema=_SCHEMA)
+            yield pa.RecordBatch.from_arrays([what, *own, *others], schema=SCHEMA)
 
     def summary(self) -> pa.RecordBatch:
         """Return what was done, as the one row of a batch."""
@@ -194,11 +160,16 @@ class _Task:
             "clock": [lane for lane in self._clock.state if before.get(tuple(lane[0])) != lane],
             "tables": self._facts.tables,
         }
-        return pa.RecordBatch.from_pylist([{"what": SUMMARY, "note": json.dumps(note)}], schema=_SCHEMA)
+        return pa.RecordBatch.from_pylist([{"what": SUMMARY, "note": json.dumps(note)}], schema=SCHEMA)
 
-    def _take(self, placing: Placing, i: int, message: bytes, own: _Message, length: int) -> None:
+    def _take(self, placing: Placing, i: int, message: bytes, own: Message, length: int) -> None:
         """Take a message the exact way: rows, or else a reject or a statement, whole."""
-        knowledge, changes = self._knowledge, []
+        knowledge = self._knowledge
+        if self._counts["unplaced"] > _PATIENCE:
+            # The driver knows too little: all is converted again, so what it has to learn is enough.
+            self._counts["given up"] += 1
+            self._unsure.setdefault(own.format or "", []).append((message, own.place))
+            return
         try:
             Line(0, own.raw, length).message()
             changes = placing.changes(message)
@@ -223,7 +194,7 @@ class _Task:
         message: bytes,
         changes: Sequence[Change],
         placed: Sequence[Change],
-        own: _Message,
+        own: Message,
     ) -> None:
         try:
             rows = placing.rows(message, changes, own.place)
@@ -247,7 +218,7 @@ class _Task:
         """Return the row of a statement that ends all rows of a table so far."""
         self._facts.add(listed([(0, row)]))
         facts = (row.table, row.version, row.operation, row.order, row.key, row.payload)
-        return {"what": ROW, **dict(zip(_OF_ROWS, facts, strict=True))}
+        return {"what": ROW, **dict(zip(OF_ROWS, facts, strict=True))}
 
     def _fault(self, changes: Sequence[Change]) -> Fault | None:
         """Return why a statement among the changes was refused, if one was."""
@@ -257,11 +228,22 @@ class _Task:
         found = (faults.get(identity_of(change)) for change in changes if change.op in DDL)
         return next((fault for fault in found if fault is not None), None)
 
-    def _refuse(self, own: _Message, error: Fault) -> None:
+    def _refuse(self, own: Message, error: Fault) -> None:
         self._counts["rejected"] += 1
-        self._others.append(_told(REJECT, own, error, None))
+        self._others.append(told(REJECT, own, error, None))
 
-    def _ask(self, changes: Sequence[Change], own: _Message, error: Fault) -> None:
+    def _survey(self, format: str, messages: Sequence[tuple[bytes, Arrival | None]]) -> None:
+        """Ask the driver to learn what messages say, without typing them."""
+        survey = self._surveys.get(format)
+        if survey is None:
+            tables = self._knowledge.tables
+            survey = Survey(format, tables.zone, self._knowledge.unavailable, tables.given_table)
+            self._surveys[format] = survey
+        outlines = [made["outline"] for made in survey.outlines(*zip(*messages, strict=True))]
+        if outlines:
+            self._others.append({"what": STATEMENT, "outlines": outlines})
+
+    def _ask(self, changes: Sequence[Change], own: Message, error: Fault) -> None:
         """Ask the driver to learn what a message says, once of all that say the same in its lane."""
         outlines = []
         for made in filter(None, map(outline_of, changes)):
@@ -270,19 +252,4 @@ class _Task:
             outlines += [] if same in self._asked else [made["outline"]]
             self._asked.add(same)
         if outlines or error:
-            self._others.append(_told(STATEMENT, own, error, outlines))
-
-
-def _told(what: int, own: _Message, error: Fault, outlines: Sequence[bytes] | None) -> dict[str, Any]:
-    place = own.place
-    names = ("topic", "partition", "offset", "file", "line")
-    return {
-        "what": what,
-        "raw": own.raw,
-        "record_key": own.key,
-        **({} if place is None else {name: getattr(place, name) for name in names}),
-        "format": error.get("format"),
-        "path": error.get("path"),
-        "reason": error.get("message"),
-        "outlines": outlines,
-    }
+            self._others.append(told(STATEMENT, own, error, outlines))

@@ -11,7 +11,8 @@ from pyspark.sql import functions as sf
 
 from cdcavro.change.model import Change
 from cdcavro.errors import JobError
-from cdcavro.spark.pipeline.conversion import COLUMNS, STATEMENT, SUMMARY, Knowledge, converter
+from cdcavro.spark.pipeline.conversion import Knowledge, converter
+from cdcavro.spark.pipeline.outcome_columns import COLUMNS, STATEMENT, SUMMARY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

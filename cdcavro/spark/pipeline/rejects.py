@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sf
 
-from cdcavro.spark.pipeline.conversion import REJECT, STATEMENT
+from cdcavro.spark.pipeline.outcome_columns import REJECT, STATEMENT
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -1,0 +1,78 @@
+"""The columns of outcomes: of typed rows, and of what messages became that are none.
+
+`what` says what a row of them is: ROW, a typed row; REJECT, a message that is none, or contradicts its tables; STATEMENT,
+one whose statements the driver has to learn, or a row of a table or with columns that it has to learn first, with
+`outlines`; SUMMARY, what a task has done, as JSON in `note`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cdcavro.change.model import Arrival
+
+    Fault = Mapping[str, str | None]
+
+ROW: Final = 0
+REJECT: Final = 1
+STATEMENT: Final = 2
+SUMMARY: Final = 3
+COLUMNS: Final = (
+    "what tinyint, number int, version int, operation string, order binary, key binary, payload binary,"
+    " raw binary, record_key binary, topic string, partition int, offset bigint, file string, line bigint,"
+    " format string, path string, reason string, outlines array<binary>, note string"
+)
+OF_ROWS: Final = ("number", "version", "operation", "order", "key", "payload")
+SCHEMA: Final = pa.schema(
+    [
+        ("what", pa.int8()),
+        ("number", pa.int32()),
+        ("version", pa.int32()),
+        ("operation", pa.string()),
+        ("order", pa.binary()),
+        ("key", pa.binary()),
+        ("payload", pa.binary()),
+        ("raw", pa.binary()),
+        ("record_key", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("file", pa.string()),
+        ("line", pa.int64()),
+        ("format", pa.string()),
+        ("path", pa.string()),
+        ("reason", pa.string()),
+        ("outlines", pa.list_(pa.binary())),
+        ("note", pa.string()),
+    ]
+)
+
+
+class Message(NamedTuple):
+    """A message: as it came, the key of its Kafka record, where it arrived, and its format, None if none is known."""
+
+    raw: bytes
+    key: bytes | None
+    place: Arrival | None
+    format: str | None
+
+
+def told(what: int, own: Message, error: Fault, outlines: Sequence[bytes] | None) -> dict[str, Any]:
+    """Return the row of a message that is a reject, or of one that the driver has to learn from."""
+    place = own.place
+    names = ("topic", "partition", "offset", "file", "line")
+    return {
+        "what": what,
+        "raw": own.raw,
+        "record_key": own.key,
+        **({} if place is None else {name: getattr(place, name) for name in names}),
+        "format": error.get("format"),
+        "path": error.get("path"),
+        "reason": error.get("message"),
+        "outlines": outlines,
+    }
