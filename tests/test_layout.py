@@ -23,6 +23,7 @@ TEST_MODULES = sorted(
 # Tests in the folder of a layer that are about more than one module of it.
 ACROSS = {
     "engine/test_row_columns",
+    "engine/test_row_lines",
     "engine/test_values",
     "spark/pipeline/test_sync",
     "spark/test_avro_java",
@@ -161,6 +162,7 @@ COVERED_BY = {
     "table/folder": "cli/commands/test_tables",
     "table/history": "table/test_tables",
     "table/columns/reader_rules": "table/writing/test_cells",
+    "table/writing/journal": "table/writing/test_lines",
     "table/writing/rows": "table/writing/test_writer",
     "table/writing/typed": "table/test_tables",
     "wire/reading/blocks": "engine/test_machine",

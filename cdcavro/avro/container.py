@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import io
 import secrets
-from typing import TYPE_CHECKING, BinaryIO, Final
+from bisect import bisect_left
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from cdcavro.avro.binary import write_bytes, write_long
 from cdcavro.avro.blocks import CODECS, MARKER_BYTES, Block, ContainerStream, Framing, damaged, read_frames
@@ -16,10 +19,12 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import FileError, SchemaError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from cdcavro.avro.blocks import PackedBlock
     from cdcavro.avro.schema import Schema
+
+    Begin = Callable[[Callable[[], Any]], Callable[[], Any]]
 
 BLOCK_BYTES: Final = 64 << 10
 BLOCK_COUNT: Final = 1000
@@ -38,34 +43,85 @@ def header(schema: Schema, framing: Framing) -> bytes:
     return bytes(out) + framing.marker
 
 
+class BlockQueue:
+    """Blocks on their way to their files, which get them in the order in which they came.
+
+    `begin` begins to pack a block and returns what waits for it; at most `most` blocks wait to be written.
+    """
+
+    def __init__(self, begin: Begin = lambda work: work, most: int = 0) -> None:
+        self._begin, self._most = begin, most
+        self._waiting: deque[tuple[BinaryIO, Callable[[], list[bytes]] | None]] = deque()
+
+    def put(self, stream: BinaryIO, pack: Callable[[], list[bytes]]) -> None:
+        """Add a block, which `pack` returns in pieces."""
+        self._waiting.append((stream, self._begin(pack)))
+        self.finish(self._most)
+
+    def close(self, stream: BinaryIO) -> None:
+        """Close a file when all its blocks are written."""
+        self._waiting.append((stream, None))
+        self.finish(self._most)
+
+    def finish(self, most: int = 0) -> None:
+        """Write blocks until at most some wait."""
+        while len(self._waiting) > most:
+            stream, packed = self._waiting.popleft()
+            if packed is None:
+                stream.close()
+            else:
+                stream.writelines(packed())
+
+    def drop(self) -> None:
+        """Close all files with blocks that wait, without them."""
+        for stream, _ in self._waiting:
+            stream.close()
+        self._waiting.clear()
+
+
 class ContainerWriter:
     """A writer of payloads into a container file, with about 64 KiB or 1,000 payloads in a block.
 
-    Created from a binary stream, the schema with which the payloads were written, and one of `CODECS`.
-    It writes the header at once; call `flush` at the end.
+    Created from a binary stream, the schema with which the payloads were written, one of `CODECS`, and a queue that
+    its blocks go through. It writes the header at once; call `flush` at the end.
     """
 
-    def __init__(self, stream: BinaryIO, schema: Schema, *, codec: str = "deflate") -> None:
+    def __init__(
+        self, stream: BinaryIO, schema: Schema, *, codec: str = "deflate", queue: BlockQueue | None = None
+    ) -> None:
         self._stream = stream
         self._framing = Framing(codec, secrets.token_bytes(MARKER_BYTES))
+        self._queue = BlockQueue() if queue is None else queue
         self._payloads = io.BytesIO()
         self._count = 0
         stream.write(header(schema, self._framing))
 
     def write(self, payload: bytes) -> None:
         """Write one payload."""
-        self._payloads.write(payload)
-        self._count += 1
-        if self._count == BLOCK_COUNT or self._payloads.tell() >= BLOCK_BYTES:
-            self.flush()
+        self._add(payload, 1)
+
+    def write_all(self, payloads: bytes, ends: Sequence[int]) -> None:
+        """Write payloads that stand one after another; `ends` are the places behind them."""
+        raw, done, start = memoryview(payloads), 0, 0
+        while done < len(ends):
+            full = bisect_left(ends, start + BLOCK_BYTES - self._payloads.tell(), done) + 1
+            last = min(full, done + BLOCK_COUNT - self._count, len(ends))
+            self._add(raw[start : ends[last - 1]], last - done)
+            done, start = last, ends[last - 1]
 
     def flush(self) -> None:
-        """Write the remaining payloads as a block and flush the stream."""
+        """Write the remaining payloads as a block, and flush the stream, unless the block waits in the queue."""
         if self._count:
-            self._stream.writelines(self._framing.pack(Block(self._payloads.getvalue(), self._count)))
+            self._queue.put(self._stream, partial(self._framing.pack, Block(self._payloads.getvalue(), self._count)))
             self._payloads = io.BytesIO()
             self._count = 0
         self._stream.flush()
+
+    def _add(self, payloads: bytes | memoryview, count: int) -> None:
+        self._payloads.write(payloads)
+        self._count += count
+        if self._count == BLOCK_COUNT or self._payloads.tell() >= BLOCK_BYTES:
+            self.flush()
 
 
 class ContainerReader:

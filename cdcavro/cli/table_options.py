@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -10,6 +11,26 @@ from cdcavro.errors import FileError
 from cdcavro.table.columns.overrides import TypeOverrides, read_types
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.names import GivenTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Given(NamedTuple):
+    """What is given where messages do not say it: the table of rows that name none (str or None), and column types."""
+
+    table: str | None
+    types: TypeOverrides
+
+
+def given_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--table` and `--types` to a command, which gets them as one argument, `given`."""
+
+    @wraps(command)
+    def with_given(*, given_table: str | None, given: TypeOverrides, **others: Any) -> Any:
+        return command(given=Given(given_table, given), **others)
+
+    return _table_option(types_option(with_given))
 
 
 def parse_types(_ctx: click.Context, _param: click.Parameter, value: str | None) -> TypeOverrides:
@@ -38,7 +59,7 @@ types_option: Final = click.option(
     help="Column types to use where messages state none, or instead of those they state: a JSON file such as"
     ' {"database.table": {"column": "decimal(10,2)"}}.',
 )
-table_option: Final = click.option(
+_table_option: Final = click.option(
     "--table",
     "given_table",
     metavar="NAME",

@@ -295,3 +295,21 @@ class RowEngine:
         ordered, then where each order value ends, and the order values; a bit for each that lacks columns.
         """
         return b"", b"", b"", bytes(4), b"", bytes(4), b""
+
+
+def take_lines(
+    _engine: RowEngine, _raw: bytes, position: int, _place: bytes, _number: int, _most: int
+) -> tuple[tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes], int, int, bytes, bytes]:
+    """Return the rows of lines, as `RowEngine.taken` does; how many were passed, and the position behind them.
+
+    Behind these are the index of each line that was left, as a 32-bit integer, and its position, as one of 64 bits.
+    `place` are the encoded fields of `source` that say where a line is, up to its number, counted from `number` on.
+    """
+    return (b"", b"", b"", bytes(4), b"", bytes(4), b""), 0, position, b"", b""
+
+
+def grouped(
+    _patterns: bytes, _ends: bytes, _payloads: bytes, _groups: bytes, _first: int, _last: int
+) -> list[tuple[int, bytes, bytes]]:
+    """Return the payloads of some rows in groups: the number of each, its payloads, and where each of them ends."""
+    return []

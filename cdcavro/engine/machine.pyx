@@ -223,3 +223,4 @@ COMPILED = True
 include "engine.pxi"
 include "pattern_store.pxi"
 include "row_engine.pxi"
+include "row_lines.pxi"

@@ -7,10 +7,11 @@ the text comes from a file, from gzip or from standard input, and whichever thre
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.exact import jsontext
-from cdcavro.files.lines import KEPT, Line, is_packed, open_text, skip_line
+from cdcavro.files.lines import KEPT, Line, is_packed, open_text, skip_line, told_lines
 from cdcavro.files.streams import open_input, shared_input, unwatched
 
 if TYPE_CHECKING:
@@ -96,6 +97,21 @@ def read_chunks(path: str, advance: Advance = unwatched, size: int = CHUNK_BYTES
         end = min(start + size, place.size)
         yield Range(place, start, end)
         advance(end - start)
+
+
+def told_chunks(
+    chunks: Iterator[Chunk | Range], format: str, *, file: str, option: str
+) -> tuple[str, Iterator[Chunk | Range]]:
+    """Return the name of a file's format and all its chunks, as `told_lines` does with its lines. Raises `FileError`."""
+    consumed: list[Chunk | Range] = []
+
+    def lines() -> Iterator[Line]:
+        for chunk in chunks:
+            consumed.append(chunk)
+            yield from chunk.read().lines()
+
+    name, _ = told_lines(lines(), format, file=file, option=option)
+    return name, chain(consumed, chunks)
 
 
 def _line(number: int, raw: bytes, missing: int = 0) -> Line:

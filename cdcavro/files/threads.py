@@ -7,6 +7,7 @@ the exact way, in Python, takes turns.
 from __future__ import annotations
 
 from collections import deque
+from contextlib import contextmanager
 from functools import partial
 from queue import SimpleQueue
 from threading import Event, Thread
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     Part = tuple[list[bytes], Any]
     Work = Callable[[Any], Iterable[Part]]
     Order = Callable[[], Iterable[Part]]
+    Begin = Callable[[Callable[[], Any]], Callable[[], Any]]
 
 # How many tasks are handed out beyond those that are being done, so that no thread waits for the writer.
 _AHEAD: Final = 2
@@ -79,6 +81,28 @@ def _orders(work: Work, tasks: Iterable[Any]) -> Iterator[Order]:
 
 def _fail(error: CdcAvroError) -> Iterable[Part]:
     raise error
+
+
+@contextmanager
+def helpers(jobs: int) -> Iterator[Begin]:
+    """Yield what begins a piece of work in one of `jobs` threads, and returns what waits for its result.
+
+    With one job, the work is done where its result is waited for. Whatever a piece of work raises is raised there.
+    """
+    _keep_memory()
+    if jobs == 1:
+        yield lambda work: work
+        return
+    crew = _Crew(jobs)
+
+    def begin(work: Callable[[], Any]) -> Callable[[], Any]:
+        result = crew.begin(lambda: [([], work())])
+        return lambda: next(result.parts())[1]
+
+    try:
+        yield begin
+    finally:
+        crew.dismiss()
 
 
 class _Result:
@@ -150,7 +174,7 @@ class _Crew:
             thread.join(max(0.0, last - monotonic()))
 
     def _serve(self) -> None:
-        while (result := self._orders.get()) is not None:
+        while (result := self._orders.get()) is not None and not self._is_over.is_set():
             result.fill()
 
 

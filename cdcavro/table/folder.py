@@ -12,14 +12,18 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
-from cdcavro.avro.container import ContainerWriter
+from cdcavro.avro.container import BlockQueue, ContainerWriter
+from cdcavro.engine.machine import grouped
 from cdcavro.errors import FileError, shown
 from cdcavro.table.schema import schema_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cdcavro.avro.container import Begin
     from cdcavro.table.history import Table
+    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.writing.journal import Columns, Journal
     from cdcavro.table.writing.typed import TypedChange, TypedPayload
 
 INDEX: Final = "tables.json"
@@ -32,16 +36,18 @@ class TablesFolder:
     """Writes typed changes into a folder, which gets its name only when all went well.
 
     Made from the folder's path; `force` replaces a folder that was written like this before and has nothing else
-    in it: it goes when the new one is in its place. Attributes: `counts` (Counter of int), changes by the number of
-    their table. Raises `FileError`.
+    in it: it goes when the new one is in its place. `begin` begins to pack a block and returns what waits for it, and
+    `most` blocks may wait. Attributes: `counts` (Counter of int), changes by the number of their table. Raises
+    `FileError`.
     """
 
-    def __init__(self, path: str, *, force: bool = False) -> None:
+    def __init__(self, path: str, *, force: bool = False, begin: Begin = lambda work: work, most: int = 0) -> None:
         # What is beside `..`, or beside where a link leads to, is not within it.
         self._target = Path(path).resolve()
         self.counts: Counter[int] = Counter()
         self._parts: Counter[tuple[int, int]] = Counter()
         self._open: dict[tuple[int, int], tuple[BinaryIO, ContainerWriter]] = {}
+        self._blocks = BlockQueue(begin, most)
         if self._target.exists():
             is_own = (self._target / INDEX).is_file()
             if not force or not is_own:
@@ -67,21 +73,42 @@ class TablesFolder:
     def __exit__(self, kind: object, *_: object) -> None:
         for stream, _writer in self._open.values():
             stream.close()
+        self._blocks.drop()
         shutil.rmtree(self._beside, ignore_errors=True)
 
     def write(self, typed: TypedChange | TypedPayload) -> None:
         """Write one change."""
-        key = (typed.table.number, typed.schema.version)
-        if key not in self._open:
-            self._start(key, typed)
-        self._open[key][1].write(typed.payload)
+        self._writer(typed.table, typed.schema).write(typed.payload)
         self.counts[typed.table.number] += 1
+
+    def write_rows(self, journal: Journal, made: Columns, first: int, end: int) -> None:
+        """Write rows of those that an engine made of patterns in a journal, as `write` does one by one."""
+        patterns, ends, payloads = made[1], made[5], made[6]
+        groups = grouped(patterns, ends, payloads, journal.groups.tobytes(), first, end)
+        tables = [journal.versions[number] for number, _, _ in groups]
+        new = sum((table.number, schema.version) not in self._open for table, schema in tables)
+        if new and len(self._open) + new > OPEN:
+            # Files are closed on the way, and which of them depends on the order of all rows.
+            self._write_each(journal, made, first, end)
+            return
+        for (table, schema), (_, some, places) in zip(tables, groups, strict=True):
+            own = memoryview(places).cast("i")
+            self._writer(table, schema).write_all(some, own)
+            self.counts[table.number] += len(own)
+
+    def _write_each(self, journal: Journal, made: Columns, first: int, end: int) -> None:
+        patterns, ends, payloads = memoryview(made[1]).cast("i"), memoryview(made[5]).cast("i"), made[6]
+        for i in range(first, end):
+            table, schema = journal.versions[journal.groups[patterns[i]]]
+            self._writer(table, schema).write(payloads[ends[i] : ends[i + 1]])
+            self.counts[table.number] += 1
 
     def finish(self, tables: Sequence[Table]) -> None:
         """Write the schemas and rename each table's folder, then the whole, to its final name. Raises `FileError`."""
         try:
             while self._open:
                 self._stop(next(iter(self._open)))
+            self._blocks.finish()
             names = _names(tables)
             for table in tables:
                 self._write_schemas(table, names[table.number])
@@ -110,7 +137,14 @@ class TablesFolder:
     def _named(self, ending: str) -> Path:
         return self._target.with_name(f"{self._target.name}.{secrets.token_hex(4)}.{ending}")
 
-    def _start(self, key: tuple[int, int], typed: TypedChange | TypedPayload) -> None:
+    def _writer(self, table: Table, schema: TableSchema) -> ContainerWriter:
+        """Return the writer of a version's payloads."""
+        key = (table.number, schema.version)
+        if key not in self._open:
+            self._start(key, schema)
+        return self._open[key][1]
+
+    def _start(self, key: tuple[int, int], schema: TableSchema) -> None:
         if len(self._open) >= OPEN:
             self._stop(next(iter(self._open)))
         self._parts[key] += 1
@@ -119,12 +153,14 @@ class TablesFolder:
         folder.mkdir(exist_ok=True)
         part = self._parts[key]
         stream = (folder / (f"v{version}.avro" if part == 1 else f"v{version}-{part}.avro")).open("xb")
-        self._open[key] = stream, ContainerWriter(stream, typed.schema.envelope)
+        self._open[key] = stream, ContainerWriter(stream, schema.envelope, queue=self._blocks)
 
     def _stop(self, key: tuple[int, int]) -> None:
         stream, writer = self._open.pop(key)
-        with stream:
+        try:
             writer.flush()
+        finally:
+            self._blocks.close(stream)
 
     def _write_schemas(self, table: Table, name: str) -> None:
         folder = self._beside / str(table.number)

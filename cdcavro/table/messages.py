@@ -20,6 +20,7 @@ from cdcavro.engine.machine import RowEngine
 from cdcavro.errors import CdcAvroError
 from cdcavro.exact.instants import steady_pieces
 from cdcavro.exact.jsontext import to_bytes
+from cdcavro.table.writing.journal import Journal
 from cdcavro.table.writing.typed import TypedPayload
 from cdcavro.table.writing.writer import NOWHERE, OPERATIONS, encoded_place
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, placeholders, to_changes
@@ -92,11 +93,10 @@ class MessageTyper:
         self._format, self._tables, self._unavailable = get_format(format), tables, unavailable
         self._parts = row_parts(self._format.envelope)
         self._is_all_learned, self.clock = is_all_learned, clock
-        engine = row_engine(format, tables.zone, unavailable, is_ordered=clock is not None)
-        self._is_able = engine is not None
-        self._engine = RowEngine(self._format.program) if engine is None else engine
+        self._is_able = row_engine(format, tables.zone, unavailable) is not None
+        self._engine = self.new_engine()
         self._known: list[tuple[Table, TableSchema, str]] = []
-        self._edits = tables.edits
+        self._edits, self._journal = tables.edits, Journal()
         self._tried = self.taken = 0
 
     def add(self, message: bytes | str, place: Arrival | None = None) -> list[TypedPayload]:
@@ -172,10 +172,11 @@ class MessageTyper:
             return False
         self._known.append((typed[0].table, typed[0].schema, typed[0].change.op))
         made = self._engine.rows(message, encoded_place(place))
-        if made is None or made != [self._made_of(one) for one in typed]:
+        is_right = made is not None and made == [self._made_of(one) for one in typed]
+        if not is_right:
             self._engine.drop_last()
-            return False
-        return True
+        self._journal.add(fixed, program, typed[0].table, typed[0].schema, is_right=is_right)
+        return is_right
 
     def take_column(self, messages: Slices, places: Slices | None, first: int, most: int) -> tuple[int, bool]:
         """Take messages of known patterns from an index on, as `RowEngine.take_column` does; the rows wait to be `made`.
@@ -195,6 +196,20 @@ class MessageTyper:
         made = len(self._known) - 1, typed.key, typed.payload
         return made if self.clock is None else (*made, order_value(typed.change), bool(typed.absent))
 
+    def new_engine(self) -> RowEngine:
+        """Return another engine for the same messages, which has learned nothing."""
+        engine = row_engine(
+            self._format.name, self._tables.zone, self._unavailable, is_ordered=self.clock is not None
+        )
+        return RowEngine(self._format.program) if engine is None else engine
+
+    @property
+    def journal(self) -> Journal:
+        """What was learned and holds, for the engines of other threads."""
+        if self._edits != self._tables.edits:
+            self._forget()
+        return self._journal
+
     def _is_named_by(self, place: Arrival | None) -> bool:
         """Return whether a row may be of the table called as the topic that is told for it."""
         return place is not None and place.topic is not None and self._tables.given_table.by_topic
@@ -203,7 +218,7 @@ class MessageTyper:
         """Forget all patterns, because a table was edited since they were learned."""
         self._engine.clear()
         self._known.clear()
-        self._edits = self._tables.edits
+        self._edits, self._journal = self._tables.edits, Journal()
 
     def _program(self, message: bytes, change: Change) -> RowProgram | None:
         """Return the program of the pattern of a change's message, None if the engine cannot have it."""

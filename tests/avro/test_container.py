@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from itertools import accumulate
+from random import Random
 
 import fastavro
 import pytest
 
 from cdcavro import FORMATS, parse_schema
 from cdcavro.avro.blocks import CODECS, read_frames
-from cdcavro.avro.container import BLOCK_BYTES, BLOCK_COUNT, ContainerReader, ContainerWriter
+from cdcavro.avro.container import BLOCK_BYTES, BLOCK_COUNT, BlockQueue, ContainerReader, ContainerWriter
 from cdcavro.errors import FileError
 from cdcavro.wire.formats import format_of, get_format
 from support.messages import goldens, shop_canal
@@ -48,6 +50,59 @@ def test_payloads_come_back_as_they_went_in(codec):
     blocks = blocks_of(container(codec=codec))
     assert b"".join(block.payloads for block in blocks) == b"".join(PAYLOADS)
     assert sum(block.count for block in blocks) == len(PAYLOADS)
+
+
+def test_payloads_written_at_once_are_in_the_blocks_that_each_alone_would_be_in():
+    """Whatever was written before, up to the numbers of payloads and bytes that end a block."""
+    random = Random(7)
+    for _ in range(60):
+        sizes = random.choice(((0, 1, 3), (0, 500), (BLOCK_BYTES // 3, BLOCK_BYTES - 1, BLOCK_BYTES, 2 * BLOCK_BYTES)))
+        payloads = [bytes(random.choice(sizes)) for _ in range(random.choice((1, 999, 1000, 1001, 2500, 40)))][:2500]
+        stream, done = io.BytesIO(), 0
+        writer = ContainerWriter(stream, CANAL.schema, codec="deflate")
+        while done < len(payloads):
+            some = payloads[done : done + random.choice((1, 30, 3000))]
+            writer.write_all(b"".join(some), list(accumulate(map(len, some))))
+            done += len(some)
+            if payloads[done : done + 1]:
+                writer.write(payloads[done])
+                done += 1
+        writer.write_all(b"", [])
+        writer.flush()
+        assert blocks_of(stream.getvalue()) == blocks_of(container(payloads, codec="deflate"))
+
+
+def test_blocks_that_are_packed_elsewhere_come_in_their_order():
+    """At most some wait; a file is closed behind its last block, and without what waits if all is given up."""
+    begun: list[str] = []
+
+    def begin(work):
+        begun.append("begun")
+        return work
+
+    queue, one, other = BlockQueue(begin, most=2), io.BytesIO(), _Kept()
+    for number in range(4):
+        queue.put(one, lambda number=number: [b"%d" % number, b","])
+    assert (len(begun), one.getvalue()) == (4, b"0,1,")
+    queue.put(other, lambda: [b"last"])
+    queue.close(other)
+    assert (one.getvalue(), other.closed) == (b"0,1,2,3,", False)
+    queue.finish()
+    assert (other.kept, other.closed) == (b"last", True)
+    queue.put(one, lambda: [b"never"])
+    queue.drop()
+    queue.finish()
+    assert one.closed
+
+
+class _Kept(io.BytesIO):
+    """A stream whose bytes are known when it is closed."""
+
+    kept = b""
+
+    def close(self):
+        self.kept = self.kept or self.getvalue()
+        super().close()
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -6,12 +6,13 @@ import io
 import threading
 import time
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from cdcavro.errors import FileError
-from cdcavro.files.threads import in_order
+from cdcavro.files.threads import helpers, in_order
 
 HEAD = b"what was there before"
 
@@ -147,3 +148,36 @@ def test_a_file_that_takes_no_more_is_an_error(jobs):
     """It ends the threads."""
     with Path("/dev/full").open("wb", buffering=0) as out, pytest.raises(OSError, match="No space left"):
         list(in_order(many, range(10), jobs, out))
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_a_piece_of_work_gives_its_result_where_it_is_waited_for(jobs):
+    """In any order, and so does what it raises; with one job, this thread does it."""
+
+    def work(number):
+        time.sleep(0.001)
+        if number == 3:
+            raise ZeroDivisionError
+        return number, threading.get_ident()
+
+    with helpers(jobs) as begin:
+        begun = [begin(partial(work, number)) for number in range(9)]
+        found = [begun[number]() for number in (8, 0, 4, 7)]
+        with pytest.raises(ZeroDivisionError):
+            begun[3]()
+    assert [number for number, _ in found] == [8, 0, 4, 7]
+    assert (threading.get_ident() in {thread for _, thread in found}) is (jobs == 1)
+
+
+def test_work_that_nobody_waits_for_is_not_done_when_all_is_over():
+    """The threads end with what they are doing."""
+    done: list[int] = []
+
+    def work(number):
+        time.sleep(0.01)
+        done.append(number)
+
+    with helpers(2) as begin:
+        for number in range(100):
+            begin(partial(work, number))
+    assert len(done) < 100

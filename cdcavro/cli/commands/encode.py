@@ -17,8 +17,8 @@ from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, jobs_option, max_rejects_option
 from cdcavro.cli.progress import Progress
 from cdcavro.cli.report import Counts
-from cdcavro.files.chunks import read_chunks
-from cdcavro.files.lines import HEAD_LINES, told_lines, untold
+from cdcavro.files.chunks import read_chunks, told_chunks
+from cdcavro.files.lines import HEAD_LINES, untold
 from cdcavro.files.parts import ChunkEncoder, marker
 from cdcavro.files.streams import STANDARD, input_size, open_output, standard
 from cdcavro.files.threads import in_order
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cdcavro.files.chunks import Chunk, Range
-    from cdcavro.files.lines import Line
     from cdcavro.files.parts import Tally
     from cdcavro.files.rejects import MaxRejects
     from cdcavro.wire.format import Format
@@ -98,18 +97,11 @@ def _check_outputs(source: str, out: str, rejects: str | None) -> None:
 
 def _with_format(source: str, format: str, chunks: Iterator[Task]) -> tuple[Format, Iterator[Task]]:
     """Return the format of a file, detected from its first chunks if it is not stated, and all chunks."""
-    consumed: list[Task] = []
-
-    def lines() -> Iterator[Line]:
-        for chunk in chunks:
-            consumed.append(chunk)
-            yield from chunk.read().lines()
-
     file = click.format_filename(source)
-    name, _ = told_lines(lines(), format, file=file, option="--format")
+    name, chunks = told_chunks(chunks, format, file=file, option="--format")
     if not name:
         raise untold(None, file=file, option="--format")
-    return get_format(name), chain(consumed, chunks)
+    return get_format(name), chunks
 
 
 def _with_framing(format: Format, codec: str, chunks: Iterator[Task]) -> tuple[Framing, Iterator[Task]]:

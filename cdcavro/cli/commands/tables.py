@@ -18,42 +18,48 @@ from cdcavro.cli.options import (
     OUTPUT,
     check_files,
     from_option,
+    jobs_option,
     max_rejects_option,
     zone_option,
 )
 from cdcavro.cli.progress import Progress
 from cdcavro.cli.report import table
-from cdcavro.cli.table_options import table_option, types_option
+from cdcavro.cli.table_options import given_options
 from cdcavro.errors import DdlError, FileError, MessageError, MisfitError, SchemaError, StructureError, plain
 from cdcavro.exact.jsontext import to_bytes
-from cdcavro.files.lines import Line, read_lines, told_lines
+from cdcavro.files.chunks import read_chunks, told_chunks
+from cdcavro.files.lines import Line
 from cdcavro.files.streams import STANDARD, input_size, open_output
+from cdcavro.files.threads import helpers
 from cdcavro.table.folder import TablesFolder
 from cdcavro.table.messages import MessageTyper
 from cdcavro.table.notes import notes_of
 from cdcavro.table.tables import ERROR, KEEP, ON_MISFIT, Tables
+from cdcavro.table.writing.lines import LineTyper
 from cdcavro.transcoding.joiner import Joined, StreamJoiner
-from cdcavro.transcoding.mapping import to_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from zoneinfo import ZoneInfo
 
     from cdcavro.change.model import Change
+    from cdcavro.cli.table_options import Given
+    from cdcavro.files.chunks import Chunk
     from cdcavro.files.rejects import MaxRejects
-    from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.history import Table
     from cdcavro.table.writing.typed import TypedChange, TypedPayload
 
 _SHOWN_NOTES: Final = 20
+# How many chunks are begun before their turn, and how many blocks wait to be written, for each thread.
+_AHEAD: Final = 2
+_BLOCKS: Final = 8
 
 
 @click.command(epilog=example("cdcavro tables changes.jsonl --out tables/ --zone Asia/Shanghai"))
 @click.argument("source", default=STANDARD, type=INPUT, metavar="[INPUT]")
 @click.option("--out", required=True, type=click.Path(file_okay=False), metavar="DIR", help="The folder to create.")
 @from_option
-@table_option
-@types_option
+@given_options
 @zone_option
 @click.option(
     "--on-misfit",
@@ -65,19 +71,20 @@ _SHOWN_NOTES: Final = 20
 @connector_options
 @click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages to this file, as JSON lines.")
 @max_rejects_option
+@jobs_option
 @click.option("--force", is_flag=True, help="Replace what an earlier run wrote to DIR.")
 def tables(
     *,
     source: str,
     out: str,
     own: str,
-    given_table: str | None,
-    given: TypeOverrides,
+    given: Given,
     zone: ZoneInfo | None,
     on_misfit: str,
     sent: Sent,
     rejects: str | None,
     max_rejects: MaxRejects,
+    jobs: int,
     force: bool,
 ) -> None:
     """Convert row changes to typed Avro files, one folder per table.
@@ -88,19 +95,23 @@ def tables(
     """
     check_files(source, rejects)
     _check_apart(out, source, rejects)
+    threads = jobs if jobs > 1 else 0
     with (
         Progress("reading", input_size(source), is_in_the_way=False) as progress,
-        TablesFolder(out, force=force) as folder,
+        helpers(jobs) as begin,
+        TablesFolder(out, force=force, begin=begin, most=_BLOCKS * threads) as folder,
         open_output(rejects, force=force) if rejects else nullcontext() as reject_file,
     ):
-        lines = read_lines(source, progress.advance)
-        own, lines = told_lines(lines, own, file=click.format_filename(source), option="--from")
-        typed = Tables(given=given, zone=zone, on_misfit=on_misfit, table=given_table, **sent.modes._asdict())
+        chunks = read_chunks(source, progress.advance)
+        own, chunks = told_chunks(chunks, own, file=click.format_filename(source), option="--from")
+        typed = Tables(given=given.types, zone=zone, on_misfit=on_misfit, table=given.table, **sent.modes._asdict())
         faults = Faults(source, reject_file, shown=SHOWN)
         run = Run(faults, own)
         job = _Job(source, own, typed, folder, run, is_strict=on_misfit == ERROR)
         if own:
-            job.take_all(lines, sent.unavailable)
+            typer = MessageTyper(own, typed, unavailable=sent.unavailable)
+            lines = LineTyper(typer, folder, file=job.file, begin=begin, ahead=_AHEAD * threads)
+            job.take_all(lines, (chunk.read() for chunk in chunks), typer)
         faults.finish()
         folder.finish(typed.tables)
     job.report(typed.tables)
@@ -108,20 +119,23 @@ def tables(
 
 
 class _Job:
-    """Types the row changes of a run and writes them. Attributes: `typed` (int), the number of messages with some."""
+    """Types the row changes of a run and writes them.
+
+    Attributes: `file` (str), the file's name as it is shown; `typed` (int), the number of messages with some.
+    """
 
     def __init__(
         self, file: str, format: str, tables: Tables, folder: TablesFolder, run: Run, *, is_strict: bool
     ) -> None:
         self._file, self._format, self._tables, self._folder = file, format, tables, folder
         self._run, self._is_strict = run, is_strict
+        self.file = click.format_filename(file)
         self.typed = 0
 
-    def take_all(self, lines: Iterator[Line], unavailable: str | None) -> None:
+    def take_all(self, lines: LineTyper, chunks: Iterator[Chunk], typer: MessageTyper) -> None:
         """Type the changes of all lines, by the engine where it knows what is like them."""
         joiner, versions = StreamJoiner(), VersionWatch()
-        typer = MessageTyper(self._format, self._tables, unavailable=unavailable)
-        zone, file = self._tables.zone, click.format_filename(self._file)
+        file = self.file
 
         def joined(line: Line) -> Sequence[Joined]:
             message = line.message()
@@ -130,13 +144,14 @@ class _Job:
                 self.typed += self._keep(rows)
                 return ()
             versions.see(message, self._format)
-            changes = to_changes(message, self._format, zone=zone, members=False, unavailable=unavailable)
-            placed = [replace(change, place=_place(change, file, line)) for change in changes]
+            placed = [replace(change, place=_place(change, file, line)) for change in typer.changes(message)]
             return joiner.add(placed, line.number, message)
 
-        for complete in self._run.results(lines, joined):
+        for complete in self._run.results(lines.left(chunks, lambda: joiner.passes_whole), joined):
             self._take(complete, typer, file)
         self._take(joiner.finish(), typer, file)
+        self._run.read += lines.taken
+        self.typed += lines.taken
 
     def _take(self, joined: Sequence[Joined], typer: MessageTyper, file: str) -> None:
         for part in joined:

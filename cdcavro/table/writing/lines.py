@@ -1,0 +1,120 @@
+"""Lines of a file as typed rows, in the order of the file: the engine takes chunks of them, in several threads if told so.
+
+What a line becomes depends on the statements and lists of columns before it. So a chunk is taken by what was known when
+it was handed out, and its rows are written when its turn has come, up to the next line that was left. That line goes the
+exact way, and if a table was edited by it, the rows behind it are thrown away, and their lines are taken again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from cdcavro.change.model import Arrival
+from cdcavro.errors import CdcAvroError
+from cdcavro.table.writing.journal import LineReader
+from cdcavro.table.writing.writer import encoded_place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from cdcavro.table.folder import TablesFolder
+    from cdcavro.table.messages import MessageTyper
+    from cdcavro.table.writing.journal import Taken
+
+    Begin = Callable[[Callable[[], Any]], Callable[[], Any]]
+
+# After so many lines that were left although they are of patterns which are known by now, the others are taken again.
+_LATE: Final = 64
+
+
+class Chunk(Protocol):
+    """Whole lines of a file, as far as they lie in `raw` (bytes), and the rest of the last."""
+
+    @property
+    def raw(self) -> bytes:
+        """The lines, but perhaps not all of the last one."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a line may be longer than a message."""
+
+    def line(self, position: int, number: int) -> tuple[Any, int]:
+        """Return the line at a position, None behind the last one, and the position of the next, -1 if none."""
+
+
+class LineTyper:
+    """Writes the rows of the lines that the engine takes to a folder, and leaves the other lines to its user.
+
+    `file` is the file's name; `begin` begins a piece of work and returns what waits for its result, and `ahead` is how
+    many chunks are begun before their turn. Attribute: `taken` (int), how many lines were taken, each of which has rows.
+    """
+
+    def __init__(self, typer: MessageTyper, folder: TablesFolder, *, file: str, begin: Begin, ahead: int) -> None:
+        self._typer, self._folder, self._begin, self._ahead = typer, folder, begin, ahead
+        # A place ends in the branch and the number of its line, which is one byte here.
+        self._reader = LineReader(typer.new_engine, encoded_place(Arrival(file=file, line=0))[:-1])
+        self._seen = 0
+        self.taken = 0
+
+    def left(self, chunks: Iterable[Chunk], is_free: Callable[[], bool]) -> Iterator[Any]:
+        """Yield the lines that were left, each when all before it is done; what it says is known when the next is taken.
+
+        While `is_free` says no, every line is left. What comes before an error of `chunks` is done before it is raised.
+        """
+        for chunk, number, taken in self._in_order(chunks):
+            yield from self._left_of(chunk, number, taken(), is_free)
+
+    def _in_order(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, int, Callable[[], Taken]]]:
+        """Yield each chunk, the number of its first line, and what waits for its rows; some are begun ahead."""
+        begun: deque[tuple[Chunk, int, Callable[[], Taken]]] = deque()
+        number = 1
+        try:
+            for chunk in chunks:
+                begun.append((chunk, number, self._begin(self._order(chunk, (0, 0), number))))
+                number += chunk.raw.count(b"\n") + (chunk.raw[-1:] not in {b"", b"\n"})
+                if len(begun) > self._ahead:
+                    yield begun.popleft()
+        except CdcAvroError:
+            yield from begun
+            raise
+        yield from begun
+
+    def _order(self, chunk: Chunk, start: tuple[int, int], number: int) -> Callable[[], Taken]:
+        """Return how the lines of a chunk are taken, from an index and its position on, by what is known now."""
+        journal = self._typer.journal
+        known = 0 if chunk.is_long else len(journal)
+        return partial(self._reader.take, journal, known, chunk.raw, start, number)
+
+    def _left_of(self, chunk: Chunk, first: int, taken: Taken, is_free: Callable[[], bool]) -> Iterator[Any]:
+        line = position = 0
+        while position >= 0:
+            if is_free():
+                if self._is_outdated(taken, line):
+                    taken = self._order(chunk, (line, position), first + line)()
+                    self._seen = self._typer.taken
+                line, position = self._write(taken, line, position)
+            left, position = chunk.line(position, first + line)
+            if left is None:
+                return
+            line += 1
+            yield left
+
+    def _is_outdated(self, taken: Taken, line: int) -> bool:
+        """Return whether lines are to be taken again from this one on."""
+        is_late = self._typer.taken - self._seen >= _LATE
+        # Lines wait to be taken where there were too many rows before them.
+        is_behind = 0 < taken.end <= line
+        return is_late or is_behind or (line == 0 and taken.journal is not self._typer.journal)
+
+    def _write(self, taken: Taken, line: int, position: int) -> tuple[int, int]:
+        """Write the rows of lines up to the next that was left, if they still hold; return where that one is."""
+        if taken.journal is not self._typer.journal or not taken.first <= line < taken.end:
+            return line, position
+        end, behind = taken.next_left(line)
+        self._folder.write_rows(taken.journal, taken.made, *taken.rows(line, end))
+        for counted in (self, self._typer):
+            counted.taken += end - line
+        self._seen += end - line
+        return end, behind
