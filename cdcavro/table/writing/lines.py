@@ -113,7 +113,8 @@ class LineTyper:
         if taken.journal is not self._typer.journal or not taken.first <= line < taken.end:
             return line, position
         end, behind = taken.next_left(line)
-        self._folder.write_rows(taken.journal, taken.made, *taken.rows(line, end))
+        if end > line:
+            self._folder.write_rows(taken.journal, taken.made, *taken.rows(line, end))
         for counted in (self, self._typer):
             counted.taken += end - line
         self._seen += end - line
