@@ -34,6 +34,7 @@ ACROSS = {
 }
 # Modules without tests of their own name, and the tests that cover them.
 COVERED_BY = {
+    "engine/left_rows": "engine/test_row_lines",
     "engine/program": "wire/test_program",
     "engine/row_program": "table/writing/test_cells",
     "avro/aliases": "avro/test_compatibility",

@@ -198,9 +198,7 @@ class MessageTyper:
 
     def new_engine(self) -> RowEngine:
         """Return another engine for the same messages, which has learned nothing."""
-        engine = row_engine(
-            self._format.name, self._tables.zone, self._unavailable, is_ordered=self.clock is not None
-        )
+        engine = row_engine(self._format.name, self._tables.zone, self._unavailable, is_ordered=self.clock is not None)
         return RowEngine(self._format.program) if engine is None else engine
 
     @property
