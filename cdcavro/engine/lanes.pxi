@@ -103,6 +103,22 @@ cdef int _open_order(Ordering *o, bint is_asked) except -1:
     return 0
 
 
+cdef void _forget_lanes(Ordering *o) noexcept:
+    o.lane_count = 0
+    o.names.size = 0
+    o.stamp += 1
+
+
+cdef void _shrink_order(Ordering *o, bint is_waiting) noexcept:
+    """Give back much room, but for that of the rows of columns that wait to be taken."""
+    _shrink(o.head)
+    _shrink(o.file)
+    _shrink(o.name)
+    _shrink(o.names)
+    if not is_waiting:
+        _shrink(o.made)
+
+
 cdef void _close_order(Ordering *o) noexcept:
     """Free what `_open_order` made."""
     _tear_down(o.made)
@@ -127,9 +143,9 @@ cdef class Lanes:
         cdef Lane *lane
         cdef int i, k
         cdef list names = self.names
-        count, o.lane_count, self.names = o.lane_count, 0, []
-        o.names.size = 0
-        o.stamp += 1
+        cdef int count = o.lane_count
+        self.names = []
+        _forget_lanes(o)
         for i in range(count):
             lane = o.lanes + o.met[i]
             if lane.is_changed:

@@ -30,6 +30,8 @@ cdef int _put_ordered_text(Run *o, const uint8_t *at, Py_ssize_t size) noexcept 
     """Put out a text, in which a zero byte has another behind it that no end has."""
     cdef const uint8_t *end = at + size
     cdef const uint8_t *zero
+    if _reserve(o, size + 2):
+        return LEFT
     while at < end:
         zero = <const uint8_t *>memchr(at, 0, end - at)
         if zero == NULL:
@@ -50,6 +52,8 @@ cdef int _put_file_order(Run *o, const uint8_t *start, Py_ssize_t size) noexcept
     cdef const uint8_t *digits
     cdef bint has_zeros = False, differs = False
     cdef Py_ssize_t i
+    if _reserve(o, size + 1):
+        return LEFT
     while at < end:
         first = at
         while at < end and not 48 <= at[0] <= 57:

@@ -182,6 +182,7 @@ cdef class RowEngine(Engine):
                 if has_places and told.count != values.count:
                     raise ValueError("as many places as messages")
                 self.is_busy, order.has_clock = True, clock is not None
+                _forget_lanes(order)
                 while True:
                     order.is_unknown = False
                     with nogil:
@@ -283,7 +284,7 @@ cdef class RowEngine(Engine):
         _shrink(self.typing.run)
         _shrink(self.typing.fixed)
         _shrink(self.typing.said)
+        _shrink_order(&self.typing.order, self.typing.made_count > 0)
         if self.typing.made_count == 0:
             _shrink(self.typing.keys)
             _shrink(self.typing.payloads)
-            _shrink(self.typing.order.made)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from cdcavro.change.model import Arrival
 from cdcavro.engine.arrow_column import Longs, Slices
 from cdcavro.engine.machine import encode_places
+from cdcavro.errors import shown
 from cdcavro.table.writing.writer import OPERATIONS
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ def _as_binary(values: pa.Array) -> pa.Array:
 
 
 class Places:
-    """Where the messages of a batch arrived: the second column, a struct with some of the fields of `Arrival`, if any."""
+    """Where the messages of a batch arrived: the second column, a struct with some of the fields of `Arrival`, if any.
+
+    Raises `TypeError` for other fields.
+    """
 
     __slots__ = ("_fields", "count", "names")
 
@@ -51,6 +55,9 @@ class Places:
         if batch.num_columns > 1:
             told = batch.column(1)
             self._fields = dict(zip([field.name for field in told.type], told.flatten(), strict=True))
+        others = self._fields.keys() - set(Arrival.__struct_fields__)
+        if others:
+            raise TypeError(f"a place has {', '.join(Arrival.__struct_fields__)}, not {shown(min(others))}")
         self.names = tuple(self._fields)
 
     def get(self, i: int) -> Arrival | None:

@@ -8,9 +8,10 @@ from random import Random
 
 import pytest
 
+from cdcavro.change.clock import Clock
 from cdcavro.change.model import Arrival
-from cdcavro.engine.arrow_column import Slices
-from cdcavro.engine.machine import COMPILED, RowEngine
+from cdcavro.engine.arrow_column import Longs, Slices
+from cdcavro.engine.machine import COMPILED, RowEngine, encode_places
 from cdcavro.errors import CdcAvroError
 from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
@@ -55,7 +56,7 @@ def sliced(data: bytes, ends: bytes, keyed: bytes | None) -> Slices:
 
 def rows_of(engine, made) -> list[tuple[int, int, bytes | None, bytes]]:
     """Return the rows of columns: message, pattern, key and payload."""
-    messages, patterns, keyed, key_ends, keys, ends, payloads = made
+    messages, patterns, keyed, key_ends, keys, ends, payloads = made[:7]
     own, payload = sliced(keys, key_ends, keyed), sliced(payloads, ends, None)
     numbers = zip(array("i", messages), array("i", patterns), strict=True)
     return [(*pair, own.get(i), payload.get(i)) for i, pair in enumerate(numbers)]
@@ -201,3 +202,96 @@ def test_room_for_a_large_message_that_is_left_does_not_wait_for_the_next(take):
     before = resident()
     take(engine, large)
     assert resident() - before < len(large) / 2
+
+
+def ordered(format: str) -> MessageTyper:
+    """Return what has learned the changes of the database, and makes their rows with their order."""
+    typer = learned(format)
+    made = MessageTyper(format, typer._tables, is_all_learned=True, clock=Clock())
+    for offset, message in enumerate(stream(format)):
+        made.write(message, Arrival(offset=offset))
+    return made
+
+
+@pytest.mark.parametrize("format", ["canal", "debezium"])
+def test_a_place_that_is_damaged_leaves_its_message(format):
+    """Its fields are read within its bytes, and a message has an order if it has rows."""
+    random, typer = Random(format), ordered(format)
+    whole = [encoded_place(one) for one in (*PLACES[1:], Arrival(topic="t\0", partition=-1, offset=2**62))]
+    messages = random.choices(known(typer, format), k=600)
+    places = [damaged(random, random.choice(whole)) for _ in messages]
+    rows, left = in_columns(typer._engine, messages, places)
+    assert len(rows) > 50
+    assert len(left) > 50
+    plain = in_columns(learned(format)._engine, messages, places)
+    assert {row[0] for row in rows} | set(left) == set(range(600))
+    by_message = {row[0]: row[2:] for row in plain[0]}
+    assert all(row[2:] == by_message[row[0]] for row in rows if row[0] in by_message)
+
+
+def damaged(random: Random, place: bytes) -> bytes:
+    """Return a place with a byte changed, lost or more, or cut short, or as it is."""
+    at = random.randrange(len(place))
+    byte = bytes([random.randrange(256)])
+    ways = (
+        place[:at],
+        place[:at] + byte + place[at:],
+        place[:at] + byte + place[at + 1 :],
+        place[:at] + place[at + 1 :],
+    )
+    return random.choice((*ways, place, place))
+
+
+TEXTS = column([b"a", None, b"b"])
+LONGS = Longs(array("q", [1, -1, 2**62]).tobytes(), b"\5", 0, 3)
+
+
+def test_places_are_encoded_as_one_by_one():
+    """Texts and integers, some of them null, or no column at all."""
+    data, ends = encode_places((TEXTS, LONGS, None, TEXTS, LONGS), 3)
+    told = Slices(data, ends, None, 0, 3)
+    wanted = [
+        Arrival(topic="a", partition=1, file="a", line=1),
+        Arrival(),
+        Arrival(topic="b", partition=2**62, file="b", line=2**62),
+    ]
+    assert [told.get(i) for i in range(3)] == [encoded_place(one) for one in wanted]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        (TEXTS, LONGS, None, None),
+        (column([b"a"]), None, None, None, None),
+        (Slices(b"a", array("i", [0, 1, 1, 9]).tobytes(), None, 0, 3), None, None, None, None),
+        (None, Longs(bytes(23), None, 0, 3), None, None, None),
+        (None, Longs(bytes(24), None, 1, 3), None, None, None),
+        (None, Longs(bytes(24), None, -1, 3), None, None, None),
+        (None, Longs(bytes(24), None, 0, 2), None, None, None),
+        (None, Longs(bytes(24), b"", 0, 3), None, None, None),
+        (None, Longs(bytes(160), b"\1", 9, 3), None, None, None),
+    ],
+)
+def test_columns_of_places_hold_what_they_say(fields):
+    """Nothing is read outside of them."""
+    with pytest.raises(ValueError, match=r"place|column|value"):
+        encode_places(fields, 3)
+
+
+def test_a_clock_that_fails_leaves_no_lanes_behind():
+    """The next column asks anew."""
+    typer = ordered("canal")
+    engine, messages = typer._engine, known(typer, "canal")[:4]
+    places = column([encoded_place(Arrival(topic="t", partition=i, offset=5)) for i in range(4)])
+
+    class Failing(Clock):
+        def get(self, lane):
+            if lane[1] == 2:
+                raise ArithmeticError
+            return super().get(lane)
+
+    with pytest.raises(ArithmeticError):
+        engine.take_column(column(messages), places, 0, MOST, Failing())
+    engine.taken()
+    state = [[["t", 0, ""], ["t", 0, 9, "", 0], 2, [1], 0]]
+    assert engine.take_column(column(messages), places, 0, MOST, Clock(state)) == (0, False)

@@ -252,6 +252,13 @@ def test_a_topic_that_names_tables_goes_the_exact_way():
     assert sorted(row[0] for row in rows_in(placed.rows)) == [0, 0, 1, 1]
 
 
+def test_a_place_has_no_other_fields():
+    """What is told and not known would be lost."""
+    told = pa.StructArray.from_arrays([pa.array([1])], ["offzet"])
+    with pytest.raises(TypeError, match="a place has topic, partition, offset, file, line, not 'offzet'"):
+        Placing("canal", Tables()).of_batch(pa.RecordBatch.from_arrays([pa.array([b"{}"]), told], ["m", "p"]))
+
+
 def test_places_may_have_some_fields_of_other_widths_and_begin_anywhere():
     """As a slice of a larger batch has them."""
     messages = [canal(1000 + one, one, offset=one) for one in range(8)]

@@ -123,9 +123,9 @@ def learned(format: str) -> Tables:
 
 def batch_of(messages: Sequence[Message]) -> pa.RecordBatch:
     """Return messages and their places as Spark hands them over."""
-    texts, places = zip(*messages, strict=True)
-    told = [None if one is None else {name: getattr(one, name) for name in FIELDS} for one in places]
-    return pa.RecordBatch.from_arrays([pa.array(texts, pa.binary()), pa.array(told, PLACE)], ["message", "place"])
+    texts = pa.array([text for text, _ in messages], pa.binary())
+    told = [None if one is None else {name: getattr(one, name) for name in FIELDS} for _, one in messages]
+    return pa.RecordBatch.from_arrays([texts, pa.array(told, PLACE)], ["message", "place"])
 
 
 def rows_in(batches: Sequence[pa.RecordBatch]) -> list[Row]:
