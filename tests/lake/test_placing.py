@@ -12,7 +12,6 @@ import pytest
 
 from cdcavro.change.clock import Clock
 from cdcavro.change.model import DML, Arrival, Change, replace
-from cdcavro.change.order import in_order
 from cdcavro.change.order_value import order_value
 from cdcavro.engine.machine import COMPILED
 from cdcavro.lake import Batch, TypedRows
@@ -156,18 +155,63 @@ def test_more_lanes_than_the_engine_knows_at_a_time(format):
     assert len(placer.clock.state) > 290
 
 
-def placed_as_exactly(messages: list[Message]) -> Placer:
-    """Place messages of Canal in one batch, and check them and the clock against the exact way."""
-    changes = [one for changes in changes_of("canal", messages) for one in changes]
-    tables = Tables(zone=ZONE)
-    for change in in_order(changes):
-        tables.learn(change)
-    maker = TypedRows(pickle.loads(pickle.dumps(tables)))
-    wanted = [row_of(row) for row in maker.of_batch(changes_of("canal", messages)).rows]
-    placer = Placer("canal", tables)
+def placed_as_exactly(messages: list[Message], format: str = "canal") -> Placer:
+    """Place messages in one batch, and check them and the clock against the exact way."""
+    maker = TypedRows(Tables(zone=ZONE))
+    wanted = [row_of(row) for row in maker.of_batch(changes_of(format, messages)).rows]
+    placer = Placer(format, pickle.loads(pickle.dumps(maker.tables)))
     assert sorted(rows_in(placer.of_batch(batch_of(messages)).rows), key=repr) == sorted(wanted, key=repr)
     assert placer.clock.state == maker.clock.state
     return placer
+
+
+def kinds_of(placer: Placer, messages: list[Message]) -> list[bytes]:
+    """Return what the order values of messages begin with, as far as they differ; the engine makes all of them."""
+    taken = placer.placing._typer.taken
+    rows = rows_in(placer.of_batch(batch_of(messages)).rows)
+    assert not COMPILED or placer.placing._typer.taken - taken == len(rows)
+    return sorted({row[3][:2] for row in rows})
+
+
+def test_rows_of_full_loads_come_before_all_changes():
+    """With or without a place; a row that was inserted while a snapshot was read is none."""
+    told = {"connector": "mysql", "db": "d", "table": "t", "file": "b.000001", "pos": 5, "row": 0}
+    texts = [debezium(op="r", after={"id": 1}), debezium(op="c", after={"id": 2}, source=told | {"snapshot": "last"})]
+    messages = [(text, place) for text in texts for place in (None, Arrival(offset=7), Arrival(file="f", line=1))] * 2
+    assert kinds_of(placed_as_exactly(messages, "debezium"), messages) == [b"\1\0", b"\2\3"]
+
+
+def test_what_orders_a_message_is_the_most_that_it_states():
+    """A time, the number of a batch alone, or nothing but the place; without a place numbers have to do."""
+    whole = json.loads(canal(1000, 1)[0])
+    texts = [whole, {**whole, "es": None}, {**whole, "es": None, "id": None}, {**whole, "type": "INIT"}]
+    raw = [json.dumps(one).encode() for one in texts]
+    messages = [(one, Arrival(topic="x", partition=i, offset=k)) for k in range(3) for i, one in enumerate(raw)]
+    again = [(text, replace(place, offset=place.offset + 3)) for text, place in messages]
+    assert kinds_of(placed_as_exactly(messages), again) == [b"\1\0", b"\2\5", b"\2\6", b"\2\7"]
+    unplaced = [(one, None) for one in raw[:2]] * 2
+    assert kinds_of(placed_as_exactly(unplaced), unplaced) == [b"\2\2", b"\2\3"]
+
+
+def test_a_lane_has_the_most_that_was_stated_there():
+    """Whatever comes behind with less, or with fewer numbers."""
+    whole = json.loads(canal(1000, 1)[0])
+    texts = [{**whole, "es": None}, {**whole, "es": None, "id": 7}, whole, {**whole, "id": None}]
+    raw = [json.dumps(one).encode() for one in (*texts, {**whole, "es": None, "id": 9})] * 2
+    messages = [(one, Arrival(topic="x", partition=0, offset=i)) for i, one in enumerate(raw)]
+    assert placed_as_exactly(messages).clock.state[0][2:] == [2, [1000, 1], 0]
+    raised = [raw[3], raw[3], raw[2], raw[2]]
+    messages = [(one, Arrival(topic="x", partition=0, offset=i)) for i, one in enumerate(raised)]
+    assert placed_as_exactly(messages).clock.state[0][2:] == [2, [1000, 1], 0]
+
+
+def test_rows_of_one_message_are_in_its_order():
+    """However many there are; the engine makes those of the second message."""
+    messages = [canal(1000 + i, *range(300), offset=i) for i in range(3)]
+    placer = placed_as_exactly(messages)
+    assert placer.placing._typer.taken == (600 if COMPILED else 0)
+    orders = [row[3] for row in rows_in(placer.of_batch(batch_of([canal(2000, *range(300), offset=9)])).rows)]
+    assert orders == sorted(set(orders))
 
 
 def test_a_moved_key_counts_for_what_comes_behind_it_in_its_lane():
@@ -256,7 +300,7 @@ def test_a_place_has_no_other_fields():
     """What is told and not known would be lost."""
     told = pa.StructArray.from_arrays([pa.array([1])], ["offzet"])
     with pytest.raises(TypeError, match="a place has topic, partition, offset, file, line, not 'offzet'"):
-        Placing("canal", Tables()).of_batch(pa.RecordBatch.from_arrays([pa.array([b"{}"]), told], ["m", "p"]))
+        Placer("canal", Tables()).of_batch(pa.RecordBatch.from_arrays([pa.array([b"{}"]), told], ["m", "p"]))
 
 
 def test_places_may_have_some_fields_of_other_widths_and_begin_anywhere():

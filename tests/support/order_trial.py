@@ -69,7 +69,10 @@ LANES = [
         Arrival(partition=4),
         Arrival(topic="t", partition=2**31 - 1),
         Arrival(topic="x", partition=0, file="f"),
+        Arrival(topic="x", partition=1, line=5),
+        Arrival(topic="x", partition=2, file="f", line=9),
     ),
+    *(Arrival(file=name) for name in (f"{7:020}", f"{7:020}-{'1' * 25}", f"x{7:020}{'é'}{7:020}")),
 ]
 # Places that say no order by themselves, so that numbers have to.
 VAGUE = [
