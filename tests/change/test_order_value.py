@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Sequence
 from itertools import combinations
@@ -147,8 +148,10 @@ def test_values_of_the_shops_changes_compare_as_their_keys_do(producer: str):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_values_of_all_changes_of_the_shop_compare_as_their_keys_do():
-    """More than 300,000 pairs, made-up places and numbers among them."""
-    assert sum(all_compared(of_shop(producer)) for producer in MESSAGES) > 300_000
+    """With CDCAVRO_EVERY_MESSAGE more than 300,000 pairs, made-up places and numbers among them; else each third change."""
+    every = "CDCAVRO_EVERY_MESSAGE" in os.environ
+    found = sum(all_compared(of_shop(producer)[:: 1 if every else 3]) for producer in MESSAGES)
+    assert found > (300_000 if every else 33_000)
 
 
 @pytest.mark.parametrize("values", [TEXTS, NUMBERS])

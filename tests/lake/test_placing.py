@@ -200,6 +200,8 @@ def test_a_lane_has_the_most_that_was_stated_there():
     raw = [json.dumps(one).encode() for one in (*texts, {**whole, "es": None, "id": 9})] * 2
     messages = [(one, Arrival(topic="x", partition=0, offset=i)) for i, one in enumerate(raw)]
     assert placed_as_exactly(messages).clock.state[0][2:] == [2, [1000, 1], 0]
+    other = [(raw[i], Arrival(topic="x", partition=1, offset=k)) for k, i in enumerate((1, 2, 4))]
+    assert placed_as_exactly(messages + other).clock.state[1][2:] == [2, [1000, 1], 0]
     raised = [raw[3], raw[3], raw[2], raw[2]]
     messages = [(one, Arrival(topic="x", partition=0, offset=i)) for i, one in enumerate(raised)]
     assert placed_as_exactly(messages).clock.state[0][2:] == [2, [1000, 1], 0]
