@@ -10,6 +10,7 @@ A page's blocks are run in their order, in one folder that is empty at first. Wh
 | `sh` | commands for the reader's own machine: they must parse, and what they name must be there |
 | `json` | one JSON value or several |
 | `avsc` | an Avro schema |
+| `toml` | the configuration of a pipeline |
 
 `...` stands for anything in what a page shows. The reference is made from the code, and checked where it is made.
 """
@@ -38,7 +39,7 @@ from support.places import ROOT
 
 DOCS: Final = ROOT / "docs"
 RUN: Final = frozenset({"python", "output", "console"})
-CHECKED: Final = frozenset({"sh", "json", "avsc"})
+CHECKED: Final = frozenset({"sh", "json", "avsc", "toml"})
 _FENCE: Final = re.compile(r"^( *)(`{3,})([^\n`]*)\n(.*?)^\1\2 *$", re.DOTALL | re.MULTILINE)
 _SAID: Final = re.compile(r"^.*\b(?:print|show)\(.*?\) +# (.*)$", re.MULTILINE)
 _HERE: Final = re.compile(r"<<\s*'?(\w+)'?")

@@ -82,7 +82,7 @@ class Pipeline:
         `FileError` for a folder of another job.
         """
         folder = Path(self.state)
-        with _locked(folder):
+        with _locked(folder), settings(spark):
             lake = LakeTables(self.lake, _job(folder))
             batches = Batches(self.settings, JobState(folder / "batches"), lake, say)
             query = self._start(spark, batches, once=once, every=every)
@@ -98,8 +98,7 @@ class Pipeline:
         writer = self.source.stream(spark).writeStream.foreachBatch(batches.run)
         writer = writer.option("checkpointLocation", f"file://{Path(self.state).resolve() / 'checkpoint'}")
         writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=every)
-        with settings(spark):
-            return writer.start()
+        return writer.start()
 
 
 def _failure(error: Exception) -> CdcAvroError:

@@ -139,13 +139,15 @@ Source = Kafka | Files
 
 @contextmanager
 def settings(spark: SparkSession) -> Iterator[None]:
-    """Set what the frames of this module need, while a stream is started, which keeps it."""
+    """Set what the frames of this module need, as long as a stream runs: it asks the session that it was started in."""
     before = {name: spark.conf.get(name, None) for name in _SETTINGS}
     for name, value in _SETTINGS.items():
         spark.conf.set(name, value)
-    yield
-    for name, old in before.items():
-        spark.conf.unset(name) if old is None else spark.conf.set(name, old)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
 
 
 def _bounded(raw: Column, length: Column) -> Column:

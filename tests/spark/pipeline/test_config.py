@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +14,7 @@ from cdcavro.files.rejects import MaxRejects
 from cdcavro.spark.lake import Delta, Iceberg
 from cdcavro.spark.pipeline import Chosen, Files, Formats, Kafka
 from cdcavro.spark.pipeline.config import read_config
+from support.pages import Block, all_pages, blocks
 
 SIMPLE = 'state = "s"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n'
 
@@ -128,6 +130,17 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, said: s
         read_config(path).pipeline(str(path))
     assert said in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+SHOWN = [block for page in all_pages() for block in blocks(page) if block.language == "toml"]
+
+
+@pytest.mark.parametrize("block", SHOWN, ids=lambda block: block.place)
+def test_configurations_that_pages_show_are_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: Block):
+    """They become a pipeline, once what they name is in the environment."""
+    for name in re.findall(r"\$\{(\w+)\}", block.text):
+        monkeypatch.setenv(name, "x")
+    assert read_config(written(tmp_path, block.text)).pipeline("sync.toml").state
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path):

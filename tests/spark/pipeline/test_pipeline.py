@@ -158,6 +158,19 @@ def test_a_table_that_is_made_again_goes_on_in_its_lake_table(job):
     assert made.rows('d."t~2"', "id") == [(9,)]
 
 
+def test_a_large_file_is_read_by_one_task_and_its_lines_are_numbered(job, spark: SparkSession):
+    """Spark would cut it for two cores; what the session is set to comes back."""
+    made = job(is_current=False, is_changelog=True)
+    padding = "x" * 60_000
+    made.send(*[canal("INSERT", [{"id": str(i)}], id=i, sql=padding) for i in range(1, 201)], b"{")
+    before = spark.conf.get("spark.sql.files.maxPartitionBytes")
+    (report,) = made.run(formats=Formats("canal"))
+    assert (report.counts["written"], report.counts["rejected"]) == (200, 1)
+    (reject,) = spark.read.json(f"{made.folder}/state/rejects").collect()
+    assert reject["line"] == 201
+    assert spark.conf.get("spark.sql.files.maxPartitionBytes") == before
+
+
 def test_a_folder_that_another_job_uses_is_refused(job):
     """Two would write the same batches."""
     made = job()

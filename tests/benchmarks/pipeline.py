@@ -1,0 +1,201 @@
+"""Measures the pipeline beside the same written by hand with Spark's own `from_json` and `try_cast`.
+
+    python tests/benchmarks/pipeline.py [MESSAGES] [TABLES]
+
+Inserts and updates of tables of 8 columns, as Canal sends them, in files of 50,000 messages. By hand, a message is parsed by
+`from_json` with rows as maps, and each table's columns are cast, which is not exact and passes over what it does not
+understand; rows go into Delta tables whose columns are known, by one append or one MERGE a table. The pipeline knows
+nothing before it begins: it learns, keeps its state, counts, and writes what a batch of it writes. Both read the same files as one batch
+and write tables one after another in as many threads. Clock seconds of whole jobs; the second of two rounds counts, whose JVM is warm.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from cdcavro import spark as cdc
+from cdcavro.spark.lake import Delta, lake_settings
+from cdcavro.spark.pipeline import BatchReport, Files, Formats, LakeSettings, Pipeline, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+COLUMNS = {
+    "id": "bigint",
+    "n": "int",
+    "name": "varchar(20)",
+    "price": "decimal(12,2)",
+    "at": "datetime",
+    "nothing": "int",
+    "part": "double",
+    "code": "char(10)",
+}
+CASTS = {"at": "timestamp_ntz", "name": "string", "code": "string", "nothing": "int", "part": "double"}
+SCHEMA = "data array<map<string,string>>, database string, es bigint, id bigint, `table` string, type string, ts bigint"
+FILE = 50_000
+THREADS = 4
+
+
+def message(random: random.Random, i: int, tables: int) -> bytes:
+    """Return the message of a change, of which one in three is an update."""
+    key, is_update = random.randrange(100_000), i % 3 == 0
+    row = {
+        "id": str(key),
+        "n": str(i),
+        "name": f"text {i}",
+        "price": f"{i % 1000}.{i % 100:02}",
+        "at": "2024-01-02 03:04:05",
+        "nothing": None,
+        "part": "0.5",
+        "code": "0123456789",
+    }
+    return json.dumps(
+        {
+            "data": [row],
+            "database": "shop",
+            "es": 1_700_000_000_000 + i,
+            "id": i,
+            "isDdl": False,
+            "mysqlType": COLUMNS,
+            "old": [{"n": "1"}] if is_update else None,
+            "pkNames": ["id"],
+            "sql": "",
+            "sqlType": None,
+            "table": f"t{i % tables}",
+            "ts": 1_700_000_000_001 + i,
+            "type": "UPDATE" if is_update else "INSERT",
+        }
+    ).encode()
+
+
+def write_files(folder: Path, count: int, tables: int) -> None:
+    """Write the messages."""
+    draw = random.Random(1)
+    for start in range(0, count, FILE):
+        lines = [message(draw, i, tables) + b"\n" for i in range(start, min(start + FILE, count))]
+        (folder / f"{start:09}.jsonl").write_bytes(b"".join(lines))
+
+
+def by_hand(spark: SparkSession, source: Path) -> DataFrame:
+    """Return the rows as one writes them by hand."""
+    parsed = spark.read.text(str(source)).select(sf.from_json("value", SCHEMA).alias("m"))
+    rows = parsed.select("m.table", "m.es", sf.col("m.id").alias("m_id"), sf.explode("m.data").alias("row"))
+    casts = [sf.col("row")[name].try_cast(CASTS.get(name, declared)).alias(name) for name, declared in COLUMNS.items()]
+    return rows.select("table", sf.struct("es", "m_id").alias("order"), *casts)
+
+
+def hand_rows(spark: SparkSession, source: Path, _: Path, __: int) -> None:
+    """Text to rows, which go nowhere."""
+    by_hand(spark, source).write.format("noop").mode("overwrite").save()
+
+
+def hand_changelog(spark: SparkSession, source: Path, lake: Path, tables: int) -> None:
+    """Rows appended to a table each."""
+    kept = by_hand(spark, source).persist()
+
+    def write(number: int) -> None:
+        rows = kept.where(sf.col("table") == f"t{number}").drop("table")
+        rows.write.format("delta").mode("append").save(str(lake / f"t{number}"))
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(write, range(tables)))
+    kept.unpersist()
+
+
+def hand_current(spark: SparkSession, source: Path, lake: Path, tables: int) -> None:
+    """The last row of each key merged into a table each."""
+    kept = by_hand(spark, source).persist()
+    types = ", ".join(f"`{name}` {CASTS.get(name, declared)}" for name, declared in COLUMNS.items())
+
+    def write(number: int) -> None:
+        table = f"delta.`{lake / f't{number}'}`"
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {table} ({types}, `order` struct<es: bigint, m_id: bigint>) USING delta")
+        rows = kept.where(sf.col("table") == f"t{number}").drop("table")
+        struct = sf.struct(*rows.columns)
+        last = rows.groupBy(sf.col("id").alias("key")).agg(sf.max_by(struct, "order").alias("r")).select("r.*")
+        view = f"hand_{number}"
+        last.createOrReplaceTempView(view)
+        spark.sql(
+            f"MERGE INTO {table} t USING {view} s ON t.id = s.id"
+            " WHEN MATCHED AND s.`order` > t.`order` THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        )
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(write, range(tables)))
+    kept.unpersist()
+
+
+def ours(**lake: bool) -> Callable[[SparkSession, Path, Path, int], dict[str, float]]:
+    """Return the pipeline's job."""
+
+    def run(spark: SparkSession, source: Path, folder: Path, _: int) -> dict[str, float]:
+        reports: list[BatchReport] = []
+        sink = LakeSettings(Delta(str(folder / "lake")), parallel=THREADS, **lake)
+        chosen = Settings(Formats("canal"))
+        Pipeline(Files(str(source)), sink, str(folder / "state"), chosen).run(spark, once=True, say=reports.append)
+        assert all(report.counts["written"] == report.counts["read"] for report in reports)
+        return {part: sum(report.seconds[part] for report in reports) for part in reports[0].seconds}
+
+    return run
+
+
+def measured(job: Callable[..., dict[str, float] | None], *arguments: object) -> tuple[float, dict[str, float]]:
+    """Return the seconds of the second of two rounds, and of its parts."""
+    for _ in range(2):
+        with tempfile.TemporaryDirectory() as folder:
+            begin = time.monotonic()
+            parts = job(*arguments[:2], Path(folder), *arguments[2:])
+            seconds = time.monotonic() - begin
+    return seconds, parts or {}
+
+
+def main() -> None:
+    """Print the table."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
+    tables = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+    config = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "4g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    spark = cdc.session("pipeline", master="local[2]", config={**config, **lake_settings()})
+    spark.sparkContext.setLogLevel("OFF")
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder)
+        write_files(source, count, tables)
+        print(f"{count:,} messages, {tables} tables")
+        print(f"{'into':<16}{'by hand s':>12}{'messages/s':>12}{'pipeline s':>12}{'messages/s':>12}{'ratio':>8}  parts")
+        jobs = {
+            "a changelog": (hand_changelog, ours(is_current=False, is_changelog=True)),
+            "current states": (hand_current, ours()),
+        }
+        rows, _ = measured(hand_rows, spark, source, tables)
+        for name, (hand, own) in jobs.items():
+            base, _ = measured(hand, spark, source, tables)
+            seconds, parts = measured(own, spark, source, tables)
+            print(
+                f"{name:<16}{base:12.1f}{count / base:12,.0f}{seconds:12.1f}{count / seconds:12,.0f}{base / seconds:8.2f}  {parts}"
+            )
+            if name == "a changelog":
+                whole = parts["convert"]
+                print(
+                    f"{'(rows only)':<16}{rows:12.1f}{count / rows:12,.0f}{whole:12.1f}{count / whole:12,.0f}{rows / whole:8.2f}"
+                )
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
