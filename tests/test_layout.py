@@ -67,6 +67,7 @@ COVERED_BY = {
     "cli/spark_session": "cli/test_group",
     "cli/commands/sniff": "cli/test_group",
     "cli/commands/registry/subjects": "cli/commands/registry/test_publish",
+    "cli/commands/replay": "spark/pipeline/test_sync",
     "cli/commands/sync": "spark/pipeline/test_sync",
     "cli/commands/validate": "cli/test_group",
     "cli/connector_options": "cli/commands/test_transcode",

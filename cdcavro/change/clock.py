@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cdcavro.change.model import Change
 from cdcavro.change.order import is_by_arrival, lane_of, order_key, rank_of_numbers
 from cdcavro.errors import OrderError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cdcavro.change.model import Change
+    from cdcavro.change.model import Arrival
     from cdcavro.change.order import Lane, Place
 
 
@@ -88,3 +89,14 @@ def _later(time: LaneTime | None, numbers: tuple[int, ...], *, is_moving: bool) 
 
 def _shown(place: Place) -> str:
     return f"line {place[4]}" if place[3] else f"offset {place[2]}"
+
+
+def lane_at(place: Arrival) -> Lane:
+    """Return the lane of a place, as `lane_of` does."""
+    return lane_of(order_key(Change(op="INSERT", place=place)))
+
+
+def before(place: Arrival) -> Place:
+    """Return the place right before one in its lane, as keys have it."""
+    topic, partition, offset, file, line = order_key(Change(op="INSERT", place=place))[2]
+    return (topic, partition, offset, file, line - 1) if file else (topic, partition, offset - 1, file, line)

@@ -20,6 +20,7 @@ __all__ = ["main"]
 COMMANDS: Final = {
     "run": "cdcavro.cli.commands.run",
     "sync": "cdcavro.cli.commands.sync",
+    "replay": "cdcavro.cli.commands.replay",
     "formats": "cdcavro.cli.commands.formats",
     "sniff": "cdcavro.cli.commands.sniff",
     "validate": "cdcavro.cli.commands.validate",

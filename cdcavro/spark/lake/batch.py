@@ -84,14 +84,15 @@ def last_rows(
     rows: DataFrame,
     versions: Sequence[TableSchema],
     present: Sequence[LakeColumn],
-    deletes: DataFrame,
+    deletes: DataFrame | None,
     floor: bytes,
     *,
     is_partial: bool,
 ) -> DataFrame:
     """Return what `statements.merge_state` merges: of each key the last change above all floors, and its delete.
 
-    `deletes` are the last deletes of keys as far as they are known, those of the batch among them. With
+    `deletes` are the last deletes of keys as far as they are known, those of the batch among them; None for a table that
+    never had any. With
     `is_partial`, each column has the value of the last change that states it, and `_cdc_older` its order.
     """
     upserts = rows.where(sf.col("operation").isin(*UPSERTS))
@@ -106,13 +107,17 @@ def last_rows(
         sf.when(sf.size(texts) > 0, texts).alias(UNPARSED),
         _absent(versions, columns).alias(ABSENT),
     )
+    names = [held.name for _, _, held in columns]
+    reduced = _last_columns if is_partial else _last_changes
+    if deletes is None:
+        alive = values.where(sf.col(ORDER) > sf.lit(floor))
+        return reduced(alive, names).withColumn(DELETED, sf.lit(None).cast("binary"))
     standing = deletes.select(sf.col(KEY).alias(_DELETED_KEY), sf.col(ORDER).alias(DELETED))
     above = sf.coalesce(sf.col(DELETED), sf.expr(_NOTHING))
     alive = values.join(standing, values[KEY] == standing[_DELETED_KEY], "left").where(
         (sf.col(ORDER) > above) & (sf.col(ORDER) > sf.lit(floor))
     )
-    names = [held.name for _, _, held in columns]
-    last = _last_changes(alive, names) if not is_partial else _last_columns(alive, names)
+    last = reduced(alive, names)
     came = rows.where(sf.col("operation") == DELETE).select(sf.col("key").alias(_DELETED_KEY)).distinct()
     gone = came.join(standing, _DELETED_KEY)
     joined = last.join(gone, last[KEY] == gone[_DELETED_KEY], "full")

@@ -18,7 +18,7 @@ from cdcavro.spark.versions.reading import read_versions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from cdcavro.lake.evolution import Step
     from cdcavro.spark.lake.sinks import Sink
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _CHANGES: Final = "changes"
 BEFORE: Final = "b"
+_FACTS: Final = ("version", "order", "key")
 
 
 @dataclass(frozen=True)
@@ -57,20 +58,17 @@ class Changelog:
 
         `rows` is as in `CurrentState.merge`; `job` (str) is unique to what writes, and `batch` (int) goes up.
         """
-        read = rows.withColumn(
-            "envelope", read_versions("version", sf.when(sf.col("operation") != DROP, sf.col("payload")), versions)
-        )
         after, before = (numbered(sf.col("envelope")[name], versions[-1]) for name in ("after", "before"))
-        change = _image("operation", sf.coalesce(after, before))
-        images = sf.array_compact(
-            sf.array(sf.when((sf.col("operation") == "u") & before.isNotNull(), _image(sf.lit(BEFORE), before)), change)
-        )
-        listed = read.select("version", "order", "key", sf.explode(images).alias("c"))
+        changes = _read(rows, versions).select(*_FACTS, "operation", sf.coalesce(after, before).alias("image"))
+        # Only updates have a row before them to be told; an array of both would be copied for each change.
+        updates = _read(rows.where(sf.col("operation") == "u"), versions)
+        befores = updates.select(*_FACTS, sf.lit(BEFORE).alias("operation"), before.alias("image"))
+        listed = changes.unionByName(befores.where(sf.col("image").isNotNull()))
         present = present_columns(rows.sparkSession, self.identifier)
         held = {column.name: name for name, _, column in held_columns(versions[-1], present)}
-        image = sf.col("c")["image"]
+        image = sf.col("image")
         own = {
-            sql.OPERATION: sf.col("c")["op"],
+            sql.OPERATION: sf.col("operation"),
             sql.ORDER: sf.col("order"),
             sql.KEY: sf.col("key"),
             sql.VERSION: sf.col("version"),
@@ -86,6 +84,6 @@ class Changelog:
         self.sink.append(ordered, self.table, _CHANGES, job, batch)
 
 
-def _image(operation: Column | str, image: Column) -> Column:
-    named = sf.col(operation) if isinstance(operation, str) else operation
-    return sf.struct(named.alias("op"), image.alias("image"))
+def _read(rows: DataFrame, versions: Sequence[TableSchema]) -> DataFrame:
+    envelope = read_versions("version", sf.when(sf.col("operation") != DROP, sf.col("payload")), versions)
+    return rows.select(*_FACTS, "operation", envelope.alias("envelope"))

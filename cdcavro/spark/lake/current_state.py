@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _KIND: Final = "cdcavro.order"
 _PARTIAL: Final = "cdcavro.partial"
+# There is a table of deletes.
+_GUARDED: Final = "cdcavro.deletes"
 _DELETES: Final = "deletes"
 
 
@@ -65,7 +67,6 @@ class CurrentState:
         self.sink.make_room(spark, self.table)
         steps = prepare(spark, self.sink, self.identifier, versions[-1], sql.STATE, self.behavior)
         fill(spark, self.identifier, versions[-1], steps)
-        spark.sql(sql.create_table(self.deletes, [], sql.DELETES, self.sink.using, self.sink.properties))
         return steps
 
     def merge(
@@ -86,6 +87,8 @@ class CurrentState:
         spark, moment = rows.sparkSession, now or datetime.now(UTC)
         properties, facts = self._properties(spark), facts_of(rows, versions) if facts is None else facts
         stated = self._stated(facts, properties)
+        if facts.deletes and _GUARDED not in properties:
+            spark.sql(sql.create_table(self.deletes, [], sql.DELETES, self.sink.using, self.sink.properties))
         self._set(spark, {name: value for name, value in stated.items() if properties.get(name) != value})
         floor = bytes.fromhex(stated.get(sql.FLOOR, ""))
         if facts.floor is not None:
@@ -94,13 +97,15 @@ class CurrentState:
             with_view(deletes_of(rows, moment), lambda view: sql.merge_deletes(self.deletes, view))
         is_partial = _PARTIAL in stated
         present = present_columns(spark, self.identifier)
-        source = last_rows(rows, versions, present, spark.table(self.deletes), floor, is_partial=is_partial)
+        deletes = spark.table(self.deletes) if _GUARDED in stated else None
+        source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial)
         names = [held.name for _, _, held in held_columns(versions[-1], present)]
         with_view(source, lambda view: sql.merge_state(self.identifier, view, names, is_partial=is_partial))
 
     def forget_deletes(self, spark: SparkSession, *, now: datetime | None = None) -> None:
         """Forget the deletes whose guard is over at a time, by default now."""
-        spark.sql(sql.delete_until(self.deletes, (now or datetime.now(UTC)) - self.guard))
+        if _GUARDED in self._properties(spark):
+            spark.sql(sql.delete_until(self.deletes, (now or datetime.now(UTC)) - self.guard))
 
     def _stated(self, facts: Facts, properties: Mapping[str, str]) -> dict[str, str]:
         """Return what is known of the table with a batch: its floor, what orders its changes, whether they lack columns."""
@@ -114,7 +119,8 @@ class CurrentState:
         floor = max(facts.floor or b"", bytes.fromhex(properties.get(sql.FLOOR, "")))
         stated = {sql.FLOOR: floor.hex()} if floor else {}
         stated |= dict.fromkeys([_KIND] if kinds else [], "".join(kinds))
-        return stated | ({_PARTIAL: "true"} if facts.partial or _PARTIAL in properties else {})
+        flags = {_PARTIAL: facts.partial, _GUARDED: facts.deletes}
+        return stated | {name: "true" for name, count in flags.items() if count or name in properties}
 
     def _properties(self, spark: SparkSession) -> dict[str, str]:
         rows = spark.sql(f"SHOW TBLPROPERTIES {self.identifier}").collect()

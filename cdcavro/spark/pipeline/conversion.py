@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.change.clock import Clock
-from cdcavro.change.model import DDL, DML
+from cdcavro.change.clock import Clock, LaneTime, before, lane_at
+from cdcavro.change.model import DDL, DML, Arrival
 from cdcavro.errors import CdcAvroError, MessageError, MisfitError
 from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of
@@ -24,13 +24,13 @@ from cdcavro.spark.functions import error_fields
 from cdcavro.spark.messages.survey import Survey
 from cdcavro.spark.pipeline.facts import TaskFacts
 from cdcavro.spark.pipeline.outcome_columns import OF_ROWS, REJECT, ROW, SCHEMA, STATEMENT, SUMMARY, Message, told
-from cdcavro.spark.pipeline.runs import MIXED_RUN, Run, runs_of
+from cdcavro.spark.pipeline.runs import MIXED_RUN, Run, replayed, runs_of
 from cdcavro.spark.tables import outline_of, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from cdcavro.change.model import Arrival, Change
+    from cdcavro.change.model import Change
     from cdcavro.lake.row import TypedRow
     from cdcavro.spark.pipeline.settings import Formats
     from cdcavro.table.tables import Tables
@@ -93,6 +93,10 @@ class _Task:
     def converted(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what becomes of a batch of messages."""
         self._unsure.clear()
+        is_replayed = batch.column("clock").is_valid()
+        if pc.any(is_replayed).as_py():
+            yield from self._replayed(batch.filter(is_replayed))
+            batch = batch.filter(pc.invert(is_replayed))
         for run in runs_of(batch, self._knowledge.formats, self._lines):
             self._counts["read"] += run.count
             self._counts["tombstones"] += run.tombstones
@@ -111,21 +115,39 @@ class _Task:
         """Yield the rows of messages of one lane and one format."""
         placing = self._placings.get(run.format)
         if placing is None:
-            knowledge = self._knowledge
-            placing = self._placings[run.format] = Placing(
-                run.format,
-                knowledge.tables,
-                self._clock,
-                unavailable=knowledge.unavailable,
-                dropped=knowledge.dropped,
-            )
+            placing = self._placings[run.format] = self._placing(run.format, self._clock)
 
         def left(i: int, message: bytes, place: Arrival | None) -> None:
-            own = Message(run.raw(i) or b"", run.key(i), place, run.format)
+            time = None if place is None else self._clock.get(lane_at(place))
+            own = Message(run.raw(i) or b"", run.key(i), place, run.format, time and time[1])
             self._take(placing, i, message, own, run.length(i))
 
         for rows in placing.take(run.messages, left):
             yield from self._kept(rows)
+        if self._exact:
+            exact, self._exact = self._exact, []
+            yield from self._kept(listed(exact))
+
+    def _placing(self, format: str, clock: Clock) -> Placing:
+        own = self._knowledge
+        return Placing(format, own.tables, clock, unavailable=own.unavailable, dropped=own.dropped)
+
+    def _replayed(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of messages that were rejected once, each at the time that its lane had then."""
+        for i, row in enumerate(batch.to_pylist()):
+            self._counts["read"] += 1
+            place = Arrival(**{name: row[name] for name in ("topic", "partition", "offset", "file", "line")})
+            told, clock = json.loads(row["clock"]), Clock()
+            time = None if told is None else LaneTime(told[0], tuple(told[1]), told[2])
+            if time is not None:
+                clock.put(lane_at(place), before(place), time)
+            own = Message(row["raw"], row["key"], place, None, time)
+            try:
+                format, message = replayed(own, self._knowledge.formats)
+            except MessageError as error:
+                self._refuse(own, error_fields(error))
+                continue
+            self._take(self._placing(format, clock), i, message, own._replace(format=format), len(own.raw))
         if self._exact:
             exact, self._exact = self._exact, []
             yield from self._kept(listed(exact))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -99,6 +99,7 @@ class LakeTables:
     settings: LakeSettings
     job: str
     _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
+    _forgotten: dict[TableName, date] = field(default_factory=dict)
 
     def write(self, spark: SparkSession, tables: Sequence[tuple[Table, TableName, Waiting]]) -> list[Written]:
         """Write the rows of tables, several at a time; those with one name in the lake one behind the other.
@@ -141,6 +142,10 @@ class LakeTables:
             for _, more, _ in waiting[1:]:
                 rows = rows.unionByName(more)
             state.merge(rows, table.versions, facts=_all_facts([facts for _, _, facts in waiting]))
+            today = datetime.now(UTC).date()
+            if self._forgotten.get(state.table) != today:
+                state.forget_deletes(spark)
+                self._forgotten[state.table] = today
 
     def _append(self, spark: SparkSession, log: Changelog, table: Table, waiting: Waiting, steps: list[str]) -> None:
         self._prepare("log", log.table, table, lambda: steps.extend(map(str, log.prepare(spark, table.versions))))

@@ -2,11 +2,12 @@
 
 `what` says what a row of them is: ROW, a typed row; REJECT, a message that is none, or contradicts its tables; STATEMENT,
 one whose statements the driver has to learn, or a row of a table or with columns that it has to learn first, with
-`outlines`; SUMMARY, what a task has done, as JSON in `note`.
+`outlines`; SUMMARY, what a task has done, as JSON in `note`. The `note` of a reject is the time of its lane before it.
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cdcavro.change.clock import LaneTime
     from cdcavro.change.model import Arrival
 
     Fault = Mapping[str, str | None]
@@ -54,12 +56,16 @@ SCHEMA: Final = pa.schema(
 
 
 class Message(NamedTuple):
-    """A message: as it came, the key of its Kafka record, where it arrived, and its format, None if none is known."""
+    """A message: as it came, the key of its Kafka record, where it arrived, its format, None if none is known.
+
+    `clock` is what the clock knows of its lane before it (`LaneTime`), None if nothing.
+    """
 
     raw: bytes
     key: bytes | None
     place: Arrival | None
     format: str | None
+    clock: LaneTime | None = None
 
 
 def told(what: int, own: Message, error: Fault, outlines: Sequence[bytes] | None) -> dict[str, Any]:
@@ -75,4 +81,5 @@ def told(what: int, own: Message, error: Fault, outlines: Sequence[bytes] | None
         "path": error.get("path"),
         "reason": error.get("message"),
         "outlines": outlines,
+        "note": None if own.clock is None else json.dumps(own.clock),
     }

@@ -19,7 +19,7 @@ from cdcavro.spark.job_lines import first_line
 from cdcavro.spark.pipeline.batches import Batches
 from cdcavro.spark.pipeline.lake_tables import LakeTables
 from cdcavro.spark.pipeline.settings import Settings
-from cdcavro.spark.pipeline.sources import settings
+from cdcavro.spark.pipeline.sources import replayed, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from cdcavro.spark.pipeline.sources import Source
 
 _POLL: Final = 1
+# Where rejects are put that are read again.
+REPLAY: Final = "replay"
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,10 @@ class Pipeline:
                 query.stop()
 
     def _start(self, spark: SparkSession, batches: Batches, *, once: bool, every: str) -> StreamingQuery:
-        writer = self.source.stream(spark).writeStream.foreachBatch(batches.run)
+        again = Path(self.state).resolve() / REPLAY
+        again.mkdir(exist_ok=True)
+        messages = self.source.stream(spark).unionByName(replayed(spark, f"file://{again}"))
+        writer = messages.writeStream.foreachBatch(batches.run)
         writer = writer.option("checkpointLocation", f"file://{Path(self.state).resolve() / 'checkpoint'}")
         writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=every)
         return writer.start()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 from pyspark.sql import functions as sf
 
+from cdcavro.errors import FileError
 from cdcavro.spark.pipeline.outcome_columns import REJECT, STATEMENT
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
+    from pathlib import Path
 
     from pyspark.sql import Column, DataFrame
 
@@ -25,9 +29,31 @@ def rejects_of(outcomes: DataFrame) -> DataFrame:
 def write_rejects(outcomes: DataFrame, folder: str, batch: int, now: datetime) -> None:
     """Write the rejects of a batch, which replace those that it wrote when it was run before."""
     rejects = rejects_of(outcomes).select(
-        _text("raw"), _text("record_key"), *_PLACE, "format", "path", "reason", sf.lit(now.isoformat()).alias("time")
+        *(_text("raw"), _text("record_key"), *_PLACE, "format", "path", "reason"),
+        sf.lit(now.isoformat()).alias("time"),
+        sf.col("note").alias("clock"),
     )
     rejects.coalesce(1).write.mode("overwrite").json(f"{folder}/batch={batch}", ignoreNullFields=False)
+
+
+def replay(rejects: Path, folder: Path, batches: Collection[int] = ()) -> list[Path]:
+    """Move rejects to where the next batch reads them again; return their folders. `batches` says which, by default all.
+
+    Raises `FileError` if there are none.
+    """
+    found = sorted(
+        path for path in rejects.glob("batch=*") if not batches or int(path.name.removeprefix("batch=")) in batches
+    )
+    if not found:
+        raise FileError(str(rejects), "rejects", "none")
+    moved = []
+    for path in found:
+        # Files of one batch may be replayed more than once, if they were rejected again.
+        target = folder / f"{path.name}-{uuid4().hex}"
+        folder.mkdir(parents=True, exist_ok=True)
+        path.rename(target)
+        moved.append(target)
+    return moved
 
 
 def _text(name: str) -> Column:

@@ -19,6 +19,7 @@ from cdcavro.wire.sniff import MIXED, sniff
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cdcavro.spark.pipeline.outcome_columns import Message
     from cdcavro.spark.pipeline.settings import Formats
 
 # The format of a run of messages of which none is known.
@@ -95,6 +96,18 @@ def runs_of(batch: pa.RecordBatch, formats: Formats, lines: dict[str, int]) -> I
                 _messages(own, at, topic, partition, file, format),
                 own,
             )
+
+
+def replayed(message: Message, formats: Formats) -> tuple[str, bytes]:
+    """Return the format of a message that is read again, and what is converted. Raises `UnknownMessageError`."""
+    place = message.place
+    told = formats.told(None if place is None else place.file if place.topic is None else place.topic)
+    format = sniff(message.raw) if told == MIXED else told
+    if message.key is None or get_format(format).opens_records:
+        return format, message.raw
+    topic = "" if place is None else place.topic or ""
+    (record,) = _records(topic, pa.array([message.key]), pa.array([message.raw])).to_pylist()
+    return format, record
 
 
 def _cuts(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 # `length` is that of the whole message, of which `raw` has the beginning if it is longer than one may be.
-COLUMNS: Final = ("raw", "length", "key", "topic", "partition", "offset", "file")
+# `line` and `clock` are those of a reject that is read again, whose lane was left long ago.
+COLUMNS: Final = ("raw", "length", "key", "topic", "partition", "offset", "file", "line", "clock")
+_REJECT: Final = (
+    "raw string, record_key string, topic string, partition int, offset bigint, file string, line bigint, clock string"
+)
 # Options of Spark's source of Kafka under which one task has no whole topic partition, or messages are passed over.
 _REFUSED: Final = frozenset({"minpartitions", "maxrecordsperpartition", "failondataloss", "includeheaders"})
 _WHOLE: Final = str(1 << 50)
@@ -84,6 +88,7 @@ class Kafka:
             "partition",
             "offset",
             sf.lit(None).cast("string").alias("file"),
+            *_no_reject(),
         )
 
 
@@ -119,6 +124,7 @@ class Files:
             nothing.cast("int").alias("partition"),
             nothing.cast("bigint").alias("offset"),
             sf.col("_metadata.file_path").alias("file"),
+            *_no_reject(),
         )
 
     def check(self, spark: SparkSession) -> None:
@@ -135,6 +141,23 @@ class Files:
 
 
 Source = Kafka | Files
+
+
+def replayed(spark: SparkSession, folder: str) -> DataFrame:
+    """Return the stream of rejects that are put into a folder, as `write_rejects` wrote them, each once."""
+    reader = spark.readStream.schema(_REJECT).option("recursiveFileLookup", "true")
+    raw = sf.unbase64("raw")
+    return reader.json(folder).select(
+        raw.alias("raw"),
+        sf.octet_length(raw).cast("bigint").alias("length"),
+        sf.unbase64("record_key").alias("key"),
+        *("topic", "partition", "offset", "file", "line"),
+        sf.coalesce("clock", sf.lit("null")).alias("clock"),
+    )
+
+
+def _no_reject() -> list[Column]:
+    return [sf.lit(None).cast("bigint").alias("line"), sf.lit(None).cast("string").alias("clock")]
 
 
 @contextmanager

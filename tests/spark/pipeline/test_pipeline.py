@@ -15,6 +15,7 @@ from cdcavro.files.rejects import MaxRejects
 from cdcavro.lake.evolution import EXCEPTION
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake import Iceberg
+from cdcavro.spark.pipeline.rejects import replay
 from cdcavro.spark.pipeline.settings import Chosen, Formats
 from cdcavro.table.tables import Tables
 from support.pipelines import canal
@@ -93,6 +94,29 @@ def test_what_is_no_message_or_fits_no_table_is_a_reject_with_its_bytes_and_plac
     assert made.rows("d.t", "id") == [(1,)]
 
 
+def test_rejects_are_read_again_once_at_their_place_in_the_order(job):
+    """A later change of the same row still wins; what was a reject for a value is a row now, and none is there twice."""
+    made = job(is_changelog=True)
+    made.send(
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1),
+        canal("UPDATE", [{"id": "1", "a": "x"}], id=2, old=[{"a": "1"}]),
+        canal("INSERT", [{"id": "2", "a": "y"}], id=3),
+        canal("UPDATE", [{"id": "1", "a": "3"}], id=4, old=[{"a": "x"}]),
+    )
+    (first,) = made.run(formats=Formats("canal"), options={"on_misfit": "reject"})
+    assert first.counts["rejected"] == 3
+    rejects, again = made.folder / "state" / "rejects", made.folder / "state" / "replay"
+    assert len(replay(rejects, again)) == 1
+    (second,) = made.run(formats=Formats("canal"))
+    assert (second.counts["read"], second.counts["written"], second.counts["rejected"]) == (3, 3, 0)
+    assert made.rows("d.t", "id", "a", "_cdc_unparsed['a']") == [(1, 3, None), (2, None, "y")]
+    log = made.rows("d.t", "_cdc_order", "_cdc_op", "id", "a", suffix="changes")
+    assert [row[1:] for row in log if row[1] != "b"] == [("c", 1, 1), ("u", 1, None), ("c", 2, None), ("u", 1, 3)]
+    with pytest.raises(FileError, match="expected rejects, got none"):
+        replay(rejects, again)
+    assert made.run(formats=Formats("canal")) == []
+
+
 def test_more_rejects_than_allowed_stop_the_stream_before_anything_is_written(job):
     """It goes on there once more are allowed."""
     made = job()
@@ -133,7 +157,7 @@ def test_tables_are_chosen_by_patterns(job):
     (report,) = made.run(chosen=Chosen(include=("d.t*",), exclude=("tmp_*",)))
     assert (report.counts["written"], report.counts["left out"]) == (1, 2)
     assert list(report.operations) == ["d.t"]
-    assert sorted(path.name for path in (made.folder / "lake" / "d").iterdir()) == ["t", "t~~deletes"]
+    assert sorted(path.name for path in (made.folder / "lake" / "d").iterdir()) == ["t"]
 
 
 def test_a_table_that_is_made_again_goes_on_in_its_lake_table(job):

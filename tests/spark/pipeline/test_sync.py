@@ -18,7 +18,12 @@ FLAGS = ("--files", "in", "--format", "canal", "--delta", "lake", "--state", "st
 
 def sync(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run the command."""
-    command = [str(Path(sys.executable).with_name("cdcavro")), "sync", *arguments]
+    return cdcavro("sync", *arguments, cwd=cwd)
+
+
+def cdcavro(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command."""
+    command = [str(Path(sys.executable).with_name("cdcavro")), *arguments]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
 
 
@@ -34,6 +39,9 @@ def test_a_folder_of_files_becomes_lake_tables(spark: SparkSession, tmp_path: Pa
     assert [
         tuple(row) for row in spark.read.format("delta").load(f"{tmp_path}/lake/d/t").select("id", "a").collect()
     ] == [(1, 2)]
+    replayed = cdcavro("replay", "--state", "state", cwd=tmp_path)
+    assert (replayed.returncode, replayed.stdout) == (0, "the rejects of 1 batches will be read again\n")
+    assert cdcavro("replay", "--state", "state", cwd=tmp_path).returncode == 2
     shown = sync("show", "--state", "state", cwd=tmp_path)
     assert shown.returncode == 0
     assert shown.stdout.splitlines() == [
