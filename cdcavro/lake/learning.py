@@ -14,7 +14,7 @@ from cdcavro.table.catalog import MAX_TABLES
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cdcavro.table.tables import Tables
+    from cdcavro.table.tables import Tables, TableVersion
 
 
 class Learned(NamedTuple):
@@ -40,35 +40,47 @@ class Learner:
 
     def learn(self, changes: Iterable[Change]) -> Learned:
         """Learn what changes say, in their order, and return what that was."""
-        learned = Learned([], [], {})
+        learned, written = Learned([], [], {}), []
         for change, unordered in _in_time(change for change in changes if change.op in DML or change.op in DDL):
             gone = self._gone() if change.op in DDL else set()
             try:
                 if unordered is not None:
                     raise unordered
-                self.tables.learn(change)
+                written.append(self._learn(change))
                 outline = self.outlines.take(change)
                 learned.changes.extend([] if outline is None else [outline])
             except CdcAvroError as error:
                 learned.faults.append((change, error))
             if change.op in DDL and self._gone() - gone:
                 learned.dropped[identity_of(change)] = tuple(sorted(self._gone() - gone))
+        _write(written)
         return learned
 
     def again(self, changes: Iterable[Change]) -> None:
         """Learn what was learned before, as `Learned.changes` has it."""
         written = []
         for change in changes:
+            written.append(self._learn(change))
             self.outlines.take(change)
-            known = self.tables.learn(change)
-            if known is not None:
-                written.append(known[0])
-        # The rows of a batch are written once all of it is learned.
-        for table in written:
-            table.is_written = True
+        _write(written)
+
+    def _learn(self, change: Change) -> TableVersion | None:
+        edits = self.tables.edits
+        known = self.tables.learn(change)
+        if self.tables.edits != edits:
+            # It did more than the same said before.
+            self.outlines.forget(change.source)
+        return known
 
     def _gone(self) -> set[int]:
         return {table.number for table in self.tables.tables if table.is_gone}
+
+
+def _write(known: Iterable[TableVersion | None]) -> None:
+    """Note that the rows of a batch are written, once all of it is learned."""
+    for table_version in known:
+        if table_version is not None:
+            table_version[0].is_written = True
 
 
 def identity_of(change: Change) -> bytes:
@@ -81,6 +93,10 @@ class Outlines:
 
     def __init__(self) -> None:
         self._last: dict[Source, Change] = {}
+
+    def forget(self, source: Source) -> None:
+        """Forget what the rows of a table said last."""
+        self._last.pop(source, None)
 
     def take(self, change: Change) -> Change | None:
         """Return a statement, or a row without values; None if the rows of its table said the same last."""
