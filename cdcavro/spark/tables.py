@@ -149,7 +149,7 @@ def _outlines(payloads: pa.Array, given: GivenTable) -> pa.Array:
 
 def outline_of(change: Change) -> dict[str, Any] | None:
     """Return what a change states about its table, if it does: its digest, its order key, and the outline."""
-    if not has_row_of_table(change) and (change.ddl is None or change.op not in DDL):
+    if not has_row_of_table(change) and change.op not in DDL:
         return None
     at = key_fields(change)
     blank = change

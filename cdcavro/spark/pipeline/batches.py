@@ -13,8 +13,8 @@ from pyspark.sql import functions as sf
 
 from cdcavro.change.clock import Clock
 from cdcavro.change.model import DDL, Change
-from cdcavro.errors import JobError
-from cdcavro.lake.learning import identity_of
+from cdcavro.errors import FileError, JobError
+from cdcavro.lake.learning import Learned, identity_of
 from cdcavro.spark.pipeline.conversion import Knowledge
 from cdcavro.spark.pipeline.lake_tables import LakeNames, facts_of_summary
 from cdcavro.spark.pipeline.outcome_columns import ROW
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from cdcavro.lake.job_state import JobState
-    from cdcavro.lake.learning import Learned
     from cdcavro.lake.typed_rows import TypedRows
     from cdcavro.spark.pipeline.lake_tables import LakeTables, Written
     from cdcavro.spark.pipeline.outcomes import Outcomes
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
     from cdcavro.table.history import Table
 
 _OF_ROWS: Final = ("version", "operation", "order", "key", "payload")
+# How often a batch is converted again, each time with something new.
+_ROUNDS: Final = 4
 # What a message can be; each is exactly one of these but the first.
 COUNTS: Final = ("read", "written", "rejected", "statements", "left out", "tombstones")
 
@@ -130,11 +131,18 @@ class Batches:
 
         It is converted with what was known before. Only if it says something new, it is converted again with that.
         """
-        outcomes = self._outcomes(frame, maker, None)
-        edits = maker.tables.edits
-        learned = maker.learner.learn(asked(outcomes.frame))
-        faults = {identity_of(change): refusal(change, error) for change, error in learned.faults if change.op in DDL}
-        if maker.tables.edits != edits or faults or outcomes.counts["given up"]:
+        outcomes, learned, faults = self._outcomes(frame, maker, None), Learned([], [], {}), {}
+        for _ in range(_ROUNDS):
+            edits = maker.tables.edits
+            more = maker.learner.learn(asked(outcomes.frame))
+            own = {identity_of(change): refusal(change, error) for change, error in more.faults if change.op in DDL}
+            learned.changes.extend(more.changes)
+            learned.dropped.update(more.dropped)
+            faults.update(own)
+            # Rows that a TRUNCATE ends are ended by a row of its own, though it edits no table.
+            is_ending = any(change.op == "TRUNCATE" for change in more.changes)
+            if not (maker.tables.edits != edits or own or is_ending or outcomes.counts["given up"]):
+                break
             outcomes.frame.unpersist()
             outcomes = self._outcomes(frame, maker, (learned, faults))
         # What was not placed, and about which nothing was learned, is a reject.

@@ -187,7 +187,7 @@ class _Task:
     def _take(self, placing: Placing, i: int, message: bytes, own: Message, length: int) -> None:
         """Take a message the exact way: rows, or else a reject or a statement, whole."""
         knowledge = self._knowledge
-        if self._counts["unplaced"] > _PATIENCE:
+        if self._counts["unplaced"] > _PATIENCE and not knowledge.is_all:
             # The driver knows too little: all is converted again, so what it has to learn is enough.
             self._counts["given up"] += 1
             self._unsure.setdefault(own.format or "", []).append((message, own.place))
@@ -223,13 +223,12 @@ class _Task:
         except CdcAvroError as error:
             if self._knowledge.is_strict and isinstance(error, MisfitError):
                 raise
-            fault = refusal(placed[0], error)
-            if self._knowledge.is_all:
-                self._refuse(own, fault)
-            else:
-                self._counts["unplaced"] += 1
-                self._ask(placed, own, fault)
+            self._counts["unplaced"] += 1
+            self._ask(placed, own, refusal(placed[0], error))
             return
+        if not self._knowledge.is_all and any(not self._knowledge.tables.tables[row.table].is_used for row in rows):
+            # The driver may change a version, but none with which data is written.
+            self._ask(placed, own, {})
         if rows and any(change.op in DML for change in placed):
             self._exact.extend((i, row) for row in rows)
         else:
@@ -266,8 +265,11 @@ class _Task:
             self._others.append({"what": STATEMENT, "outlines": outlines})
 
     def _ask(self, changes: Sequence[Change], own: Message, error: Fault) -> None:
-        """Ask the driver to learn what a message says, once of all that say the same in its lane."""
+        """Ask the driver to learn what a message says, once of all that say the same in its lane between statements."""
         outlines = []
+        if any(change.op in DDL for change in changes):
+            # Behind a statement the same may mean more.
+            self._asked.clear()
         for made in filter(None, map(outline_of, changes)):
             lane = own.place and (own.place.topic, own.place.partition, own.place.file)
             same = made["digest"] + repr(lane).encode()

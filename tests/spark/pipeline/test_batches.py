@@ -1,0 +1,182 @@
+"""Batches of a pipeline: what a batch learns, wherever the stream is cut."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from cdcavro.errors import FileError, JobError
+from cdcavro.lake.job_state import JobState
+from cdcavro.spark.pipeline import BatchReport, Formats
+from cdcavro.spark.pipeline.waiting import WaitingRows
+from cdcavro.table.history import Table
+from cdcavro.table.tables import Tables
+from support.pipelines import Job, canal
+
+pytestmark = pytest.mark.timeout(1_200)
+
+
+def statement(type: str, sql: str, id: int) -> bytes:
+    """Return a statement of Canal's."""
+    return canal(type, [], id=id, isDdl=True, sql=sql)
+
+
+def debezium(id: int, position: int, op: str = "c") -> bytes:
+    """Return a row of Debezium's without a schema, or a TRUNCATE."""
+    source = {"connector": "mysql", "name": "s", "ts_ms": 1, "db": "d", "table": "t", "file": "b.1", "pos": position}
+    after = None if op == "t" else {"id": id, "a": 1}
+    return json.dumps({"before": None, "after": after, "source": {**source, "row": 0}, "op": op, "ts_ms": 1}).encode()
+
+
+def tables(job: Job, reports: list[BatchReport]) -> list[Table]:
+    """Return what is remembered of the tables."""
+    state = JobState(Path(job.folder, "state", "batches"))
+    return state.resume(reports[-1].number + 1, Tables(**job.pipeline().settings.options)).tables.tables
+
+
+def test_a_truncate_that_is_alone_in_its_batch_empties_the_table(job):
+    """It edits no table, but it ends its rows."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    made.send(statement("TRUNCATE", "TRUNCATE TABLE t", 2))
+    made.send(canal("INSERT", [{"id": "2", "a": "1"}], id=3))
+    reports = made.run()
+    assert reports[1].operations == {"d.t": {"t": 1}}
+    assert made.rows("d.t", "id") == [(2,)]
+
+
+def test_rows_behind_a_drop_whose_columns_no_statement_declares_are_of_a_new_table(job):
+    """CREATE TABLE ... AS declares none, and the table before had the same."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    made.send(
+        statement("ERASE", "DROP TABLE t", 2),
+        statement("CREATE", "CREATE TABLE t AS SELECT * FROM u", 3),
+        canal("INSERT", [{"id": "2", "a": "1"}], id=4),
+    )
+    reports = made.run()
+    assert (reports[1].counts["written"], reports[1].counts["rejected"]) == (1, 0)
+    assert made.rows("d.t", "id") == [(2,)]
+    assert len(tables(made, reports)) == 2
+
+
+def test_a_version_with_which_rows_are_written_stays_as_it_is(job):
+    """Also if a statement declared it in a batch before, and no row had to be learned."""
+    made = job()
+    made.send(statement("CREATE", "CREATE TABLE t (id INT PRIMARY KEY, a INT)", 1))
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=2))
+    made.send(canal("INSERT", [{"id": "2", "a": "9999999999"}], id=3, mysqlType={"id": "int", "a": "bigint"}))
+    reports = made.run()
+    assert [len(table.versions) for table in tables(made, reports)] == [2]
+    assert made.rows("d.t", "id", "a") == [(1, 1), (2, 9999999999)]
+
+
+def test_a_version_that_rows_made_stays_when_the_statement_comes_late(job):
+    """The column that only the statement has is added, and a run that goes on knows the same versions."""
+    made, formats = job(), Formats("debezium")
+    made.send(debezium(1, 10))
+    source = {"connector": "mysql", "name": "s", "ts_ms": 1, "db": "d", "table": "t", "file": "b.1", "pos": 5, "row": 0}
+    sql = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)"
+    made.send(json.dumps({"source": source, "ts_ms": 1, "databaseName": "d", "ddl": sql, "tableChanges": []}).encode())
+    reports = made.run(formats=formats)
+    (table,) = tables(made, reports)
+    assert [column.name for column in table.versions[0].columns] == ["id", "a"]
+    assert [column.name for column in table.schema.columns] == ["id", "a", "b"]
+
+
+def test_statements_without_a_text_are_learned(job):
+    """SQL Server's have columns alone, and a TRUNCATE in a topic of rows has nothing but its table."""
+    made, formats = job(), Formats("debezium")
+    place = {"version": "2", "connector": "sqlserver", "name": "s", "ts_ms": 1, "db": "d", "schema": "dbo"}
+    column = {"name": "id", "jdbcType": 4, "typeName": "int", "typeExpression": "int", "position": 1, "optional": False}
+    change = {"type": "CREATE", "id": '"d"."dbo"."t"', "table": {"primaryKeyColumnNames": ["id"], "columns": [column]}}
+    source = {**place, "table": "t", "commit_lsn": "00000027:00000758:0003"}
+    said = {"source": source, "ts_ms": 1, "databaseName": "d", "schemaName": "dbo", "ddl": None}
+    made.send(json.dumps({**said, "tableChanges": [change]}).encode())
+    reports = made.run(formats=formats)
+    assert reports[0].counts["statements"] == 1
+    assert [table.schema.key_names for table in tables(made, reports)] == [("id",)]
+
+
+def test_a_truncate_among_the_rows_of_a_topic_empties_the_table(job):
+    """It is a message without a text, and the only statement."""
+    made, formats = job(is_current=False, is_changelog=True), Formats("debezium")
+    made.send(debezium(1, 10))
+    made.send(debezium(0, 20, "t"))
+    reports = made.run(formats=formats)
+    assert [report.operations for report in reports] == [{"d.t": {"c": 1}}, {"d.t": {"t": 1}}]
+
+
+def test_tables_that_are_one_behind_the_other_in_a_lake_table_are_counted_together(job):
+    """The rows of the one that was dropped are not forgotten."""
+    made = job()
+    made.send(
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1),
+        statement("ERASE", "DROP TABLE t", 2),
+        statement("CREATE", "CREATE TABLE t (id INT PRIMARY KEY, a INT)", 3),
+        canal("INSERT", [{"id": "2", "a": "1"}], id=4),
+    )
+    assert made.run()[0].operations == {"d.t": {"c": 2, "x": 1}}
+
+
+def test_a_table_that_gets_its_key_later_has_a_changelog(job):
+    """Its rows without a key have no current state, and none wait for one."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1, pkNames=None))
+    made.send(
+        statement("ALTER", "ALTER TABLE t ADD PRIMARY KEY (id)", 2), canal("INSERT", [{"id": "2", "a": "1"}], id=3)
+    )
+    assert [report.waiting for report in made.run()] == [{}, {}]
+    assert made.rows("d.t", "id", suffix="changes") == [(1,), (2,)]
+
+
+def test_a_state_whose_checkpoint_is_gone_is_refused(job):
+    """All would be read again, and a changelog would skip what it takes for its own batches."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    made.send(canal("INSERT", [{"id": "2", "a": "1"}], id=2))
+    made.run()
+    shutil.rmtree(made.folder / "state" / "checkpoint")
+    with pytest.raises(FileError, match="its checkpoint is gone, or an older one"):
+        made.run()
+
+
+def test_files_leave_no_time_behind(job):
+    """The state does not grow with their number."""
+    made = job()
+    for i in range(1, 4):
+        made.send(canal("INSERT", [{"id": str(i), "a": "1"}], id=i))
+    reports = made.run()
+    state = JobState(Path(made.folder, "state", "batches"))
+    assert [
+        len(json.loads((state.folder / f"{report.number:012}.json").read_bytes())["clock"]) for report in reports[1:]
+    ] == [1, 1]
+
+
+def test_words_that_spark_does_not_know_are_said(job):
+    """As an error of the project."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    with pytest.raises(JobError, match=r"the stream stopped: .*parsecs"):
+        made.pipeline().run(made.spark, every="10 parsecs")
+
+
+def test_forgetting_rows_that_waited_can_be_interrupted(job, monkeypatch: pytest.MonkeyPatch):
+    """What is left of them is not read: half of the files would stop the stream for ever."""
+    made = job()
+    own = made.folder / "waiting" / "7" / "batch=3"
+    own.mkdir(parents=True)
+    (own / "facts.json").write_text('{"floor": "", "ops": {}, "keyless": 0, "partial": 0, "begins": []}')
+
+    def killed(*_: Any, **__: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shutil.rmtree", killed)
+    waiting = WaitingRows(made.folder / "waiting")
+    with pytest.raises(KeyboardInterrupt):
+        waiting.forget(7)
+    assert (waiting.tables(), waiting.read(made.spark, 7, 9)) == ([7], [])
