@@ -97,7 +97,7 @@ class Batches:
             for table in wanted:
                 self._names.name(table, tables)
             totals = self._totals + Counter(report.counts)
-            rows = {self._label(table): outcomes.tables[table.number]["ops"] for table in wanted}
+            rows = self._operations(outcomes, wanted)
             facts = {
                 "counts": report.counts,
                 "totals": totals,
@@ -213,6 +213,13 @@ class Batches:
         name = self._names.names[table.number]
         return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
 
+
+    def _operations(self, outcomes: Outcomes, wanted: Sequence[Table]) -> dict[str, dict[str, int]]:
+        """Return the rows by operation of each lake table, in which several tables may be one after another."""
+        rows: dict[str, Counter[str]] = {}
+        for table in wanted:
+            rows.setdefault(self._label(table), Counter()).update(outcomes.tables[table.number]["ops"])
+        return {name: dict(operations) for name, operations in rows.items()}
 
 def _in_order(written: Sequence[Written], work: Sequence[Any]) -> list[Written]:
     by_number = {one.number: one for one in written}
