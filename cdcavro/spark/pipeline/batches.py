@@ -120,6 +120,10 @@ class Batches:
     def _resumed(self, number: int) -> TypedRows:
         """Return what knows all that the batches before said."""
         if self._maker is None or self._next != number:
+            later = [one for one in self._state.batches() if one > number]
+            if later:
+                found = f"one that is behind batch {later[-1]}: its checkpoint is gone, or an older one"
+                raise FileError(str(self._state.folder), f"a state that is behind batch {number} at most", found)
             self._maker = self._state.resume(number, self._settings.tables())
             facts = self._state.facts(number)
             self._names = LakeNames.of(facts.get("names", []))
