@@ -133,7 +133,8 @@ class Batches:
     def _converted(self, frame: DataFrame, maker: TypedRows) -> tuple[Outcomes, list[Change]]:
         """Return the outcomes of a batch, and what it said of tables.
 
-        It is converted with what was known before. Only if it says something new, it is converted again with that.
+        It is converted with what was known before. Only if it says something new, it is converted again with that; what
+        is then not placed may be of a table that began behind a statement, and is learned in its turn.
         """
         outcomes, learned, faults = self._outcomes(frame, maker, None), Learned([], [], {}), {}
         for _ in range(_ROUNDS):
@@ -213,17 +214,17 @@ class Batches:
             if table.number in outcomes.tables:
                 self._waiting.keep(table.number, waiting[-1])
 
-    def _label(self, table: Table) -> str:
-        name = self._names.names[table.number]
-        return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
-
-
     def _operations(self, outcomes: Outcomes, wanted: Sequence[Table]) -> dict[str, dict[str, int]]:
         """Return the rows by operation of each lake table, in which several tables may be one after another."""
         rows: dict[str, Counter[str]] = {}
         for table in wanted:
             rows.setdefault(self._label(table), Counter()).update(outcomes.tables[table.number]["ops"])
         return {name: dict(operations) for name, operations in rows.items()}
+
+    def _label(self, table: Table) -> str:
+        name = self._names.names[table.number]
+        return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
+
 
 def _in_order(written: Sequence[Written], work: Sequence[Any]) -> list[Written]:
     by_number = {one.number: one for one in written}
@@ -232,7 +233,8 @@ def _in_order(written: Sequence[Written], work: Sequence[Any]) -> list[Written]:
 
 def _merged(clock: Clock, lanes: Sequence[Any]) -> Clock:
     """Return a clock with the lanes that tasks moved on."""
-    known = {tuple(lane[0]): lane for lane in clock.state}
+    # A file is read once, as a whole: its time is of no use behind the batch.
+    known = {tuple(lane[0]): lane for lane in clock.state if not lane[0][2]}
     return Clock((known | {tuple(lane[0]): lane for lane in lanes}).values())
 
 
