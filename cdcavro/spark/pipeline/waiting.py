@@ -26,7 +26,7 @@ class WaitingRows:
 
     def tables(self) -> list[int]:
         """Return the numbers of the tables that have some."""
-        return sorted(int(path.name) for path in self.folder.iterdir()) if self.folder.is_dir() else []
+        return sorted(int(path.name) for path in self.folder.glob("[0-9]*") if path.name.isdecimal())
 
     def read(self, spark: SparkSession, table: int, before: int) -> list[Part]:
         """Return the rows of a table from the batches before one, in order."""
@@ -52,6 +52,9 @@ class WaitingRows:
 
     def forget(self, table: int) -> None:
         """Forget the rows of a table, which are written."""
+        # Whatever is left if this is interrupted has no facts, and so it is not read.
+        for path in (self.folder / str(table)).glob("batch=*/facts.json"):
+            path.unlink()
         shutil.rmtree(self.folder / str(table), ignore_errors=True)
 
 
