@@ -87,14 +87,16 @@ class Pipeline:
         with _locked(folder), settings(spark):
             lake = LakeTables(self.lake, _job(folder))
             batches = Batches(self.settings, JobState(folder / "batches"), lake, say)
-            query = self._start(spark, batches, once=once, every=every)
+            query: StreamingQuery | None = None
             try:
+                query = self._start(spark, batches, once=once, every=every)
                 while not query.awaitTermination(_POLL):
                     pass
             except PySparkException as error:
                 raise _failure(batches.failure or error) from error
             finally:
-                query.stop()
+                if query is not None:
+                    query.stop()
 
     def _start(self, spark: SparkSession, batches: Batches, *, once: bool, every: str) -> StreamingQuery:
         again = Path(self.state).resolve() / REPLAY
