@@ -119,7 +119,9 @@ class LakeTables:
     def _write(self, spark: SparkSession, table: Table, name: TableName, waiting: Waiting) -> Written:
         steps: list[str] = []
         try:
-            if self.settings.is_current and table.schema.key is not None:
+            # A table that got its key later has rows without one, of which there is no current state.
+            is_keyed = all(schema.key is not None for schema in table.versions)
+            if self.settings.is_current and is_keyed:
                 self._merge(
                     spark,
                     CurrentState(self.settings.sink, name, self.settings.behavior, self.settings.guard),
@@ -127,7 +129,7 @@ class LakeTables:
                     waiting,
                     steps,
                 )
-            if self.settings.is_changelog or table.schema.key is None:
+            if self.settings.is_changelog or not is_keyed:
                 self._append(spark, Changelog(self.settings.sink, name, self.settings.behavior), table, waiting, steps)
         except (CdcAvroError, AnalysisException, IllegalArgumentException) as error:
             return Written(table.number, steps, first_line(error))
