@@ -83,7 +83,7 @@ def _config(file: str | None, flags: dict[str, Any]) -> Config:
     source = {name: flags[name] for name in ("kafka", "files") if flags[name]}
     if len(source) > 1:
         raise click.UsageError("either --files or --kafka")
-    if source and flags["topics"]:
+    if flags["topics"]:
         source["topics"] = list(flags["topics"])
     sections: dict[str, dict[str, Any]] = {"source": source, "lake": {}, "tables": {}}
     if flags["delta"]:
@@ -97,7 +97,7 @@ def _config(file: str | None, flags: dict[str, Any]) -> Config:
         missing = [
             name
             for name, there in (
-                ("--files or --kafka", source),
+                ("--files or --kafka", flags["files"] or flags["kafka"]),
                 ("--delta", flags["delta"]),
                 ("--state", flags["state"]),
             )

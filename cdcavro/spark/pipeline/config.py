@@ -131,7 +131,11 @@ def read_config(path: Path | None, instead: Mapping[str, Any] | None = None) -> 
     try:
         stated = {} if path is None else _filled(tomllib.loads(path.read_bytes().decode()), name)
         for member, value in (instead or {}).items():
-            stated[member] = {**stated.get(member, {}), **value} if isinstance(value, dict) else value
+            old = stated.get(member, {})
+            if not isinstance(value, dict):
+                stated[member] = value
+            elif isinstance(old, dict):
+                stated[member] = {**old, **value}
         return msgspec.convert(stated, Config)
     except OSError as error:
         raise FileError(name, "a file that can be read", str(error.strerror)) from error
@@ -175,7 +179,10 @@ def _lake(file: str, config: LakeConfig) -> LakeSettings:
     if not (config.current or config.changelog):
         raise FileError(file, "current or changelog in [lake]", "neither")
     sink = Delta(config.delta) if config.delta is not None else Iceberg(config.iceberg or "")
-    guard = timedelta(days=config.guard_days)
+    try:
+        guard = timedelta(days=config.guard_days)
+    except (ValueError, OverflowError) as error:
+        raise FileError(file, "a number of days as guard_days in [lake]", shown(config.guard_days)) from error
     return LakeSettings(sink, config.current, config.changelog, config.behavior, guard, max(1, config.parallel))
 
 

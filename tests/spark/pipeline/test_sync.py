@@ -85,3 +85,10 @@ def test_a_check_does_nothing(tmp_path: Path):
     assert (done.returncode, done.stdout) == (0, "in and the lake can be reached, and state is free\n"), done.stderr
     assert not (tmp_path / "lake").exists()
     assert not (tmp_path / "state" / "checkpoint").exists()
+
+
+def test_topics_count_instead_of_those_of_the_file(tmp_path: Path):
+    """Also where the file says which servers: they are not passed over."""
+    (tmp_path / "sync.toml").write_text('state = "s"\n[source]\nkafka = "a:1"\npattern = "p"\n[lake]\ndelta = "l"\n')
+    done = sync("--config", "sync.toml", "--topic", "t", cwd=tmp_path)
+    assert (done.returncode, "Kafka needs either topics or a pattern" in done.stderr) == (2, True), done.stderr
