@@ -64,7 +64,13 @@ class Chosen:
 def _fits(table: TableName, patterns: tuple[str, ...]) -> bool:
     parts = [part for part in (table.database, table.schema, table.table) if part is not None]
     names = [".".join(parts[-count:]) for count in range(1, len(parts) + 1)]
-    return any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
+    for pattern in patterns:
+        dots = pattern.count(".")
+        # A name may have dots of its own, and a star must not reach from the database into the table.
+        alike = {names[min(dots, len(names) - 1)], *[name for name in names if name.count(".") == dots]}
+        if any(fnmatchcase(name, pattern) for name in alike):
+            return True
+    return False
 
 
 @dataclass(frozen=True)

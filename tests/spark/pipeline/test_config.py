@@ -14,6 +14,7 @@ from cdcavro.files.rejects import MaxRejects
 from cdcavro.spark.lake import Delta, Iceberg
 from cdcavro.spark.pipeline import Chosen, Files, Formats, Kafka
 from cdcavro.spark.pipeline.config import read_config
+from cdcavro.table.ddl.steps import TableName
 from support.pages import Block, all_pages, blocks
 
 SIMPLE = 'state = "s"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n'
@@ -114,6 +115,7 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         (SIMPLE.replace("delta", "hudi"), "unknown field `hudi` - at `$.lake`"),
         (SIMPLE.replace('delta = "lake"', "parallel = 1"), "expected either delta or iceberg in [lake], got none"),
         (SIMPLE + 'behavior = "maybe"', "lenient, ignore as behavior in [lake], got 'maybe'"),
+        (SIMPLE + "guard_days = 1e12", "a number of days as guard_days in [lake], got"),
         (SIMPLE + "current = false", "expected current or changelog in [lake], got neither"),
         (SIMPLE + '[tables]\nzone = "Mars"', "expected a time zone in [tables], got 'Mars'"),
         (SIMPLE + '[tables]\ntypes = { t = { a = "huge" } }', "[tables.types]"),
@@ -141,6 +143,32 @@ def test_configurations_that_pages_show_are_such(tmp_path: Path, monkeypatch: py
     for name in re.findall(r"\$\{(\w+)\}", block.text):
         monkeypatch.setenv(name, "x")
     assert read_config(written(tmp_path, block.text)).pipeline("sync.toml").state
+
+
+def test_a_section_that_is_none_is_said(tmp_path: Path):
+    """Also where options say something of it."""
+    path = written(tmp_path, 'state = "s"\nsource = "in"\n[lake]\ndelta = "lake"\n')
+    with pytest.raises(FileError, match=r"Expected `object`, got `str` - at `\$\.source`"):
+        read_config(path, {"source": {}, "lake": {}})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "table", "is_meant"),
+    [
+        ("tmp*", TableName("tmpdb", None, "orders"), False),
+        ("tmp*", TableName("shop", None, "tmp_x"), True),
+        ("shop.*", TableName("shop", None, "orders"), True),
+        ("shop.*", TableName("db", "shop", "orders"), True),
+        ("db.shop.*", TableName("db", "shop", "orders"), True),
+        ("*", TableName("shop", None, "a.b"), True),
+        ("a.b", TableName("shop", None, "a.b"), True),
+        ("shop.a", TableName(None, None, "a"), False),
+    ],
+)
+def test_a_pattern_means_the_tables_whose_name_has_as_many_parts(pattern: str, table: TableName, is_meant: bool):
+    """A pattern of tables says nothing of databases that are called alike."""
+    assert Chosen(include=(pattern,)).has(table) is is_meant
+    assert Chosen(exclude=(pattern,)).has(table) is not is_meant
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path):
