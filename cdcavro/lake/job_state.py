@@ -63,9 +63,9 @@ class JobState:
             "learned": [to_record(change) for change in learned],
         }
         replace_file(self._path(number), json.dumps(state, indent=1))
-        for other, path in self._files().items():
-            if other <= number - _KEPT and not _read(path)[0]:
-                path.unlink(missing_ok=True)
+        old = self._path(number - _KEPT)
+        if old.exists() and not _read(old)[0]:
+            old.unlink(missing_ok=True)
 
     def facts(self, batch: int) -> dict[str, Any]:
         """Return what `write` wrote of the last batch before one, empty if there is none. Raises `FileError`."""
