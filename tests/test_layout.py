@@ -119,7 +119,6 @@ COVERED_BY = {
     "spark/lake/batch": "spark/lake/test_current_state",
     "spark/lake/columns": "spark/lake/test_current_state",
     "spark/lake/sinks": "spark/lake/test_current_state",
-    "spark/pipeline/conversion": "spark/pipeline/test_pipeline",
     "spark/pipeline/facts": "spark/pipeline/test_pipeline",
     "spark/pipeline/runs": "spark/pipeline/test_pipeline",
     "spark/pipeline/lake_tables": "spark/pipeline/test_pipeline",

@@ -73,7 +73,9 @@ def sync(
         progress = _Progress()
         in_thread(partial(pipeline.run, spark, once=once, every=read.every, say=progress.add))
     progress.report(pipeline)
-    ctx.exit(REJECTED if progress.waiting else 0)
+    if pipeline.waiting:
+        say(f"rows of {pipeline.waiting:,} tables wait in {read.state}, and are tried again with the next batch")
+    ctx.exit(REJECTED if pipeline.waiting else 0)
 
 
 def _config(file: str | None, flags: dict[str, Any]) -> Config:

@@ -55,6 +55,15 @@ class Delta:
     using = "delta"
 
     @property
+    def name(self) -> str:
+        """What the lake is called in messages."""
+        return f"Delta Lake at {self._absolute}"
+
+    @property
+    def _absolute(self) -> str:
+        return self.root if _SCHEME.match(self.root) else str(Path(self.root).absolute())
+
+    @property
     def properties(self) -> Mapping[str, str]:
         """What tables are created with: columns can be renamed, dropped, widened, and have any name."""
         return {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
@@ -65,8 +74,7 @@ class Delta:
 
     def path(self, table: TableName, suffix: str = "") -> str:
         """Return the folder of a table, from the root of its file system on."""
-        root = self.root if _SCHEME.match(self.root) else str(Path(self.root).absolute())
-        return "/".join([root.rstrip("/"), *folder_names(table, suffix)])
+        return "/".join([self._absolute.rstrip("/"), *folder_names(table, suffix)])
 
     def can_widen(self, old: str, new: str) -> bool:
         """Return whether a column of a type can become one of another, as Spark spells types."""
@@ -95,6 +103,11 @@ class Iceberg:
 
     catalog: str
     using = "iceberg"
+
+    @property
+    def name(self) -> str:
+        """What the lake is called in messages."""
+        return f"Iceberg's catalog {self.catalog}"
 
     @property
     def properties(self) -> Mapping[str, str]:

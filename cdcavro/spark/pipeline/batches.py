@@ -20,7 +20,7 @@ from cdcavro.spark.pipeline.lake_tables import LakeNames, facts_of_summary
 from cdcavro.spark.pipeline.outcome_columns import ROW
 from cdcavro.spark.pipeline.outcomes import asked, outcomes_of
 from cdcavro.spark.pipeline.rejects import write_rejects
-from cdcavro.spark.pipeline.waiting import WaitingRows
+from cdcavro.spark.pipeline.waiting import WAITING, WaitingRows
 from cdcavro.spark.tables import refusal
 from cdcavro.table.tables import ERROR
 
@@ -71,7 +71,7 @@ class Batches:
         self._maker: TypedRows | None = None
         self._names = LakeNames()
         self._totals: Counter[str] = Counter()
-        self._waiting = WaitingRows(state.folder.parent / "waiting")
+        self._waiting = WaitingRows(state.folder.parent / WAITING)
         self.failure: Exception | None = None
 
     def run(self, frame: DataFrame, number: int) -> None:

@@ -24,7 +24,7 @@ from cdcavro.spark.functions import error_fields
 from cdcavro.spark.messages.survey import Survey
 from cdcavro.spark.pipeline.facts import TaskFacts
 from cdcavro.spark.pipeline.outcome_columns import OF_ROWS, REJECT, ROW, SCHEMA, STATEMENT, SUMMARY, Message, told
-from cdcavro.spark.pipeline.runs import MIXED_RUN, Run, replayed, runs_of
+from cdcavro.spark.pipeline.runs import MIXED_RUN, Run, check_key, replayed, runs_of
 from cdcavro.spark.tables import outline_of, refusal
 
 if TYPE_CHECKING:
@@ -194,6 +194,7 @@ class _Task:
             return
         try:
             Line(0, own.raw, length).message()
+            check_key(own)
             changes = placing.changes(message)
         except MessageError as error:
             fields = error_fields(error)

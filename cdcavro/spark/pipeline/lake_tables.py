@@ -6,9 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.errors import AnalysisException, IllegalArgumentException
+from pyspark.errors import (
+    AnalysisException,
+    ArithmeticException,
+    DateTimeException,
+    IllegalArgumentException,
+    NumberFormatException,
+)
 
 from cdcavro.errors import CdcAvroError
 from cdcavro.lake.evolution import LENIENT
@@ -30,6 +36,17 @@ if TYPE_CHECKING:
     # A table's rows of one batch, and what is known of them.
     Part = tuple[int, DataFrame, Facts]
     Waiting = Sequence[Part]
+
+
+# What one table is to blame for. With `ignore`, a value may be too large for its column in the lake.
+_REFUSALS: Final = (
+    CdcAvroError,
+    AnalysisException,
+    IllegalArgumentException,
+    ArithmeticException,
+    NumberFormatException,
+    DateTimeException,
+)
 
 
 @dataclass(frozen=True)
@@ -118,20 +135,22 @@ class LakeTables:
 
     def _write(self, spark: SparkSession, table: Table, name: TableName, waiting: Waiting) -> Written:
         steps: list[str] = []
+        # What is late of a table that was dropped must take nothing from the one that goes on with its lake table.
+        behavior = LENIENT if table.is_gone else self.settings.behavior
         try:
             # A table that got its key later has rows without one, of which there is no current state.
             is_keyed = all(schema.key is not None for schema in table.versions)
             if self.settings.is_current and is_keyed:
                 self._merge(
                     spark,
-                    CurrentState(self.settings.sink, name, self.settings.behavior, self.settings.guard),
+                    CurrentState(self.settings.sink, name, behavior, self.settings.guard),
                     table,
                     waiting,
                     steps,
                 )
             if self.settings.is_changelog or not is_keyed:
-                self._append(spark, Changelog(self.settings.sink, name, self.settings.behavior), table, waiting, steps)
-        except (CdcAvroError, AnalysisException, IllegalArgumentException) as error:
+                self._append(spark, Changelog(self.settings.sink, name, behavior), table, waiting, steps)
+        except _REFUSALS as error:
             return Written(table.number, steps, first_line(error))
         return Written(table.number, steps, None)
 

@@ -20,6 +20,7 @@ from cdcavro.spark.pipeline.batches import Batches
 from cdcavro.spark.pipeline.lake_tables import LakeTables
 from cdcavro.spark.pipeline.settings import Settings
 from cdcavro.spark.pipeline.sources import replayed, settings
+from cdcavro.spark.pipeline.waiting import WAITING, WaitingRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,6 +56,11 @@ class Pipeline:
         """The folder for rejects."""
         return self.settings.rejects or str(Path(self.state) / "rejects")
 
+    @property
+    def waiting(self) -> int:
+        """How many tables have rows that wait."""
+        return len(WaitingRows(Path(self.state) / WAITING).tables())
+
     def check(self, spark: SparkSession) -> None:
         """Check that the source and the lake can be reached, and that no other job uses the state.
 
@@ -85,7 +91,7 @@ class Pipeline:
         """
         folder = Path(self.state)
         with _locked(folder), settings(spark):
-            lake = LakeTables(self.lake, _job(folder))
+            lake = LakeTables(self.lake, _job(folder, self.lake.sink.name))
             batches = Batches(self.settings, JobState(folder / "batches"), lake, say)
             query: StreamingQuery | None = None
             try:
@@ -125,12 +131,16 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _job(folder: Path) -> str:
-    """Return what tells the job of a folder from all others."""
+def _job(folder: Path, lake: str) -> str:
+    """Return what tells the job of a folder from all others. Raises `FileError` if it writes to another lake."""
     path = folder / "job.json"
     if not path.exists():
-        replace_file(path, json.dumps({"job": uuid4().hex}))
+        replace_file(path, json.dumps({"job": uuid4().hex, "lake": lake}))
     try:
-        return str(json.loads(path.read_bytes())["job"])
+        said = json.loads(path.read_bytes())
+        job, other = str(said["job"]), str(said["lake"])
     except (ValueError, KeyError, TypeError) as error:
         raise FileError(str(path), "what tells a job", type(error).__name__) from error
+    if other != lake:
+        raise FileError(str(folder), f"the state of a pipeline into {lake}", f"that of one into {other}")
+    return job

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.change.model import Arrival
-from cdcavro.errors import MessageError
+from cdcavro.errors import MessageError, StructureError, TextError, shown
+from cdcavro.exact.jsontext import parse
 from cdcavro.spark.job_lines import plain_path
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import MIXED, sniff
@@ -110,6 +111,19 @@ def replayed(message: Message, formats: Formats) -> tuple[str, bytes]:
     return format, record
 
 
+def check_key(message: Message) -> None:
+    """Raise `StructureError` if a message's format reads the key of its Kafka record, and that is no JSON."""
+    format, key = message.format, message.key
+    if key is None or format is None or get_format(format).opens_records:
+        return
+    try:
+        parse(key)
+    except TextError as error:
+        raise StructureError(
+            "JSON as the key of the Kafka record", shown(key.decode(errors="backslashreplace")), format=format
+        ) from error
+
+
 def _cuts(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
     """Yield where runs of one lane begin and end."""
     count = batch.num_rows
@@ -155,6 +169,10 @@ def _messages(
 ) -> pa.RecordBatch:
     """Return messages and their places."""
     text = part.column("raw")
+    is_cut = pc.fill_null(pc.greater(part.column("length"), pc.binary_length(text)), fill_value=False)
+    if pc.any(is_cut).as_py():
+        # The beginning of a message that is too long may be a message.
+        text = pc.if_else(is_cut, _literal(b""), text)
     if format and part.column("key").null_count < part.num_rows and not get_format(format).opens_records:
         text = _records(topic or "", part.column("key"), text)
     values: Sequence[Any] = (topic, partition, file)

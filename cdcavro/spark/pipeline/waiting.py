@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cdcavro.spark.pipeline.lake_tables import facts_of_summary
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from cdcavro.spark.lake.batch import Facts
     from cdcavro.spark.pipeline.lake_tables import Part
+
+
+WAITING: Final = "waiting"
 
 
 @dataclass(frozen=True)

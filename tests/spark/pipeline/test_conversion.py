@@ -1,0 +1,144 @@
+"""A task's part of a batch, without Spark: what becomes of messages, and what the driver is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from cdcavro.change.model import Change
+from cdcavro.lake.learning import Learner
+from cdcavro.spark.pipeline import Formats
+from cdcavro.spark.pipeline.conversion import Knowledge, converter
+from cdcavro.spark.pipeline.outcome_columns import REJECT, ROW, STATEMENT, SUMMARY
+from cdcavro.spark.pipeline.pipeline import _job
+from cdcavro.table.tables import Tables
+from support.pipelines import canal
+from support.roundtrip import error_of
+
+Record = tuple[bytes | None, bytes | None]
+
+
+def batch_of(
+    records: Sequence[Record], *, first: int = 0, partition: int = 0, lengths: Sequence[int] = ()
+) -> pa.RecordBatch:
+    """Return keys and values of a topic partition as the source hands them over."""
+    count = len(records)
+    values = [value for _, value in records]
+    columns = {
+        "raw": pa.array(values, pa.binary()),
+        "length": pa.array(lengths or [None if one is None else len(one) for one in values], pa.int64()),
+        "key": pa.array([key for key, _ in records], pa.binary()),
+        "topic": pa.array(["shop"] * count),
+        "partition": pa.array([partition] * count, pa.int32()),
+        "offset": pa.array(range(first, first + count), pa.int64()),
+        "file": pa.nulls(count, pa.string()),
+        "line": pa.nulls(count, pa.int64()),
+        "clock": pa.nulls(count, pa.string()),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+
+def converted(knowledge: Knowledge, *batches: pa.RecordBatch) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the outcomes of a task, and its summary."""
+    rows = [row for made in converter(knowledge)(batches) for row in made.to_pylist()]
+    (summary,) = [row for row in rows if row["what"] == SUMMARY]
+    return [row for row in rows if row["what"] != SUMMARY], json.loads(summary["note"])
+
+
+def known(*messages: bytes, format: str = "canal", **facts: Any) -> Knowledge:
+    """Return what a task knows when all messages are learned."""
+    tables = Tables()
+    rows, _ = converted(Knowledge(tables, [], Formats(format), None), batch_of([(None, one) for one in messages]))
+    Learner(tables).learn(Change.from_avro(outline) for row in rows for outline in row["outlines"] or ())
+    return Knowledge(tables, [], Formats(format), None, is_all=True, **facts)
+
+
+def whats(rows: Sequence[dict[str, Any]]) -> list[int]:
+    """Return what the rows are."""
+    return [row["what"] for row in rows]
+
+
+def test_messages_of_known_tables_are_rows_and_others_are_asked_for_once():
+    """Of messages that say the same, the first has an outline; all are counted."""
+    messages = [canal("INSERT", [{"id": str(i)}], id=i) for i in range(1, 6)]
+    batch = batch_of([(None, one) for one in messages])
+    rows, summary = converted(Knowledge(Tables(), [], Formats("canal"), None), batch)
+    assert whats(rows) == [STATEMENT] * 5
+    assert [len(row["outlines"]) for row in rows] == [1, 0, 0, 0, 0]
+    assert summary["counts"] == {"read": 5, "tombstones": 0, "unplaced": 5}
+    rows, summary = converted(known(*messages), batch)
+    assert whats(rows) == [ROW] * 5
+    assert summary["counts"] == {"read": 5, "tombstones": 0, "written": 5, "left out": 0}
+    assert summary["lanes"] == [["shop", 0, None, 0, 4]]
+    assert summary["tables"]["0"]["ops"] == {"c": 5}
+    assert [lane[1][2] for lane in summary["clock"]] == [4]
+
+
+def test_a_task_that_knows_next_to_nothing_asks_without_typing():
+    """A first batch of a million messages is not typed a million times in vain."""
+    messages = [canal("INSERT", [{"id": str(i)}], id=i, table=f"t{i % 3}") for i in range(1, 301)]
+    rows, summary = converted(
+        Knowledge(Tables(), [], Formats("canal"), None), batch_of([(None, one) for one in messages])
+    )
+    assert summary["counts"]["unplaced"] + summary["counts"]["given up"] == 300
+    assert summary["counts"]["given up"] > 100
+    tables = Tables()
+    Learner(tables).learn(Change.from_avro(outline) for row in rows for outline in row["outlines"] or ())
+    assert {table.schema.table.table for table in tables.tables} == {"t0", "t1", "t2"}
+
+
+def test_the_beginning_of_a_message_that_is_too_long_is_no_message():
+    """Even if it is JSON of its format, and what follows is lost."""
+    message = canal("INSERT", [{"id": "1"}], id=1)
+    rows, summary = converted(
+        known(message), batch_of([(None, message)] * 3, lengths=[len(message), 70 << 20, len(message)])
+    )
+    assert sorted(whats(rows)) == [ROW, ROW, REJECT]
+    (reject,) = [row for row in rows if row["what"] == REJECT]
+    assert (reject["offset"], reject["raw"]) == (1, message)
+    assert "67108864 bytes" in reject["reason"]
+    assert summary["counts"]["rejected"] == 1
+
+
+def test_tombstones_and_keys_of_records_count():
+    """A key that Debezium's format reads has to be JSON; for other formats it says nothing."""
+    value = b'{"op":"c","before":null,"after":{"id":1},"source":{"connector":"mysql","db":"d","table":"t","file":"b.1","pos":4,"row":0}}'
+    records: list[Record] = [(b'{"id":1}', value), (b'{"id":1}', None), (b"Struct{id=1}", value), (None, value)]
+    knowledge = known(value, format="debezium")
+    rows, summary = converted(knowledge, batch_of(records))
+    assert summary["counts"] == {"read": 4, "tombstones": 1, "written": 2, "left out": 0, "rejected": 1}
+    (reject,) = [row for row in rows if row["what"] == REJECT]
+    assert reject["reason"] == "debezium: $: expected JSON as the key of the Kafka record, got 'Struct{id=1}'"
+    assert (reject["offset"], reject["record_key"]) == (2, b"Struct{id=1}")
+    message = canal("INSERT", [{"id": "1"}], id=1)
+    assert whats(converted(known(message), batch_of([(b"no JSON", message)]))[0]) == [ROW]
+
+
+def test_formats_are_told_of_each_message_where_none_is_given():
+    """Those of which none is known are rejects, and the others go on behind them."""
+    message = canal("INSERT", [{"id": "1"}], id=1)
+    knowledge = known(message, format="mixed")
+    rows, summary = converted(knowledge, batch_of([(None, one) for one in (message, b"[]", None, message, b"{")]))
+    assert summary["counts"] == {"read": 5, "tombstones": 1, "written": 2, "left out": 0, "rejected": 2}
+    assert [row["offset"] for row in rows if row["what"] == REJECT] == [1, 4]
+
+
+def test_rows_of_tables_that_are_not_wanted_are_left_out():
+    """They are counted, and nothing else is made of them."""
+    messages = [canal("INSERT", [{"id": "1"}], id=i, table=f"t{i % 2}") for i in range(4)]
+    rows, summary = converted(known(*messages, left_out=frozenset([1])), batch_of([(None, one) for one in messages]))
+    assert {row["number"] for row in rows} == {0}
+    assert (summary["counts"]["written"], summary["counts"]["left out"]) == (2, 2)
+
+
+def test_the_state_of_a_pipeline_is_not_that_of_one_into_another_lake(tmp_path):
+    """Everything that was written before would be missing there."""
+    job = _job(tmp_path, "Delta Lake at /a")
+    assert _job(tmp_path, "Delta Lake at /a") == job
+    expected = (
+        f"{tmp_path}: expected the state of a pipeline into Delta Lake at /b, got that of one into Delta Lake at /a"
+    )
+    assert error_of(_job, tmp_path, "Delta Lake at /b") == expected
