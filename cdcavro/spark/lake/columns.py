@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
 
-from cdcavro.lake.evolution import RENAME, LakeColumn, Step, steps_to
+from cdcavro.lake.evolution import LakeColumn, Step, same_column, steps_to
 from cdcavro.lake.names import OWN, column_names, quoted
-from cdcavro.lake.statements import KEY, alter_table, create_table
+from cdcavro.lake.statements import KEY, alter_table, create_table, literal
 from cdcavro.spark.versions.older_fields import filled, has_older
 from cdcavro.spark.versions.reading import ROW, true_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -65,13 +66,14 @@ def prepare(
     schema: TableSchema,
     own: Mapping[str, str],
     behavior: str,
+    properties: Mapping[str, str] | None = None,
 ) -> list[Step]:
-    """Create a lake table, or change it so that it has the columns of a version; return the steps that were taken.
+    """Create a lake table, with these properties besides the sink's, or change it so that it has the columns of a version; return the steps that were taken.
 
     Raises `SchemaError` for a step that the behavior or the sink does not allow, before the first one is taken.
     """
     wanted = wanted_columns(schema)
-    spark.sql(create_table(identifier, wanted, own, sink.using, sink.properties))
+    spark.sql(create_table(identifier, wanted, own, sink.using, {**sink.properties, **(properties or {})}))
     present = present_columns(spark, identifier)
     steps = steps_to(schema.table.table, present, wanted, behavior, sink.can_widen)
     for step in steps:
@@ -79,14 +81,32 @@ def prepare(
     return steps
 
 
-def fill(spark: SparkSession, identifier: str, schema: TableSchema, steps: Sequence[Step]) -> None:
-    """Give the rows that stand the values of retired columns in those that took over, wherever that is exact.
+def fill(spark: SparkSession, identifier: str, schema: TableSchema, before: int) -> None:
+    """Give the rows that stand, of versions up to one, what the newest version reads in their payloads.
 
-    Only after steps: rows that are merged later have them already.
+    That is the default of columns that came since, and in those that took over from retired ones their values, wherever
+    that is exact. Rows that are merged later have both already.
     """
+    present, record = present_columns(spark, identifier), schema.record
+    named = [(one.field, same_column(present, one)) for one in wanted_columns(schema)]
+    held = {field: found.name for field, found in named if found is not None}
+    stated = {field["name"] for field in record["fields"] if field.get("default") is not None}
+    added = [one.field for one in schema.all_columns if one.since > before and one.field in stated.intersection(held)]
+    if added:
+        nothing: dict[str, Any] = {name: record[name] for name in ("type", "name", "namespace") if name in record} | {
+            "fields": []
+        }
+        read = f"map('avroSchema', {literal(schema.row.json)})"
+        row = f"from_avro(X'', {literal(json.dumps(nothing))}, {read})"
+        sets = ", ".join(f"{quoted(held[field])} = {row}.{quoted(field)}" for field in added)
+        spark.sql(f"UPDATE {identifier} SET {sets}")  # noqa: S608  names and texts are quoted
+    is_retired = any(one.until is not None and one.until >= before for one in schema.all_columns)
+    if is_retired and has_older(record["fields"]):
+        _fill_heirs(spark, identifier, schema)
+
+
+def _fill_heirs(spark: SparkSession, identifier: str, schema: TableSchema) -> None:
     fields = schema.record["fields"]
-    if not has_older(fields) or not any(step.column.until is not None for step in steps if step.kind == RENAME):
-        return
     columns = {column.field: column.name for column in wanted_columns(schema)}
     names = [name for name in columns if name in {field["name"] for field in fields}]
     rows = spark.table(identifier)

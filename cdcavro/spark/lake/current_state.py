@@ -28,6 +28,8 @@ _KIND: Final = "cdcavro.order"
 _PARTIAL: Final = "cdcavro.partial"
 # There is a table of deletes.
 _GUARDED: Final = "cdcavro.deletes"
+# The version of which all rows have what it reads in older ones: a kill between two steps leaves the rest to be done.
+_FILLED: Final = "cdcavro.filled"
 _DELETES: Final = "deletes"
 
 
@@ -65,8 +67,14 @@ class CurrentState:
             raise SchemaError(self.table.table, "has no primary key, and so no current state, only a changelog")
         check_keys(versions)
         self.sink.make_room(spark, self.table)
-        steps = prepare(spark, self.sink, self.identifier, versions[-1], sql.STATE, self.behavior)
-        fill(spark, self.identifier, versions[-1], steps)
+        version = versions[-1].version
+        known = {_FILLED: str(version)}
+        steps = prepare(spark, self.sink, self.identifier, versions[-1], sql.STATE, self.behavior, known)
+        before = int(self._properties(spark).get(_FILLED, "0"))
+        if before < version:
+            fill(spark, self.identifier, versions[-1], before)
+        # A table that was made again begins with its first version.
+        self._set(spark, known if before != version else {})
         return steps
 
     def merge(

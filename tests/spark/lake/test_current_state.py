@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,7 +14,7 @@ from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake import TableState, TypedRow, TypedRows
 from cdcavro.lake.merge import values_of
-from cdcavro.spark.lake import CurrentState, Iceberg
+from cdcavro.spark.lake import CurrentState, Iceberg, current_state
 from cdcavro.spark.lake.sinks import Sink
 from cdcavro.table import TableName
 from cdcavro.table.history import Table
@@ -152,6 +153,39 @@ def test_any_order_cut_and_repetition_gives_the_rows_of_the_merge_in_plain_pytho
         (table,) = lake.maker.tables.tables
         assert shown(lake.rows(table)) == shown(lake.plain(table))
     assert lake.rows(table)
+
+
+ADDED = {"n": "bigint", "d": "decimal(10,2)", "s": "varchar(20)"}
+ALTER_WITH_DEFAULTS = (
+    "ALTER TABLE t ADD COLUMN n BIGINT DEFAULT 7, ADD COLUMN d DECIMAL(10,2) DEFAULT '-1.50',"
+    " ADD COLUMN s VARCHAR(20) DEFAULT 'it''s é'"
+)
+
+
+def killed(*_: object) -> None:
+    """End what is done there, as a kill does."""
+    raise KeyboardInterrupt
+
+
+def test_rows_that_stand_get_the_default_of_a_column_that_is_added_also_behind_a_kill(spark: SparkSession, sink: Sink):
+    """Those that come later state it, or have it read for them."""
+    lake = Lake(spark, sink, database(sink, "defaults"))
+    lake.merge([change("INSERT", 1, 1), change("INSERT", 2, 2)])
+    place = Arrival(topic="x", partition=0, offset=3)
+    statement = Change(op="ALTER", source=SOURCE, position=(3,), event_time=1, ddl=ALTER_WITH_DEFAULTS, place=place)
+    lake.maker.of_batch([[statement]])
+    (table,) = lake.maker.tables.tables
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(current_state, "fill", killed)
+        with pytest.raises(KeyboardInterrupt):
+            lake.state(table).prepare(spark, table.versions)
+    lake.state(table).prepare(spark, table.versions)
+    stood = {"n": 7, "d": Decimal("-1.50"), "s": "it's é"}
+    assert shown(lake.rows(table)) == shown([{"id": id, "a": id, "b": -id, **stood} for id in (1, 2)])
+    columns = (*COLUMNS, *(Column(name=name, type=type) for name, type in ADDED.items()))
+    row = {"id": 1, "a": 5, "b": 6, **dict.fromkeys(ADDED)}
+    lake.merge([[replace(change("UPDATE", 4, 1)[0], before=None, after=row, columns=columns)]])
+    assert shown(lake.rows(table)) == shown([row, {"id": 2, "a": 2, "b": -2, **stood}])
 
 
 def test_a_delete_is_guarded_until_its_guard_is_over(spark: SparkSession, sink: Sink):
