@@ -26,6 +26,7 @@ ACROSS = {
     "engine/test_row_lines",
     "engine/test_values",
     "spark/pipeline/test_sync",
+    "spark/pipeline/test_kafka",
     "spark/test_avro_java",
     "spark/test_codegen",
     "spark/test_pages",

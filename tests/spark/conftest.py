@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from cdcavro import spark as cdc
 from cdcavro.spark.lake import lake_settings
+from support.kafka_server import spark_settings
 
 # Times in tests are not UTC, so that nothing holds there only.
 os.environ["TZ"] = "Asia/Shanghai"
@@ -20,7 +21,9 @@ time.tzset()
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session as `cdcavro.spark.session` makes it, with the SQL functions, Delta Lake and Iceberg."""
+    """A local session as `cdcavro.spark.session` makes it, with the SQL functions, Delta Lake, Iceberg and Kafka."""
+    lake = lake_settings(catalog="ice", warehouse=str(tmp_path_factory.mktemp("iceberg")))
+    kafka = spark_settings(tmp_path_factory.mktemp("kafka"))
     made = cdc.session(
         "cdcavro tests",
         master="local[2]",
@@ -31,7 +34,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             # Much code runs a few times only: to compile it well takes longer than it saves.
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.databricks.delta.snapshotPartitions": "1",
-            **lake_settings(catalog="ice", warehouse=str(tmp_path_factory.mktemp("iceberg"))),
+            **lake,
+            **kafka,
+            "spark.jars.packages": ",".join([lake["spark.jars.packages"], kafka["spark.jars.packages"]]),
         },
     )
     made.sparkContext.setLogLevel("OFF")

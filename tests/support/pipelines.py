@@ -1,4 +1,4 @@
-"""Pipelines over files, and messages of Canal for them."""
+"""Pipelines over files or another source, what their lake tables hold, and messages of Canal for them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,26 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake.sinks import Sink
 from cdcavro.spark.pipeline import BatchReport, Files, LakeSettings, Pipeline, Settings
+from cdcavro.spark.pipeline.sources import Source
+from cdcavro.table import TableName
 from cdcavro.table.names import parse_table_name
+from cdcavro.table.tables import Tables
+from support.shop_lake import as_in_lake, rows_in, shown
+from support.shop_state import whole
 
 
 @dataclass
 class Job:
-    """A pipeline over a folder of files; each run goes on with what came since."""
+    """A pipeline over a folder of files, or another source; each run goes on with what came since."""
 
     spark: SparkSession
     folder: Path
     sink: Sink
     lake: dict[str, Any] = field(default_factory=dict)
+    source: Source | None = None
     reports: list[BatchReport] = field(default_factory=list)
     files: int = 0
 
@@ -41,9 +48,9 @@ class Job:
     def pipeline(self, **settings: Any) -> Pipeline:
         """Return the pipeline."""
         options = {"zone": UTC, **settings.pop("options", {})}
-        lake = LakeSettings(self.sink, parallel=2, **self.lake)
+        lake = LakeSettings(self.sink, **{"parallel": 2, **self.lake})
         return Pipeline(
-            Files(str(self.folder / "in"), most=1),
+            self.source or Files(str(self.folder / "in"), most=1),
             lake,
             str(self.folder / "state"),
             Settings(options=options, **settings),
@@ -61,6 +68,24 @@ class Job:
         identifier = self.sink.identifier(parse_table_name(table), suffix)
         found = self.spark.sql(f"SELECT {', '.join(columns)} FROM {identifier} ORDER BY ALL").collect()
         return [tuple(row) for row in found]
+
+    def check_shop(self, producer: str) -> None:
+        """Check that every table of the shop that there is in the end has the rows of the server."""
+        state = JobState(self.folder / "state" / "batches")
+        last = state.batches()[-1] + 1
+        names = {number: TableName(*name) for number, *name in state.facts(last)["names"]}
+        tables = state.resume(last, Tables(**self.pipeline().settings.options)).tables.tables
+        live = {one.schema.table.table: one for one in tables if not one.is_gone and one.schema.key is not None}
+        assert set(live) == set(whole(producer))
+        for name, table in live.items():
+            wanted = [as_in_lake(row, table.schema) for row in whole(producer)[name].values()]
+            there = {column for row in wanted for column in row}
+            rows = rows_in(self.spark, self.sink.identifier(names[table.number]))
+            # Columns that were dropped stay in the lake.
+            kept = [{column: value for column, value in row.items() if column in there} for row in rows]
+            found, expected = shown(kept), shown(wanted)
+            assert [one for one in found if one not in expected] == [one for one in expected if one not in found], name
+            assert found == expected, name
 
 
 def canal(

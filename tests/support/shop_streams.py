@@ -17,9 +17,10 @@ REPEATS = ("once", "three times", "goes back")
 
 
 class Stream(NamedTuple):
-    """Messages in the order in which they arrive, each with its place, and how they were made."""
+    """Messages in the order in which they arrive, each with its place, what each was in the shop's file, and how they were made."""
 
     messages: list[Message]
+    originals: list[Message]
     facts: str
 
 
@@ -45,9 +46,12 @@ def shuffled(producer: str, seed: int, *, is_waiting: bool = True) -> Stream:
     lanes = _lanes(rows, partitions, "shop", is_apart=partitions > 1)
     lanes |= _lanes(load, partitions, "load", is_apart=True)
     sent = {lane: list(_sent(messages, repeats, draw)) for lane, messages in lanes.items()}
+    originals = {(*lane, i): one for lane, messages in sent.items() for i, one in enumerate(messages)}
     sent = {lane: [_placed(one, lane, i) for i, one in enumerate(messages)] for lane, messages in sent.items()}
     arrived = list(_arrived(sent, draw, is_waiting=is_waiting))
-    return Stream(arrived, f"{partitions} partitions, {repeats}, {len(load)} loaded, {len(arrived)} messages")
+    places = [one.place for one, *_ in arrived]
+    came = [originals[place.topic, place.partition, place.offset] for place in places]
+    return Stream(arrived, came, f"{partitions} partitions, {repeats}, {len(load)} loaded, {len(arrived)} messages")
 
 
 def _loaded(producer: str, line: int) -> list[Change]:

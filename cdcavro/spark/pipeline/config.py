@@ -117,7 +117,7 @@ class Config(Struct, forbid_unknown_fields=True):
     def settings(self) -> dict[str, str]:
         """Return the settings of the Spark session that the pipeline needs, the configured ones among them."""
         needed = lake_settings(catalog=self.lake.iceberg, warehouse=self.lake.warehouse)
-        packages = [needed["spark.jars.packages"], *([_kafka()] if self.source.kafka else [])]
+        packages = [needed["spark.jars.packages"], *([kafka_package()] if self.source.kafka else [])]
         own = self.spark.get("spark.jars.packages")
         return {**needed, **self.spark, "spark.jars.packages": ",".join([*packages, *([own] if own else [])])}
 
@@ -198,7 +198,7 @@ def _options(file: str, config: TablesConfig) -> Any:
     return {"given": given, "zone": zone, "on_misfit": config.on_misfit, **told}
 
 
-def _kafka() -> str:
+def kafka_package() -> str:
     """Return the Maven coordinate of Spark's source of Kafka, in the version of the installed pyspark."""
     from cdcavro.spark.session import coordinate  # noqa: PLC0415
 

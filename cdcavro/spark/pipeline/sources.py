@@ -27,6 +27,8 @@ _REJECT: Final = (
 )
 # Options of Spark's source of Kafka under which one task has no whole topic partition, or messages are passed over.
 _REFUSED: Final = frozenset({"minpartitions", "maxrecordsperpartition", "failondataloss", "includeheaders"})
+# How long a check waits for an answer (three times, as Spark asks), in milliseconds: Kafka wants the second to be the longer.
+_PATIENCE: Final = {"kafka.request.timeout.ms": "10000", "kafka.default.api.timeout.ms": "15000"}
 _WHOLE: Final = str(1 << 50)
 # A file is read by one task, line by line, so that its lines can be numbered.
 _SETTINGS: Final = {"spark.sql.files.maxPartitionBytes": _WHOLE, "spark.sql.files.openCostInBytes": _WHOLE}
@@ -63,8 +65,8 @@ class Kafka:
 
     def check(self, spark: SparkSession) -> None:
         """Ask Kafka for the topics. Raises what Spark raises if there is no answer."""
-        reader = spark.read.format("kafka").options(**{**self.options, "startingOffsets": "earliest"})
-        reader = reader.option("kafka.bootstrap.servers", self.servers).option("kafka.default.api.timeout.ms", "15000")
+        reader = spark.read.format("kafka").options(**{**_PATIENCE, **self.options, "startingOffsets": "earliest"})
+        reader = reader.option("kafka.bootstrap.servers", self.servers)
         named = ("subscribePattern", self.pattern) if self.pattern else ("subscribe", ",".join(self.topics))
         reader.option(*named).load().limit(1).collect()
 

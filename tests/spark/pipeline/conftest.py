@@ -1,8 +1,8 @@
-"""Pipelines over files, into a lake of the test's own."""
+"""Pipelines over files or Kafka, into a lake of the test's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,23 @@ from pyspark.sql import SparkSession
 
 from cdcavro.spark.lake import Delta
 from cdcavro.spark.lake.sinks import Sink
+from cdcavro.spark.pipeline.sources import Source
+from support.kafka_server import Broker, broker
 from support.pipelines import Job
 
 
 @pytest.fixture
 def job(spark: SparkSession, tmp_path: Path) -> Callable[..., Job]:
-    """Make a job whose lake is Delta Lake, or another sink."""
+    """Make a job whose lake is Delta Lake, or another sink, and whose source are files, or another one."""
 
-    def made(sink: Sink | None = None, **lake: Any) -> Job:
-        return Job(spark, tmp_path, sink or Delta(str(tmp_path / "lake")), lake)
+    def made(sink: Sink | None = None, source: Source | None = None, **lake: Any) -> Job:
+        return Job(spark, tmp_path, sink or Delta(str(tmp_path / "lake")), lake, source)
 
     return made
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker of Kafka's that runs."""
+    with broker(tmp_path_factory.mktemp("broker")) as made:
+        yield made

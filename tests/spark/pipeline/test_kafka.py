@@ -1,0 +1,138 @@
+"""Pipelines from a real Kafka broker: the shop's tables in both lakes, tombstones, patterns, a broker that is gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from base64 import b64decode
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdcavro.errors import JobError
+from cdcavro.spark.lake import Delta, Iceberg
+from cdcavro.spark.pipeline import Formats, Kafka, LakeSettings, Pipeline
+from support.kafka_server import Broker, Record, broker
+from support.pipelines import canal
+from support.shop_records import as_came, through_partitions
+
+pytestmark = pytest.mark.timeout(1_200)
+PASSWORD = "hunter2 behind seven seals"
+LOGIN = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="{PASSWORD}";'
+# Kafka's own patience is a minute, and Spark asks three times.
+IMPATIENT = {
+    "fetchOffset.numRetries": "2",
+    "kafka.request.timeout.ms": "5000",
+    "kafka.default.api.timeout.ms": "6000",
+}
+# By their seeds, what `shop_streams` makes of them: three partitions, every message three times; three partitions, and three of a full load that is late.
+SHUFFLED = [("canal", "delta", 10, 2), ("debezium", "iceberg", 27, 2)]
+# The other lake; three times and behind a full load of what was there after a while; five partitions that go back to older messages.
+MORE_SHUFFLED = [("canal", "iceberg", 34, 3), ("debezium", "delta", 22, 3), ("debezium", "iceberg", 5, 5)]
+IS_EVERY = bool(os.environ.get("CDCAVRO_EVERY_MESSAGE"))
+
+
+def send(kafka: Broker, records: list[Record]) -> None:
+    """Create the topics of records that are not there yet, and send them."""
+    partitions: dict[str, int] = {}
+    for one in records:
+        partitions[one.topic] = max(partitions.get(one.topic, 0), one.partition + 1)
+    for topic, count in partitions.items():
+        if topic not in kafka.topics():
+            kafka.create(topic, count)
+    kafka.send(records)
+
+
+@pytest.mark.parametrize(("producer", "sink", "seed", "runs"), [*SHUFFLED, *(MORE_SHUFFLED if IS_EVERY else [])])
+def test_the_tables_of_the_shop_are_those_of_the_server_through_several_partitions(
+    job, kafka: Broker, producer: str, sink: str, seed: int, runs: int
+):
+    """Rows by their key as Canal's partitionHash sends them, statements apart; every run takes what has come since."""
+    prefix = f"{producer}.{sink}.{seed}"
+    source = Kafka(kafka.servers, pattern=prefix.replace(".", "[.]") + "[.].*")
+    made = job(Iceberg("ice") if sink == "iceberg" else None, source)
+    records = through_partitions(producer, seed, prefix)
+    size = -(-len(records) // runs)
+    for i in range(0, len(records), size):
+        send(kafka, records[i : i + size])
+        (report,) = made.run(formats=Formats(producer))
+        assert report.counts["read"] == len(records[i : i + size])
+        assert not report.counts["rejected"]
+        assert not report.waiting
+    made.check_shop(producer)
+
+
+@pytest.mark.parametrize(("producer", "sink"), [("debezium", "delta"), ("canal", "iceberg")][: 1 + IS_EVERY])
+def test_the_tables_of_the_shop_are_those_of_the_server_through_one_topic(job, kafka: Broker, producer: str, sink: str):
+    """Batches of 7 messages at first, then all; tombstones are counted, and no message is read twice."""
+    topic = f"{producer}.{sink}.as.came"
+    records = as_came(producer, topic)
+    made = job(Iceberg("ice") if sink == "iceberg" else None, Kafka(kafka.servers, (topic,), most=7))
+    send(kafka, records[:28])
+    first = made.run(formats=Formats(producer))
+    assert [report.counts["read"] for report in first] == [7, 7, 7, 7]
+    send(kafka, records[28:])
+    made.source = replace(made.source, most=None)
+    (second,) = made.run(formats=Formats(producer))
+    counts = [report.counts for report in (*first, second)]
+    assert sum(one["read"] for one in counts) == len(records)
+    assert sum(one["tombstones"] for one in counts) == sum(one.value is None for one in records)
+    assert not any(one["rejected"] for one in counts)
+    made.check_shop(producer)
+
+
+def test_a_reject_has_its_bytes_and_its_place_in_kafka(job, kafka: Broker):
+    """Tombstones are no rejects; nothing is lost between the batches."""
+    topic, good = "rejects", canal("INSERT", [{"id": "1", "a": "1"}], id=1)
+    made = job(None, Kafka(kafka.servers, (topic,)))
+    send(kafka, [Record(topic, 1, b"key", b"\xff{"), Record(topic, 1, b"gone", None), Record(topic, 0, None, good)])
+    (report,) = made.run(formats=Formats("canal"))
+    assert report.counts == {"read": 3, "written": 1, "rejected": 1, "statements": 0, "left out": 0, "tombstones": 1}
+    (found,) = [
+        json.loads(line) for path in Path(made.folder, "state", "rejects").rglob("*.json") for line in path.open()
+    ]
+    assert (b64decode(found["raw"]), b64decode(found["record_key"])) == (b"\xff{", b"key")
+    assert (found["topic"], found["partition"], found["offset"], found["file"]) == (topic, 1, 0, None)
+    assert made.rows("d.t", "id", "a") == [(1, 1)]
+
+
+def test_a_topic_that_appears_later_and_fits_the_pattern_is_read_from_its_beginning(job, kafka: Broker):
+    """One that does not fit is not."""
+    made = job(None, Kafka(kafka.servers, pattern="later[.][a-z]+"))
+    send(kafka, [Record("later.a", 0, None, canal("INSERT", [{"id": "1"}], id=1))])
+    made.run(formats=Formats("canal"))
+    more = [canal("INSERT", [{"id": str(id)}], id=id) for id in (2, 3)]
+    send(kafka, [Record("later.b", 0, None, more[0]), Record("later.7", 0, None, more[1])])
+    made.run(formats=Formats({"later.*": "canal"}))
+    assert made.rows("d.t", "id") == [(1,), (2,)]
+
+
+def test_a_broker_that_is_gone_ends_in_an_error_in_bounded_time(spark: SparkSession, tmp_path: Path):
+    """In `check`, in a run that begins and in one that goes on; no password is in it."""
+    with broker(tmp_path / "broker") as own:
+        send(own, [Record("short", 0, None, canal("INSERT", [{"id": "1"}], id=1))])
+        source = Kafka(own.servers, ("short",), options={"kafka.sasl.jaas.config": LOGIN, **IMPATIENT})
+        pipeline = Pipeline(source, LakeSettings(Delta(str(tmp_path / "lake"))), str(tmp_path / "state"))
+        pipeline.check(spark)
+        began: list[float] = []
+
+        def stop(_: object) -> None:
+            own.stop()
+            began.append(time.monotonic())
+
+        with pytest.raises(JobError, match="the stream stopped") as running:
+            pipeline.run(spark, every="1 second", say=stop)
+        assert time.monotonic() - began[0] < 60
+    login = {"kafka.security.protocol": "SASL_PLAINTEXT", "kafka.sasl.mechanism": "PLAIN", **source.options}
+    secured = replace(pipeline, source=replace(source, options=login))
+    for act in (pipeline.check, secured.check, lambda spark: secured.run(spark, once=True)):
+        since = time.monotonic()
+        with pytest.raises(JobError) as gone:
+            act(spark)
+        assert time.monotonic() - since < 60
+        assert PASSWORD not in str(gone.value)
+    assert PASSWORD not in str(running.value) + repr(pipeline)
+    assert spark.read.format("delta").load(str(tmp_path / "lake/d/t")).count() == 1

@@ -1,0 +1,166 @@
+"""A Kafka broker of one node, as a Java process on a free port of this machine, and Spark's settings to read from it."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+import pyspark
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from cdcavro.spark.pipeline.config import kafka_package
+
+KAFKA = "4.1.1"
+_SERVER = (("org.apache.kafka", "kafka_2.13", KAFKA), ("org.slf4j", "slf4j-simple", "1.7.36"))
+_JAVA = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+_SECONDS = 240
+# What Spark's source of Kafka asks for beside itself is not to be had everywhere in the version of Spark.
+_TOKENS = ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0")
+_PROPERTIES = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+log.dirs={folder}/log
+auto.create.topics.enable=false
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+"""
+
+
+class Record(NamedTuple):
+    """A record of Kafka's; one without a value is a tombstone."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass
+class Broker:
+    """A broker that runs."""
+
+    servers: str
+    process: subprocess.Popen
+
+    def topics(self) -> set[str]:
+        """Return the names of all topics."""
+        return set(AdminClient({"bootstrap.servers": self.servers}).list_topics(timeout=60).topics)
+
+    def create(self, topic: str, partitions: int = 1) -> None:
+        """Create a topic."""
+        client = AdminClient({"bootstrap.servers": self.servers})
+        client.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
+
+    def send(self, records: Iterable[Record]) -> None:
+        """Send records in their order, each to its partition, until the broker has them all."""
+        faults: list[object] = []
+        producer = Producer({"bootstrap.servers": self.servers, "enable.idempotence": True})
+        for one in records:
+            producer.produce(
+                one.topic,
+                one.value,
+                one.key,
+                one.partition,
+                on_delivery=lambda error, _: faults.append(error) if error else None,
+            )
+        left = producer.flush(120)
+        assert (left, faults) == (0, [])
+
+    def stop(self) -> None:
+        """End it at once."""
+        self.process.kill()
+        self.process.wait()
+
+
+def fetched(folder: Path, modules: Sequence[tuple[str, str, str]], *, is_whole: bool = True) -> list[Path]:
+    """Return the jars of modules, with all that they need if `is_whole`, which the Ivy that pyspark ships fetches."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = "".join(
+        f'<dependency org="{group}" name="{name}" rev="{version}" conf="default" transitive="{str(is_whole).lower()}"/>'
+        for group, name, version in modules
+    )
+    about = folder / "ivy.xml"
+    about.write_text(
+        f'<ivy-module version="2.0"><info organisation="cdcavro" module="tests"/><dependencies>{wanted}</dependencies></ivy-module>'
+    )
+    ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+    command = ["java", "-Xmx200m", "-XX:TieredStopAtLevel=1", "-jar", ivy, "-ivy", about, "-confs", "default"]
+    done = subprocess.run(
+        [*command, "-retrieve", f"{folder}/[artifact]-[revision].[ext]"], capture_output=True, text=True, check=False
+    )
+    found = sorted(folder.glob("*.jar"))
+    assert found, done.stdout[-2000:]
+    return found
+
+
+def spark_settings(folder: Path) -> dict[str, str]:
+    """Return the settings of a Spark session that reads from Kafka; jars are fetched into a folder."""
+    group, name, _ = _TOKENS
+    (tokens,) = fetched(folder, [_TOKENS], is_whole=False)
+    return {
+        "spark.jars.packages": kafka_package(),
+        "spark.jars.excludes": f"{group}:{name}",
+        "spark.jars": str(tokens),
+    }
+
+
+@contextmanager
+def broker(folder: Path) -> Iterator[Broker]:
+    """Run a broker whose jars, data and log are in a folder."""
+    jars = fetched(folder / "jars", _SERVER)
+    port, controller = _free_ports(2)
+    said, properties = folder / "broker.log", folder / "server.properties"
+    properties.write_text(_PROPERTIES.format(port=port, controller=controller, folder=folder))
+    java = [*_JAVA, "-cp", ":".join(map(str, jars))]
+    cluster = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+    with said.open("wb") as log:
+        format = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", properties]
+        subprocess.run(format, check=True, stdout=log, stderr=log)
+        process = subprocess.Popen([*java, "kafka.Kafka", properties], stdout=log, stderr=log)
+    made = Broker(f"127.0.0.1:{port}", process)
+    try:
+        _wait_for(made, said)
+        yield made
+    finally:
+        made.stop()
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for free in sockets:
+        free.bind(("127.0.0.1", 0))
+    ports = [free.getsockname()[1] for free in sockets]
+    for free in sockets:
+        free.close()
+    return ports
+
+
+def _wait_for(made: Broker, said: Path) -> None:
+    until = time.monotonic() + _SECONDS
+    client = AdminClient({"bootstrap.servers": made.servers, "log_level": 0})
+    while time.monotonic() < until and made.process.poll() is None:
+        try:
+            client.list_topics(timeout=1)
+        except KafkaException:
+            time.sleep(0.2)
+        else:
+            return
+    raise AssertionError(f"Kafka did not start:\n{said.read_text(errors='replace')[-2000:]}")
