@@ -104,9 +104,9 @@ def glob_free(path: str) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of Java's message for an error, without the credentials in URIs."""
+    """Return the first line of Java's message for an error that says something, without the credentials in URIs."""
     java = getattr(error, "java_exception", None)
-    message = str(java if java is not None else error).partition("\n")[0]
+    message = str(java if java is not None else error).strip().partition("\n")[0]
     return _CREDENTIALS.sub("://", message)
 
 

@@ -112,7 +112,7 @@ class Batches:
             with _timed(seconds, "write"):
                 self._write(outcomes, report, tables)
             self._totals, self._next = totals, number + 1
-            report.operations = rows
+            report.operations = {name: dict(operations) for name, operations in rows.items()}
         finally:
             outcomes.frame.unpersist()
         return report

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from cdcavro.spark.lake.batch import Facts
     from cdcavro.spark.pipeline.lake_tables import Part
 
+_GONE: Final = " gone"
+
 
 WAITING: Final = "waiting"
 
@@ -29,7 +31,8 @@ class WaitingRows:
 
     def tables(self) -> list[int]:
         """Return the numbers of the tables that have some."""
-        return sorted(int(path.name) for path in self.folder.glob("[0-9]*") if path.name.isdecimal())
+        found = self.folder.iterdir() if self.folder.is_dir() else ()
+        return sorted(int(path.name) for path in found if path.name.isdecimal())
 
     def read(self, spark: SparkSession, table: int, before: int) -> list[Part]:
         """Return the rows of a table from the batches before one, in order."""
@@ -54,11 +57,12 @@ class WaitingRows:
         (own / "facts.json").write_text(json.dumps(_summary(facts)), encoding="utf-8")
 
     def forget(self, table: int) -> None:
-        """Forget the rows of a table, which are written."""
-        # Whatever is left if this is interrupted has no facts, and so it is not read.
-        for path in (self.folder / str(table)).glob("batch=*/facts.json"):
-            path.unlink()
-        shutil.rmtree(self.folder / str(table), ignore_errors=True)
+        """Forget the rows of a table, which are written: in one step, of which a kill leaves no half."""
+        own, gone = self.folder / str(table), self.folder / f"{table}{_GONE}"
+        shutil.rmtree(gone, ignore_errors=True)
+        if own.is_dir():
+            own.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
 
 
 def _batch(path: Path) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from base64 import b64decode
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,22 +15,20 @@ from pyspark.sql import SparkSession
 from cdcavro.errors import FileError, JobError
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.lake.evolution import EXCEPTION
-from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake import Iceberg
 from cdcavro.spark.pipeline.rejects import replay
 from cdcavro.spark.pipeline.settings import Chosen, Formats
-from cdcavro.table.tables import Tables
+from cdcavro.spark.pipeline.sources import Kafka
+from cdcavro.spark.pipeline.waiting import WaitingRows
 from support.pipelines import canal
 from support.roundtrip import error_of
-from support.shop_lake import as_in_lake, rows_in, shown
-from support.shop_state import whole
 from support.shop_tables import MESSAGES
 
 pytestmark = pytest.mark.timeout(1_200)
 
 
 @pytest.mark.parametrize(("producer", "sink", "size"), [("canal", "delta", 188), ("debezium", "iceberg", 80)])
-def test_the_tables_of_the_shop_are_those_of_the_server(job, spark: SparkSession, producer: str, sink: str, size: int):
+def test_the_tables_of_the_shop_are_those_of_the_server(job, producer: str, sink: str, size: int):
     """Every table that there is in the end, by its rows; statements, moved keys and TRUNCATE between them."""
     made = job(Iceberg("ice") if sink == "iceberg" else None)
     messages = MESSAGES[producer]()
@@ -39,20 +39,7 @@ def test_the_tables_of_the_shop_are_those_of_the_server(job, spark: SparkSession
         len(messages[i : i + size]) for i in range(0, len(messages), size)
     ]
     assert all(not report.counts["rejected"] and not report.waiting for report in reports)
-    state = JobState(Path(made.folder, "state", "batches"))
-    names = {number: tuple(name) for number, *name in state.facts(len(reports))["names"]}
-    tables = state.resume(len(reports), Tables(**made.pipeline().settings.options)).tables.tables
-    live = {table.schema.table.table: table for table in tables if not table.is_gone and table.schema.key is not None}
-    assert set(live) == set(whole(producer))
-    for name, table in live.items():
-        identifier = made.sink.identifier(type(table.schema.table)(*names[table.number]))
-        wanted = [as_in_lake(row, table.schema) for row in whole(producer)[name].values()]
-        there = {column for row in wanted for column in row}
-        # Columns that were dropped stay in the lake.
-        rows = [
-            {column: value for column, value in row.items() if column in there} for row in rows_in(spark, identifier)
-        ]
-        assert shown(rows) == shown(wanted), name
+    made.check_shop(producer)
 
 
 def test_a_run_goes_on_where_the_one_before_stopped(job):
@@ -150,6 +137,33 @@ def test_a_table_that_refuses_its_rows_stops_alone_and_they_wait_for_it(job):
     assert not list((made.folder / "state" / "waiting").iterdir())
 
 
+def test_rows_of_which_forgetting_was_cut_off_do_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What is left of them is no half of a table's rows, which could not be read."""
+    waiting = WaitingRows(tmp_path)
+    (tmp_path / "3" / "batch=7" / "rows").mkdir(parents=True)
+    assert waiting.tables() == [3]
+
+    def killed(path: Path, **_: Any) -> None:
+        if path.exists():
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            waiting.forget(3)
+    assert waiting.tables() == []
+    (tmp_path / "3" / "batch=9").mkdir(parents=True)
+    waiting.forget(3)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_spark_refuses_before_a_stream_begins_is_an_error_of_the_project(job):
+    """An option of Kafka's that Spark sets itself."""
+    made = job(None, Kafka("127.0.0.1:9", ("x",), options={"kafka.auto.offset.reset": "latest"}))
+    with pytest.raises(JobError, match=r"auto\.offset\.reset"):
+        made.run()
+
+
 def test_tables_are_chosen_by_patterns(job):
     """What is left out is counted, and its statements are learned all the same."""
     made = job()
@@ -158,6 +172,17 @@ def test_tables_are_chosen_by_patterns(job):
     assert (report.counts["written"], report.counts["left out"]) == (1, 2)
     assert list(report.operations) == ["d.t"]
     assert sorted(path.name for path in (made.folder / "lake" / "d").iterdir()) == ["t"]
+
+
+def test_a_truncate_in_a_batch_that_says_nothing_new_empties_its_table(job):
+    """Rows behind it stay."""
+    made = job(is_changelog=True)
+    made.send(canal("INSERT", [{"id": "1"}], id=1), canal("INSERT", [{"id": "2"}], id=2))
+    made.send(canal("TRUNCATE", [], id=3, isDdl=True, sql="TRUNCATE TABLE t"), canal("INSERT", [{"id": "3"}], id=4))
+    reports = made.run()
+    assert [report.operations for report in reports] == [{"d.t": {"c": 2}}, {"d.t": {"c": 1, "t": 1}}]
+    assert made.rows("d.t", "id") == [(3,)]
+    assert made.rows("d.t", "_cdc_op", "id", suffix="changes") == [("c", 1), ("c", 2), ("c", 3), ("t", None)]
 
 
 def test_a_table_that_is_made_again_goes_on_in_its_lake_table(job):
@@ -169,7 +194,8 @@ def test_a_table_that_is_made_again_goes_on_in_its_lake_table(job):
         canal("CREATE", [], id=3, isDdl=True, sql="CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)"),
         canal("INSERT", [{"id": "2", "a": "1", "b": "2"}], id=4),
     )
-    made.run()
+    (report,) = made.run()
+    assert report.operations == {"d.t": {"c": 2, "x": 1}}
     assert made.rows("d.t", "id", "a", "b") == [(2, 1, 2)]
     made.send(
         canal("RENAME", [], id=5, isDdl=True, sql="RENAME TABLE t TO t_old"),
