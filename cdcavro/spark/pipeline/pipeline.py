@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from cdcavro.spark.pipeline.batches import BatchReport
     from cdcavro.spark.pipeline.lake_tables import LakeSettings
-    from cdcavro.spark.pipeline.sources import Source
+    from cdcavro.spark.pipeline.sources import Files, Kafka
 
 _POLL: Final = 1
 # Where rejects are put that are read again.
@@ -46,7 +46,7 @@ class Pipeline:
     (`Settings`).
     """
 
-    source: Source
+    source: Kafka | Files
     lake: LakeSettings
     state: str
     settings: Settings = field(default_factory=Settings)

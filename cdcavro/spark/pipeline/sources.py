@@ -142,9 +142,6 @@ class Files:
         return path
 
 
-Source = Kafka | Files
-
-
 def replayed(spark: SparkSession, folder: str) -> DataFrame:
     """Return the stream of rejects that are put into a folder, as `write_rejects` wrote them, each once."""
     reader = spark.readStream.schema(_REJECT).option("recursiveFileLookup", "true")

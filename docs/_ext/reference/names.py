@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import collections.abc
 import datetime as dt
+import fractions
 import importlib
 import re
 import typing
@@ -37,7 +38,7 @@ _CLASS: Final = re.compile(r"[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
 _COMMAND: Final = re.compile(r"cdcavro ([a-z]+)")
 _SQL: Final = re.compile(r"(cdc_[a-z_]+)(?:\(\))?")
 # Where names come from that signatures use and nothing here describes.
-_OUTSIDE: Final = (builtins, typing, collections.abc, dt)
+_OUTSIDE: Final = (builtins, typing, collections.abc, dt, fractions)
 _LIBRARIES: Final = frozenset({"Path", "UUID", "array"})
 # Spark's own names, one of which the package has for something else as well.
 _SPARK: Final = frozenset({"Column", "DataFrame", "SparkSession", "StructType"})
