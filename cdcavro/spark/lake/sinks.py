@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.errors import FileError
 from cdcavro.lake.evolution import is_wider_decimal
@@ -22,9 +22,15 @@ if TYPE_CHECKING:
 
 _DELTA: Final = "io.delta:delta-spark_4.1_2.13:4.1.0"
 _ICEBERG: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
+# The lake tables of a table.
+_SUFFIXES: Final = ("", "deletes", "changes")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _WIDER: Final = frozenset({("int", "bigint"), ("float", "double")})
 _WIDER_IN_DELTA: Final = _WIDER | {("int", "double")}
+
+
+def _is_commit(name: str) -> bool:
+    return not name.startswith((".", "_")) or name == "_last_checkpoint"
 
 
 def lake_settings(*, catalog: str | None = None, warehouse: str | None = None) -> dict[str, str]:
@@ -81,7 +87,14 @@ class Delta:
         return (old, new) in _WIDER_IN_DELTA or is_wider_decimal(old, new, is_scale_free=True)
 
     def make_room(self, spark: SparkSession, table: TableName) -> None:
-        """Do what must be done before a table can be created: nothing."""
+        """Remove what a kill left of the creation of a table: a log without a commit, in which Delta Lake finds none."""
+        jvm: Any = spark._jvm  # noqa: SLF001  Hadoop's file systems have no Python interface
+        conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001
+        for suffix in _SUFFIXES:
+            log = jvm.org.apache.hadoop.fs.Path(self.path(table, suffix), "_delta_log")
+            files = log.getFileSystem(conf)
+            if files.exists(log) and not any(_is_commit(one.getPath().getName()) for one in files.listStatus(log)):
+                files.delete(log, True)  # noqa: FBT003  with all that is in it
 
     def check(self, spark: SparkSession) -> None:  # noqa: ARG002  as that of Iceberg
         """Check that the root can be written to, if it is a local folder. Raises `FileError`."""

@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -186,6 +187,25 @@ def test_rows_that_stand_get_the_default_of_a_column_that_is_added_also_behind_a
     row = {"id": 1, "a": 5, "b": 6, **dict.fromkeys(ADDED)}
     lake.merge([[replace(change("UPDATE", 4, 1)[0], before=None, after=row, columns=columns)]])
     assert shown(lake.rows(table)) == shown([row, {"id": 2, "a": 2, "b": -2, **stood}])
+
+
+def test_what_a_kill_left_of_a_creation_does_not_stand_in_the_way(spark: SparkSession, sink: Sink):
+    """The log or the metadata of a table is there, and nothing in it that says that there is a table."""
+    lake = Lake(spark, sink, "half")
+    root = spark.conf.get("spark.sql.catalog.ice.warehouse") if isinstance(sink, Iceberg) else sink.root
+    folder = Path(root, "half")
+    for suffix in ("", "deletes"):
+        for left in ("_delta_log/.00000000000000000000.json.4e2f.tmp", "metadata/4e2f.metadata.json"):
+            path = folder / ("~~".join(filter(None, ["t", suffix]))) / left
+            if left.startswith("_") != isinstance(sink, Iceberg):
+                path.parent.mkdir(parents=True)
+                path.write_bytes(b'{"commitInfo')
+    lake.merge([change("INSERT", 1, 1), change("INSERT", 2, 2), change("DELETE", 3, 2)])
+    (table,) = lake.maker.tables.tables
+    assert shown(lake.rows(table)) == shown([{"id": 1, "a": 1, "b": -1}])
+    lake.merge([change("DELETE", 4, 1)])
+    lake.state(table).prepare(spark, table.versions)
+    assert spark.sql(f"SELECT count(*) FROM {lake.state(table).deletes}").collect()[0][0] == 2
 
 
 def test_a_delete_is_guarded_until_its_guard_is_over(spark: SparkSession, sink: Sink):
