@@ -158,7 +158,7 @@ def test_rows_of_which_forgetting_was_cut_off_do_not_wait(tmp_path: Path, monkey
 
 
 def test_what_spark_refuses_before_a_stream_begins_is_an_error_of_the_project(job):
-    """An option of Kafka's that Spark sets itself."""
+    """An option of Kafka's that Spark sets itself; its sentence does not begin in the first line."""
     made = job(None, Kafka("127.0.0.1:9", ("x",), options={"kafka.auto.offset.reset": "latest"}))
     with pytest.raises(JobError, match=r"auto\.offset\.reset"):
         made.run()
