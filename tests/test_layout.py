@@ -27,6 +27,7 @@ ACROSS = {
     "engine/test_values",
     "spark/pipeline/test_sync",
     "spark/pipeline/test_kafka",
+    "spark/pipeline/test_kills",
     "spark/test_avro_java",
     "spark/test_codegen",
     "spark/test_pages",

@@ -1,0 +1,50 @@
+"""Pipelines that are killed with kill -9 and started again: nothing is there twice and nothing is missing.
+
+Each kill costs the start of a JVM, so there are five here. `python tests/support/sync_kills.py 50` kills more often, at
+all points and at random times.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.sync_kills import CREATED, Trial
+
+pytestmark = pytest.mark.timeout(1_200)
+LAST = "before the checkpoint's commit"
+
+
+@pytest.fixture
+def trial(spark: SparkSession, tmp_path: Path):
+    """Make a pipeline that can be killed."""
+    warehouse = spark.conf.get("spark.sql.catalog.ice.warehouse")
+
+    def made(name: str, sink: str, *, is_plain: bool = False) -> Trial:
+        return Trial(tmp_path / name, sink, warehouse, seed=16, is_plain=is_plain)
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("sink", "points"), [("delta", [CREATED, "during MERGE"]), ("iceberg", ["between MERGE and changelog", LAST])]
+)
+def test_what_is_killed_goes_on_as_if_it_had_not_been(trial, spark: SparkSession, sink: str, points: list[str]):
+    """Current states, changelogs, rejects and the account of all messages."""
+    made = trial(f"killed_{sink}", sink)
+    for point in points:
+        made.feed()
+        assert made.kill(point)
+    assert made.finish(spark) == []
+
+
+def test_a_plain_append_has_rows_twice(trial, spark: SparkSession):
+    """The control: the same trial, killed at one of the same points, sees what an append without idempotence does."""
+    made = trial("control", "delta", is_plain=True)
+    made.feed()
+    assert made.kill(LAST)
+    faults = made.finish(spark)
+    assert faults
+    assert all(fault.startswith("changelog of") and fault.endswith("2 times instead of 1") for fault in faults)

@@ -1,0 +1,316 @@
+"""Pipelines that are killed with kill -9, at random times and at chosen points, and what is in their lakes in the end.
+
+Run by hand: python tests/support/sync_kills.py KILLS [SEED]
+
+A child process, whose JVM dies with it, runs a pipeline over files into Delta Lake or Iceberg, current states and
+changelogs. It dies; another one goes on and dies elsewhere; at last one runs to the end. The points are wrapped around
+functions in the child. What there must be in the end is counted along while the messages are made. Its control is a
+pipeline with a plain append, which has rows twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from pyspark.sql import SparkSession
+
+from cdcavro import spark as cdc
+from cdcavro.lake.job_state import JobState
+from cdcavro.spark.lake import Delta, Iceberg, changelog, columns, current_state, lake_settings, sinks
+from cdcavro.spark.pipeline import Formats, batches
+from cdcavro.spark.pipeline.lake_tables import LakeTables
+from support.pipelines import Job
+from support.places import TESTS
+from support.sync_work import Work
+
+RANDOM = "at a random time"
+PLAIN = "plain"
+CREATED = "while a lake table is created"
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.driver.memory": "600m",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+}
+
+
+def _die() -> None:
+    os.killpg(0, signal.SIGKILL)
+
+
+def _at(owner: Any, name: str, *, is_after: bool = False, calls: int = 1) -> None:
+    """Die at a call of a function, before it begins or once it has ended."""
+    own, left = getattr(owner, name), [calls]
+
+    def wrapped(*args: Any, **named: Any) -> Any:
+        left[0] -= 1
+        if not is_after and left[0] == 0:
+            _die()
+        done = own(*args, **named)
+        if is_after and left[0] == 0:
+            _die()
+        return done
+
+    setattr(owner, name, wrapped)
+
+
+def _within(owner: Any, name: str, folder: Path, *, calls: int = 1) -> None:
+    """Die within a call of a function, as soon as it has written a file of data, which nothing refers to yet."""
+    own, left = getattr(owner, name), [calls]
+
+    def watch(before: set[Path]) -> None:
+        while set(folder.rglob("*.parquet")) <= before:
+            time.sleep(0.002)
+        _die()
+
+    def wrapped(*args: Any, **named: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            threading.Thread(target=watch, args=(set(folder.rglob("*.parquet")),), daemon=True).start()
+        return own(*args, **named)
+
+    setattr(owner, name, wrapped)
+
+
+def _when(folder: Path, *names: str) -> None:
+    """Die as soon as there is a new folder of one of these names."""
+
+    def found() -> set[Path]:
+        return {path for path in folder.rglob("*") if path.name in names}
+
+    def watch(before: set[Path]) -> None:
+        while found() <= before:
+            time.sleep(0.0005)
+        _die()
+
+    threading.Thread(target=watch, args=(found(),), daemon=True).start()
+
+
+# What each point does to a child; `lake` is the folder of its data. A batch calls what is counted once, if not said otherwise.
+POINTS: dict[str, Callable[[Path], None]] = {
+    "before the state": lambda _: _at(JobState, "write", calls=2),
+    "between state and rejects": lambda _: _at(JobState, "write", is_after=True, calls=2),
+    "between rejects and tables": lambda _: _at(batches, "write_rejects", is_after=True),
+    CREATED: lambda lake: _when(lake, "_delta_log", "metadata"),
+    "before a lake table changes": lambda _: _at(columns, "alter_table"),
+    "between a lake table's steps": lambda _: _at(columns, "create_table", calls=3),
+    "between deletes and MERGE": lambda _: _at(current_state.sql, "merge_state"),
+    "during MERGE": lambda lake: _within(current_state.sql, "merge_state", lake, calls=2),
+    "between MERGE and changelog": lambda _: _at(changelog.Changelog, "append", calls=2),
+    "during the changelog's append": lambda lake: _within(changelog.Changelog, "append", lake, calls=2),
+    "between two tables": lambda _: _at(LakeTables, "_write", is_after=True),
+    "before the checkpoint's commit": lambda _: _at(batches.Batches, "run", is_after=True, calls=2),
+}
+
+
+@contextmanager
+def plain_appends() -> Iterator[None]:
+    """Append without what makes an append happen once."""
+    owned = sinks.Delta.append, sinks.Iceberg.append
+
+    def to_delta(self: Any, frame: Any, table: Any, suffix: str, job: str, batch: int) -> None:
+        frame.write.format("delta").mode("append").save(self.path(table, suffix))
+
+    def to_iceberg(self: Any, frame: Any, table: Any, suffix: str, job: str, batch: int) -> None:
+        frame.writeTo(self.identifier(table, suffix)).append()
+
+    sinks.Delta.append, sinks.Iceberg.append = to_delta, to_iceberg
+    try:
+        yield
+    finally:
+        sinks.Delta.append, sinks.Iceberg.append = owned
+
+
+@dataclass
+class Trial:
+    """A pipeline that is killed. Attributes: `sink` is "delta" or "iceberg"; `is_plain`, whether it is the control."""
+
+    folder: Path
+    sink: str
+    warehouse: str
+    seed: int
+    is_plain: bool = False
+    kills: list[str] = field(default_factory=list)
+    files: int = 0
+
+    def __post_init__(self) -> None:
+        self.draw = random.Random(self.seed)
+        self.work = Work(self.folder.name, self.draw)
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def job(self, spark: SparkSession | None = None, **lake: Any) -> Job:
+        """Return the pipeline."""
+        sink = Delta(str(self.folder / "lake")) if self.sink == "delta" else Iceberg("ice")
+        return Job(spark, self.folder, sink, {"is_changelog": True, **lake}, files=self.files)
+
+    def feed(self, files: int = 3) -> None:
+        """Put files of new messages where the pipeline finds them; each is a batch."""
+        job = self.job()
+        for _ in range(files):
+            job.send(*self.work.messages())
+        self.files = job.files
+
+    def kill(self, point: str) -> bool:
+        """Run the pipeline until it is killed at a point; return whether it was, and did not end before."""
+        said = {"sink": self.sink, "warehouse": self.warehouse, "point": point, PLAIN: self.is_plain}
+        command = [sys.executable, __file__, "--child", self.folder, json.dumps(said)]
+        path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+        log = (self.folder / "child.log").open("ab")
+        with (
+            log,
+            subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": path},
+            ) as child,
+        ):
+            try:
+                assert child.stdout is not None
+                child.stdout.readline()
+                if point == RANDOM:
+                    self._wait(child, self.draw.uniform(0, 20))
+                child.wait(600)
+            finally:
+                _kill_group(child)
+        assert child.returncode in (0, -signal.SIGKILL), log.name
+        if child.returncode:
+            self.kills.append(point)
+        return bool(child.returncode)
+
+    def _wait(self, child: subprocess.Popen[bytes], seconds: float) -> None:
+        try:
+            child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            _kill_group(child)
+
+    def finish(self, spark: SparkSession) -> list[str]:
+        """Run the pipeline to the end, and return what differs from what there must be."""
+        job = self.job(spark)
+        if self.is_plain:
+            with plain_appends():
+                reports = job.run(formats=Formats("canal"))
+        else:
+            reports = job.run(formats=Formats("canal"))
+        waiting = [f"rows of {table} wait: {reason}" for one in reports for table, reason in one.waiting.items()]
+        return waiting or [*self._faults_of_tables(job), *self._faults_of_messages()]
+
+    def _faults_of_tables(self, job: Job) -> Iterator[str]:
+        work = self.work
+        for table in work.tables:
+            name = f'"{work.database}".{table}'
+            columns = ["id", "n", "b"] if table in work.wide else ["id", "n"]
+            if table != work.keyless:
+                found = Counter(job.rows(name, *columns))
+                yield from _differences(f"current state of {table}", found, Counter(work.current(table)))
+                keys = job.rows(name, "count(*)", "count(DISTINCT _cdc_key)", suffix="deletes")
+                yield from [f"deletes of {table}: {all} for {one} keys" for all, one in keys if all != one]
+            log = Counter(job.rows(name, "_cdc_op", "id", "n", suffix="changes"))
+            yield from _differences(f"changelog of {table}", log, work.log[table])
+
+    def _faults_of_messages(self) -> Iterator[str]:
+        state = self.folder / "state"
+        lines = [line for path in (state / "rejects").rglob("*.json") for line in path.read_bytes().splitlines()]
+        rejects = Counter(b64decode(json.loads(line)["raw"]) for line in lines)
+        yield from _differences("rejects", rejects, Counter(self.work.rejects))
+        batches = JobState(state / "batches")
+        totals = batches.facts(batches.batches()[-1] + 1)["totals"]
+        found = Counter({name: count for name, count in totals.items() if count})
+        yield from _differences("messages", found, self.work.counts)
+        if found["read"] != found["written"] + found["rejected"] + found["statements"]:
+            yield f"the account does not add up: {dict(found)}"
+
+
+def _differences(what: str, found: Counter[Any], wanted: Counter[Any]) -> Iterator[str]:
+    for one in {*(found - wanted), *(wanted - found)}:
+        yield f"{what}: {one!r} {found[one]} times instead of {wanted[one]}"
+
+
+def _kill_group(child: subprocess.Popen[bytes]) -> None:
+    if child.poll() is None:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def _session(warehouse: str) -> SparkSession:
+    made = cdc.session(
+        "kills", master="local[2]", config={**_SETTINGS, **lake_settings(catalog="ice", warehouse=warehouse)}
+    )
+    made.sparkContext.setLogLevel("OFF")
+    return made
+
+
+def _child(folder: Path, said: dict[str, Any]) -> None:
+    trial = Trial(folder, said["sink"], said["warehouse"], 0, said[PLAIN])
+    spark = _session(trial.warehouse)
+    lake = folder / "lake" if trial.sink == "delta" else Path(trial.warehouse, folder.name)
+    point = said["point"]
+    if point != RANDOM:
+        POINTS[point](lake)
+    job = trial.job(spark, parallel=2 if point == RANDOM else 1)
+    print("running", flush=True)
+    if trial.is_plain:
+        with plain_appends():
+            job.run(formats=Formats("canal"))
+    else:
+        job.run(formats=Formats("canal"))
+    spark.stop()
+
+
+def _by_hand(kills: int, seed: int) -> int:
+    """Kill pipelines so often, some times each, and print what differs in the end; return 1 if anything does."""
+    draw, done, trials, is_bad = random.Random(seed), 0, 0, False
+    with tempfile.TemporaryDirectory() as folder:
+        warehouse = str(Path(folder, "warehouse"))
+        spark, points = _session(warehouse), []
+        while done < kills:
+            trials += 1
+            trial = Trial(Path(folder, f"kills_{trials}"), ("iceberg", "delta")[trials % 2], warehouse, draw.random())
+            _tell(trial, CREATED)
+            while len(trial.kills) < min(6, kills - done):
+                points = points or draw.sample(often := [*sorted(POINTS.keys() - {CREATED}), *[RANDOM] * 3], len(often))
+                _tell(trial, points.pop())
+            done += len(trial.kills)
+            faults = trial.finish(spark)
+            print(f"{trial.sink}: {len(trial.kills)} kills, {dict(trial.work.counts)}: {faults or 'all as it must be'}")
+            is_bad |= bool(faults)
+        for sink in ("delta", "iceberg"):
+            control = Trial(Path(folder, f"control_{sink}"), sink, warehouse, seed, is_plain=True)
+            _tell(control, "before the checkpoint's commit")
+            print(f"control, {sink}: {control.finish(spark) or 'NOTHING TWICE'}")
+        spark.stop()
+    return is_bad
+
+
+def _tell(trial: Trial, point: str) -> None:
+    trial.feed()
+    since = time.monotonic()
+    what = "killed" if trial.kill(point) else "not killed"
+    print(f"{trial.sink}: {what} {point} after {time.monotonic() - since:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--child":
+        _child(Path(sys.argv[2]), json.loads(sys.argv[3]))
+    else:
+        sys.exit(_by_hand(int(sys.argv[1]), int((sys.argv[2:] or [1])[0])))
