@@ -49,7 +49,7 @@ _SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.driver.memory": "600m",
     "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=160m",
 }
 
 
