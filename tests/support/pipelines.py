@@ -14,8 +14,7 @@ from pyspark.sql import SparkSession
 
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake.sinks import Sink
-from cdcavro.spark.pipeline import BatchReport, Files, LakeSettings, Pipeline, Settings
-from cdcavro.spark.pipeline.sources import Source
+from cdcavro.spark.pipeline import BatchReport, Files, Kafka, LakeSettings, Pipeline, Settings
 from cdcavro.table import TableName
 from cdcavro.table.names import parse_table_name
 from cdcavro.table.tables import Tables
@@ -31,7 +30,7 @@ class Job:
     folder: Path
     sink: Sink
     lake: dict[str, Any] = field(default_factory=dict)
-    source: Source | None = None
+    source: Kafka | Files | None = None
     reports: list[BatchReport] = field(default_factory=list)
     files: int = 0
 

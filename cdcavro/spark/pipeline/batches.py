@@ -7,6 +7,7 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as sf
@@ -191,6 +192,9 @@ class Batches:
     def _reject(self, outcomes: Outcomes, report: BatchReport) -> None:
         if report.counts["rejected"]:
             folder = self._settings.rejects or str(self._state.folder.parent / "rejects")
+            if "://" not in folder:
+                # Spark's own default may be another file system, and a relative path is that of this process.
+                folder = f"file://{Path(folder).absolute()}"
             write_rejects(outcomes.frame, folder, report.number, datetime.now(UTC))
 
     def _write(self, outcomes: Outcomes, report: BatchReport, tables: Sequence[Table]) -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from cdcavro.spark.lake import Delta
 from cdcavro.spark.lake.sinks import Sink
-from cdcavro.spark.pipeline.sources import Source
+from cdcavro.spark.pipeline import Files, Kafka
 from support.kafka_server import Broker, broker
 from support.pipelines import Job
 
@@ -20,7 +20,7 @@ from support.pipelines import Job
 def job(spark: SparkSession, tmp_path: Path) -> Callable[..., Job]:
     """Make a job whose lake is Delta Lake, or another sink, and whose source are files, or another one."""
 
-    def made(sink: Sink | None = None, source: Source | None = None, **lake: Any) -> Job:
+    def made(sink: Sink | None = None, source: Kafka | Files | None = None, **lake: Any) -> Job:
         return Job(spark, tmp_path, sink or Delta(str(tmp_path / "lake")), lake, source)
 
     return made

@@ -39,6 +39,7 @@ def test_a_folder_of_files_becomes_lake_tables(spark: SparkSession, tmp_path: Pa
     assert [
         tuple(row) for row in spark.read.format("delta").load(f"{tmp_path}/lake/d/t").select("id", "a").collect()
     ] == [(1, 2)]
+    assert list((tmp_path / "state" / "rejects" / "batch=0").glob("*.json"))
     replayed = cdcavro("replay", "--state", "state", cwd=tmp_path)
     assert (replayed.returncode, replayed.stdout) == (0, "the rejects of 1 batches will be read again\n")
     assert cdcavro("replay", "--state", "state", cwd=tmp_path).returncode == 2
