@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any, NoReturn
 
 import pytest
 
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.pipeline import BatchReport, Formats
-from cdcavro.spark.pipeline.waiting import WaitingRows
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
 from support.pipelines import Job, canal
@@ -163,20 +161,3 @@ def test_words_that_spark_does_not_know_are_said(job):
     made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
     with pytest.raises(JobError, match=r"the stream stopped: .*parsecs"):
         made.pipeline().run(made.spark, every="10 parsecs")
-
-
-def test_forgetting_rows_that_waited_can_be_interrupted(job, monkeypatch: pytest.MonkeyPatch):
-    """What is left of them is not read: half of the files would stop the stream for ever."""
-    made = job()
-    own = made.folder / "waiting" / "7" / "batch=3"
-    own.mkdir(parents=True)
-    (own / "facts.json").write_text('{"floor": "", "ops": {}, "keyless": 0, "partial": 0, "begins": []}')
-
-    def killed(*_: Any, **__: Any) -> NoReturn:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("shutil.rmtree", killed)
-    waiting = WaitingRows(made.folder / "waiting")
-    with pytest.raises(KeyboardInterrupt):
-        waiting.forget(7)
-    assert (waiting.tables(), waiting.read(made.spark, 7, 9)) == ([7], [])
