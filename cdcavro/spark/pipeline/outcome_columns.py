@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from cdcavro.lake.placing import ROWS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -33,12 +35,7 @@ OF_ROWS: Final = ("number", "version", "operation", "order", "key", "payload")
 SCHEMA: Final = pa.schema(
     [
         ("what", pa.int8()),
-        ("number", pa.int32()),
-        ("version", pa.int32()),
-        ("operation", pa.string()),
-        ("order", pa.binary()),
-        ("key", pa.binary()),
-        ("payload", pa.binary()),
+        *[ROWS.field(name) for name in OF_ROWS],
         ("raw", pa.binary()),
         ("record_key", pa.binary()),
         ("topic", pa.string()),
