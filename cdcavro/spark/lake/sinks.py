@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.errors import FileError
 from cdcavro.lake.evolution import is_wider_decimal
 from cdcavro.lake.names import folder_names, quoted
-from cdcavro.lake.statements import literal
+from cdcavro.spark.lake.marks import is_appended
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,6 +96,10 @@ class Delta:
             if files.exists(log) and not any(_is_commit(one.getPath().getName()) for one in files.listStatus(log)):
                 files.delete(log, True)  # noqa: FBT003  with all that is in it
 
+    def folders(self, spark: SparkSession) -> list[str]:  # noqa: ARG002  as that of Iceberg
+        """Return where the tables are, as far as it is known."""
+        return [self._absolute]
+
     def check(self, spark: SparkSession) -> None:  # noqa: ARG002  as that of Iceberg
         """Check that the root can be written to, if it is a local folder. Raises `FileError`."""
         root = Path(self.root).absolute()
@@ -135,6 +139,11 @@ class Iceberg:
         """Return whether a column of a type can become one of another, as Spark spells types."""
         return (old, new) in _WIDER or is_wider_decimal(old, new, is_scale_free=False)
 
+    def folders(self, spark: SparkSession) -> list[str]:
+        """Return where the tables are, as far as it is known."""
+        warehouse = spark.conf.get(f"spark.sql.catalog.{self.catalog}.warehouse", None)
+        return [] if warehouse is None else [warehouse]
+
     def check(self, spark: SparkSession) -> None:
         """Ask the catalog for its namespaces. Raises what Spark raises if there is no answer."""
         spark.sql(f"SHOW NAMESPACES IN {quoted(self.catalog)}").collect()
@@ -146,9 +155,7 @@ class Iceberg:
     def append(self, frame: DataFrame, table: TableName, suffix: str, job: str, batch: int) -> None:
         """Append the rows of a job's batch, once: each snapshot says which batch it was."""
         identifier, mark = self.identifier(table, suffix), f"cdcavro.batch.{job}"
-        summaries = f"SELECT max(CAST(summary[{literal(mark)}] AS BIGINT)) AS last FROM {identifier}.`snapshots`"  # noqa: S608  names and texts are quoted
-        last = frame.sparkSession.sql(summaries).collect()[0]["last"]
-        if last is None or last < batch:
+        if not is_appended(frame, identifier, mark, batch):
             frame.writeTo(identifier).option(f"snapshot-property.{mark}", str(batch)).append()
 
 

@@ -23,6 +23,7 @@ from cdcavro.spark.job_lines import first_line
 from cdcavro.spark.lake.batch import Facts
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.current_state import CurrentState
+from cdcavro.spark.lake.trying import tried
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
@@ -141,15 +142,11 @@ class LakeTables:
             # A table that got its key later has rows without one, of which there is no current state.
             is_keyed = all(schema.key is not None for schema in table.versions)
             if self.settings.is_current and is_keyed:
-                self._merge(
-                    spark,
-                    CurrentState(self.settings.sink, name, behavior, self.settings.guard),
-                    table,
-                    waiting,
-                    steps,
-                )
+                state = CurrentState(self.settings.sink, name, behavior, self.settings.guard)
+                tried(lambda: self._merge(spark, state, table, waiting, steps))
             if self.settings.is_changelog or not is_keyed:
-                self._append(spark, Changelog(self.settings.sink, name, behavior), table, waiting, steps)
+                log = Changelog(self.settings.sink, name, behavior)
+                tried(lambda: self._append(spark, log, table, waiting, steps))
         except _REFUSALS as error:
             return Written(table.number, steps, first_line(error))
         return Written(table.number, steps, None)

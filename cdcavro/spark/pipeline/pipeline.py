@@ -19,6 +19,7 @@ from cdcavro.spark.job_lines import first_line
 from cdcavro.spark.pipeline.batches import Batches
 from cdcavro.spark.pipeline.lake_tables import LakeTables
 from cdcavro.spark.pipeline.settings import Settings
+from cdcavro.spark.pipeline.shared import check_shared
 from cdcavro.spark.pipeline.sources import replayed, settings
 from cdcavro.spark.pipeline.waiting import WAITING, WaitingRows
 
@@ -41,9 +42,9 @@ REPLAY: Final = "replay"
 class Pipeline:
     """A pipeline from a source into a lake.
 
-    Attributes: `source` (`Kafka` or `Files`); `lake` (`LakeSettings`); `state` (str), a folder of this machine for all
-    that it remembers: how far it has read, what it learned of tables, rows that wait, and rejects; `settings`
-    (`Settings`).
+    Attributes: `source` (`Kafka` or `Files`); `lake` (`LakeSettings`); `state` (str), a folder for all that it remembers:
+    how far it has read, what it learned of tables, rows that wait, and rejects, which all machines of Spark see under the
+    same path if there are several; `settings` (`Settings`).
     """
 
     source: Kafka | Files
@@ -68,6 +69,7 @@ class Pipeline:
         """
         with _locked(Path(self.state)):
             try:
+                self._check_shared(spark)
                 self.source.check(spark)
                 self.lake.sink.check(spark)
             except (PySparkException, Py4JError) as error:
@@ -87,7 +89,7 @@ class Pipeline:
 
         `every` is how often a batch begins, in Spark's words; `say` is called with the report of each batch. A run goes
         on where the one before stopped, or was killed. Raises `JobError` for what no message is to blame for, and
-        `FileError` for a folder of another job.
+        `FileError` for a folder of another job, and for one that not all machines of Spark share.
         """
         folder = Path(self.state)
         with _locked(folder), settings(spark):
@@ -95,6 +97,7 @@ class Pipeline:
             batches = Batches(self.settings, JobState(folder / "batches"), lake, say)
             query: StreamingQuery | None = None
             try:
+                self._check_shared(spark)
                 query = self._start(spark, batches, once=once, every=every)
                 while not query.awaitTermination(_POLL):
                     pass
@@ -103,6 +106,9 @@ class Pipeline:
             finally:
                 if query is not None:
                     query.stop()
+
+    def _check_shared(self, spark: SparkSession) -> None:
+        check_shared(spark, [Path(self.state).resolve(), self.rejects, *self.lake.sink.folders(spark)])
 
     def _start(self, spark: SparkSession, batches: Batches, *, once: bool, every: str) -> StreamingQuery:
         again = Path(self.state).resolve() / REPLAY
