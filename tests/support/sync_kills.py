@@ -35,7 +35,7 @@ from pyspark.sql import SparkSession
 from cdcavro import spark as cdc
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake import Delta, Iceberg, changelog, columns, current_state, lake_settings, sinks
-from cdcavro.spark.pipeline import Formats, batches
+from cdcavro.spark.pipeline import Files, Formats, batches
 from cdcavro.spark.pipeline.lake_tables import LakeTables
 from support.pipelines import Job
 from support.places import TESTS
@@ -142,13 +142,17 @@ def plain_appends() -> Iterator[None]:
 
 @dataclass
 class Trial:
-    """A pipeline that is killed. Attributes: `sink` is "delta" or "iceberg"; `is_plain`, whether it is the control."""
+    """A pipeline that is killed.
+
+    Attributes: `sink` is "delta" or "iceberg"; `is_plain`, whether it is the control; `most`, how many files a batch has.
+    """
 
     folder: Path
     sink: str
     warehouse: str
     seed: int
     is_plain: bool = False
+    most: int = 1
     kills: list[str] = field(default_factory=list)
     files: int = 0
 
@@ -160,7 +164,8 @@ class Trial:
     def job(self, spark: SparkSession | None = None, **lake: Any) -> Job:
         """Return the pipeline."""
         sink = Delta(str(self.folder / "lake")) if self.sink == "delta" else Iceberg("ice")
-        return Job(spark, self.folder, sink, {"is_changelog": True, **lake}, files=self.files)
+        source = Files(str(self.folder / "in"), most=self.most)
+        return Job(spark, self.folder, sink, {"is_changelog": True, **lake}, source, files=self.files)
 
     def feed(self, files: int = 3) -> None:
         """Put files of new messages where the pipeline finds them; each is a batch."""
@@ -250,6 +255,16 @@ def _kill_group(child: subprocess.Popen[bytes]) -> None:
     if child.poll() is None:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
+
+
+@contextmanager
+def session_for(warehouse: str) -> Iterator[SparkSession]:
+    """Run a session in this process, which is stopped in the end."""
+    made = _session(warehouse)
+    try:
+        yield made
+    finally:
+        made.stop()
 
 
 def _session(warehouse: str) -> SparkSession:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cdcavro.cli.group import example
+from cdcavro.errors import FileError
 
 
 @click.command(epilog=example("cdcavro replay --state state/"))
@@ -31,11 +32,15 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
     from cdcavro.spark.pipeline.config import read_config  # noqa: PLC0415  pyspark takes a second to import
     from cdcavro.spark.pipeline.pipeline import REPLAY  # noqa: PLC0415
     from cdcavro.spark.pipeline.rejects import replay as moved  # noqa: PLC0415
+    from cdcavro.spark.pipeline.shared import local_folder  # noqa: PLC0415
 
     read = None if config is None else read_config(Path(config))
     folder = state or (None if read is None else read.state)
     if folder is None:
         raise click.UsageError("either --state or --config must be given")
-    rejects = Path(folder) / "rejects" if read is None or read.rejects is None else Path(read.rejects)
-    count = len(moved(rejects, Path(folder) / REPLAY, batches))
+    stated = str(Path(folder) / "rejects") if read is None or read.rejects is None else read.rejects
+    rejects, again = local_folder(stated), Path(folder) / REPLAY
+    if rejects is None:
+        raise FileError(stated, "rejects in a folder that is seen here", f"an address: move its batches to {again}")
+    count = len(moved(rejects, again, batches))
     click.echo(f"the rejects of {count:,} batches will be read again")

@@ -195,7 +195,7 @@ class Batches:
             if "://" not in folder:
                 # Spark's own default may be another file system, and a relative path is that of this process.
                 folder = f"file://{Path(folder).absolute()}"
-            write_rejects(outcomes.frame, folder, report.number, datetime.now(UTC))
+            write_rejects(outcomes.frame, folder, report.number, datetime.now(UTC), report.counts["rejected"])
 
     def _write(self, outcomes: Outcomes, report: BatchReport, tables: Sequence[Table]) -> None:
         """Write the rows of each table, and those that waited; what a table refuses waits."""

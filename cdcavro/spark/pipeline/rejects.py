@@ -9,6 +9,7 @@ from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError
 from cdcavro.spark.pipeline.outcome_columns import REJECT, STATEMENT
+from cdcavro.spark.pipeline.shared import check_written, local_folder
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -26,14 +27,20 @@ def rejects_of(outcomes: DataFrame) -> DataFrame:
     return outcomes.where((sf.col("what") == REJECT) | is_left)
 
 
-def write_rejects(outcomes: DataFrame, folder: str, batch: int, now: datetime) -> None:
-    """Write the rejects of a batch, which replace those that it wrote when it was run before."""
+def write_rejects(outcomes: DataFrame, folder: str, batch: int, now: datetime, count: int) -> None:
+    """Write the rejects of a batch, so many, which replace those that it wrote when it was run before.
+
+    Raises `JobError` if they are not all there.
+    """
     rejects = rejects_of(outcomes).select(
         *(_text("raw"), _text("record_key"), *_PLACE, "format", "path", "reason"),
         sf.lit(now.isoformat()).alias("time"),
         sf.col("note").alias("clock"),
     )
     rejects.coalesce(1).write.mode("overwrite").json(f"{folder}/batch={batch}", ignoreNullFields=False)
+    local = local_folder(f"{folder}/batch={batch}")
+    if local is not None:
+        check_written(local, sum(_lines(path) for path in local.glob("*.json")), count)
 
 
 def replay(rejects: Path, folder: Path, batches: Collection[int] = ()) -> list[Path]:
@@ -54,6 +61,11 @@ def replay(rejects: Path, folder: Path, batches: Collection[int] = ()) -> list[P
         path.rename(target)
         moved.append(target)
     return moved
+
+
+def _lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(1 for _ in file)
 
 
 def _text(name: str) -> Column:

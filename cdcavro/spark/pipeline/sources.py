@@ -30,8 +30,13 @@ _REFUSED: Final = frozenset({"minpartitions", "maxrecordsperpartition", "failond
 # How long a check waits for an answer (three times, as Spark asks), in milliseconds: Kafka wants the second to be the longer.
 _PATIENCE: Final = {"kafka.request.timeout.ms": "10000", "kafka.default.api.timeout.ms": "15000"}
 _WHOLE: Final = str(1 << 50)
-# A file is read by one task, line by line, so that its lines can be numbered.
-_SETTINGS: Final = {"spark.sql.files.maxPartitionBytes": _WHOLE, "spark.sql.files.openCostInBytes": _WHOLE}
+# A file is read by one task, line by line, so that its lines can be numbered. One that a machine does not see is an error.
+_SETTINGS: Final = {
+    "spark.sql.files.maxPartitionBytes": _WHOLE,
+    "spark.sql.files.openCostInBytes": _WHOLE,
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,10 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pyarrow.parquet import ParquetFile
+
 from cdcavro.spark.pipeline.lake_tables import facts_of_summary
+from cdcavro.spark.pipeline.shared import check_written
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +57,8 @@ class WaitingRows:
         shutil.rmtree(own, ignore_errors=True)
         own.mkdir(parents=True)
         rows.write.parquet(f"file://{own.resolve() / 'rows'}")
+        there = [ParquetFile(path).metadata.num_rows for path in (own / "rows").glob("*.parquet")]
+        check_written(own, sum(there), rows.count())
         (own / "facts.json").write_text(json.dumps(_summary(facts)), encoding="utf-8")
 
     def forget(self, table: int) -> None:

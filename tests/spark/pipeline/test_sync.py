@@ -88,6 +88,15 @@ def test_a_check_does_nothing(tmp_path: Path):
     assert not (tmp_path / "state" / "checkpoint").exists()
 
 
+def test_rejects_at_an_address_are_not_moved(tmp_path: Path):
+    """It is said what to do, instead of that there are none."""
+    text = 'state = "state"\nrejects = "s3a://bucket/rejects"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n'
+    (tmp_path / "sync.toml").write_text(text)
+    done = cdcavro("replay", "--config", "sync.toml", cwd=tmp_path)
+    said = "s3a://bucket/rejects: expected rejects in a folder that is seen here, got an address: move its batches to"
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
 def test_topics_count_instead_of_those_of_the_file(tmp_path: Path):
     """Also where the file says which servers: they are not passed over."""
     (tmp_path / "sync.toml").write_text('state = "s"\n[source]\nkafka = "a:1"\npattern = "p"\n[lake]\ndelta = "l"\n')
