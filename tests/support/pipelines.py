@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake.sinks import Sink
-from cdcavro.spark.pipeline import BatchReport, Files, Kafka, LakeSettings, Pipeline, Settings
+from cdcavro.spark.pipeline import BatchReport, Files, Kafka, LakeSettings, Pipeline, RegistrySettings, Settings
 from cdcavro.table import TableName
 from cdcavro.table.names import parse_table_name
 from cdcavro.table.tables import Tables
@@ -24,13 +24,18 @@ from support.shop_state import whole
 
 @dataclass
 class Job:
-    """A pipeline over a folder of files, or another source; each run goes on with what came since."""
+    """A pipeline over a folder of files, or another source; each run goes on with what came since.
+
+    Rows go into the lake of `sink`, or to `out`.
+    """
 
     spark: SparkSession
     folder: Path
     sink: Sink
     lake: dict[str, Any] = field(default_factory=dict)
     source: Kafka | Files | None = None
+    out: Any = None
+    registry: RegistrySettings | None = None
     reports: list[BatchReport] = field(default_factory=list)
     files: int = 0
 
@@ -47,12 +52,13 @@ class Job:
     def pipeline(self, **settings: Any) -> Pipeline:
         """Return the pipeline."""
         options = {"zone": UTC, **settings.pop("options", {})}
-        lake = LakeSettings(self.sink, **{"parallel": 2, **self.lake})
+        out = self.out or LakeSettings(self.sink, **{"parallel": 2, **self.lake})
         return Pipeline(
             self.source or Files(str(self.folder / "in"), most=1),
-            lake,
+            out,
             str(self.folder / "state"),
             Settings(options=options, **settings),
+            self.registry,
         )
 
     def run(self, **settings: Any) -> list[BatchReport]:
@@ -61,6 +67,14 @@ class Job:
         self.pipeline(**settings).run(self.spark, once=True, say=reports.append)
         self.reports += reports
         return reports
+
+    def run_again(self, **settings: Any) -> list[BatchReport]:
+        """Run the last batch once more, as if the process had been killed before the checkpoint's commit."""
+        commits = self.folder / "state" / "checkpoint" / "commits"
+        last = max(int(path.name) for path in commits.iterdir() if path.name.isdecimal())
+        for name in (str(last), f".{last}.crc"):
+            (commits / name).unlink(missing_ok=True)
+        return self.run(**settings)
 
     def rows(self, table: str, *columns: str, suffix: str = "") -> list[tuple[Any, ...]]:
         """Return rows of a lake table."""

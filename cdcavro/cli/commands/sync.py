@@ -38,6 +38,7 @@ _WORDS: Final = {"c": "inserts", "u": "updates", "d": "deletes", "r": "loaded", 
 @click.option("--format", metavar="mixed|NAME", help="The format. Default: mixed, which detects that of every message.")
 @click.option("--delta", metavar="DIR", help="Write Delta Lake tables below this folder or address.")
 @click.option("--changelog", is_flag=True, help="Write every change to a second table, too.")
+@click.option("--registry", metavar="URL", help="Publish the schemas of tables here, https://HOST/PATH or file:FOLDER.")
 @click.option("--zone", metavar="ZONE", help="The time zone of times without one, e.g. Asia/Shanghai.")
 @click.option("--state", metavar="DIR", help="The folder for what the pipeline remembers, and for rejects.")
 @click.option("--once", is_flag=True, help="Stop when all that there is now has been read.")
@@ -68,7 +69,8 @@ def sync(
     with spark_session(master, {"spark.driver.memory": "2g", **read.settings()}) as spark:
         if check:
             in_thread(partial(pipeline.check, spark))
-            click.echo(f"{pipeline.source.name} and the lake can be reached, and {read.state} is free")
+            parts = [pipeline.source.name, pipeline.sink.name, *(["the registry"] if pipeline.registry else [])]
+            click.echo(f"{', '.join(parts[:-1])} and {parts[-1]} can be reached, and {read.state} is free")
             return
         progress = _Progress()
         in_thread(partial(pipeline.run, spark, once=once, every=read.every, say=progress.add))
@@ -92,6 +94,8 @@ def _config(file: str | None, flags: dict[str, Any]) -> Config:
         sections["lake"]["delta"] = flags["delta"]
     if flags["changelog"]:
         sections["lake"]["changelog"] = True
+    if flags["registry"]:
+        sections["registry"] = {"url": flags["registry"]}
     if flags["zone"]:
         sections["tables"]["zone"] = flags["zone"]
     own = {name: flags[name] for name in ("format", "state") if flags[name]}

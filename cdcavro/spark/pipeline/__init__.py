@@ -3,7 +3,18 @@
 from cdcavro.spark.pipeline.batches import BatchReport
 from cdcavro.spark.pipeline.lake_tables import LakeSettings
 from cdcavro.spark.pipeline.pipeline import Pipeline
+from cdcavro.spark.pipeline.registries.access import RegistrySettings
 from cdcavro.spark.pipeline.settings import Chosen, Formats, Settings
 from cdcavro.spark.pipeline.sources import Files, Kafka
 
-__all__ = ["BatchReport", "Chosen", "Files", "Formats", "Kafka", "LakeSettings", "Pipeline", "Settings"]
+__all__ = [
+    "BatchReport",
+    "Chosen",
+    "Files",
+    "Formats",
+    "Kafka",
+    "LakeSettings",
+    "Pipeline",
+    "RegistrySettings",
+    "Settings",
+]

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
     from cdcavro.lake.job_state import JobState
     from cdcavro.lake.typed_rows import TypedRows
-    from cdcavro.spark.pipeline.lake_tables import LakeTables, Written
+    from cdcavro.spark.pipeline.lake_tables import Written
     from cdcavro.spark.pipeline.outcomes import Outcomes
+    from cdcavro.spark.pipeline.outputs.writer import Writer
     from cdcavro.spark.pipeline.settings import Settings
     from cdcavro.table.history import Table
 
@@ -64,10 +65,8 @@ class BatchReport:
 class Batches:
     """Runs the batches of a pipeline; `run` is what Spark calls with each."""
 
-    def __init__(
-        self, settings: Settings, state: JobState, lake: LakeTables, say: Callable[[BatchReport], None]
-    ) -> None:
-        self._settings, self._state, self._lake, self._say = settings, state, lake, say
+    def __init__(self, settings: Settings, state: JobState, writer: Writer, say: Callable[[BatchReport], None]) -> None:
+        self._settings, self._state, self._writer, self._say = settings, state, writer, say
         self._next = -1
         self._maker: TypedRows | None = None
         self._names = LakeNames()
@@ -208,7 +207,7 @@ class Batches:
             if waiting:
                 work.append((tables[number], self._names.name(tables[number], tables), waiting))
         for written, (table, _, waiting) in zip(
-            _in_order(self._lake.write(outcomes.frame.sparkSession, work), work), work, strict=True
+            _in_order(self._writer.write(outcomes.frame.sparkSession, work), work), work, strict=True
         ):
             report.steps += [f"{self._label(table)}: {step}" for step in written.steps]
             if written.error is None:

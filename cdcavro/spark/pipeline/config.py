@@ -19,7 +19,6 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -29,9 +28,8 @@ from msgspec import Struct
 from cdcavro.errors import FileError, shown
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.formats.connect.unavailable import PLACEHOLDER
-from cdcavro.lake.evolution import BEHAVIORS, LENIENT
-from cdcavro.spark.lake.sinks import Delta, Iceberg, lake_settings
-from cdcavro.spark.pipeline.lake_tables import LakeSettings
+from cdcavro.spark.lake.sinks import lake_settings
+from cdcavro.spark.pipeline.outputs.sections import LakeConfig, RegistryConfig  # noqa: TC001  msgspec reads the types
 from cdcavro.spark.pipeline.pipeline import Pipeline
 from cdcavro.spark.pipeline.settings import Chosen, Formats, Settings
 from cdcavro.spark.pipeline.sources import Files, Kafka
@@ -57,19 +55,6 @@ class SourceConfig(Struct, forbid_unknown_fields=True):
     most: int | None = None
 
 
-class LakeConfig(Struct, forbid_unknown_fields=True):
-    """Where tables go: `delta` (a folder), or `iceberg` (the name of a catalog) with `warehouse`, if that is a folder."""
-
-    delta: str | None = None
-    iceberg: str | None = None
-    warehouse: str | None = None
-    current: bool = True
-    changelog: bool = False
-    behavior: str = LENIENT
-    guard_days: float = 7
-    parallel: int = 4
-
-
 class TablesConfig(Struct, forbid_unknown_fields=True):
     """Which tables, and how their values are read: the settings of `cdcavro tables`."""
 
@@ -91,6 +76,7 @@ class Config(Struct, forbid_unknown_fields=True):
     state: str
     source: SourceConfig
     lake: LakeConfig
+    registry: RegistryConfig | None = None
     format: str | dict[str, str] = MIXED
     tables: TablesConfig = msgspec.field(default_factory=TablesConfig)
     rejects: str | None = None
@@ -100,7 +86,8 @@ class Config(Struct, forbid_unknown_fields=True):
 
     def pipeline(self, file: str) -> Pipeline:
         """Return the pipeline that is configured. Raises `FileError`, which names the file and the place."""
-        source, lake = _source(file, self.source), _lake(file, self.lake)
+        source, sink = _source(file, self.source), self.lake.sink(file)
+        registry = None if self.registry is None else self.registry.settings(file, "registry")
         try:
             settings = Settings(
                 Formats(self.format),
@@ -110,9 +97,9 @@ class Config(Struct, forbid_unknown_fields=True):
                 self.rejects,
                 None if self.max_rejects is None else MaxRejects.of(str(self.max_rejects)),
             )
+            return Pipeline(source, sink, self.state, settings, registry)
         except (ValueError, LookupError) as error:
             raise FileError(file, "a configuration", str(error)) from error
-        return Pipeline(source, lake, self.state, settings)
 
     def settings(self) -> dict[str, str]:
         """Return the settings of the Spark session that the pipeline needs, the configured ones among them."""
@@ -169,21 +156,6 @@ def _source(file: str, config: SourceConfig) -> Kafka | Files:
         return Kafka(config.kafka or "", tuple(config.topics), config.pattern, config.options, config.most)
     except ValueError as error:
         raise FileError(file, "a source", str(error)) from error
-
-
-def _lake(file: str, config: LakeConfig) -> LakeSettings:
-    if (config.delta is None) == (config.iceberg is None):
-        raise FileError(file, "either delta or iceberg in [lake]", "none" if config.delta is None else "both")
-    if config.behavior not in BEHAVIORS:
-        raise FileError(file, f"{', '.join(BEHAVIORS)} as behavior in [lake]", shown(config.behavior))
-    if not (config.current or config.changelog):
-        raise FileError(file, "current or changelog in [lake]", "neither")
-    sink = Delta(config.delta) if config.delta is not None else Iceberg(config.iceberg or "")
-    try:
-        guard = timedelta(days=config.guard_days)
-    except (ValueError, OverflowError) as error:
-        raise FileError(file, "a number of days as guard_days in [lake]", shown(config.guard_days)) from error
-    return LakeSettings(sink, config.current, config.changelog, config.behavior, guard, max(1, config.parallel))
 
 
 def _options(file: str, config: TablesConfig) -> Any:

@@ -65,6 +65,28 @@ class LakeSettings:
     behavior: str = LENIENT
     guard: timedelta = timedelta(days=7)
     parallel: int = 4
+    topic = None
+
+    @property
+    def name(self) -> str:
+        """What the lake is called in messages."""
+        return self.sink.name
+
+    def identity(self, spark: SparkSession) -> str:  # noqa: ARG002  as that of topics
+        """Return what tells the lake from others."""
+        return self.sink.name
+
+    def folders(self, spark: SparkSession) -> list[str]:
+        """Return where the tables are, as far as it is known."""
+        return self.sink.folders(spark)
+
+    def check(self, spark: SparkSession) -> None:
+        """Look for the lake. Raises as the sink's own check does."""
+        self.sink.check(spark)
+
+    def writer(self, job: str, publisher: object) -> LakeTables:  # noqa: ARG002  as that of topics
+        """Return what writes batches; `job` is unique to the pipeline."""
+        return LakeTables(self, job)
 
 
 class LakeNames:

@@ -1,4 +1,4 @@
-"""A pipeline: messages of a source, in batches, into the tables of a lake."""
+"""A pipeline: messages of a source, in batches, into the tables of a lake, topics or files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cdcavro.errors import CdcAvroError, FileError, JobError
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.spark.job_lines import first_line
 from cdcavro.spark.pipeline.batches import Batches
-from cdcavro.spark.pipeline.lake_tables import LakeTables
+from cdcavro.spark.pipeline.registries.publishing import Publisher, Publishing
 from cdcavro.spark.pipeline.settings import Settings
 from cdcavro.spark.pipeline.shared import check_shared
 from cdcavro.spark.pipeline.sources import replayed, settings
@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
     from cdcavro.spark.pipeline.batches import BatchReport
     from cdcavro.spark.pipeline.lake_tables import LakeSettings
+    from cdcavro.spark.pipeline.outputs.writer import Writer
+    from cdcavro.spark.pipeline.registries.access import RegistrySettings
     from cdcavro.spark.pipeline.sources import Files, Kafka
+
+    Sink = LakeSettings
 
 _POLL: Final = 1
 # Where rejects are put that are read again.
@@ -40,17 +44,24 @@ REPLAY: Final = "replay"
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline from a source into a lake.
+    """A pipeline from a source into a sink.
 
-    Attributes: `source` (`Kafka` or `Files`); `lake` (`LakeSettings`); `state` (str), a folder for all that it remembers:
+    Attributes: `source` (`Kafka` or `Files`); `sink` (`LakeSettings`); `state` (str), a folder for all that it remembers:
     how far it has read, what it learned of tables, rows that wait, and rejects, which all machines of Spark see under the
-    same path if there are several; `settings` (`Settings`).
+    same path if there are several; `settings` (`Settings`); `registry` (`RegistrySettings` or None), where the schemas of
+    tables are published.
     """
 
     source: Kafka | Files
-    lake: LakeSettings
+    sink: Sink
     state: str
     settings: Settings = field(default_factory=Settings)
+    registry: RegistrySettings | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for subjects that cannot be named."""
+        if self.registry is not None:
+            self.registry.chosen(self.sink.topic or self.registry.topic)
 
     @property
     def rejects(self) -> str:
@@ -63,17 +74,20 @@ class Pipeline:
         return len(WaitingRows(Path(self.state) / WAITING).tables())
 
     def check(self, spark: SparkSession) -> None:
-        """Check that the source and the lake can be reached, and that no other job uses the state.
+        """Check that the source, the sink and the registry can be reached, and that no other job uses the state.
 
-        Raises `FileError` and `JobError`.
+        Raises `FileError`, `JobError` and `RegistryError`.
         """
         with _locked(Path(self.state)):
-            try:
-                self._check_shared(spark)
-                self.source.check(spark)
-                self.lake.sink.check(spark)
-            except (PySparkException, Py4JError) as error:
-                raise JobError(f"{self.source.name} or the lake cannot be reached: {first_line(error)}") from error
+            self._check_shared(spark)
+            for name, part in ((self.source.name, self.source), (self.sink.name, self.sink)):
+                try:
+                    part.check(spark)
+                except (PySparkException, Py4JError) as error:
+                    raise JobError(f"{name} cannot be reached: {first_line(error)}") from error
+            with self._publisher() as publisher:
+                if publisher is not None:
+                    publisher.check()
             state = JobState(Path(self.state) / "batches")
             state.resume(max(state.batches(), default=-1) + 1, self.settings.tables())
 
@@ -92,9 +106,11 @@ class Pipeline:
         `FileError` for a folder of another job, and for one that not all machines of Spark share.
         """
         folder = Path(self.state)
-        with _locked(folder), settings(spark):
-            lake = LakeTables(self.lake, _job(folder, self.lake.sink.name))
-            batches = Batches(self.settings, JobState(folder / "batches"), lake, say)
+        with _locked(folder), settings(spark), self._publisher() as publisher:
+            writer: Writer = self.sink.writer(_job(folder, self.sink.identity(spark)), publisher)
+            if publisher is not None:
+                writer = Publishing(writer, publisher)
+            batches = Batches(self.settings, JobState(folder / "batches"), writer, say)
             query: StreamingQuery | None = None
             try:
                 self._check_shared(spark)
@@ -108,7 +124,18 @@ class Pipeline:
                     query.stop()
 
     def _check_shared(self, spark: SparkSession) -> None:
-        check_shared(spark, [Path(self.state).resolve(), self.rejects, *self.lake.sink.folders(spark)])
+        check_shared(spark, [Path(self.state).resolve(), self.rejects, *self.sink.folders(spark)])
+
+    @contextmanager
+    def _publisher(self) -> Iterator[Publisher | None]:
+        if self.registry is None:
+            yield None
+            return
+        publisher = Publisher(self.registry, self.sink.topic)
+        try:
+            yield publisher
+        finally:
+            publisher.close()
 
     def _start(self, spark: SparkSession, batches: Batches, *, once: bool, every: str) -> StreamingQuery:
         again = Path(self.state).resolve() / REPLAY
@@ -137,16 +164,16 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _job(folder: Path, lake: str) -> str:
-    """Return what tells the job of a folder from all others. Raises `FileError` if it writes to another lake."""
+def _job(folder: Path, sink: str) -> str:
+    """Return what tells the job of a folder from all others. Raises `FileError` if it writes to another sink."""
     path = folder / "job.json"
     if not path.exists():
-        replace_file(path, json.dumps({"job": uuid4().hex, "lake": lake}))
+        replace_file(path, json.dumps({"job": uuid4().hex, "sink": sink}))
     try:
         said = json.loads(path.read_bytes())
-        job, other = str(said["job"]), str(said["lake"])
+        job, other = str(said["job"]), str(said["sink"])
     except (ValueError, KeyError, TypeError) as error:
         raise FileError(str(path), "what tells a job", type(error).__name__) from error
-    if other != lake:
-        raise FileError(str(folder), f"the state of a pipeline into {lake}", f"that of one into {other}")
+    if other != sink:
+        raise FileError(str(folder), f"the state of a pipeline into {sink}", f"that of one into {other}")
     return job

@@ -56,6 +56,14 @@ def test_a_configuration_becomes_a_pipeline(tmp_path: Path, monkeypatch: pytest.
         exclude = ["*_tmp"]
         zone = "Asia/Shanghai"
         types = { t = { a = "int" } }
+        [registry]
+        url = "https://registry.example/path"
+        topic = "cdc.{name}"
+        compatibility = "full"
+        user = "me"
+        password = "${LOGIN}"
+        timeout = 3
+        patience = 5
         [spark]
         "spark.jars.packages" = "a:b:1"
     """
@@ -65,9 +73,14 @@ def test_a_configuration_becomes_a_pipeline(tmp_path: Path, monkeypatch: pytest.
     assert (pipeline.source.servers, pipeline.source.pattern, pipeline.source.most) == ("a:1,b:2", "shop.*", 7)
     assert pipeline.source.options == {"kafka.sasl.jaas.config": "canary-password"}
     assert "canary" not in repr(pipeline)
-    lake = pipeline.lake
+    lake = pipeline.sink
     assert (lake.sink, lake.is_current, lake.is_changelog, lake.behavior) == (Iceberg("ice"), False, True, "evolve")
     assert (lake.guard, lake.parallel) == (timedelta(hours=12), 2)
+    registry = pipeline.registry
+    assert registry is not None
+    assert (registry.url, registry.auth) == ("https://registry.example/path", ("me", "canary-password"))
+    assert (registry.topic, registry.strategy, registry.compatibility) == ("cdc.{name}", None, "full")
+    assert (registry.timeout, registry.patience) == (3, 5)
     settings = pipeline.settings
     assert settings.formats == Formats({"shop*": "canal", "*": "mixed"})
     assert settings.chosen == Chosen(("shop.*",), ("*_tmp",))
@@ -88,8 +101,8 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
     """Member by member, and without a file they are all that there is."""
     instead = {"state": "other", "lake": {"changelog": True}}
     pipeline = read_config(written(tmp_path, SIMPLE), instead).pipeline("x")
-    assert (pipeline.state, pipeline.source, pipeline.lake.sink) == ("other", Files("in"), Delta("lake"))
-    assert pipeline.lake.is_changelog
+    assert (pipeline.state, pipeline.source, pipeline.sink.sink) == ("other", Files("in"), Delta("lake"))
+    assert pipeline.sink.is_changelog
     alone = read_config(None, {"state": "s", "source": {"files": "in"}, "lake": {"delta": "lake"}})
     assert alone.pipeline("the options").source == Files("in")
 
@@ -117,6 +130,9 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         (SIMPLE + 'behavior = "maybe"', "lenient, ignore as behavior in [lake], got 'maybe'"),
         (SIMPLE + "guard_days = 1e12", "a number of days as guard_days in [lake], got"),
         (SIMPLE + "current = false", "expected current or changelog in [lake], got neither"),
+        (SIMPLE + '[registry]\nurl = "ftp://x"', "expected a registry in [registry], got registry 'ftp'"),
+        (SIMPLE + '[registry]\nurl = "file:x"\nstrategy = "topic"', "the strategy topic needs a topic"),
+        (SIMPLE + '[registry]\nurl = "file:x"\ncompatibility = "some"', "a compatibility level is one of BACKWARD"),
         (SIMPLE + '[tables]\nzone = "Mars"', "expected a time zone in [tables], got 'Mars'"),
         (SIMPLE + '[tables]\ntypes = { t = { a = "huge" } }', "[tables.types]"),
         (SIMPLE + '[tables]\non_misfit = "shrug"', "on_misfit is one of"),

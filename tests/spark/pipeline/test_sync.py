@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from cdcavro import registry
 from support.pipelines import canal
 
 pytestmark = pytest.mark.timeout(600)
@@ -32,8 +33,9 @@ def test_a_folder_of_files_becomes_lake_tables(spark: SparkSession, tmp_path: Pa
     (tmp_path / "in").mkdir()
     messages = [canal("INSERT", [{"id": "1", "a": "2"}], id=1), b"{", canal("DELETE", [{"id": "3", "a": "2"}], id=2)]
     (tmp_path / "in" / "a.jsonl").write_bytes(b"\n".join(messages))
-    done = sync(*FLAGS, "--once", cwd=tmp_path)
+    done = sync(*FLAGS, "--registry", "file:schemas", "--once", cwd=tmp_path)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "read 3 = written 2 + rejected 1"), done.stderr
+    assert registry.connect(f"file:{tmp_path}/schemas").subjects() == ["d.t.Envelope", "d.t.Key"]
     assert "d.t" in done.stdout
     assert "rejected messages are in state/rejects, with the reason of each" in done.stderr
     assert [
@@ -75,7 +77,12 @@ def test_a_mistake_is_a_sentence(tmp_path: Path, arguments: tuple[str, ...], sai
 def test_a_check_does_nothing(tmp_path: Path):
     """It says what can be reached, or what cannot."""
     (tmp_path / "in").mkdir()
-    config = {"state": "state", "source": {"files": "in"}, "lake": {"delta": "lake"}}
+    config = {
+        "state": "state",
+        "source": {"files": "in"},
+        "lake": {"delta": "lake"},
+        "registry": {"url": "file:schemas"},
+    }
     text = "".join(
         f"[{name}]\n{next(iter(value))} = {json.dumps(next(iter(value.values())))}\n"
         for name, value in config.items()
@@ -83,7 +90,9 @@ def test_a_check_does_nothing(tmp_path: Path):
     )
     (tmp_path / "sync.toml").write_text('state = "state"\n' + text)
     done = sync("--config", "sync.toml", "--check", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "in and the lake can be reached, and state is free\n"), done.stderr
+    said = f"in, Delta Lake at {tmp_path}/lake and the registry can be reached, and state is free\n"
+    assert (done.returncode, done.stdout) == (0, said), done.stderr
+    assert not (tmp_path / "schemas").exists()
     assert not (tmp_path / "lake").exists()
     assert not (tmp_path / "state" / "checkpoint").exists()
 

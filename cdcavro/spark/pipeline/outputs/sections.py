@@ -1,0 +1,75 @@
+"""The sections of a configuration that say where rows go, and where schemas are published."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from cdcavro.errors import FileError, RegistryError, shown
+from cdcavro.lake.evolution import BEHAVIORS, LENIENT
+from cdcavro.registry.connect import TIMEOUT
+from cdcavro.spark.lake.sinks import Delta, Iceberg
+from cdcavro.spark.pipeline.lake_tables import LakeSettings
+from cdcavro.spark.pipeline.registries.access import RegistrySettings
+
+if TYPE_CHECKING:
+    from cdcavro.registry.subjects import Strategy
+
+
+class LakeConfig(Struct, forbid_unknown_fields=True):
+    """Where tables go: `delta` (a folder), or `iceberg` (the name of a catalog) with `warehouse`, if that is a folder."""
+
+    delta: str | None = None
+    iceberg: str | None = None
+    warehouse: str | None = None
+    current: bool = True
+    changelog: bool = False
+    behavior: str = LENIENT
+    guard_days: float = 7
+    parallel: int = 4
+
+    def sink(self, file: str) -> LakeSettings:
+        """Return the lake that is configured. Raises `FileError`, which names the file."""
+        if (self.delta is None) == (self.iceberg is None):
+            raise FileError(file, "either delta or iceberg in [lake]", "none" if self.delta is None else "both")
+        if self.behavior not in BEHAVIORS:
+            raise FileError(file, f"{', '.join(BEHAVIORS)} as behavior in [lake]", shown(self.behavior))
+        if not (self.current or self.changelog):
+            raise FileError(file, "current or changelog in [lake]", "neither")
+        sink = Delta(self.delta) if self.delta is not None else Iceberg(self.iceberg or "")
+        try:
+            guard = timedelta(days=self.guard_days)
+        except (ValueError, OverflowError) as error:
+            raise FileError(file, "a number of days as guard_days in [lake]", shown(self.guard_days)) from error
+        return LakeSettings(sink, self.current, self.changelog, self.behavior, guard, max(1, self.parallel))
+
+
+class RegistryConfig(Struct, forbid_unknown_fields=True):
+    """A registry: `url`, how subjects are named, and who asks; `timeout` and `patience` are seconds."""
+
+    url: str
+    strategy: str | None = None
+    topic: str | None = None
+    compatibility: str | None = None
+    user: str | None = None
+    password: str | None = None
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    timeout: float = TIMEOUT
+    patience: float = 60
+
+    def settings(self, file: str, section: str) -> RegistrySettings:
+        """Return the registry that is configured in a section. Raises `FileError`, which names the file."""
+        auth = (self.user or "", self.password or "") if self.user or self.password else None
+        # It is checked there.
+        strategy: Strategy | None = self.strategy  # type: ignore[assignment]
+        named = strategy, self.topic, self.compatibility
+        try:
+            return RegistrySettings(
+                self.url, *named, auth, self.ca, self.certificate, self.key, self.timeout, self.patience
+            )
+        except (ValueError, RegistryError) as error:
+            raise FileError(file, f"a registry in [{section}]", str(error)) from error

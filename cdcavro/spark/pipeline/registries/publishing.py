@@ -1,0 +1,131 @@
+"""Schemas of tables, published to a registry before rows are written with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cdcavro.errors import RegistryError
+from cdcavro.registry import subject_name
+from cdcavro.registry.backend import UnusableError
+from cdcavro.spark.pipeline.lake_tables import Written
+from cdcavro.spark.pipeline.outputs.topic_names import topic_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from cdcavro.avro.schema import Schema
+    from cdcavro.registry import Registry
+    from cdcavro.spark.pipeline.lake_tables import Waiting
+    from cdcavro.spark.pipeline.outputs.writer import Rows, Writer
+    from cdcavro.spark.pipeline.registries.access import RegistrySettings
+    from cdcavro.table.ddl.steps import TableName
+    from cdcavro.table.history import Table
+
+# What a server answers if it refuses one schema, and not whoever asks.
+_OF_A_SCHEMA: Final = frozenset({409, 422})
+_PROBE: Final = "cdcavro"
+
+
+class SchemaIds(NamedTuple):
+    """The ids of a version's schemas in a registry: of its envelope, and of its key, None without one."""
+
+    value: int
+    key: int | None
+
+
+class Publisher:
+    """Publishes the versions of tables, each once; `settings` is the registry, and `topic` is as in `RegistrySettings`."""
+
+    def __init__(self, settings: RegistrySettings, topic: str | None = None) -> None:
+        self._settings = settings
+        self._topic = topic or settings.topic
+        self._strategy = settings.chosen(self._topic)
+        self._registry: Registry = settings.connect()
+        self._known: dict[int, dict[int, SchemaIds]] = {}
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._registry.close()
+
+    def check(self) -> None:
+        """Ask the registry for something. Raises `JobError` if it is down, and `RegistryError`."""
+        self._settings.patiently(lambda: self._registry.compatibility(_PROBE))
+
+    def known(self, table: Table) -> dict[int, SchemaIds]:
+        """Return the ids of the versions of a table that are published, by their numbers."""
+        return self._known.get(table.number, {})
+
+    def publish(self, table: Table, name: TableName, version: int) -> list[str]:
+        """Publish a version of a table, unless it is; return what was new, as sentences' parts.
+
+        Raises `IncompatibleError` and others for a schema that is refused, `JobError` for a registry that is down.
+        """
+        schema = next(one for one in table.versions if one.version == version)
+        steps: list[str] = []
+        value = self._published(schema.envelope, name, steps, is_key=False)
+        key = None if schema.key is None else self._published(schema.key, name, steps, is_key=True)
+        self._known.setdefault(table.number, {})[version] = SchemaIds(value, key)
+        return steps
+
+    def _published(self, schema: Schema, name: TableName, steps: list[str], *, is_key: bool) -> int:
+        topic = None if self._topic is None else topic_name(self._topic, name)
+        subject = subject_name(self._strategy, schema, topic=topic, is_key=is_key)
+        level = self._settings.compatibility
+        made = self._settings.patiently(lambda: self._registry.publish(schema, subject, compatibility=level))
+        if made.is_new:
+            steps.append(f"version {made.version} of subject {subject} is published, with id {made.id}")
+        return made.id or 0
+
+
+@dataclass
+class Publishing:
+    """A writer that publishes the schemas of the versions of rows first. Attributes: `writer`, `publisher`."""
+
+    writer: Writer
+    publisher: Publisher
+    _refused: dict[int, str] = field(default_factory=dict)
+
+    def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[Written]:
+        """Publish, and write the rows of the tables of which no schema was refused."""
+        refused: list[Written] = []
+        steps: dict[int, list[str]] = {}
+        for table, name, waiting in tables:
+            try:
+                for version in self._new_versions(table, waiting):
+                    steps.setdefault(table.number, []).extend(self.publisher.publish(table, name, version))
+            except (ValueError, RegistryError) as error:
+                if not _is_of_a_schema(error):
+                    raise
+                refused.append(Written(table.number, steps.pop(table.number, []), one_line(error)))
+        numbers = {one.number for one in refused}
+        written = self.writer.write(spark, [one for one in tables if one[0].number not in numbers])
+        return refused + [one._replace(steps=[*steps.get(one.number, []), *one.steps]) for one in written]
+
+    def _new_versions(self, table: Table, waiting: Waiting) -> list[int]:
+        """Return the versions of rows that are not published yet, as far as is known, in order."""
+        known = self.publisher.known(table)
+        if len(known) == len(table.versions):
+            return []
+        found = {row["version"] for _, rows, _ in waiting for row in rows.select("version").distinct().collect()}
+        return sorted(found - known.keys())
+
+
+def _is_of_a_schema(error: Exception) -> bool:
+    """Return whether a registry refuses one schema, or what it has of one subject, and not everything."""
+    if not isinstance(error, RegistryError):
+        return True
+    return error.status in _OF_A_SCHEMA or (isinstance(error, UnusableError) and error.subject is not None)
+
+
+def one_line(error: Exception) -> str:
+    """Return an error on one line: what is refused, and each reason.
+
+    >>> from cdcavro.errors import IncompatibleError
+    >>> one_line(IncompatibleError("t-value", "FULL", ["version 1: a", "version 2: b"]))
+    "subject 't-value' is FULL, and the schema is not: version 1: a; version 2: b"
+    """
+    first, *reasons = (line.strip() for line in str(error).splitlines())
+    return f"{first} {'; '.join(reasons)}".strip()
