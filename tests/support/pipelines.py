@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Sequence
@@ -10,9 +11,11 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any
 
+import fastavro
 from pyspark.sql import SparkSession
 
 from cdcavro.lake.job_state import JobState
+from cdcavro.lake.names import folder_names
 from cdcavro.spark.lake.sinks import Sink
 from cdcavro.spark.pipeline import BatchReport, Files, Kafka, LakeSettings, Pipeline, RegistrySettings, Settings
 from cdcavro.table import TableName
@@ -81,6 +84,11 @@ class Job:
         identifier = self.sink.identifier(parse_table_name(table), suffix)
         found = self.spark.sql(f"SELECT {', '.join(columns)} FROM {identifier} ORDER BY ALL").collect()
         return [tuple(row) for row in found]
+
+    def changes(self, table: str) -> list[dict[str, Any]]:
+        """Return the changes of a table in Avro files, those of its batches one behind another, as fastavro reads them."""
+        found = (self.folder / "out").joinpath(*folder_names(parse_table_name(table))).rglob("*.avro")
+        return [change for path in sorted(found) for change in fastavro.reader(io.BytesIO(path.read_bytes()))]
 
     def check_shop(self, producer: str) -> None:
         """Check that every table of the shop that there is in the end has the rows of the server."""

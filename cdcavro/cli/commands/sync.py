@@ -37,6 +37,7 @@ _WORDS: Final = {"c": "inserts", "u": "updates", "d": "deletes", "r": "loaded", 
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic to read; can be repeated.")
 @click.option("--format", metavar="mixed|NAME", help="The format. Default: mixed, which detects that of every message.")
 @click.option("--delta", metavar="DIR", help="Write Delta Lake tables below this folder or address.")
+@click.option("--avro", metavar="DIR", help="Write Avro files of the changes of each table to this folder instead.")
 @click.option("--changelog", is_flag=True, help="Write every change to a second table, too.")
 @click.option("--registry", metavar="URL", help="Publish the schemas of tables here, https://HOST/PATH or file:FOLDER.")
 @click.option("--zone", metavar="ZONE", help="The time zone of times without one, e.g. Asia/Shanghai.")
@@ -58,8 +59,9 @@ def sync(
 ) -> None:
     """Keep lake tables in step with the databases whose changes arrive in topics or files.
 
-    Messages are read in batches; each table gets its current state (by MERGE), its changelog, or both. A run goes on
-    where the one before stopped or was killed, and nothing is written twice. `show` prints what a pipeline remembers.
+    Messages are read in batches; each table gets its current state (by MERGE), its changelog, or both, or Avro files of
+    its changes. A run goes on where the one before stopped or was killed, and nothing is written twice. `show` prints
+    what a pipeline remembers.
     """
     if action == SHOW:
         _show(flags["state"] or (None if config is None else _config(config, flags).state))
@@ -89,11 +91,17 @@ def _config(file: str | None, flags: dict[str, Any]) -> Config:
         raise click.UsageError("either --files or --kafka")
     if flags["topics"]:
         source["topics"] = list(flags["topics"])
-    sections: dict[str, dict[str, Any]] = {"source": source, "lake": {}, "tables": {}}
-    if flags["delta"]:
-        sections["lake"]["delta"] = flags["delta"]
-    if flags["changelog"]:
-        sections["lake"]["changelog"] = True
+    if flags["delta"] and flags["avro"]:
+        raise click.UsageError("either --delta or --avro")
+    sections: dict[str, dict[str, Any]] = {"source": source, "tables": {}}
+    lake = {
+        **({"delta": flags["delta"]} if flags["delta"] else {}),
+        **({"changelog": True} if flags["changelog"] else {}),
+    }
+    if lake:
+        sections["lake"] = lake
+    if flags["avro"]:
+        sections["avro"] = {"folder": flags["avro"]}
     if flags["registry"]:
         sections["registry"] = {"url": flags["registry"]}
     if flags["zone"]:
@@ -104,7 +112,7 @@ def _config(file: str | None, flags: dict[str, Any]) -> Config:
             name
             for name, there in (
                 ("--files or --kafka", flags["files"] or flags["kafka"]),
-                ("--delta", flags["delta"]),
+                ("--delta or --avro", flags["delta"] or flags["avro"]),
                 ("--state", flags["state"]),
             )
             if not there

@@ -1,13 +1,15 @@
-"""The pipeline: from topics and files to lake tables, exactly once."""
+"""The pipeline: from topics and files to lake tables, or to Avro files, exactly once."""
 
 from cdcavro.spark.pipeline.batches import BatchReport
 from cdcavro.spark.pipeline.lake_tables import LakeSettings
+from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles
 from cdcavro.spark.pipeline.pipeline import Pipeline
 from cdcavro.spark.pipeline.registries.access import RegistrySettings
 from cdcavro.spark.pipeline.settings import Chosen, Formats, Settings
 from cdcavro.spark.pipeline.sources import Files, Kafka
 
 __all__ = [
+    "AvroFiles",
     "BatchReport",
     "Chosen",
     "Files",

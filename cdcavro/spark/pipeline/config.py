@@ -29,7 +29,7 @@ from cdcavro.errors import FileError, shown
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.formats.connect.unavailable import PLACEHOLDER
 from cdcavro.spark.lake.sinks import lake_settings
-from cdcavro.spark.pipeline.outputs.sections import LakeConfig, RegistryConfig  # noqa: TC001  msgspec reads the types
+from cdcavro.spark.pipeline.outputs.sections import AvroConfig, LakeConfig, RegistryConfig  # noqa: TC001  msgspec reads the types
 from cdcavro.spark.pipeline.pipeline import Pipeline
 from cdcavro.spark.pipeline.settings import Chosen, Formats, Settings
 from cdcavro.spark.pipeline.sources import Files, Kafka
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from cdcavro.spark.pipeline.lake_tables import LakeSettings
+    from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles
+
+PACKAGES: Final = "spark.jars.packages"
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -71,11 +75,15 @@ class TablesConfig(Struct, forbid_unknown_fields=True):
 
 
 class Config(Struct, forbid_unknown_fields=True):
-    """A configuration: `every` is how often a batch begins; `rejects` is their folder; `spark` are Spark's settings."""
+    """A configuration: `every` is how often a batch begins; `rejects` is their folder; `spark` are Spark's settings.
+
+    Rows go to one of `lake` and `avro`.
+    """
 
     state: str
     source: SourceConfig
-    lake: LakeConfig
+    lake: LakeConfig | None = None
+    avro: AvroConfig | None = None
     registry: RegistryConfig | None = None
     format: str | dict[str, str] = MIXED
     tables: TablesConfig = msgspec.field(default_factory=TablesConfig)
@@ -86,7 +94,7 @@ class Config(Struct, forbid_unknown_fields=True):
 
     def pipeline(self, file: str) -> Pipeline:
         """Return the pipeline that is configured. Raises `FileError`, which names the file and the place."""
-        source, sink = _source(file, self.source), self.lake.sink(file)
+        source, sink = _source(file, self.source), self._sink(file)
         registry = None if self.registry is None else self.registry.settings(file, "registry")
         try:
             settings = Settings(
@@ -103,10 +111,16 @@ class Config(Struct, forbid_unknown_fields=True):
 
     def settings(self) -> dict[str, str]:
         """Return the settings of the Spark session that the pipeline needs, the configured ones among them."""
-        needed = lake_settings(catalog=self.lake.iceberg, warehouse=self.lake.warehouse)
-        packages = [needed["spark.jars.packages"], *([kafka_package()] if self.source.kafka else [])]
-        own = self.spark.get("spark.jars.packages")
-        return {**needed, **self.spark, "spark.jars.packages": ",".join([*packages, *([own] if own else [])])}
+        lake = self.lake
+        needed = {} if lake is None else lake_settings(catalog=lake.iceberg, warehouse=lake.warehouse)
+        packages = [needed.get(PACKAGES), kafka_package() if self.source.kafka else None, self.spark.get(PACKAGES)]
+        return {**needed, **self.spark, PACKAGES: ",".join(filter(None, packages))}
+
+    def _sink(self, file: str) -> LakeSettings | AvroFiles:
+        told = [one for one in (self.lake, self.avro) if one is not None]
+        if len(told) != 1:
+            raise FileError(file, "one of [lake] and [avro]", "several" if told else "none")
+        return told[0].sink(file)
 
 
 def read_config(path: Path | None, instead: Mapping[str, Any] | None = None) -> Config:

@@ -31,11 +31,12 @@ if TYPE_CHECKING:
 
     from cdcavro.spark.pipeline.batches import BatchReport
     from cdcavro.spark.pipeline.lake_tables import LakeSettings
+    from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles
     from cdcavro.spark.pipeline.outputs.writer import Writer
     from cdcavro.spark.pipeline.registries.access import RegistrySettings
     from cdcavro.spark.pipeline.sources import Files, Kafka
 
-    Sink = LakeSettings
+    Sink = LakeSettings | AvroFiles
 
 _POLL: Final = 1
 # Where rejects are put that are read again.
@@ -46,7 +47,7 @@ REPLAY: Final = "replay"
 class Pipeline:
     """A pipeline from a source into a sink.
 
-    Attributes: `source` (`Kafka` or `Files`); `sink` (`LakeSettings`); `state` (str), a folder for all that it remembers:
+    Attributes: `source` (`Kafka` or `Files`); `sink` (`LakeSettings` or `AvroFiles`); `state` (str), a folder for all that it remembers:
     how far it has read, what it learned of tables, rows that wait, and rejects, which all machines of Spark see under the
     same path if there are several; `settings` (`Settings`); `registry` (`RegistrySettings` or None), where the schemas of
     tables are published.

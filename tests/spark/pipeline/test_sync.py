@@ -58,8 +58,9 @@ def test_a_folder_of_files_becomes_lake_tables(spark: SparkSession, tmp_path: Pa
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "without --config, --files or --kafka, --delta, --state must be given"),
+        ((), "without --config, --files or --kafka, --delta or --avro, --state must be given"),
         (("--kafka", "a:1", *FLAGS), "either --files or --kafka"),
+        (("--avro", "files", *FLAGS), "either --delta or --avro"),
         (("--format", "canall", *FLAGS[:2], *FLAGS[4:]), "canall"),
         (("show", "--state", "nowhere"), "nowhere: expected the state of a pipeline, got none"),
         (("show",), "show needs --state or --config"),

@@ -12,6 +12,7 @@ from cdcavro.lake.evolution import BEHAVIORS, LENIENT
 from cdcavro.registry.connect import TIMEOUT
 from cdcavro.spark.lake.sinks import Delta, Iceberg
 from cdcavro.spark.pipeline.lake_tables import LakeSettings
+from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles
 from cdcavro.spark.pipeline.registries.access import RegistrySettings
 
 if TYPE_CHECKING:
@@ -44,6 +45,21 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
         except (ValueError, OverflowError) as error:
             raise FileError(file, "a number of days as guard_days in [lake]", shown(self.guard_days)) from error
         return LakeSettings(sink, self.current, self.changelog, self.behavior, guard, max(1, self.parallel))
+
+
+class AvroConfig(Struct, forbid_unknown_fields=True):
+    """Avro files: `folder`, `codec` (deflate or null), and how many tables are written at a time."""
+
+    folder: str
+    codec: str = "deflate"
+    parallel: int = 4
+
+    def sink(self, file: str) -> AvroFiles:
+        """Return the files that are configured. Raises `FileError`, which names the file."""
+        try:
+            return AvroFiles(self.folder, self.codec, max(1, self.parallel))
+        except ValueError as error:
+            raise FileError(file, "Avro files in [avro]", str(error)) from error
 
 
 class RegistryConfig(Struct, forbid_unknown_fields=True):
