@@ -123,6 +123,7 @@ COVERED_BY = {
     "spark/lake/columns": "spark/lake/test_current_state",
     "spark/lake/sinks": "spark/lake/test_current_state",
     "spark/pipeline/facts": "spark/pipeline/test_pipeline",
+    "spark/pipeline/outputs/kafka_admin": "spark/pipeline/outputs/test_kafka_topics",
     "spark/pipeline/outputs/sections": "spark/pipeline/test_config",
     "spark/pipeline/outputs/writer": "spark/pipeline/registries/test_publishing",
     "spark/pipeline/runs": "spark/pipeline/test_pipeline",

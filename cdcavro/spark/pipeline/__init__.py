@@ -1,8 +1,9 @@
-"""The pipeline: from topics and files to lake tables, or to Avro files, exactly once."""
+"""The pipeline: from topics and files to lake tables, to other topics or to Avro files."""
 
 from cdcavro.spark.pipeline.batches import BatchReport
 from cdcavro.spark.pipeline.lake_tables import LakeSettings
 from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles
+from cdcavro.spark.pipeline.outputs.kafka_topics import KafkaTopics
 from cdcavro.spark.pipeline.pipeline import Pipeline
 from cdcavro.spark.pipeline.registries.access import RegistrySettings
 from cdcavro.spark.pipeline.settings import Chosen, Formats, Settings
@@ -15,6 +16,7 @@ __all__ = [
     "Files",
     "Formats",
     "Kafka",
+    "KafkaTopics",
     "LakeSettings",
     "Pipeline",
     "RegistrySettings",

@@ -29,7 +29,12 @@ from cdcavro.errors import FileError, shown
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.formats.connect.unavailable import PLACEHOLDER
 from cdcavro.spark.lake.sinks import lake_settings
-from cdcavro.spark.pipeline.outputs.sections import AvroConfig, LakeConfig, RegistryConfig  # noqa: TC001  msgspec reads the types
+from cdcavro.spark.pipeline.outputs.sections import (  # noqa: TC001  msgspec reads the types
+    AvroConfig,
+    KafkaConfig,
+    LakeConfig,
+    RegistryConfig,
+)
 from cdcavro.spark.pipeline.pipeline import Pipeline
 from cdcavro.spark.pipeline.settings import Chosen, Formats, Settings
 from cdcavro.spark.pipeline.sources import Files, Kafka
@@ -41,8 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from cdcavro.spark.pipeline.lake_tables import LakeSettings
-    from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles
+    from cdcavro.spark.pipeline.pipeline import Sink
 
 PACKAGES: Final = "spark.jars.packages"
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -77,12 +81,13 @@ class TablesConfig(Struct, forbid_unknown_fields=True):
 class Config(Struct, forbid_unknown_fields=True):
     """A configuration: `every` is how often a batch begins; `rejects` is their folder; `spark` are Spark's settings.
 
-    Rows go to one of `lake` and `avro`.
+    Rows go to one of `lake`, `kafka` and `avro`.
     """
 
     state: str
     source: SourceConfig
     lake: LakeConfig | None = None
+    kafka: KafkaConfig | None = None
     avro: AvroConfig | None = None
     registry: RegistryConfig | None = None
     format: str | dict[str, str] = MIXED
@@ -113,13 +118,14 @@ class Config(Struct, forbid_unknown_fields=True):
         """Return the settings of the Spark session that the pipeline needs, the configured ones among them."""
         lake = self.lake
         needed = {} if lake is None else lake_settings(catalog=lake.iceberg, warehouse=lake.warehouse)
-        packages = [needed.get(PACKAGES), kafka_package() if self.source.kafka else None, self.spark.get(PACKAGES)]
+        kafka = kafka_package() if self.source.kafka or self.kafka else None
+        packages = [needed.get(PACKAGES), kafka, self.spark.get(PACKAGES)]
         return {**needed, **self.spark, PACKAGES: ",".join(filter(None, packages))}
 
-    def _sink(self, file: str) -> LakeSettings | AvroFiles:
-        told = [one for one in (self.lake, self.avro) if one is not None]
+    def _sink(self, file: str) -> Sink:
+        told = [one for one in (self.lake, self.kafka, self.avro) if one is not None]
         if len(told) != 1:
-            raise FileError(file, "one of [lake] and [avro]", "several" if told else "none")
+            raise FileError(file, "one of [lake], [kafka] and [avro]", "several" if told else "none")
         return told[0].sink(file)
 
 

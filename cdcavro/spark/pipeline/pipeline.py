@@ -32,11 +32,12 @@ if TYPE_CHECKING:
     from cdcavro.spark.pipeline.batches import BatchReport
     from cdcavro.spark.pipeline.lake_tables import LakeSettings
     from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles
+    from cdcavro.spark.pipeline.outputs.kafka_topics import KafkaTopics
     from cdcavro.spark.pipeline.outputs.writer import Writer
     from cdcavro.spark.pipeline.registries.access import RegistrySettings
     from cdcavro.spark.pipeline.sources import Files, Kafka
 
-    Sink = LakeSettings | AvroFiles
+    Sink = LakeSettings | KafkaTopics | AvroFiles
 
 _POLL: Final = 1
 # Where rejects are put that are read again.
@@ -47,7 +48,7 @@ REPLAY: Final = "replay"
 class Pipeline:
     """A pipeline from a source into a sink.
 
-    Attributes: `source` (`Kafka` or `Files`); `sink` (`LakeSettings` or `AvroFiles`); `state` (str), a folder for all that it remembers:
+    Attributes: `source` (`Kafka` or `Files`); `sink` (`LakeSettings`, `KafkaTopics` or `AvroFiles`); `state` (str), a folder for all that it remembers:
     how far it has read, what it learned of tables, rows that wait, and rejects, which all machines of Spark see under the
     same path if there are several; `settings` (`Settings`); `registry` (`RegistrySettings` or None), where the schemas of
     tables are published.
@@ -60,9 +61,14 @@ class Pipeline:
     registry: RegistrySettings | None = None
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for subjects that cannot be named."""
-        if self.registry is not None:
-            self.registry.chosen(self.sink.topic or self.registry.topic)
+        """Raise `ValueError` for subjects that cannot be named, and for framed payloads without a registry."""
+        if self.registry is None:
+            if self.sink.topic is not None:
+                raise ValueError("framed payloads need a registry, which has the ids of their schemas")
+            return
+        if self.sink.topic is not None and self.registry.topic is not None:
+            raise ValueError("subjects are named after the topics of Kafka: the registry takes no topic of its own")
+        self.registry.chosen(self.sink.topic or self.registry.topic)
 
     @property
     def rejects(self) -> str:

@@ -12,12 +12,13 @@ import pytest
 from cdcavro.errors import FileError
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.spark.lake import Delta, Iceberg
-from cdcavro.spark.pipeline import Chosen, Files, Formats, Kafka
+from cdcavro.spark.pipeline import Chosen, Files, Formats, Kafka, KafkaTopics
 from cdcavro.spark.pipeline.config import read_config
 from cdcavro.table.ddl.steps import TableName
 from support.pages import Block, all_pages, blocks
 
 SIMPLE = 'state = "s"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n'
+KAFKA = SIMPLE.partition("[lake]")[0] + '[kafka]\nservers = "a:1"\n'
 
 
 def written(folder: Path, text: str) -> Path:
@@ -97,6 +98,17 @@ def test_a_configuration_becomes_a_pipeline(tmp_path: Path, monkeypatch: pytest.
     assert config.settings()["spark.sql.catalog.ice.warehouse"] == "w"
 
 
+def test_topics_are_a_sink_with_the_package_that_it_needs(tmp_path: Path):
+    """The state belongs to the cluster, whatever brokers are named; no lake is fetched."""
+    text = KAFKA + 'shards = "tuple"\noptions = { "kafka.sasl.jaas.config" = "canary" }\n[registry]\nurl = "file:x"\n'
+    config = read_config(written(tmp_path, text))
+    sink = config.pipeline("x").sink
+    assert isinstance(sink, KafkaTopics)
+    assert (sink.servers, sink.topic, sink.shards, sink.tombstones) == ("a:1", "{name}", "tuple", True)
+    assert "canary" not in repr(sink)
+    assert config.settings()["spark.jars.packages"].split(":")[1].startswith("spark-sql-kafka")
+
+
 def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
     """Member by member, and without a file they are all that there is."""
     instead = {"state": "other", "lake": {"changelog": True}}
@@ -130,10 +142,16 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         (SIMPLE + 'behavior = "maybe"', "lenient, ignore as behavior in [lake], got 'maybe'"),
         (SIMPLE + "guard_days = 1e12", "a number of days as guard_days in [lake], got"),
         (SIMPLE + "current = false", "expected current or changelog in [lake], got neither"),
-        (SIMPLE + '[avro]\nfolder = "f"', "expected one of [lake] and [avro], got several"),
-        (SIMPLE.partition("[lake]")[0], "expected one of [lake] and [avro], got none"),
+        (SIMPLE + '[avro]\nfolder = "f"', "expected one of [lake], [kafka] and [avro], got several"),
+        (SIMPLE.partition("[lake]")[0], "expected one of [lake], [kafka] and [avro], got none"),
         (SIMPLE.partition("[lake]")[0] + '[avro]\nfolder = "s3a://b"', "Avro files are written to a folder, not to an"),
         (SIMPLE.partition("[lake]")[0] + '[avro]\nfolder = "f"\ncodec = "zip"', "the codecs are null, deflate"),
+        (KAFKA, "framed payloads need a registry"),
+        (KAFKA + 'shards = "hash"', "shards are those of blob or tuple, not 'hash'"),
+        (KAFKA + 'topic = "{table}"', "a topic has letters"),
+        (KAFKA + 'options = { topic = "t" }', "the options topic of Spark's sink of Kafka cannot be set"),
+        (KAFKA + '[registry]\nurl = "file:x"\ntopic = "t"', "the registry takes no topic of its own"),
+        (KAFKA + 'topic = "t"\n[registry]\nurl = "file:x"\nstrategy = "topic"', "the versions of one table"),
         (SIMPLE + '[registry]\nurl = "ftp://x"', "expected a registry in [registry], got registry 'ftp'"),
         (SIMPLE + '[registry]\nurl = "file:x"\nstrategy = "topic"', "the strategy topic needs a topic"),
         (SIMPLE + '[registry]\nurl = "file:x"\ncompatibility = "some"', "a compatibility level is one of BACKWARD"),

@@ -13,6 +13,8 @@ from cdcavro.registry.connect import TIMEOUT
 from cdcavro.spark.lake.sinks import Delta, Iceberg
 from cdcavro.spark.pipeline.lake_tables import LakeSettings
 from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles
+from cdcavro.spark.pipeline.outputs.kafka_topics import KafkaTopics
+from cdcavro.spark.pipeline.outputs.topic_names import NAME
 from cdcavro.spark.pipeline.registries.access import RegistrySettings
 
 if TYPE_CHECKING:
@@ -45,6 +47,28 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
         except (ValueError, OverflowError) as error:
             raise FileError(file, "a number of days as guard_days in [lake]", shown(self.guard_days)) from error
         return LakeSettings(sink, self.current, self.changelog, self.behavior, guard, max(1, self.parallel))
+
+
+class KafkaConfig(Struct, forbid_unknown_fields=True):
+    """Topics of Kafka: the settings of `KafkaTopics`."""
+
+    servers: str
+    topic: str = NAME
+    options: dict[str, str] = {}
+    shards: str | None = None
+    tombstones: bool = True
+    truncates: bool = True
+    partitions: int | None = None
+    replication: int | None = None
+    parallel: int = 4
+
+    def sink(self, file: str) -> KafkaTopics:
+        """Return the topics that are configured. Raises `FileError`, which names the file."""
+        told = {name: getattr(self, name) for name in self.__struct_fields__}
+        try:
+            return KafkaTopics(**{**told, "parallel": max(1, self.parallel)})
+        except ValueError as error:
+            raise FileError(file, "topics in [kafka]", str(error)) from error
 
 
 class AvroConfig(Struct, forbid_unknown_fields=True):
