@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "formats": {"errors", "exact", "engine", "wire", "change"},
     "transcoding": {"errors", "exact", "engine", "wire", "change", "formats"},
     "table": {"errors", "exact", "avro", "engine", "wire", "change", "transcoding"},
-    "lake": {"errors", "avro", "engine", "change", "transcoding", "table"},
+    "lake": {"errors", "exact", "avro", "engine", "change", "transcoding", "table"},
     "files": {"errors", "exact", "avro", "wire"},
     "registry": {"errors", "avro", "engine"},
     "records": {"errors", "exact", "avro", "engine", "wire", "table"},

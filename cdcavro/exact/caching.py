@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache, wraps
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -22,16 +23,26 @@ _LONGEST: Final = 1_000
 class WeightedCache:
     """A cache of values by key: the oldest go when the total weight exceeds a bound, and no single heavy value is kept.
 
-    Several threads may use it.
+    A value is too heavy if it weighs more than one `share` of the bound. Several threads may use it.
     """
 
-    __slots__ = ("_left", "_lock", "_most", "_values")
+    __slots__ = ("_heaviest", "_left", "_lock", "_most", "_values")
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, share: int = _SHARE) -> None:
         self._lock = Lock()
         self._most = most
+        self._heaviest = most // share
         self._left = most
         self._values: dict[Any, tuple[Any, int]] = {}
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        """Return the state for another process."""
+        return self._most, self._heaviest, self._left, self._values
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Restore the state that another process returned from `__getstate__`."""
+        self._lock = Lock()
+        self._most, self._heaviest, self._left, self._values = state
 
     def get(self, key: Any) -> Any:
         """Return the value of a key, or None."""
@@ -39,10 +50,10 @@ class WeightedCache:
         return None if entry is None else entry[0]
 
     def put(self, key: Any, value: Any, weight: int) -> None:
-        """Keep a value in place of any other with its key, unless it weighs more than an eighth of the bound."""
+        """Keep a value in place of any other with its key, unless it is too heavy."""
         with self._lock:
             self._drop(key)
-            if weight > self._most // _SHARE:
+            if weight > self._heaviest:
                 return
             while self._left < weight:
                 oldest = next(iter(self._values), None)
@@ -52,16 +63,50 @@ class WeightedCache:
             self._values[key] = (value, weight)
             self._left -= weight
 
+    def drop(self, key: Any) -> None:
+        """Forget the value of a key."""
+        with self._lock:
+            self._drop(key)
+
+    def clear(self) -> None:
+        """Forget all values."""
+        with self._lock:
+            for key in [*self._values]:
+                self._drop(key)
+
     def _drop(self, key: Any) -> None:
         entry = self._values.pop(key, None)
         if entry is not None:
             self._left += entry[1]
 
 
+if TYPE_CHECKING:
+    remade = property
+else:
+
+    class remade(property):  # noqa: N801  a decorator
+        """A property whose value stands in what the object's `made` returns, and is made again when that is forgotten."""
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            """Return the value."""
+            if instance is None:
+                return self
+            values, name = instance.made(), self.fget.__name__
+            value = values.get(name, self)
+            if value is self:
+                value = values[name] = self.fget(instance)
+            return value
+
+
 def weight_of(columns: tuple[Any, ...]) -> int:
     """Return the weight of columns: 1 for the tuple, 1 for each column and 1 per 64 characters of names and types."""
     characters = sum([len(column.name or "") + len(column.type or "") for column in columns])
     return 1 + len(columns) + characters // _CHARACTERS
+
+
+def text_size(texts: Iterable[str | None]) -> int:
+    """Return how many bytes texts take."""
+    return sum([sys.getsizeof(text) for text in texts if text is not None])
 
 
 class IdentityCache:

@@ -5,16 +5,23 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec.structs import astuple
+
 from cdcavro.change.model import DDL, DML, Change, Source, replace, seen_columns
 from cdcavro.change.order import in_order, order_key
 from cdcavro.change.order_value import order_kind, order_value
 from cdcavro.errors import CdcAvroError, OrderError
-from cdcavro.table.catalog import MAX_TABLES
+from cdcavro.exact.caching import WeightedCache, text_size, weight_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cdcavro.table.tables import Tables, TableVersion
+
+
+# In columns, as `weight_of` counts them.
+_REMEMBERED: Final = 100_000
+_CHARACTERS: Final = 64
 
 
 class Learned(NamedTuple):
@@ -92,11 +99,11 @@ class Outlines:
     """What changes say of their tables, one behind another, without what the change before said already."""
 
     def __init__(self) -> None:
-        self._last: dict[Source, Change] = {}
+        self._last = WeightedCache(_REMEMBERED)
 
     def forget(self, source: Source) -> None:
         """Forget what the rows of a table said last."""
-        self._last.pop(source, None)
+        self._last.drop(source)
 
     def take(self, change: Change) -> Change | None:
         """Return a statement, or a row without values; None if the rows of its table said the same last."""
@@ -108,9 +115,8 @@ class Outlines:
         said = Change(op=op, source=change.source, key=change.key, columns=change.columns, after=names)
         if self._last.get(change.source) == said:
             return None
-        if len(self._last) >= MAX_TABLES:
-            self._last.clear()
-        self._last[change.source] = said
+        weight = weight_of(change.columns or ()) + sum(map(len, names)) // _CHARACTERS + len(names)
+        self._last.put(change.source, said, weight + text_size(astuple(change.source)) // _CHARACTERS)
         return replace(said, **{name: getattr(change, name) for name in _OF_TIME})
 
 

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from msgspec.structs import astuple
+
 from cdcavro.change.model import DDL, Change, replace
-from cdcavro.change.order import is_begun_before, is_by_arrival, is_of_before, order_key, precedes
+from cdcavro.change.order import Numbers, is_begun_before, is_by_arrival, is_of_before, order_key, precedes
 from cdcavro.errors import OrderError
 
 if TYPE_CHECKING:
@@ -43,6 +45,16 @@ def time_of(change: Change) -> Key | None:
     except OrderError:
         return None
     return StatementTime(key) if change.op in DDL and is_by_arrival(key) else key
+
+
+def texts_of(key: Key | None) -> list[str]:
+    """Return the texts that are kept with a time: where its change arrived, and its source."""
+    parts = (
+        ()
+        if key is None
+        else (*key[2], *[own for part in key if isinstance(part, Numbers) for own in astuple(part.source)])
+    )
+    return [text for text in parts if isinstance(text, str)]
 
 
 def is_before(key: Key | None, start: Any) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.errors import CdcAvroError, SchemaError, shown
+from cdcavro.errors import CdcAvroError, shown
+from cdcavro.exact.caching import text_size
 from cdcavro.table.beginnings import (
     FIRST,
     is_again,
@@ -18,7 +19,7 @@ from cdcavro.table.beginnings import (
     time_of,
 )
 from cdcavro.table.evolution.limits import SharedLimits
-from cdcavro.table.history import Table
+from cdcavro.table.history import OBJECTS, Table
 from cdcavro.table.names import folded
 
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
 
     _Place = tuple[str | None, ...]
 
-MAX_TABLES: Final = 100_000
 # How many renames of one time can be undone.
 _MOVES: Final = 100
+# How often a table's name is kept, at most, as it is, folded, or escaped.
+_COPIES: Final = 8
 
 
 class TableCatalog:
@@ -160,9 +162,8 @@ class TableCatalog:
         return self.at(name, key, change), key
 
     def create(self, name: TableName, schema: TableSchema, sentence: str, start: Key | None) -> Table:
-        """Create a table. Raises `SchemaError` for more than 100,000 tables, or if no room is left for its schema."""
-        if len(self.tables) >= MAX_TABLES:
-            raise SchemaError(name.table, f"more than {MAX_TABLES} tables")
+        """Create a table. Raises `SchemaError` if no room is left for it."""
+        self.room.reserve(OBJECTS + _COPIES * text_size((name.database, name.schema, name.table)), name.table)
         table = Table(len(self.tables), self.room)
         table.append(schema, (sentence,), start)
         self.tables.append(table)

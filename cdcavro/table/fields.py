@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.exact.members import ABSENT
@@ -14,6 +15,28 @@ ATTRIBUTE: Final = "cdc"
 OLDER: Final = "older"
 UNPARSED: Final = "unparsed"
 MISSING: Final = "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of a table's schema.
+
+    Attributes: `name` (str), the true name; `field` (str), the name of the Avro field; `avro`, the Avro
+    type as a JSON value, without null; `type` (str or None) and `code` (int or None, of java.sql.Types),
+    as declared; `since` (int), the first version that has it; `until` (int or None), the last version
+    that writes it; `note` (str or None), a remark on how its values are stored; `given` (str or None),
+    the type that the user gives for it.
+    """
+
+    name: str
+    field: str
+    avro: Any
+    type: str | None = None
+    code: int | None = None
+    since: int = 1
+    until: int | None = None
+    note: str | None = None
+    given: str | None = None
 
 
 def column_field(
@@ -45,6 +68,22 @@ def is_column(field: dict[str, Any]) -> bool:
 def column_name(field: dict[str, Any]) -> str:
     """Return the true name of the column that a field holds."""
     return str(said_of(field).get("column", field["name"]))
+
+
+def column_of_field(field: dict[str, Any]) -> TableColumn:
+    """Return the column that a field holds."""
+    attributes = said_of(field)
+    return TableColumn(
+        name=column_name(field),
+        field=field["name"],
+        avro=avro_of(field),
+        type=attributes.get("type"),
+        code=attributes.get("code"),
+        since=attributes.get("since", 1),
+        until=attributes.get("until"),
+        note=attributes.get("note"),
+        given=attributes.get("given"),
+    )
 
 
 def is_own(record: dict[str, Any]) -> bool:

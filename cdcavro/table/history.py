@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change.model import Column, seen_columns
 from cdcavro.change.values.unsigned import may_be_unsigned, unsigned_types, with_unsigned
 from cdcavro.errors import SchemaError
-from cdcavro.table.beginnings import FIRST, is_again, is_before, is_before_all, is_made_before, last_begun, later_of
-from cdcavro.table.columns.column_type import column_type
+from cdcavro.exact.caching import text_size
+from cdcavro.table.beginnings import (
+    FIRST,
+    is_again,
+    is_before,
+    is_before_all,
+    is_made_before,
+    last_begun,
+    later_of,
+    texts_of,
+)
 from cdcavro.table.evolution import column_list
 from cdcavro.table.evolution.evolve import by_columns
 from cdcavro.table.evolution.explanation import Unexplained, explained
-from cdcavro.table.evolution.limits import SharedLimits
+from cdcavro.table.evolution.limits import LISTED, READY, SharedLimits
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -24,9 +33,15 @@ if TYPE_CHECKING:
     from cdcavro.table.ddl.steps import Action
     from cdcavro.table.schema import TableSchema
 
+    _Columns = Sequence[Column]
+    _Names = Sequence[str] | None
+
 MAX_VERSIONS: Final = 1_000
 MAX_FINDINGS: Final = 100
-_REMEMBERED: Final = 64
+_NONE: Final[frozenset[str | None]] = frozenset()
+# What the objects of a table and its names take, beside its versions.
+OBJECTS: Final = 2_000
+_DIGEST: Final = 200
 
 
 @dataclass(slots=True, eq=False)
@@ -53,41 +68,38 @@ class Table:
     unexplained: Unexplained = field(default_factory=Unexplained)
     findings: list[str] = field(default_factory=list)
     _starts: list[Any] = field(default_factory=list)
-    _names: list[frozenset[str]] = field(default_factory=list)
-    _indexes: dict[column_list.ColumnMarks, list[int]] = field(default_factory=dict)
-    _declared: dict[column_list.ColumnMarks, None] = field(default_factory=dict)
-    _lists: dict[tuple[Any, ...], column_list.ColumnList] = field(default_factory=dict)
-    _ready: dict[tuple[Any, ...], list[int]] = field(default_factory=dict)
-    _unsigned: set[str | None] = field(default_factory=set)
+    _indexes: dict[bytes, tuple[int, ...]] = field(default_factory=dict)
+    _declared: dict[bytes, None] = field(default_factory=dict)
+    _unsigned: frozenset[str | None] = _NONE
+    # Unlike a count of its own, it never comes again, also after edits that were undone.
+    _edit: int = 0
 
     @property
     def schema(self) -> TableSchema:
         """The newest version."""
         return self.versions[-1]
 
+    def check_room(self) -> None:
+        """Check that there may be another version, before anything is done for it. Raises `SchemaError`."""
+        if len(self.versions) >= MAX_VERSIONS:
+            raise SchemaError(self.schema.table.table, f"more than {MAX_VERSIONS} versions")
+
     def append(self, schema: TableSchema, steps: Sequence[str], start: Key | None) -> None:
         """Append the version that holds for changes from `start` on.
 
         Raises `SchemaError` for more than 1,000 versions, or if no room is left.
         """
-        if len(self.versions) >= MAX_VERSIONS:
-            raise SchemaError(schema.table.table, f"more than {MAX_VERSIONS} versions")
-        self.room.take(schema)
+        self.check_room()
+        self.room.take(schema, (*steps, *texts_of(start), *unsigned_types(schema.columns).keys() - self._unsigned))
         last = self._starts[-1] if self._starts else FIRST
         self._starts.append(later_of(start, last))
         self.versions.append(schema)
         self.steps.append(tuple(steps))
-        self._names.append(frozenset())
         self.is_used = False
         self._enter()
 
     def state(
-        self,
-        columns: Sequence[Column],
-        source: Source,
-        given: TypeOverrides,
-        key: Key | None,
-        names: Sequence[str] | None = None,
+        self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None, names: _Names = None
     ) -> TableSchema:
         """Return the version with the columns that a change states, adding one if none has them.
 
@@ -95,22 +107,21 @@ class Table:
         newest version, it adopts the column types as stated. Raises `SchemaError`, also for a change that
         is older than the newest version and whose columns match no version.
         """
-        facts = (tuple(columns), source)
-        ready = self._ready.get(facts) if self.is_used else None
+        columns = tuple(columns)
+        ready = self._ready(columns, source)
         if ready is None:
             self._settle(columns, source, given, key, names)
             self.is_stated = True
             listed = self.listed(columns, source, given)
-            ready = self._indexes.get(listed.resolved, [len(self.versions) - 1])
+            ready = self._indexes.get(listed.resolved, (len(self.versions) - 1,))
             # A late row may match an earlier version although its types are declared differently; others may not.
-            is_clear = listed.declared in self._declared and not may_be_unsigned(columns, self._unsigned)
-            if is_clear and len(self._ready) < _REMEMBERED:
-                self._ready[facts] = ready
+            if listed.declared in self._declared and not may_be_unsigned(columns, self._unsigned):
+                self.room.remember(READY, self._edit, columns, source, ready)
         return self._at(ready, key)
 
     def ready(self, columns: Sequence[Column], source: Source) -> TableSchema | None:
         """Return the version of a change whatever its time: the only one with its columns, once `state` returned it."""
-        indexes = self._ready.get((columns, source)) if self.is_used else None
+        indexes = self._ready(tuple(columns), source)
         return self.versions[indexes[0]] if indexes is not None and len(indexes) == 1 else None
 
     def extend(self, names: Collection[str], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
@@ -118,9 +129,9 @@ class Table:
 
         While nothing has declared the table's columns and no version has all these names, a new version adds them.
         """
-        if not self.is_stated and not any(known.issuperset(names) for known in self._names):
-            added = [Column(name=name) for name in names if name not in self._names[-1]]
+        if not self.is_stated and not any(version.names.issuperset(names) for version in self.versions):
             old = self.schema
+            added = [Column(name=name) for name in names if name not in old.names]
             self.append(*by_columns(old, [*column_list.columns_of_version(old), *added], source, given), key)
             self.unexplained.take(old, self.schema)
         return self.having(names, key)
@@ -129,9 +140,9 @@ class Table:
         """Return the version at a change's time, or, if it lacks these columns, the nearest version that has them."""
         everywhere = range(len(self.versions))
         own = everywhere[: last_begun(self._starts, key) + 1]
-        if self._names[own[-1]].issuperset(names):
+        if self.versions[own[-1]].names.issuperset(names):
             return self.versions[own[-1]]
-        matches = [i for i in everywhere if self._names[i].issuperset(names)]
+        matches = [i for i in everywhere if self.versions[i].names.issuperset(names)]
         return self._at(matches or own, key)
 
     def has(self, change: Change, given: TypeOverrides) -> bool:
@@ -141,13 +152,14 @@ class Table:
             versions = () if is_clear else self.versions
             stated = {change.columns, *[with_unsigned(change.columns, version.columns) for version in versions]}
             return any(self.listed(columns, change.source, given).resolved in self._indexes for columns in stated)
-        return any(names.issuperset(seen_columns(change)) for names in self._names)
+        names = seen_columns(change)
+        return any(version.names.issuperset(names) for version in self.versions)
 
     def at(self, columns: Sequence[Column], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
         """Return the version that fits the columns a change states and its place in the order. Raises `SchemaError`."""
         listed = self.listed(columns, source, given)
         if listed.resolved not in self._indexes:
-            raise column_list.contradiction(listed, self._at(range(len(self.versions)), key))
+            raise self._contradiction(columns, source, given, key)
         return self._at(self._indexes[listed.resolved], key)
 
     def with_unsigned(self, columns: tuple[Column, ...], key: Key | None) -> tuple[Column, ...]:
@@ -182,6 +194,7 @@ class Table:
     def find_out(self, finding: str) -> None:
         """Note a finding, once."""
         if finding not in self.findings and len(self.findings) < MAX_FINDINGS:
+            self.room.reserve(text_size([finding]), self.schema.table.table)
             self.findings.append(finding)
 
     def use(self, schema: TableSchema) -> None:
@@ -191,60 +204,52 @@ class Table:
     def begin_again(self, schema: TableSchema, steps: Sequence[str]) -> None:
         """Replace all versions, with which nothing has been written, by a new first version."""
         start = self._starts[0]
-        for part in (self.versions, self.steps, self._starts, self._names, self._indexes, self._declared, self._lists):
+        for part in (self.versions, self.steps, self._starts, self._indexes, self._declared):
             part.clear()
         self.append(schema, steps, start)
 
     def mark(self) -> tuple[Any, ...]:
         """Return the state that `back` needs to undo everything done to the table from now on."""
-        facts = [list(part) for part in (self.versions, self.steps, self._starts, self._names, self.findings)]
-        indexes = {marks: list(places) for marks, places in self._indexes.items()}
+        facts = [list(part) for part in (self.versions, self.steps, self._starts, self.findings)]
         flags = self.is_gone, self.is_stated, self.is_used
-        return facts, indexes, dict(self._declared), flags, self.unexplained.copy()
+        return facts, dict(self._indexes), dict(self._declared), flags, self.unexplained.copy()
 
     def back(self, mark: tuple[Any, ...]) -> None:
         """Undo everything done since the mark, which can be used again."""
-        (versions, steps, starts, names, findings), indexes, declared, flags, unexplained = mark
+        (versions, steps, starts, findings), indexes, declared, flags, unexplained = mark
         self.versions[:], self.steps[:], self.findings[:] = versions, steps, findings
-        self._starts, self._names = list(starts), list(names)
-        self._indexes = {marks: list(places) for marks, places in indexes.items()}
+        self._starts, self._indexes = list(starts), dict(indexes)
         self._declared, self.unexplained = dict(declared), unexplained.copy()
         self.is_gone, self.is_stated, self.is_used = flags
-        self.room.edits += 1
-        self._ready.clear()
+        self._edited()
 
     def listed(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> column_list.ColumnList:
         """Return the `column_list.ColumnList` of a list of columns, with types read as a source means them."""
-        facts = (tuple(columns), source)
-        listed = self._lists.get(facts)
+        columns = tuple(columns)
+        listed: column_list.ColumnList | None = self.room.recall(LISTED, self._edit, columns, source)
         if listed is None:
-            if len(self._lists) >= _REMEMBERED:
-                self._lists.clear()
-            known = {column.name: column.given for column in self.schema.columns if column.given is not None}
-            marks = []
-            for column in columns:
-                own = given.of(source, column.name) or known.get(column.name or "")
-                marks.append(column_list.mark_of(column.name, column.type, column_type(column, source, given=own).avro))
-            listed = self._lists[facts] = column_list.listed_of(marks)
+            listed = column_list.listed_of(column_list.marks_of(columns, source, given, self.schema))
+            self.room.remember(LISTED, self._edit, columns, source, listed)
         return listed
+
+    def _ready(self, columns: tuple[Column, ...], source: Source) -> tuple[int, ...] | None:
+        """Return the places of the versions that the columns of a change fit, once `state` returned one of them."""
+        return self.room.recall(READY, self._edit, columns, source) if self.is_used else None  # type: ignore[no-any-return]
+
+    def _edited(self) -> None:
+        self.room.edits += 1
+        self._edit = self.room.edits
 
     def _at(self, indexes: Sequence[int], key: Key | None) -> TableSchema:
         """Return the last of these versions that had begun by the key's time, or else the first of them."""
         return self.versions[indexes[last_begun([self._starts[index] for index in indexes], key)]]
 
-    def _settle(
-        self,
-        columns: Sequence[Column],
-        source: Source,
-        given: TypeOverrides,
-        key: Key | None,
-        names: Sequence[str] | None,
-    ) -> None:
+    def _settle(self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None, names: _Names) -> None:
         """Make sure that a version with the stated columns exists."""
         listed = self.listed(columns, source, given)
         is_late = is_made_before(key, self._starts[-1])
         is_known = listed.resolved in self._indexes and (is_late or listed.declared in self._declared)
-        is_refined = not self.is_used and self._names[-1] == {column.name for column in columns}
+        is_refined = not self.is_used and self.schema.names == {column.name for column in columns}
         if not is_known or (
             is_refined
             and not is_late
@@ -252,49 +257,43 @@ class Table:
             and listed != column_list.list_of_version(self.schema)
         ):
             if is_late:
-                raise column_list.contradiction(listed, self._at(range(len(self.versions)), key))
+                raise self._contradiction(columns, source, given, key)
             self._take(columns, source, given, key, names)
+            self.room.reserve(_DIGEST, self.schema.table.table)
             self._declared[listed.declared] = None
 
-    def _take(
-        self,
-        columns: Sequence[Column],
-        source: Source,
-        given: TypeOverrides,
-        key: Key | None,
-        names: Sequence[str] | None,
-    ) -> None:
+    def _contradiction(self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None) -> SchemaError:
+        own = self._at(range(len(self.versions)), key)
+        return column_list.contradiction(column_list.marks_of(columns, source, given, self.schema), own)
+
+    def _take(self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None, names: _Names) -> None:
         # Rows that do not fit a statement's version were matched with earlier ones, so that version must stay.
-        is_new = self.is_used or self._names[-1] != {column.name for column in columns}
-        if is_new and len(self.versions) >= MAX_VERSIONS:
-            raise SchemaError(self.schema.table.table, f"more than {MAX_VERSIONS} versions")
-        old = self.schema
-        schema, steps = by_columns(old, columns, source, given, key=names, is_new=is_new)
-        if schema is old:
-            return
+        old, is_new = self.schema, self.is_used or self.schema.names != {column.name for column in columns}
         if is_new:
+            self.check_room()
+        schema, steps = by_columns(old, columns, source, given, key=names, is_new=is_new)
+        if is_new and schema is not old:
             self.append(schema, steps, key)
             self.unexplained.take(old, schema)
-        else:
+        elif schema is not old:
             self._replace(schema, steps)
 
     def _replace(self, schema: TableSchema, steps: Sequence[str]) -> None:
         """Replace the newest version, with which nothing has been written."""
-        self.room.take(schema)
-        marks = column_list.list_of_version(self.schema).resolved
-        self._indexes[marks].remove(len(self.versions) - 1)
-        if not self._indexes[marks]:
-            del self._indexes[marks]
+        self.room.take(schema, (*steps, *unsigned_types(schema.columns).keys() - self._unsigned))
+        self.room.left += self.schema.size
+        marks, last = column_list.list_of_version(self.schema).resolved, len(self.versions) - 1
+        others = tuple(place for place in self._indexes.pop(marks) if place != last)
+        self._indexes |= {marks: others} if others else {}
         self.versions[-1] = schema
         self.steps[-1] += tuple(steps)
         self._enter()
 
     def _enter(self) -> None:
         """Index the newest version by its columns."""
-        own = column_list.list_of_version(self.schema)
-        self.room.edits += 1
-        self._ready.clear()
-        self._names[-1] = frozenset(column.name for column in self.schema.columns)
-        self._unsigned.update(unsigned_types(self.schema.columns))
-        self._indexes.setdefault(own.resolved, []).append(len(self.versions) - 1)
+        own, last = column_list.list_of_version(self.schema), len(self.versions) - 1
+        self._edited()
+        new = unsigned_types(self.schema.columns).keys() - self._unsigned
+        self._unsigned = self._unsigned | new if new else self._unsigned
+        self._indexes[own.resolved] = (*self._indexes.get(own.resolved, ()), last)
         self._declared[own.declared] = None

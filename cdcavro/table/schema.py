@@ -25,22 +25,23 @@ Source: Debezium reference, MySQL connector, "Data change events"; Avro 1.8.2, "
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+import zlib
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.definitions import defined_name, definitions, pin, settled
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Record
 from cdcavro.errors import SchemaError
+from cdcavro.exact.caching import WeightedCache, remade
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.fields import (
     ATTRIBUTE,
     MISSING_FIELD,
     UNPARSED_FIELD,
-    avro_of,
+    TableColumn,
     column_fields,
-    column_name,
+    column_of_field,
     said_of,
 )
 from cdcavro.table.names import ROW, namespace_of, table_name_parts, taken_apart
@@ -48,6 +49,10 @@ from cdcavro.table.names import ROW, namespace_of, table_name_parts, taken_apart
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# In characters of texts; what is made from them takes about 30 times as much, twice that with envelopes.
+_MOST_MADE: Final = 2 << 20
+_MADE: Final = WeightedCache(_MOST_MADE, share=1)
+_OBJECTS: Final = 500
 KEY: Final = "Key"
 ENVELOPE: Final = "Envelope"
 _IMAGE: Final = "before"
@@ -81,43 +86,58 @@ SOURCE_FIELDS: Final[tuple[tuple[str, Any, str], ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TableColumn:
-    """A column of a table's schema.
-
-    Attributes: `name` (str), the true name; `field` (str), the name of the Avro field; `avro`, the Avro
-    type as a JSON value, without null; `type` (str or None) and `code` (int or None, of java.sql.Types),
-    as declared; `since` (int), the first version that has it; `until` (int or None), the last version
-    that writes it; `note` (str or None), a remark on how its values are stored; `given` (str or None),
-    the type that the user gives for it.
-    """
-
-    name: str
-    field: str
-    avro: Any
-    type: str | None = None
-    code: int | None = None
-    since: int = 1
-    until: int | None = None
-    note: str | None = None
-    given: str | None = None
-
-
-@dataclass(frozen=True)
 class TableSchema:
     """The schemas of a table in one version.
 
-    Attributes: `row` (`Schema`), the schema of a row; everything else is derived from it.
+    Made from the schema of a row. A stream has many tables, so only the row's compressed text and the names of the
+    columns are kept for good; all else is made again from them unless there is room for it.
     """
 
-    row: Schema
+    __slots__ = ("_length", "_names", "_packed")
+
+    def __init__(self, row: Schema) -> None:
+        self._length = len(row.json)
+        self._packed = zlib.compress(row.json.encode(), 1)
+        self.made()["row"] = row
+        self._names = json.dumps([column.name for column in self.columns]).encode()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TableSchema) and self._packed == other._packed
+
+    def __hash__(self) -> int:
+        return hash(self._packed)
+
+    def __repr__(self) -> str:
+        return f"TableSchema(row={self.row!r})"
+
+    def made(self) -> dict[str, Any]:
+        """Return what was made from the text, for `remade` properties."""
+        made: dict[str, Any] | None = _MADE.get(self._packed)
+        if made is None:
+            _MADE.put(self._packed, made := {}, min(self._length, _MOST_MADE))
+        return made
+
+    @property
+    def size(self) -> int:
+        """How many bytes are kept for good."""
+        return len(self._packed) + len(self._names) + _OBJECTS
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the columns that this version writes."""
+        return frozenset(json.loads(self._names))
+
+    @remade
+    def row(self) -> Schema:
+        """The schema of a row, from which everything else is derived."""
+        return parse_schema(zlib.decompress(self._packed).decode())
 
     @property
     def record(self) -> dict[str, Any]:
         """The row's record as a JSON value, which nobody may change: few are kept, as each takes far more than its text."""
         return _record_of(self.row.json)
 
-    @cached_property
+    @remade
     def table(self) -> TableName:
         """The true name of the table; without the attribute, the name that the record's own name implies."""
         names = said_of(self.record).get("table")
@@ -126,27 +146,27 @@ class TableSchema:
         _, container, name, _ = taken_apart(self.row.root.name if isinstance(self.row.root, Record) else "")
         return TableName(container, None, name)
 
-    @cached_property
+    @remade
     def version(self) -> int:
         """The version number, from 1."""
         return int(said_of(self.record).get("version", 1))
 
-    @cached_property
+    @remade
     def columns(self) -> tuple[TableColumn, ...]:
         """The columns that this version writes, in order."""
         return tuple(column for column in self.all_columns if column.until is None)
 
-    @cached_property
+    @remade
     def all_columns(self) -> tuple[TableColumn, ...]:
         """The columns, and also those of earlier versions that newer fields of the same name took over from."""
-        return tuple(_column(field) for field in column_fields(self.record))
+        return tuple(column_of_field(field) for field in column_fields(self.record))
 
-    @cached_property
+    @remade
     def key_names(self) -> tuple[str, ...]:
         """The true names of the key columns; empty if there is no key or it is unknown."""
         return tuple(said_of(self.record).get("key") or ())
 
-    @cached_property
+    @remade
     def key(self) -> Schema | None:
         """The schema of the key, with the key columns in order; None without a key."""
         fields = {column.name: column.field for column in self.columns}
@@ -156,7 +176,7 @@ class TableSchema:
         listed = [by_field[fields[name]] for name in self.key_names]
         return self._schema(KEY, [*listed, UNPARSED_FIELD], "The key of a row.")
 
-    @cached_property
+    @remade
     def envelope(self) -> Schema:
         """The schema of a change of the table, in Debezium's layout."""
         full = f"{self.record.get('namespace', '')}.{self.record['name']}".lstrip(".")
@@ -265,21 +285,6 @@ def schema_text(declared: Any, *, indent: int | None = None) -> str:
     {"type": "long", "doc": "a user\u0027s"}
     """
     return json.dumps(declared, indent=indent).replace("'", "\\u0027")
-
-
-def _column(field: dict[str, Any]) -> TableColumn:
-    attributes = said_of(field)
-    return TableColumn(
-        name=column_name(field),
-        field=field["name"],
-        avro=avro_of(field),
-        type=attributes.get("type"),
-        code=attributes.get("code"),
-        since=attributes.get("since", 1),
-        until=attributes.get("until"),
-        note=attributes.get("note"),
-        given=attributes.get("given"),
-    )
 
 
 def _nullable(name: str, declared: Any, doc: str) -> dict[str, Any]:

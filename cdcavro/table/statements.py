@@ -217,6 +217,7 @@ class StatementFollower:
         """Apply actions and return True, or return False if rows have done already what they do."""
         if not step.actions:
             return True
+        table.check_room()
         try:
             schema, steps = by_step(table.schema, step, _plain(change), self._given)
         except SchemaError:
@@ -247,6 +248,7 @@ class StatementFollower:
                 self._rename(table.schema.table, action.new, change, start)
 
     def _evolve(self, table: Table, step: ddl.RenameTable, change: Change, start: Key | None) -> None:
+        table.check_room()
         schema, steps = by_step(table.schema, step, _plain(change), self._given)
         if steps:
             table.append(schema, steps, start)

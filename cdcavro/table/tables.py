@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import astuple
+
 from cdcavro.change.model import DDL, DML, Change, Source, replace, seen_columns
 from cdcavro.change.values.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, checked_modes
 from cdcavro.change.values.unsigned import with_unsigned
 from cdcavro.errors import OrderError, SchemaError, shown
+from cdcavro.exact.caching import WeightedCache, text_size, weight_of
 from cdcavro.table.beginnings import time_of
-from cdcavro.table.catalog import MAX_TABLES, TableCatalog
+from cdcavro.table.catalog import TableCatalog
 from cdcavro.table.ddl.contents import truncated
 from cdcavro.table.evolution.column_list import columns_of_version, only_version
 from cdcavro.table.evolution.evolve import NONE_GIVEN
@@ -39,7 +42,9 @@ KEEP: Final = "keep"
 ERROR: Final = "error"
 REJECT: Final = "reject"
 ON_MISFIT: Final = (KEEP, ERROR, REJECT)
-_WRITERS: Final = 1_000
+# In columns, as `weight_of` counts them; a writer takes about two kilobytes for each.
+_WRITERS: Final = 20_000
+_NAMES: Final = 4 << 20
 
 
 TableVersion = tuple[Table, TableSchema]
@@ -112,7 +117,6 @@ class Tables:
         self.given_table = GivenTable.of(table)
         self._directory = TableCatalog(given)
         self._follower = StatementFollower(self._directory, given)
-        self._names: dict[Source, TableName] = {}
         self.misfits: dict[int, Counter[str]] = {}
         self._forget()
 
@@ -120,12 +124,12 @@ class Tables:
         """Return the state for another process, which makes its own writers; a subclass may add attributes."""
         facts = (self._given, self.zone, self._modes, self._is_strict, self.given_table)
         more = getattr(self, "__dict__", {})
-        return (*facts, self._directory, self._follower, self._names, self.misfits, more)
+        return (*facts, self._directory, self._follower, self.misfits, more)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Restore the state that another process returned from `__getstate__`."""
         self._given, self.zone, self._modes, self._is_strict, self.given_table, *rest = state
-        self._directory, self._follower, self._names, self.misfits, more = rest
+        self._directory, self._follower, self.misfits, more = rest
         for name, value in more.items():
             setattr(self, name, value)
         self._forget()
@@ -229,8 +233,9 @@ class Tables:
         return typed
 
     def _forget(self) -> None:
+        self._names = WeightedCache(_NAMES)
         self._room = self._directory.room
-        self._writers: dict[tuple[Any, ...], TableWriter] = {}
+        self._writers = WeightedCache(_WRITERS, share=1)
         self._recent: TableWriter | None = None
         self._learned: _Learned | None = None
 
@@ -259,11 +264,11 @@ class Tables:
         return [(table, table.having((), key)) for table, key in tables if table is not None]
 
     def _name(self, source: Source) -> TableName | None:
-        name = self._names.get(source)
+        name: TableName | None = self._names.get(source)
         if name is None:
             name = table_name_of(source)
-            if name is not None and len(self._names) < MAX_TABLES:
-                self._names[source] = name
+            if name is not None:
+                self._names.put(source, name, text_size(astuple(source)))
         return name
 
     def _completed(self, change: Change, schema: TableSchema) -> Change:
@@ -283,18 +288,13 @@ class Tables:
         if recent is not None and recent.is_for(schema, source, columns):
             return recent
         facts = (table.number, schema.version, source, columns)
-        writer = self._writers.get(facts)
+        writer: TableWriter | None = self._writers.get(facts)
         if writer is None or writer.schema is not schema:
-            if len(self._writers) >= _WRITERS:
-                self._writers.clear()
-            writer = self._writers[facts] = TableWriter(
-                schema,
-                source,
-                columns,
-                zone=self.zone,
-                modes=self._modes,
-                is_strict=self._is_strict,
-                misfits=self.misfits.setdefault(table.number, Counter()),
+            told = self.misfits.setdefault(table.number, Counter())
+            modes, is_strict = self._modes, self._is_strict
+            writer = TableWriter(
+                schema, source, columns, zone=self.zone, modes=modes, is_strict=is_strict, misfits=told
             )
+            self._writers.put(facts, writer, min(weight_of(schema.columns), _WRITERS))
         self._recent = writer
         return writer

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import random
+import tracemalloc
 import weakref
 from decimal import Decimal
 from typing import Any
@@ -14,10 +16,15 @@ from hypothesis import strategies as st
 
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.errors import CdcAvroError, DdlError, OrderError, SchemaError, StructureError
-from cdcavro.table import history
+from cdcavro.exact.caching import WeightedCache
+from cdcavro.table import history, schema
+from cdcavro.table import tables as tables_module
 from cdcavro.table.columns.overrides import TypeOverrides
+from cdcavro.table.evolution import limits
+from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
+from support import stream_trial
 from support.streams import CANAL, KINDS, Stream, stated
 from support.typed import read, read_row
 
@@ -707,20 +714,52 @@ def read_bytes(made: Any) -> bytes:
     return b"\x02\x02\x00\x00"
 
 
-def test_the_schemas_of_all_tables_have_a_bounded_length(monkeypatch):
-    """Together: a table more is an error, rows of those that there are go on."""
+def test_all_tables_take_a_bounded_number_of_bytes(monkeypatch):
+    """Together: a table more is an error that changes nothing, and rows of those that there are go on."""
     stream = Stream()
     stream.row("id int")
     room = stream.tables.tables[0].room
-    monkeypatch.setattr(room, "left", 3 * len(stream.tables.tables[0].schema.row.json))
+    monkeypatch.setattr(room, "left", 3 * (limits.MAX_KEPT - room.left) + 300)
     refused = []
-    for i in range(5):
+    for i in range(6):
         try:
             stream.row("id int", table=f"t{i}")
         except SchemaError as error:
             refused.append(str(error))
-    assert refused == [f"schema t{i}: the schemas of all tables have more than 134217728 characters" for i in (2, 3, 4)]
+    expected = "all tables and their versions take more than 268435456 bytes"
+    assert refused == [f"schema t{i}: {expected}" for i in (3, 4, 5)]
+    assert len(stream.tables.tables) == 4
     assert stream.row("id int").schema.version == 1
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "tables",
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("columns", "creates", "statements")),
+    ],
+)
+def test_what_a_stream_takes_is_what_is_counted(monkeypatch, kind):
+    """Ever-new tables, columns and statements: each takes about what it is charged with, so the bound of bytes holds."""
+    monkeypatch.setattr(schema, "_MADE", WeightedCache(10_000, share=1))
+    monkeypatch.setattr(limits, "_REMEMBERED", 20)
+    monkeypatch.setattr(tables_module, "_WRITERS", 20)
+    stream_trial.followed(kind, 20)
+    tracemalloc.start()
+    try:
+        made, refused, _ = stream_trial.followed(kind, 100)
+        gc.collect()
+        first = tracemalloc.get_traced_memory()[0]
+        before = made._room.left
+        typer = MessageTyper("canal", made)
+        for i in range(100, 250):
+            typer.add(stream_trial.KINDS[kind](i))
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - first
+    finally:
+        tracemalloc.stop()
+    assert not refused
+    assert grown < 1.5 * (before - made._room.left) + 300_000
 
 
 def test_a_table_of_a_name_that_is_too_long_is_refused():

@@ -14,22 +14,24 @@ import hashlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdcavro.change.order import is_by_numbers
-from cdcavro.table.beginnings import is_before
+from cdcavro.exact.caching import WeightedCache, text_size
+from cdcavro.table.beginnings import is_before, texts_of
 
 if TYPE_CHECKING:
-    from cdcavro.change.model import Change, Source
+    from cdcavro.change.model import Change
     from cdcavro.change.order import Key
     from cdcavro.table.ddl.steps import TableName
 
 _REMEMBERED: Final = 10_000
-_NAMES: Final = 100_000
+# A name and its time take about a kilobyte; each further one for longer texts counts as one more.
+_NAMES: Final = 50_000
+_CHARACTERS: Final = 1_000
 
 
 class _Statement(NamedTuple):
-    """What identifies a statement, wherever it arrives: when it was made, its source, and a digest of what it says."""
+    """What identifies a statement, wherever it arrives: when it was made, and a digest of its source and what it says."""
 
     made: tuple[int, ...]
-    source: Source
     said: bytes
 
     @classmethod
@@ -39,28 +41,35 @@ class _Statement(NamedTuple):
         said = change.ddl if change.ddl is not None else repr((change.op, change.columns, change.key))
         return cls(
             (change.event_time or 0,) if is_timed else change.position or (),
-            change.source,
-            hashlib.sha256(said.encode(errors="surrogatepass")).digest(),
+            _digest(change.source, said),
         )
 
 
+def _digest(*facts: object) -> bytes:
+    return hashlib.sha256(repr(facts).encode(errors="surrogatepass")).digest()
+
+
 class Deliveries:
-    """Remembers the last 10,000 statements that were applied, and the time of the last one about each table's name."""
+    """Remembers the last 10,000 statements that were applied, and the time of the last one about each table's name.
+
+    It takes bounded room, however long texts and names are: of statements there are digests, and of names as many as
+    have room.
+    """
 
     def __init__(self) -> None:
-        self._places: dict[tuple[Key, _Statement], None] = {}
+        self._places: dict[bytes, None] = {}
         self._applied: list[_Statement] = []
         self._known: set[_Statement] = set()
         self._newest: tuple[int, ...] = ()
         self._repeated: int | None = None
-        self._last: dict[TableName, Key] = {}
+        self._last = WeightedCache(_NAMES)
         self._named: dict[TableName, Key] = {}
 
     def is_repeated(self, change: Change, key: Key | None) -> bool:
         """Return whether a statement is delivered again."""
         self._named.clear()
         statement = _Statement.of(change)
-        if key is not None and change.place is not None and (key, statement) in self._places:
+        if key is not None and change.place is not None and _digest(key, statement) in self._places:
             return True
         if self.is_known(change):
             return is_by_numbers(change) or self._is_in_sequence(statement)
@@ -74,15 +83,15 @@ class Deliveries:
     def note(self, change: Change, key: Key | None) -> None:
         """Remember a statement that was applied, as the last one about each name that `is_old` was asked for."""
         for name, time in self._named.items():
-            if name not in self._last and len(self._last) >= _NAMES:
-                del self._last[next(iter(self._last))]
-            self._last[name] = time
+            self._last.put(
+                name, time, 1 + text_size((name.database, name.schema, name.table, *texts_of(time))) // _CHARACTERS
+            )
         self._named.clear()
         statement = _Statement.of(change)
         if key is not None and change.place is not None:
             if len(self._places) >= _REMEMBERED:
                 del self._places[next(iter(self._places))]
-            self._places[key, statement] = None
+            self._places[_digest(key, statement)] = None
         if len(self._applied) >= _REMEMBERED:
             self._applied = self._applied[_REMEMBERED // 2 :]
             self._known = set(self._applied)

@@ -7,7 +7,8 @@ have, or a type or key that nothing has declared.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.errors import shown
@@ -44,16 +45,34 @@ if TYPE_CHECKING:
     _Types = dict[str, str | None]
 
 
-@dataclass(slots=True)
 class Unexplained:
     """The columns of a table that came or went without a statement.
 
     Attributes: `came` (set of str), those that came; `went` (dict from str to a field's JSON value),
-    those that went, as they were last.
+    those that went, as they were last. Both are copies, which are set again to change them: what is kept takes
+    little room.
     """
 
-    came: set[str] = field(default_factory=set)
-    went: dict[str, dict[str, Any]] = field(default_factory=dict)
+    __slots__ = ("_came", "_went")
+
+    def __init__(self) -> None:
+        self._came = self._went = b""
+
+    @property
+    def came(self) -> set[str]:  # noqa: D102
+        return set(json.loads(self._came or b"[]"))
+
+    @came.setter
+    def came(self, names: set[str]) -> None:
+        self._came = json.dumps([*names]).encode() if names else b""
+
+    @property
+    def went(self) -> dict[str, dict[str, Any]]:  # noqa: D102
+        return dict(json.loads(zlib.decompress(self._went))) if self._went else {}
+
+    @went.setter
+    def went(self, fields: dict[str, dict[str, Any]]) -> None:
+        self._went = zlib.compress(json.dumps(fields).encode(), 1) if fields else b""
 
     def take(self, old: TableSchema | None, new: TableSchema) -> None:
         """Take in the columns that differ between two versions, of which a list has made the second."""
@@ -64,7 +83,9 @@ class Unexplained:
 
     def copy(self) -> Unexplained:
         """Return a copy that does not change with this one."""
-        return Unexplained(set(self.came), dict(self.went))
+        copy = Unexplained()
+        copy._came, copy._went = self._came, self._went
+        return copy
 
     def explains(self, schema: TableSchema, actions: Sequence[Action], dialect: Dialect) -> bool:
         """Return whether lists did already what all of these actions do to the columns that there are."""
@@ -143,7 +164,7 @@ def _as(fill: Any, declared: Any, present: Any) -> Any:
 
 
 def _drop(_: AlterContext, action: DropColumn, unexplained: Unexplained) -> None:
-    unexplained.went.pop(action.name, None)
+    unexplained.went = {name: own for name, own in unexplained.went.items() if name != action.name}
 
 
 def _rename(context: AlterContext, action: RenameColumn, unexplained: Unexplained) -> None:
@@ -157,11 +178,12 @@ def _change(context: AlterContext, action: ChangeColumn, unexplained: Unexplaine
 
 def _link(context: AlterContext, old: str, new: str, unexplained: Unexplained) -> None:
     """Read older rows' values of a column that went as those of the one that came, if these types do."""
-    was, own = unexplained.went.pop(old, None), context.edit.find(new)
+    went, own = unexplained.went, context.edit.find(new)
+    was = went.pop(old, None)
     if was is None:
         return
+    unexplained.went = went if own is not None else went | {new: was}
     if own is None:
-        unexplained.went[new] = was
         return
     one, other = without_attributes(avro_of(was)), without_attributes(avro_of(own))
     if column_name(own) not in unexplained.came or not (one == other or is_promotion(avro_of(was), avro_of(own))):

@@ -2,31 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import structs
 
 from cdcavro.errors import SchemaError
+from cdcavro.exact.caching import WeightedCache, text_size, weight_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cdcavro.change.model import Column, Source
     from cdcavro.table.schema import TableSchema
 
-MAX_TEXT: Final = 128 << 20
+MAX_KEPT: Final = 256 << 20
 # Of the versions that one text of statements makes, since each costs what its whole schema does.
 MAX_AT_ONCE: Final = 2 << 20
 _UNCOUNTED: Final = -1
+# What is remembered of lists of columns: the versions that changes with them belong to, and their `ColumnList`.
+READY: Final = "ready"
+LISTED: Final = "listed"
+# In columns, as `weight_of` counts them; each takes about half a kilobyte.
+_REMEMBERED: Final = 50_000
+_CHARACTERS: Final = 500
 
 
 class SharedLimits:
-    """What all tables share: how many characters of schema text are `left`, and a count of `edits`.
+    """What all tables share: how many bytes are `left` for them, a count of `edits`, and what is `remembered` of lists.
 
-    An edit is any change of a table, of its versions, or of its name.
+    An edit is any change of a table, of its versions, or of its name. `remembered` (`WeightedCache`) is of lists of
+    columns, as long as there is room.
     """
 
-    __slots__ = ("_taken", "edits", "left")
+    __slots__ = ("_taken", "edits", "left", "remembered")
 
     def __init__(self) -> None:
-        self.left = MAX_TEXT
+        self.left = MAX_KEPT
         self.edits = 0
         self._taken = _UNCOUNTED
+        self.remembered = WeightedCache(_REMEMBERED)
+
+    def __getstate__(self) -> tuple[int, int]:
+        """Return the state for another process, which remembers for itself."""
+        return self.left, self.edits
+
+    def __setstate__(self, state: tuple[int, int]) -> None:
+        """Restore the state that another process returned from `__getstate__`."""
+        self.__init__()  # type: ignore[misc]
+        self.left, self.edits = state
 
     def begin(self) -> None:
         """Begin a text of statements, whose schemas are counted until `end`."""
@@ -36,16 +59,29 @@ class SharedLimits:
         """End a text of statements."""
         self._taken = _UNCOUNTED
 
-    def take(self, schema: TableSchema) -> None:
-        """Reserve the characters of a schema.
+    def take(self, schema: TableSchema, texts: Iterable[str | None] = ()) -> None:
+        """Reserve the bytes of a version, and of texts that are kept with it.
 
         Raises `SchemaError` if too few are left, or if one text makes many schemas of more than 2 Mi characters in all.
         """
         length = len(schema.row.json)
-        if length > self.left:
-            raise SchemaError(schema.table.table, f"the schemas of all tables have more than {MAX_TEXT} characters")
         if self._taken > 0 and self._taken + length > MAX_AT_ONCE:
             raise SchemaError(schema.table.table, f"one text makes schemas of more than {MAX_AT_ONCE} characters")
+        self.reserve(schema.size + text_size(texts), schema.table.table)
         if self._taken != _UNCOUNTED:
             self._taken += length
-        self.left -= length
+
+    def recall(self, of: str, edit: int, columns: tuple[Column, ...], source: Source) -> Any:
+        """Return what is remembered of the columns of a source since an edit of a table, or None."""
+        return self.remembered.get((of, edit, columns, source))
+
+    def remember(self, of: str, edit: int, columns: tuple[Column, ...], source: Source, value: object) -> None:
+        """Remember something of the columns of a source since an edit of a table."""
+        weight = weight_of(columns) + text_size(structs.astuple(source)) // _CHARACTERS
+        self.remembered.put((of, edit, columns, source), value, weight)
+
+    def reserve(self, size: int, table: str) -> None:
+        """Reserve bytes for a table. Raises `SchemaError` if too few are left."""
+        if size > self.left:
+            raise SchemaError(table, f"all tables and their versions take more than {MAX_KEPT} bytes")
+        self.left -= size

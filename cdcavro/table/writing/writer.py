@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from cdcavro.change.model import Arrival, Change, Row, Source
-    from cdcavro.table.schema import TableColumn, TableSchema
+    from cdcavro.table.fields import TableColumn
+    from cdcavro.table.schema import TableSchema
 
 OPERATIONS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
 _MILLISECOND: Final = 1_000

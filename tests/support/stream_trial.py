@@ -1,0 +1,123 @@
+"""Streams that never repeat themselves, and the memory that following them takes.
+
+    python tests/support/stream_trial.py 1000000 [KIND ...]
+
+adds as many messages of each kind to a `Tables`, each kind in a process of its own, and prints how many were taken and
+refused, by what sentence, the processor time, and by how much the process grew: at half of the stream, at its end, and at
+most. What is refused is a reject, and the stream goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import resource
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from cdcavro.errors import CdcAvroError
+from cdcavro.table.messages import MessageTyper
+from cdcavro.table.tables import Tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KIBI: Final = 1024
+
+
+def row(number: int, table: str, names: list[str], type: str = "int", **facts: Any) -> bytes:
+    """Return an INSERT of Canal's, whose columns have these names."""
+    return _message(
+        number,
+        table,
+        type="INSERT",
+        isDdl=False,
+        pkNames=names[:1],
+        mysqlType=dict.fromkeys(names, type),
+        data=[dict.fromkeys(names, "1")],
+        **facts,
+    )
+
+
+def statement(number: int, table: str, sql: str, type: str = "ALTER") -> bytes:
+    """Return a statement of Canal's."""
+    return _message(number, table, type=type, isDdl=True, sql=sql)
+
+
+def _message(number: int, table: str, **facts: Any) -> bytes:
+    # Canal's messages are dumped in this order; `es` says which came first.
+    usual = {"database": "d", "table": table, "es": 1_600_000_000_000 + number, "ts": 1_600_000_000_000 + number}
+    return json.dumps(usual | {"id": number, "data": None, "old": None} | facts).encode()
+
+
+# What the message with a number is.
+KINDS: Final[dict[str, Callable[[int], bytes]]] = {
+    "tables": lambda i: row(i, f"t{i}", ["id", "a", "b"]),
+    "wide tables": lambda i: row(i, f"t{i}", [f"c{k}" for k in range(60)]),
+    "unsigned columns": lambda i: row(i, f"t{i}", [f"{i}_{k}" for k in range(20)], "bigint unsigned"),
+    "columns": lambda i: row(i, f"t{i % 100}", ["id", f"c{i}"]),
+    "types": lambda i: row(i, f"t{i % 100}", ["id", "a"], f"varchar({i})"),
+    "misfits": lambda i: row(i, f"t{i}", ["id", "a", "b"], "date"),
+    "creates": lambda i: statement(i, f"t{i}", f"CREATE TABLE t{i} (id INT PRIMARY KEY, a INT, b INT)", "CREATE"),
+    "statements": lambda i: statement(
+        i, f"t{i // 30}", f"ALTER TABLE t{i // 30} ADD c{i} INT" if i % 30 else f"CREATE TABLE t{i // 30} (id INT)"
+    ),
+    "adds and drops": lambda i: (
+        statement(
+            i,
+            f"t{i % 100}",
+            f"ALTER TABLE t{i % 100} {'DROP' if i // 100 % 2 else 'ADD'} a{' INT' * (1 - i // 100 % 2)}",
+        )
+        if i >= 100
+        else statement(i, f"t{i}", f"CREATE TABLE t{i} (id INT)", "CREATE")
+    ),
+    "renames": lambda i: statement(i, f"t{i}", f"RENAME TABLE t{i} TO t{i + 1}" if i else "CREATE TABLE t1 (id INT)"),
+    "creates and drops": lambda i: statement(i, "t", "DROP TABLE t" if i % 2 else "CREATE TABLE t (id INT)"),
+    "unknown tables": lambda i: statement(i, f"t{i}", f"DROP TABLE t{i}", "ERASE"),
+    "long statements": lambda i: statement(i, "t", f"DROP TABLE t{i} /* {'x' * 20_000} */", "ERASE"),
+}
+
+
+def followed(kind: str, count: int, tables: Tables | None = None) -> tuple[Tables, Counter[str], list[int]]:
+    """Return tables after a stream, how often which sentence refused a message, and the growth at half and at the end."""
+    tables = Tables() if tables is None else tables
+    typer, made = MessageTyper("canal", tables), KINDS[kind]
+    refused: Counter[str] = Counter()
+    grown = []
+    began = _resident()
+    for i in range(count):
+        try:
+            typer.add(made(i))
+        except CdcAvroError as error:
+            refused[str(error).partition(": ")[2]] += 1
+        if i + 1 in (count // 2, count):
+            grown.append(_resident() - began)
+    return tables, refused, grown
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize() // KIBI
+
+
+def _run(kind: str, count: int) -> None:
+    began = _resident()
+    _, refused, (half, end) = followed(kind, count)
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - began
+    sentence, times = next(iter(refused.most_common(1)), ("", 0))
+    told = f", {times:,} times {sentence}" if times else ""
+    sizes = " / ".join(f"{size / KIBI:,.0f}" for size in (half, end, most))
+    counts = f"{count - refused.total():,} taken, {refused.total():,} refused"
+    print(f"{kind}: {counts}, {sizes} MiB, {time.process_time():.0f} s{told}", flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    for one in sys.argv[2:] or KINDS:
+        process = multiprocessing.get_context("spawn").Process(target=_run, args=(one, int(sys.argv[1])))
+        process.start()
+        process.join()
