@@ -234,7 +234,7 @@ class Table:
 
     def _ready(self, columns: tuple[Column, ...], source: Source) -> tuple[int, ...] | None:
         """Return the places of the versions that the columns of a change fit, once `state` returned one of them."""
-        return self.room.recall(READY, self._edit, columns, source) if self.is_used else None  # type: ignore[no-any-return]
+        return self.room.recall(READY, self._edit, columns, source) if self.is_used else None
 
     def _edited(self) -> None:
         self.room.edits += 1

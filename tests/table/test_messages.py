@@ -10,9 +10,11 @@ import pytest
 from cdcavro.change.model import Arrival
 from cdcavro.engine.machine import COMPILED, RowEngine
 from cdcavro.engine.row_program import RowProgram
+from cdcavro.errors import StructureError
 from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
 from cdcavro.wire.formats import FORMATS, get_format
+from support import stream_trial
 from support.rows_trial import BY_ENGINE, LEFT, REFUSED, TYPES, VALUES, ZONE, Pair, of_type, shop, trial, trial_of_type
 
 compiled = pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
@@ -327,3 +329,17 @@ def test_patterns_take_a_bounded_room():
     assert sum(engine.add(bytes([number]), program) for number in range(100)) == 63
     engine.clear()
     assert engine.add(b"again", program)
+
+
+def test_rows_that_lack_columns_out_of_all_proportion_are_refused():
+    """Names of absent columns stand in each row: short rows of a wide table would make gigabytes of a small message."""
+    typer = MessageTyper("canal", Tables())
+    columns = [f"column_{i}" for i in range(2_000)]
+    typer.add(stream_trial.statement(1, "t", f"CREATE TABLE t ({' INT,'.join(columns)} INT)", "CREATE"))
+    sent = json.loads(stream_trial.row(2, "t", columns[:1])) | {"mysqlType": None}
+    few, many = (json.dumps(sent | {"data": [{"column_1": "1"}] * count}) for count in (100, 1_000))
+    assert [len(typer.add(few)) for _ in range(3)] == [100] * 3
+    refused = "expected at most 8388608 bytes of names of absent columns in 1000 rows, got 22881000"
+    for _ in range(2):
+        with pytest.raises(StructureError, match=refused):
+            typer.add(many)

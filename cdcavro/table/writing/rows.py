@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from cdcavro.avro.buffer import Buffer
     from cdcavro.change.model import Row
 
+# Of all rows of a message, if it has several: a message of short rows may be about a table of many columns.
+MAX_ABSENT: Final = 8 << 20
 # Stands for the value of a column that newer rows no longer have.
 _GONE: Final = object()
 _LONG: Final = 0
@@ -131,12 +133,12 @@ class RowWriter:
         self._misfits = misfits
         self._is_strict = is_strict
 
-    def write(self, out: Buffer, image: Row, pointer: str, last: Written | None = None) -> Written:
-        """Append a row and return its values and where its cells start.
+    def write(self, out: Buffer, image: Row, pointer: str, last: Written | None = None, *, rows: int = 1) -> Written:
+        """Append a row, of so many `rows` of a message, and return its values and where its cells start.
 
         `last` is an earlier row of the same table in the same payload: most values of an update are the
         same objects in both of its rows, and their bytes are copied. Raises `StructureError` for an
-        unknown column and `MisfitError`.
+        unknown column, and for a row that lacks so much that as many of its kind would be out of proportion; `MisfitError`.
         """
         written, count = Written(), 0
         absent: list[str] = []
@@ -165,7 +167,7 @@ class RowWriter:
         if misfits:
             self._misfits.update(misfits.keys())
         write_texts(out, misfits)
-        self._write_absent(out, absent)
+        self._write_absent(out, absent, rows)
         return written
 
     def check(self, names: Sequence[str], pointer: str) -> None:
@@ -173,7 +175,11 @@ class RowWriter:
         if not self._columns.issuperset(names):
             raise self._unknown(names, pointer)
 
-    def _write_absent(self, out: Buffer, names: list[str]) -> None:
+    def _write_absent(self, out: Buffer, names: list[str], rows: int) -> None:
+        size = sum([1 + len(name.encode()) for name in names]) * rows if rows > 1 else 0
+        if size > MAX_ABSENT:
+            expected = f"at most {MAX_ABSENT} bytes of names of absent columns in {rows} rows"
+            raise StructureError(expected, str(size), format=self._format)
         if names:
             out.write_long(len(names))
             for name in names:

@@ -143,10 +143,10 @@ class TableWriter:
         out, last = Buffer(), None
         out.append(0 if change.before is None else 2)
         if change.before is not None:
-            last = self._rows.write(out, change.before, "/before")
+            last = self._rows.write(out, change.before, "/before", rows=change.rows)
         out.append(0 if change.after is None else 2)
         if change.after is not None:
-            self._rows.write(out, change.after, "/after", last)
+            self._rows.write(out, change.after, "/after", last, rows=change.rows)
         return out.taken()
 
     def row(self, image: Row) -> bytes:
