@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as sf
@@ -10,8 +11,8 @@ from cdcavro.lake.evolution import same_column
 from cdcavro.lake.names import OWN, quoted
 from cdcavro.lake.row import DELETE, DROP, TRUNCATE, UPSERTS
 from cdcavro.lake.statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED
-from cdcavro.spark.lake.columns import row_type, wanted_columns
-from cdcavro.spark.versions.reading import read_versions
+from cdcavro.spark.lake.columns import wanted_columns
+from cdcavro.spark.versions.reading import read_fields, read_versions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,15 +70,10 @@ def deletes_of(rows: DataFrame, now: datetime) -> DataFrame:
     return deletes.agg(sf.max("order").alias(ORDER)).withColumn(AT, sf.lit(now))
 
 
-def held_columns(schema: TableSchema, present: Sequence[LakeColumn]) -> list[tuple[str, LakeColumn, LakeColumn]]:
-    """Return the columns of a version that a lake table has: the name in `numbered`, the wanted column, the table's."""
-    pairs = [(f"c{i}", one, same_column(present, one)) for i, one in enumerate(wanted_columns(schema))]
-    return [(name, one, held) for name, one, held in pairs if held is not None]
-
-
-def numbered(image: Column, schema: TableSchema) -> Column:
-    """Return an image that was read under a version with the second names of `row_type`."""
-    return image.cast(row_type(schema)[1])
+def held_columns(schema: TableSchema, present: Sequence[LakeColumn]) -> list[tuple[LakeColumn, LakeColumn]]:
+    """Return the columns of a version that a lake table has: the wanted column, and the table's."""
+    pairs = [(one, same_column(present, one)) for one in wanted_columns(schema)]
+    return [(one, held) for one, held in pairs if held is not None]
 
 
 def last_rows(
@@ -95,40 +91,25 @@ def last_rows(
     never had any. With
     `is_partial`, each column has the value of the last change that states it, and `_cdc_older` its order.
     """
-    upserts = rows.where(sf.col("operation").isin(*UPSERTS))
-    image = numbered(read_versions("version", "payload", versions)["after"], versions[-1])
-    read = upserts.select("key", "order", "version", image.alias("i"))
-    columns = held_columns(versions[-1], present)
-    texts = sf.col("i")["unparsed"]
-    values = read.select(
-        sf.col("key").alias(KEY),
-        sf.col("order").alias(ORDER),
-        *[sf.col("i").getField(name).cast(held.type).alias(held.name) for name, _, held in columns],
-        sf.when(sf.size(texts) > 0, texts).alias(UNPARSED),
-        _absent(versions, columns).alias(ABSENT),
-    )
-    names = [held.name for _, _, held in columns]
-    reduced = _last_columns if is_partial else _last_changes
+    reduced = partial(_last_columns if is_partial else _last_changes, versions=versions, present=present)
+    upserts = rows.where(sf.col("operation").isin(*UPSERTS) & (sf.col("order") > sf.lit(floor)))
     if deletes is None:
-        alive = values.where(sf.col(ORDER) > sf.lit(floor))
-        return reduced(alive, names).withColumn(DELETED, sf.lit(None).cast("binary"))
+        return reduced(upserts).withColumn(DELETED, sf.lit(None).cast("binary"))
     standing = deletes.select(sf.col(KEY).alias(_DELETED_KEY), sf.col(ORDER).alias(DELETED))
     above = sf.coalesce(sf.col(DELETED), sf.expr(_NOTHING))
-    alive = values.join(standing, values[KEY] == standing[_DELETED_KEY], "left").where(
-        (sf.col(ORDER) > above) & (sf.col(ORDER) > sf.lit(floor))
-    )
-    last = reduced(alive, names)
+    alive = upserts.join(standing, upserts["key"] == standing[_DELETED_KEY], "left").where(sf.col("order") > above)
+    last = reduced(alive)
     came = rows.where(sf.col("operation") == DELETE).select(sf.col("key").alias(_DELETED_KEY)).distinct()
     gone = came.join(standing, _DELETED_KEY)
     joined = last.join(gone, last[KEY] == gone[_DELETED_KEY], "full")
     return joined.withColumn(KEY, sf.coalesce(KEY, _DELETED_KEY)).drop(_DELETED_KEY)
 
 
-def _absent(versions: Sequence[TableSchema], columns: Sequence[tuple[str, LakeColumn, LakeColumn]]) -> Column:
+def _absent(versions: Sequence[TableSchema], columns: Sequence[tuple[LakeColumn, LakeColumn]]) -> Column:
     """Return the names in the lake of the columns that a change lacks, which it states under those of its version."""
-    absent = sf.col("i")["absent"]
+    absent = sf.col("image")["absent"]
     flags = []
-    for _, wanted, held in columns:
+    for wanted, held in columns:
         named = {
             schema.version: column.name
             for schema in versions
@@ -140,15 +121,30 @@ def _absent(versions: Sequence[TableSchema], columns: Sequence[tuple[str, LakeCo
     return sf.when(sf.size(absent) > 0, sf.array_compact(sf.array(*flags)))
 
 
-def _last_changes(alive: DataFrame, names: Sequence[str]) -> DataFrame:
-    kept = [ORDER, *names, UNPARSED]
-    found = alive.groupBy(KEY).agg(sf.max_by(sf.struct(*[quoted(name) for name in kept]), ORDER).alias(_LAST))
-    columns = [sf.col(_LAST).getField(name).alias(name) for name in kept]
-    return found.select(KEY, *columns, sf.lit(None).cast("map<string,binary>").alias(OLDER))
+def _images(upserts: DataFrame, versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> DataFrame:
+    """Return the columns of the rows that were put, and what is not in them."""
+    columns, image = held_columns(versions[-1], present), sf.col("image")
+    envelope, fields = read_fields("version", sf.col("payload"), versions)
+    texts = image["unparsed"]
+    return upserts.select("key", "order", "version", envelope["after"].alias("image")).select(
+        sf.col("key").alias(KEY),
+        sf.col("order").alias(ORDER),
+        *[image.getField(fields[one.field]).cast(held.type).alias(held.name) for one, held in columns],
+        sf.when(sf.size(texts) > 0, texts).alias(UNPARSED),
+        _absent(versions, columns).alias(ABSENT),
+    )
 
 
-def _last_columns(alive: DataFrame, names: Sequence[str]) -> DataFrame:
+def _last_changes(upserts: DataFrame, versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> DataFrame:
+    """Return the last change of each key, of which alone the payload is read."""
+    whole = sf.struct("order", "version", "payload")
+    found = upserts.groupBy("key").agg(sf.max_by(whole, "order").alias(_LAST)).select("key", f"{_LAST}.*")
+    return _images(found, versions, present).drop(ABSENT).withColumn(OLDER, sf.lit(None).cast("map<string,binary>"))
+
+
+def _last_columns(upserts: DataFrame, versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> DataFrame:
     """Return the last value of each column; a column that nobody states has the order of nothing."""
+    alive, names = _images(upserts, versions, present), [held.name for _, held in held_columns(versions[-1], present)]
     stated = {name: ~sf.coalesce(sf.array_contains(ABSENT, sf.lit(name)), sf.lit(False)) for name in names}  # noqa: FBT003
     text = {name: sf.try_element_at(UNPARSED, sf.lit(name)) for name in names}
     pieces = [

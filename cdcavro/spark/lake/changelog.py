@@ -11,9 +11,10 @@ from cdcavro.lake import statements as sql
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.names import quoted
 from cdcavro.lake.row import DROP
-from cdcavro.spark.lake.batch import held_columns, numbered
+from cdcavro.spark.lake.batch import held_columns
 from cdcavro.spark.lake.columns import prepare, present_columns
-from cdcavro.spark.versions.reading import read_versions
+from cdcavro.spark.lake.sinks import UNKNOWN
+from cdcavro.spark.versions.reading import read_fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from cdcavro.lake.evolution import Step
-    from cdcavro.spark.lake.sinks import Sink
+    from cdcavro.spark.lake.sinks import Attempt, Sink
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.schema import TableSchema
 
@@ -53,19 +54,25 @@ class Changelog:
         self.sink.make_room(spark, self.table)
         return prepare(spark, self.sink, self.identifier, versions[-1], sql.CHANGELOG, self.behavior)
 
-    def append(self, rows: DataFrame, versions: Sequence[TableSchema], *, job: str, batch: int) -> None:
+    def append(
+        self,
+        rows: DataFrame,
+        versions: Sequence[TableSchema],
+        *,
+        job: str,
+        batch: int,
+        attempt: Attempt = UNKNOWN,
+    ) -> None:
         """Append a batch of the table's typed rows; a batch of a job that is appended again changes nothing.
 
-        `rows` is as in `CurrentState.merge`; `job` (str) is unique to what writes, and `batch` (int) goes up.
+        `rows` is as in `CurrentState.merge`; `job` (str) is unique to what writes, and `batch` (int) goes up. The first
+        `attempt` costs less where that is known; a later one then has to know since when. Raises `JobError` if it can
+        no longer be found out whether the first one was written.
         """
-        after, before = (numbered(sf.col("envelope")[name], versions[-1]) for name in ("after", "before"))
-        changes = _read(rows, versions).select(*_FACTS, "operation", sf.coalesce(after, before).alias("image"))
-        # Only updates have a row before them to be told; an array of both would be copied for each change.
-        updates = _read(rows.where(sf.col("operation") == "u"), versions)
-        befores = updates.select(*_FACTS, sf.lit(BEFORE).alias("operation"), before.alias("image"))
-        listed = changes.unionByName(befores.where(sf.col("image").isNotNull()))
         present = present_columns(rows.sparkSession, self.identifier)
-        held = {column.name: name for name, _, column in held_columns(versions[-1], present)}
+        envelope, fields = read_fields("version", sf.when(sf.col("operation") != DROP, sf.col("payload")), versions)
+        held = {column.name: fields[one.field] for one, column in held_columns(versions[-1], present)}
+        listed = _images(rows.select(*_FACTS, "operation", envelope.alias("envelope")))
         image = sf.col("image")
         own = {
             sql.OPERATION: sf.col("operation"),
@@ -81,9 +88,20 @@ class Changelog:
         ]
         frame = listed.select(*columns, *[value.alias(name) for name, value in own.items()])
         ordered = frame.select(*[quoted(name) for name in rows.sparkSession.table(self.identifier).columns])
-        self.sink.append(ordered, self.table, _CHANGES, job, batch)
+        self.sink.append(ordered, self.table, _CHANGES, job, batch, attempt)
 
 
-def _read(rows: DataFrame, versions: Sequence[TableSchema]) -> DataFrame:
-    envelope = read_versions("version", sf.when(sf.col("operation") != DROP, sf.col("payload")), versions)
-    return rows.select(*_FACTS, "operation", envelope.alias("envelope"))
+def _images(envelopes: DataFrame) -> DataFrame:
+    """Return the image of each change, and before it that before an update.
+
+    Only a flag is multiplied: an array of images would be made and copied for each change.
+    """
+    envelope = sf.col("envelope")
+    is_told = (sf.col("operation") == "u") & envelope["before"].isNotNull()
+    both, one = sf.array(sf.lit(True), sf.lit(False)), sf.array(sf.lit(False))  # noqa: FBT003
+    marked = envelopes.select("*", sf.explode(sf.when(is_told, both).otherwise(one)).alias("is_before"))
+    image = sf.when(sf.col("is_before"), envelope["before"]).otherwise(
+        sf.coalesce(envelope["after"], envelope["before"])
+    )
+    operation = sf.when(sf.col("is_before"), BEFORE).otherwise(sf.col("operation"))
+    return marked.select(*_FACTS, operation.alias("operation"), image.alias("image"))

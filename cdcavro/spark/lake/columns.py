@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StructField, StructType
 
 from cdcavro.lake.evolution import LakeColumn, Step, same_column, steps_to
 from cdcavro.lake.names import OWN, column_names, quoted
@@ -24,27 +23,18 @@ if TYPE_CHECKING:
     from cdcavro.table.schema import TableSchema
 
 
-def row_type(schema: TableSchema) -> tuple[StructType, StructType]:
-    """Return the type of a version's rows under true names, and under names that Spark tells apart in any case.
-
-    The columns are c0, c1 and so on in the second; both have `unparsed` and `absent` besides.
-    """
-    struct, numbers = true_type(schema, ROW), {column.field: i for i, column in enumerate(schema.all_columns)}
-    fields = [field["name"] for field in schema.record["fields"]]
-    names = [f"c{numbers[name]}" if name in numbers else name for name in fields]
-    return struct, StructType([StructField(name, field.dataType) for name, field in zip(names, struct, strict=True)])
-
-
 def wanted_columns(schema: TableSchema) -> list[LakeColumn]:
     """Return the columns that a lake table of a version has, retired ones among them. Needs a Spark session."""
-    columns, (struct, numbered) = schema.all_columns, row_type(schema)
-    shown = {other.name: field for field, other in zip(struct, numbered, strict=True)}
+    columns, fields = schema.all_columns, [field["name"] for field in schema.record["fields"]]
+    shown = dict(zip(fields, true_type(schema, ROW), strict=True))
     # Of two names that a lake does not tell apart, the column that was there first keeps its own.
     eldest = sorted(range(len(columns)), key=lambda i: (columns[i].since, i))
-    names = dict(zip(eldest, column_names(shown[f"c{i}"].name for i in eldest), strict=True))
+    names = dict(zip(eldest, column_names(shown[columns[i].field].name for i in eldest), strict=True))
     aliases = {field["name"]: tuple(field.get("aliases", ())) for field in schema.record["fields"]}
     return [
-        LakeColumn(names[i], column.field, shown[f"c{i}"].dataType.simpleString(), aliases[column.field], column.until)
+        LakeColumn(
+            names[i], column.field, shown[column.field].dataType.simpleString(), aliases[column.field], column.until
+        )
         for i, column in enumerate(columns)
     ]
 
@@ -123,15 +113,14 @@ def _fill_heirs(spark: SparkSession, identifier: str, schema: TableSchema) -> No
     )
 
 
-def with_view(frame: DataFrame, statement: Callable[[str], str]) -> None:
+def with_view(frame: DataFrame, statement: Callable[[str], str], *, is_kept: bool = True) -> None:
     """Run a statement of SQL that `statement`, a function of a view's name, returns for a view of a frame.
 
-    The frame is kept: a merge reads its source several times, and Spark 4.1 finds no plan for a merge whose
-    view reads another table of an Iceberg catalog.
+    The frame is kept unless the lake does it: a merge reads its source several times, and Spark 4.1 finds no plan for a
+    merge whose view reads another table of an Iceberg catalog.
     """
     name = f"cdcavro_{uuid4().hex}"
-    kept = frame.localCheckpoint()
-    kept.createOrReplaceTempView(name)
+    (frame.localCheckpoint() if is_kept else frame).createOrReplaceTempView(name)
     try:
         frame.sparkSession.sql(statement(name)).collect()
     finally:

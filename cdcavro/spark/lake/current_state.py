@@ -13,9 +13,10 @@ from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.keys import check_keys
 from cdcavro.spark.lake.batch import Facts, deletes_of, facts_of, held_columns, last_rows
 from cdcavro.spark.lake.columns import fill, prepare, present_columns, with_view
+from cdcavro.spark.lake.sinks import Delta
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -102,13 +103,17 @@ class CurrentState:
         if facts.floor is not None:
             spark.sql(sql.delete_below(self.identifier, floor))
         if facts.deletes:
-            with_view(deletes_of(rows, moment), lambda view: sql.merge_deletes(self.deletes, view))
+            self._merge(deletes_of(rows, moment), lambda view: sql.merge_deletes(self.deletes, view))
         is_partial = _PARTIAL in stated
         present = present_columns(spark, self.identifier)
         deletes = spark.table(self.deletes) if _GUARDED in stated else None
         source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial)
-        names = [held.name for _, _, held in held_columns(versions[-1], present)]
-        with_view(source, lambda view: sql.merge_state(self.identifier, view, names, is_partial=is_partial))
+        names = [held.name for _, held in held_columns(versions[-1], present)]
+        self._merge(source, lambda view: sql.merge_state(self.identifier, view, names, is_partial=is_partial))
+
+    def _merge(self, source: DataFrame, statement: Callable[[str], str]) -> None:
+        # Delta Lake keeps the source of a merge itself.
+        with_view(source, statement, is_kept=not isinstance(self.sink, Delta))
 
     def forget_deletes(self, spark: SparkSession, *, now: datetime | None = None) -> None:
         """Forget the deletes whose guard is over at a time, by default now."""

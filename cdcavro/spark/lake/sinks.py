@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.errors import FileError
+from cdcavro.errors import FileError, JobError
 from cdcavro.lake.evolution import is_wider_decimal
 from cdcavro.lake.names import folder_names, quoted
 from cdcavro.spark.lake.marks import is_appended
@@ -31,6 +32,17 @@ _WIDER_IN_DELTA: Final = _WIDER | {("int", "double")}
 
 def _is_commit(name: str) -> bool:
     return not name.startswith((".", "_")) or name == "_last_checkpoint"
+
+
+class Attempt(NamedTuple):
+    """How often rows were tried to be written: `is_first` (bool), surely never before; `since` (datetime or None), when first."""
+
+    is_first: bool = False
+    since: datetime | None = None
+
+
+# Whether it is the first one is not known.
+UNKNOWN: Final = Attempt()
 
 
 def lake_settings(*, catalog: str | None = None, warehouse: str | None = None) -> dict[str, str]:
@@ -108,10 +120,34 @@ class Delta:
             if not (there.is_dir() and os.access(there, os.W_OK)):
                 raise FileError(self.root, "a folder that can be written to", "none")
 
-    def append(self, frame: DataFrame, table: TableName, suffix: str, job: str, batch: int) -> None:
-        """Append the rows of a job's batch, once: Delta Lake skips a transaction that it has."""
-        writer = frame.write.format("delta").mode("append").option("txnAppId", job).option("txnVersion", str(batch))
-        writer.save(self.path(table, suffix))
+    def append(self, frame: DataFrame, table: TableName, suffix: str, job: str, batch: int, attempt: Attempt) -> None:
+        """Append the rows of a job's batch, once: Delta Lake skips a transaction that it has.
+
+        It looks for it in the whole state of the table, which costs as much as the append. So the commit of a batch that
+        is run for the first time has a mark instead, for which a batch that is run again looks in the history.
+        """
+        path, mark = self.path(table, suffix), f"cdcavro {job} {batch}"
+        writer = frame.write.format("delta").mode("append").option("userMetadata", mark)
+        if attempt.since is not None and self._has(frame.sparkSession, path, mark, attempt.since):
+            return
+        if not attempt.is_first:
+            writer = writer.option("txnAppId", job).option("txnVersion", str(batch))
+        writer.save(path)
+
+    def _has(self, spark: SparkSession, path: str, mark: str, since: datetime) -> bool:
+        """Return whether a commit since a time has a mark. Raises `JobError` if the history does not reach so far."""
+        history = spark.sql(f"DESCRIBE HISTORY {quoted('delta', path)}").select("version", "timestamp", "userMetadata")
+        commits = history.collect()
+        if any(commit["userMetadata"] == mark for commit in commits):
+            return True
+        oldest = min(commits, key=lambda commit: commit["version"])
+        # The clocks of two machines may differ.
+        if oldest["version"] > 0 and oldest["timestamp"].astimezone(UTC) > since - timedelta(hours=1):
+            raise JobError(
+                f"the history of {path} does not reach back to {since:%Y-%m-%d %H:%M}, so it cannot be known whether the"
+                " batch that was stopped then is written"
+            )
+        return False
 
 
 @dataclass(frozen=True)
@@ -152,10 +188,10 @@ class Iceberg:
         """Create the namespace of a table."""
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self.catalog, *folder_names(table)[:-1])}")
 
-    def append(self, frame: DataFrame, table: TableName, suffix: str, job: str, batch: int) -> None:
+    def append(self, frame: DataFrame, table: TableName, suffix: str, job: str, batch: int, attempt: Attempt) -> None:
         """Append the rows of a job's batch, once: each snapshot says which batch it was."""
         identifier, mark = self.identifier(table, suffix), f"cdcavro.batch.{job}"
-        if not is_appended(frame, identifier, mark, batch):
+        if attempt.is_first or not is_appended(frame, identifier, mark, batch):
             frame.writeTo(identifier).option(f"snapshot-property.{mark}", str(batch)).append()
 
 

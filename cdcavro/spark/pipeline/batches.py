@@ -16,8 +16,9 @@ from cdcavro.change.clock import Clock
 from cdcavro.change.model import DDL, Change
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.learning import Learned, identity_of
+from cdcavro.spark.lake.sinks import Attempt
 from cdcavro.spark.pipeline.conversion import Knowledge
-from cdcavro.spark.pipeline.lake_tables import LakeNames, facts_of_summary
+from cdcavro.spark.pipeline.lake_tables import LakeNames, Part, facts_of_summary
 from cdcavro.spark.pipeline.outcome_columns import ROW
 from cdcavro.spark.pipeline.outcomes import asked, outcomes_of
 from cdcavro.spark.pipeline.rejects import write_rejects
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 _OF_ROWS: Final = ("version", "operation", "order", "key", "payload")
 # How often a batch is converted again, each time with something new.
 _ROUNDS: Final = 4
+# How many rows of one table are written by one task, if there are fewer than one reads.
+_ROWS_OF_TASK: Final = 100_000
 # What a message can be; each is exactly one of these but the first.
 COUNTS: Final = ("read", "written", "rejected", "statements", "left out", "tombstones")
 
@@ -84,7 +87,7 @@ class Batches:
             raise
 
     def _run(self, frame: DataFrame, number: int) -> BatchReport:
-        maker = self._resumed(number)
+        maker, since = self._resumed(number), self._tried(number)
         seconds: dict[str, float] = {}
         with _timed(seconds, "convert"):
             outcomes, learned = self._converted(frame, maker)
@@ -104,13 +107,14 @@ class Batches:
                 "read": outcomes.lanes,
                 "names": self._names.state,
                 "rows": rows,
+                "begun": (since or datetime.now(UTC)).isoformat(timespec="seconds"),
             }
             with _timed(seconds, "state"):
                 self._state.write(number, learned, maker.clock, facts)
             with _timed(seconds, "rejects"):
                 self._reject(outcomes, report)
             with _timed(seconds, "write"):
-                self._write(outcomes, report, tables)
+                self._write(outcomes, report, tables, since)
             self._totals, self._next = totals, number + 1
             report.operations = {name: dict(operations) for name, operations in rows.items()}
         finally:
@@ -129,6 +133,12 @@ class Batches:
             self._names = LakeNames.of(facts.get("names", []))
             self._totals = Counter(facts.get("totals", {}))
         return self._maker
+
+    def _tried(self, number: int) -> datetime | None:
+        """Return when a batch was first begun to be written, None if it was not."""
+        if number not in self._state.batches():
+            return None
+        return datetime.fromisoformat(self._state.facts(number + 1)["begun"])
 
     def _converted(self, frame: DataFrame, maker: TypedRows) -> tuple[Outcomes, list[Change]]:
         """Return the outcomes of a batch, and what it said of tables.
@@ -172,6 +182,7 @@ class Batches:
             frozenset(left_out),
             is_all=learned is not None,
             is_strict=settings.options.get("on_misfit") == ERROR,
+            is_reduced=not self._writer.has_changes,
         )
         return outcomes_of(frame, knowledge)
 
@@ -196,19 +207,22 @@ class Batches:
                 folder = f"file://{Path(folder).absolute()}"
             write_rejects(outcomes.frame, folder, report.number, datetime.now(UTC), report.counts["rejected"])
 
-    def _write(self, outcomes: Outcomes, report: BatchReport, tables: Sequence[Table]) -> None:
+    def _write(self, outcomes: Outcomes, report: BatchReport, tables: Sequence[Table], since: datetime | None) -> None:
         """Write the rows of each table, and those that waited; what a table refuses waits."""
         work = []
         for number in sorted({*outcomes.tables, *self._waiting.tables()}):
             waiting = self._waiting.read(outcomes.frame.sparkSession, number, report.number)
             if number in outcomes.tables:
+                count = sum(outcomes.tables[number]["ops"].values())
                 rows = outcomes.frame.where((sf.col("what") == ROW) & (sf.col("number") == number)).select(*_OF_ROWS)
-                waiting.append((report.number, rows, facts_of_summary(outcomes.tables[number])))
+                # A task, and a file, for a few rows costs more than they do.
+                rows = rows.coalesce(-(-count // _ROWS_OF_TASK))
+                facts = facts_of_summary(outcomes.tables[number])
+                waiting.append(Part(report.number, rows, facts, Attempt(since is None, since)))
             if waiting:
                 work.append((tables[number], self._names.name(tables[number], tables), waiting))
-        for written, (table, _, waiting) in zip(
-            _in_order(self._writer.write(outcomes.frame.sparkSession, work), work), work, strict=True
-        ):
+        found = self._writer.write(outcomes.frame.sparkSession, work)
+        for written, (table, _, waiting) in zip(_in_order(found, work), work, strict=True):
             report.steps += [f"{self._label(table)}: {step}" for step in written.steps]
             if written.error is None:
                 self._waiting.forget(table.number)

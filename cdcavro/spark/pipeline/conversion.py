@@ -18,10 +18,10 @@ from cdcavro.change.clock import Clock, LaneTime, before, lane_at
 from cdcavro.change.model import DDL, DML, Arrival
 from cdcavro.errors import CdcAvroError, MessageError, MisfitError
 from cdcavro.files.lines import Line
-from cdcavro.lake.learning import identity_of
+from cdcavro.lake.last_changes import by_table
+from cdcavro.lake.learning import Learner, identity_of
 from cdcavro.lake.placing import Placing, listed
 from cdcavro.spark.functions import error_fields
-from cdcavro.spark.messages.survey import Survey
 from cdcavro.spark.pipeline.facts import TaskFacts
 from cdcavro.spark.pipeline.outcome_columns import OF_ROWS, REJECT, ROW, SCHEMA, STATEMENT, SUMMARY, Message, told
 from cdcavro.spark.pipeline.runs import MIXED_RUN, Run, check_key, replayed, runs_of
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
     Fault = Mapping[str, str | None]
 
-# How many messages a task tries to place in vain.
-_PATIENCE: Final = 100
+
+# How many bytes of rows a task holds before it hands them over.
+_HELD: Final = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Knowledge:
 
     Attributes: `tables` (`Tables`); `clock` (list), as `Clock.state`; `formats` (`Formats`); `unavailable`, as in
     `to_changes`; `dropped`, as in `Learned`; `faults`, why statements were refused, by `identity_of` them; `left_out`
-    (frozenset of int), the numbers of tables that are not wanted; `is_strict` (bool), whether a misfit ends the job.
+    (frozenset of int), the numbers of tables that are not wanted; `is_strict` (bool), whether a misfit ends the job; `is_reduced` (bool), whether of each key only the last change is wanted.
     """
 
     tables: Tables
@@ -59,6 +60,7 @@ class Knowledge:
     left_out: frozenset[int] = frozenset()
     is_all: bool = False
     is_strict: bool = False
+    is_reduced: bool = False
 
 
 def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -68,6 +70,7 @@ def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iter
         task = _Task(knowledge)
         for batch in batches:
             yield from task.converted(batch)
+        yield from task.kept()
         yield task.summary()
 
     return converted
@@ -87,15 +90,15 @@ class _Task:
         self._asked: set[bytes] = set()
         self._others: list[dict[str, Any]] = []
         self._exact: list[tuple[int, TypedRow]] = []
-        self._surveys: dict[str, Survey] = {}
-        self._unsure: dict[str, list[tuple[bytes, Arrival | None]]] = {}
+        self._held: list[pa.RecordBatch] = []
+        self._learner = Learner(knowledge.tables)
+        self._is_ahead = False
 
     def converted(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what becomes of a batch of messages."""
-        self._unsure.clear()
         is_replayed = batch.column("clock").is_valid()
         if pc.any(is_replayed).as_py():
-            yield from self._replayed(batch.filter(is_replayed))
+            self._replayed(batch.filter(is_replayed))
             batch = batch.filter(pc.invert(is_replayed))
         for run in runs_of(batch, self._knowledge.formats, self._lines):
             self._counts["read"] += run.count
@@ -104,15 +107,15 @@ class _Task:
             if run.format == MIXED_RUN:
                 self._unknown(run)
             else:
-                yield from self._run(run)
-        for format, unsure in self._unsure.items():
-            self._survey(format, unsure)
+                self._run(run)
         if self._others:
             made, self._others = self._others, []
             yield pa.RecordBatch.from_pylist(made, schema=SCHEMA)
+        if sum(rows.nbytes for rows in self._held) > _HELD:
+            yield from self.kept()
 
-    def _run(self, run: Run) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of messages of one lane and one format."""
+    def _run(self, run: Run) -> None:
+        """Convert messages of one lane and one format."""
         placing = self._placings.get(run.format)
         if placing is None:
             placing = self._placings[run.format] = self._placing(run.format, self._clock)
@@ -123,17 +126,17 @@ class _Task:
             self._take(placing, i, message, own, run.length(i))
 
         for rows in placing.take(run.messages, left):
-            yield from self._kept(rows)
+            self._keep(rows)
         if self._exact:
             exact, self._exact = self._exact, []
-            yield from self._kept(listed(exact))
+            self._keep(listed(exact))
 
     def _placing(self, format: str, clock: Clock) -> Placing:
         own = self._knowledge
         return Placing(format, own.tables, clock, unavailable=own.unavailable, dropped=own.dropped)
 
-    def _replayed(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of messages that were rejected once, each at the time that its lane had then."""
+    def _replayed(self, batch: pa.RecordBatch) -> None:
+        """Convert messages that were rejected once, each at the time that its lane had then."""
         for i, row in enumerate(batch.to_pylist()):
             self._counts["read"] += 1
             place = Arrival(**{name: row[name] for name in ("topic", "partition", "offset", "file", "line")})
@@ -150,15 +153,17 @@ class _Task:
             self._take(self._placing(format, clock), i, message, own._replace(format=format), len(own.raw))
         if self._exact:
             exact, self._exact = self._exact, []
-            yield from self._kept(listed(exact))
+            self._keep(listed(exact))
 
     def _unknown(self, run: Run) -> None:
         """Reject messages of which no format is known."""
         for i, error in run.errors:
             self._refuse(Message(run.raw(i) or b"", run.key(i), run.place(i), None), error_fields(error))
 
-    def _kept(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield rows of tables that are wanted, and count their messages."""
+    def _keep(self, rows: pa.RecordBatch) -> None:
+        """Keep rows of tables that are wanted, and count their messages."""
+        if self._is_ahead:
+            return
         count = pc.count_distinct(rows.column("message")).as_py()
         if self._knowledge.left_out:
             unwanted = pc.is_in(rows.column("number"), pa.array(sorted(self._knowledge.left_out), pa.int32()))
@@ -168,10 +173,25 @@ class _Task:
         self._counts["left out"] += count - wanted
         if rows.num_rows:
             self._facts.add(rows)
-            own = [rows.column(name) for name in OF_ROWS]
-            others = [pa.nulls(rows.num_rows, one.type) for one in list(SCHEMA)[len(OF_ROWS) + 1 :]]
-            what = pa.array([ROW], pa.int8()).take(pa.nulls(rows.num_rows, pa.int32()).fill_null(0))
-            yield pa.RecordBatch.from_arrays([what, *own, *others], schema=SCHEMA)
+            self._held.append(rows)
+
+    def kept(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that were kept since, as far as they are wanted."""
+        held, self._held = self._held, []
+        if not held:
+            return
+        rows = by_table(held, self._reduced())
+        nothing = [pa.nulls(len(rows), one.type) for one in list(SCHEMA)[len(OF_ROWS) + 1 :]]
+        what = pa.array([ROW], pa.int8()).take(pa.nulls(len(rows), pa.int32()).fill_null(0))
+        own = [what, *[rows.column(name) for name in OF_ROWS], *nothing]
+        yield from pa.Table.from_arrays(own, schema=SCHEMA).to_batches()
+
+    def _reduced(self) -> list[int]:
+        """Return the numbers of tables of whose keys only the last change is wanted: without a key, a table has all."""
+        if not self._knowledge.is_reduced:
+            return []
+        tables = self._knowledge.tables.tables
+        return [one for one in self._facts.tables if all(schema.key is not None for schema in tables[one].versions)]
 
     def summary(self) -> pa.RecordBatch:
         """Return what was done, as the one row of a batch."""
@@ -187,11 +207,6 @@ class _Task:
     def _take(self, placing: Placing, i: int, message: bytes, own: Message, length: int) -> None:
         """Take a message the exact way: rows, or else a reject or a statement, whole."""
         knowledge = self._knowledge
-        if self._counts["unplaced"] > _PATIENCE and not knowledge.is_all:
-            # The driver knows too little: all is converted again, so what it has to learn is enough.
-            self._counts["given up"] += 1
-            self._unsure.setdefault(own.format or "", []).append((message, own.place))
-            return
         try:
             Line(0, own.raw, length).message()
             check_key(own)
@@ -207,6 +222,7 @@ class _Task:
         elif not knowledge.is_all and any(change.op in DDL for change in placed):
             self._counts["statements"] += 1
             self._ask(placed, own, {})
+            self._learn(placed)
         else:
             self._place(placing, i, message, changes, placed, own)
 
@@ -226,10 +242,12 @@ class _Task:
                 raise
             self._counts["unplaced"] += 1
             self._ask(placed, own, refusal(placed[0], error))
+            self._learn(placed)
             return
         if not self._knowledge.is_all and any(not self._knowledge.tables.tables[row.table].is_used for row in rows):
             # The driver may change a version, but none with which data is written.
             self._ask(placed, own, {})
+            self._learn(placed)
         if rows and any(change.op in DML for change in placed):
             self._exact.extend((i, row) for row in rows)
         else:
@@ -254,16 +272,18 @@ class _Task:
         self._counts["rejected"] += 1
         self._others.append(told(REJECT, own, error, None))
 
-    def _survey(self, format: str, messages: Sequence[tuple[bytes, Arrival | None]]) -> None:
-        """Ask the driver to learn what messages say, without typing them."""
-        survey = self._surveys.get(format)
-        if survey is None:
-            tables = self._knowledge.tables
-            survey = Survey(format, tables.zone, self._knowledge.unavailable, tables.given_table)
-            self._surveys[format] = survey
-        outlines = [made["outline"] for made in survey.outlines(*zip(*messages, strict=True))]
-        if outlines:
-            self._others.append({"what": STATEMENT, "outlines": outlines})
+    def _learn(self, changes: Sequence[Change]) -> None:
+        """Learn what the driver is asked to learn, so that it is not asked of each message like this one.
+
+        What is converted with it counts for nothing: the driver knows other lanes, and numbers tables otherwise.
+        """
+        if self._knowledge.is_all:
+            return
+        edits = self._knowledge.tables.edits
+        self._learner.learn(changes)
+        if self._knowledge.tables.edits != edits:
+            self._is_ahead = True
+            self._counts["given up"] += 1
 
     def _ask(self, changes: Sequence[Change], own: Message, error: Fault) -> None:
         """Ask the driver to learn what a message says, once of all that say the same in its lane between statements."""

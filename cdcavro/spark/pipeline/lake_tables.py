@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.errors import (
@@ -15,6 +15,7 @@ from pyspark.errors import (
     IllegalArgumentException,
     NumberFormatException,
 )
+from pyspark.sql import DataFrame
 
 from cdcavro.errors import CdcAvroError
 from cdcavro.lake.evolution import LENIENT
@@ -23,20 +24,19 @@ from cdcavro.spark.job_lines import first_line
 from cdcavro.spark.lake.batch import Facts
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.current_state import CurrentState
+from cdcavro.spark.lake.sinks import UNKNOWN, Attempt
 from cdcavro.spark.lake.trying import tried
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from cdcavro.spark.lake.sinks import Sink
     from cdcavro.table.history import Table
 
-    # A table's rows of one batch, and what is known of them.
-    Part = tuple[int, DataFrame, Facts]
-    Waiting = Sequence[Part]
+    Waiting = Sequence["Part"]
 
 
 # What one table is to blame for. With `ignore`, a value may be too large for its column in the lake.
@@ -48,6 +48,15 @@ _REFUSALS: Final = (
     NumberFormatException,
     DateTimeException,
 )
+
+
+class Part(NamedTuple):
+    """A table's rows of one batch, what is known of them, and how often they were tried to be written."""
+
+    batch: int
+    rows: DataFrame
+    facts: Facts
+    attempt: Attempt = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -141,6 +150,11 @@ class LakeTables:
     _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
     _forgotten: dict[TableName, date] = field(default_factory=dict)
 
+    @property
+    def has_changes(self) -> bool:
+        """Whether every change is wanted, and not only the last of each key."""
+        return self.settings.is_changelog
+
     def write(self, spark: SparkSession, tables: Sequence[tuple[Table, TableName, Waiting]]) -> list[Written]:
         """Write the rows of tables, several at a time; those with one name in the lake one behind the other.
 
@@ -178,10 +192,8 @@ class LakeTables:
     ) -> None:
         self._prepare("state", state.table, table, lambda: steps.extend(map(str, state.prepare(spark, table.versions))))
         if waiting:
-            rows = waiting[0][1]
-            for _, more, _ in waiting[1:]:
-                rows = rows.unionByName(more)
-            state.merge(rows, table.versions, facts=_all_facts([facts for _, _, facts in waiting]))
+            rows = reduce(DataFrame.unionByName, [part.rows for part in waiting])
+            state.merge(rows, table.versions, facts=_all_facts([part.facts for part in waiting]))
             today = datetime.now(UTC).date()
             if self._forgotten.get(state.table) != today:
                 state.forget_deletes(spark)
@@ -189,8 +201,9 @@ class LakeTables:
 
     def _append(self, spark: SparkSession, log: Changelog, table: Table, waiting: Waiting, steps: list[str]) -> None:
         self._prepare("log", log.table, table, lambda: steps.extend(map(str, log.prepare(spark, table.versions))))
-        for batch, rows, _ in waiting:
-            log.append(rows, table.versions, job=f"{self.job}/{table.number}", batch=batch)
+        for batch, rows, _, attempt in waiting:
+            job = f"{self.job}/{table.number}"
+            log.append(rows, table.versions, job=job, batch=batch, attempt=attempt)
 
     def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> None:
         """Prepare a lake table for the newest version, unless it is, or a later table goes on with it."""

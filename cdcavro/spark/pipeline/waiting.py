@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyarrow.parquet import ParquetFile
 
-from cdcavro.spark.pipeline.lake_tables import facts_of_summary
+from cdcavro.spark.pipeline.lake_tables import Part, facts_of_summary
 from cdcavro.spark.pipeline.shared import check_written
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from cdcavro.spark.lake.batch import Facts
-    from cdcavro.spark.pipeline.lake_tables import Part
 
 _GONE: Final = " gone"
 
@@ -41,7 +40,7 @@ class WaitingRows:
         """Return the rows of a table from the batches before one, in order."""
         found = sorted((self.folder / str(table)).glob("batch=*/facts.json"), key=_batch)
         return [
-            (
+            Part(
                 _batch(path),
                 spark.read.parquet(f"file://{path.parent.resolve() / 'rows'}"),
                 facts_of_summary(json.loads(path.read_bytes())),
@@ -52,7 +51,7 @@ class WaitingRows:
 
     def keep(self, table: int, part: Part) -> None:
         """Keep the rows of a batch, instead of those that it kept when it was run before."""
-        batch, rows, facts = part
+        batch, rows, facts, _ = part
         own = self.folder / str(table) / f"batch={batch}"
         shutil.rmtree(own, ignore_errors=True)
         own.mkdir(parents=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkRuntimeError
@@ -55,19 +56,45 @@ def read_versions(
     known = schemas if isinstance(schemas, (list, tuple)) else schemas.versions  # type: ignore[union-attr]
     versions = {schema.version: schema for schema in known}
     wanted = reader if isinstance(reader, TableSchema) else versions[max(versions) if reader is None else reader]
+    return as_shown(_read(version, payload, versions, wanted, part), wanted, part)
+
+
+def read_fields(version: str, payload: Column, schemas: Sequence[TableSchema]) -> tuple[Column, dict[str, str]]:
+    """Read a column of envelopes of one table as `read_versions` does, under names that Spark tells apart in any case.
+
+    Return it with the name that each field of a row has. Where fields have such names already, it costs the least.
+    """
+    newest = schemas[-1]
+    read = _read(version, payload, {schema.version: schema for schema in schemas}, newest, ENVELOPE)
+    fields = [field["name"] for field in newest.record["fields"]]
+    if not has_older(newest.record["fields"]) and len({name.lower() for name in fields}) == len(fields):
+        return read, {name: name for name in fields}
+    numbers = {column.field: f"c{i}" for i, column in enumerate(newest.all_columns)}
+    names = {name: numbers.get(name, name) for name in fields}
+    shown = as_shown(read, newest, ENVELOPE)
+    row = true_type(newest, ROW)
+    numbered = StructType([StructField(names[name], field.dataType) for name, field in zip(fields, row, strict=True)])
+    images = {name: shown[name].cast(numbered).alias(name) for name in _IMAGES}
+    return sf.when(shown.isNotNull(), sf.struct(*images.values())), names
+
+
+def _read(
+    version: Column | str, payload: Column | str, versions: Mapping[int, TableSchema], wanted: TableSchema, part: str
+) -> Column:
+    """Return payloads read under the reader's schema, as `from_avro` names the fields."""
     reader_schema = _with_older(wanted, part)
     number = sf.col(version) if isinstance(version, str) else version
     if len(versions) > MAX_EXPRESSIONS:
         writers = {schema.version: _part(schema, part).json for schema in versions.values()}
         payload = VersionRows(writers, reader_schema.json, wanted.full_name).column(number, payload)
-        return as_shown(from_avro(payload, reader_schema.json, {"mode": "FAILFAST"}), wanted, part)
+        return from_avro(payload, reader_schema.json, {"mode": "FAILFAST"})
     options = {"avroSchema": reader_schema.json, "mode": "FAILFAST"}
     unknown = sf.concat(sf.lit(f"no version of {wanted.full_name}: "), number.cast("string"))
     read = sf.when(number.isNull(), sf.lit(None)).otherwise(sf.raise_error(unknown))
     for schema in sorted(versions.values(), key=lambda schema: schema.version):
         decoded = from_avro(payload, _part(schema, part).json, options)
         read = sf.when(number == schema.version, decoded).otherwise(read)
-    return as_shown(read, wanted, part)
+    return read
 
 
 def as_shown(read: Column, schema: TableSchema, part: str) -> Column:
@@ -84,15 +111,7 @@ def true_type(schema: TableSchema, part: str = ENVELOPE) -> StructType:
 
     Raises `SetupError` if there is no Spark session.
     """
-    try:
-        # In a thread of its own none is active, and the default one counts.
-        spark = SparkSession.active()
-    except PySparkRuntimeError:
-        raise SetupError("there is no Spark session: start it with cdcavro.spark.session()") from None
-    jvm: Any = spark._jvm  # noqa: SLF001  the mapping that spark-avro itself uses
-    parsed = jvm.org.apache.avro.Schema.Parser().parse(_part(schema, part).json)
-    type_json = jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(parsed).dataType().json()
-    struct = StructType.fromJson(json.loads(type_json))
+    struct = _sql_type(_part(schema, part).json)
     names = {column.field: _shown_name(column) for column in schema.all_columns}
     if part != ENVELOPE:
         return _renamed(struct, names)
@@ -101,6 +120,21 @@ def true_type(schema: TableSchema, part: str = ENVELOPE) -> StructType:
             StructField(field.name, _renamed(field.dataType, names), field.nullable) if field.name in _IMAGES else field
             for field in struct.fields
         ]
+    )
+
+
+@lru_cache(maxsize=1024)
+def _sql_type(schema: str) -> StructType:
+    """Return Spark's type of an Avro schema. Raises `SetupError` if there is no Spark session."""
+    try:
+        # In a thread of its own none is active, and the default one counts.
+        spark = SparkSession.active()
+    except PySparkRuntimeError:
+        raise SetupError("there is no Spark session: start it with cdcavro.spark.session()") from None
+    jvm: Any = spark._jvm  # noqa: SLF001  the mapping that spark-avro itself uses
+    parsed = jvm.org.apache.avro.Schema.Parser().parse(schema)
+    return StructType.fromJson(
+        json.loads(jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(parsed).dataType().json())
     )
 
 

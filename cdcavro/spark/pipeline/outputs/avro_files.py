@@ -79,6 +79,10 @@ class AvroFiles:
         """Return what tells the files from others."""
         return self.name
 
+    def folders(self, spark: SparkSession) -> list[str]:  # noqa: ARG002  as that of a lake
+        """Return where the files are."""
+        return [self.root]
+
     def check(self, spark: SparkSession) -> None:  # noqa: ARG002  as that of a lake
         """Check that the folder can be written to. Raises `FileError`."""
         there = next(path for path in (self.folder, *self.folder.parents) if path.exists())
@@ -97,6 +101,8 @@ class AvroFileWriter:
     settings: AvroFiles
     job: str
     _is_ours: bool = field(default=False)
+
+    has_changes = True
 
     def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[Written]:  # noqa: ARG002  as all writers
         """Write the rows of tables, several at a time. Raises `FileError` for a folder of another pipeline."""
@@ -124,7 +130,7 @@ class AvroFileWriter:
         table, name, waiting = rows
         try:
             own = self.settings.folder.joinpath(*folder_names(name))
-            for batch, frame, _ in waiting:
+            for batch, frame, *_ in waiting:
                 self._replace(own / f"batch={batch}" / f"table={table.number}", table, frame)
         except CdcAvroError as error:
             return Written(table.number, [], str(error))

@@ -88,6 +88,10 @@ class KafkaTopics:
         with self.admin(spark) as admin:
             return f"the topics {self.topic} of the Kafka cluster {admin.cluster()}"
 
+    def folders(self, spark: SparkSession) -> list[str]:  # noqa: ARG002  as that of a lake
+        """Return no folder: there is none."""
+        return []
+
     def check(self, spark: SparkSession) -> None:
         """Ask the cluster who it is. Raises `JobError`."""
         with KafkaAdmin(spark, self.servers, {**_PATIENCE, **self.options}) as admin:
@@ -113,6 +117,8 @@ class KafkaWriter:
     publisher: Publisher
     _partitions: dict[str, int] = field(default_factory=dict)
 
+    has_changes = True
+
     def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[Written]:
         """Write the rows of tables, several at a time."""
         if not tables:
@@ -127,7 +133,7 @@ class KafkaWriter:
             if topic not in self._partitions:
                 own = self.settings.partitions, self.settings.replication
                 self._partitions[topic] = admin.partitions(topic, *own)
-            parts = [self._records(table, name, batch, part, self._partitions[topic]) for batch, part, _ in waiting]
+            parts = [self._records(table, name, batch, part, self._partitions[topic]) for batch, part, *_ in waiting]
             if parts:
                 self._send(topic, reduce(DataFrame.unionByName, parts))
         except (PySparkException, Py4JError) as error:

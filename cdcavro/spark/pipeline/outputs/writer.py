@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 class Writer(Protocol):
     """Writes batches."""
 
+    @property
+    def has_changes(self) -> bool:
+        """Whether every change is wanted, and not only the last of each key."""
+
     def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[Written]:
         """Write the rows of tables: each with what it is called and its rows, from the oldest batch on.
 

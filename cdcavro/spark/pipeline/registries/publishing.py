@@ -88,6 +88,11 @@ class Publishing:
     publisher: Publisher
     _refused: dict[int, str] = field(default_factory=dict)
 
+    @property
+    def has_changes(self) -> bool:
+        """Whether every change is wanted."""
+        return self.writer.has_changes
+
     def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[Written]:
         """Publish, and write the rows of the tables of which no schema was refused."""
         refused: list[Written] = []
@@ -109,7 +114,7 @@ class Publishing:
         known = self.publisher.known(table)
         if len(known) == len(table.versions):
             return []
-        found = {row["version"] for _, rows, _ in waiting for row in rows.select("version").distinct().collect()}
+        found = {row["version"] for part in waiting for row in part.rows.select("version").distinct().collect()}
         return sorted(found - known.keys())
 
 
