@@ -29,7 +29,7 @@ from cdcavro.table.tables import ERROR
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from cdcavro.lake.job_state import JobState
     from cdcavro.lake.typed_rows import TypedRows
@@ -209,27 +209,50 @@ class Batches:
 
     def _write(self, outcomes: Outcomes, report: BatchReport, tables: Sequence[Table], since: datetime | None) -> None:
         """Write the rows of each table, and those that waited; what a table refuses waits."""
+        spark, number = outcomes.frame.sparkSession, report.number
+        rows = outcomes.frame.where(sf.col("what") == ROW)
+        facts = {table: facts_of_summary(summary) for table, summary in outcomes.tables.items()}
+        if (number + 1) % self._settings.merge_every:
+            self._waiting.keep_all(number, rows.select("number", *_OF_ROWS), facts)
+            return
+        parts = {}
+        for table, summary in outcomes.tables.items():
+            own = rows.where(sf.col("number") == table).select(*_OF_ROWS)
+            # A task, and a file, for a few rows costs more than they do.
+            own = own.coalesce(-(-sum(summary["ops"].values()) // _ROWS_OF_TASK))
+            parts[table] = Part(number, own, facts[table], Attempt(since is None, since))
+        self._write_parts(spark, parts, report, tables)
+
+    def _write_parts(
+        self, spark: SparkSession, parts: Mapping[int, Part], report: BatchReport, tables: Sequence[Table]
+    ) -> None:
+        """Write the rows of tables by their numbers, behind those that waited."""
         work = []
-        for number in sorted({*outcomes.tables, *self._waiting.tables()}):
-            waiting = self._waiting.read(outcomes.frame.sparkSession, number, report.number)
-            if number in outcomes.tables:
-                count = sum(outcomes.tables[number]["ops"].values())
-                rows = outcomes.frame.where((sf.col("what") == ROW) & (sf.col("number") == number)).select(*_OF_ROWS)
-                # A task, and a file, for a few rows costs more than they do.
-                rows = rows.coalesce(-(-count // _ROWS_OF_TASK))
-                facts = facts_of_summary(outcomes.tables[number])
-                waiting.append(Part(report.number, rows, facts, Attempt(since is None, since)))
+        for number in sorted({*parts, *self._waiting.tables()}):
+            waiting = self._waiting.read(spark, number, report.number)
+            waiting += [parts[number]] if number in parts else []
             if waiting:
                 work.append((tables[number], self._names.name(tables[number], tables), waiting))
-        found = self._writer.write(outcomes.frame.sparkSession, work)
-        for written, (table, _, waiting) in zip(_in_order(found, work), work, strict=True):
+        found = self._writer.write(spark, work)
+        for written, (table, _, _) in zip(_in_order(found, work), work, strict=True):
             report.steps += [f"{self._label(table)}: {step}" for step in written.steps]
             if written.error is None:
                 self._waiting.forget(table.number)
                 continue
             report.waiting[self._label(table)] = written.error
-            if table.number in outcomes.tables:
-                self._waiting.keep(table.number, waiting[-1])
+            if table.number in parts:
+                self._waiting.keep(table.number, parts[table.number])
+
+    def finish(self, spark: SparkSession) -> None:
+        """Write the rows that wait for one of the next batches, where there will be none for now."""
+        if self._settings.merge_every > 1 and self._waiting.tables():
+            number = max(self._state.batches()) + 1
+            tables = self._resumed(number).tables.tables
+            report = BatchReport(number, dict.fromkeys(COUNTS, 0))
+            # A batch of this number may come, and is another one.
+            with _timed(report.seconds, "write"):
+                self._write_parts(spark, {}, report, tables)
+            self._say(report)
 
     def _operations(self, outcomes: Outcomes, wanted: Sequence[Table]) -> dict[str, dict[str, int]]:
         """Return the rows by operation of each lake table, in which several tables may be one after another."""

@@ -79,9 +79,9 @@ class TablesConfig(Struct, forbid_unknown_fields=True):
 
 
 class Config(Struct, forbid_unknown_fields=True):
-    """A configuration: `every` is how often a batch begins; `rejects` is their folder; `spark` are Spark's settings.
+    """A configuration: `every` is how often a batch begins, `merge_every` with how many of them tables are written.
 
-    Rows go to one of `lake`, `kafka` and `avro`.
+    `rejects` is their folder; `spark` are Spark's settings. Rows go to one of `lake`, `kafka` and `avro`.
     """
 
     state: str
@@ -95,6 +95,7 @@ class Config(Struct, forbid_unknown_fields=True):
     rejects: str | None = None
     max_rejects: str | int | None = None
     every: str = "10 seconds"
+    merge_every: int = 1
     spark: dict[str, str] = {}
 
     def pipeline(self, file: str) -> Pipeline:
@@ -109,6 +110,7 @@ class Config(Struct, forbid_unknown_fields=True):
                 self.tables.unavailable or None,
                 self.rejects,
                 None if self.max_rejects is None else MaxRejects.of(str(self.max_rejects)),
+                self.merge_every,
             )
             return Pipeline(source, sink, self.state, settings, registry)
         except (ValueError, LookupError) as error:

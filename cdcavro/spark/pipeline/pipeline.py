@@ -124,6 +124,7 @@ class Pipeline:
                 query = self._start(spark, batches, once=once, every=every)
                 while not query.awaitTermination(_POLL):
                     pass
+                batches.finish(spark)
             except PySparkException as error:
                 raise _failure(batches.failure or error) from error
             finally:

@@ -79,7 +79,8 @@ class Settings:
 
     Attributes: `formats` (`Formats`); `chosen` (`Chosen`); `options` (dict), the arguments of `cdcavro.Tables`;
     `unavailable` (str or None), as in `to_changes`; `rejects` (str or None), the folder for rejects, by default one in
-    that of the state; `max_rejects` (`MaxRejects` or None), how many are allowed in all.
+    that of the state; `max_rejects` (`MaxRejects` or None), how many are allowed in all; `merge_every` (int), with how
+    many batches rows are written to their tables: those of the others wait in the folder of the state.
     """
 
     formats: Formats = Formats()
@@ -88,9 +89,14 @@ class Settings:
     unavailable: str | None = PLACEHOLDER
     rejects: str | None = None
     max_rejects: MaxRejects | None = None
+    merge_every: int = 1
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for options that `Tables` refuses, or a word for unavailable values that is none."""
+        if self.merge_every < 1:
+            raise ValueError(
+                f"rows are written with every batch, every second one and so on, not every {self.merge_every}"
+            )
         check_word(self.unavailable)
         self.tables()
 

@@ -13,13 +13,15 @@ from cdcavro.spark.pipeline.lake_tables import Part, facts_of_summary
 from cdcavro.spark.pipeline.shared import check_written
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from cdcavro.spark.lake.batch import Facts
 
 _GONE: Final = " gone"
+_NEW: Final = " new"
 
 
 WAITING: Final = "waiting"
@@ -59,6 +61,19 @@ class WaitingRows:
         there = [ParquetFile(path).metadata.num_rows for path in (own / "rows").glob("*.parquet")]
         check_written(own, sum(there), rows.count())
         (own / "facts.json").write_text(json.dumps(_summary(facts)), encoding="utf-8")
+
+    def keep_all(self, batch: int, rows: DataFrame, facts: Mapping[int, Facts]) -> None:
+        """Keep the rows of all tables of a batch, with the column `number`, as `keep` does, in one job."""
+        new = self.folder / f"batch={batch}{_NEW}"
+        shutil.rmtree(new, ignore_errors=True)
+        rows.write.partitionBy("number").parquet(f"file://{new.resolve()}")
+        for table, known in facts.items():
+            own = self.folder / str(table) / f"batch={batch}"
+            shutil.rmtree(own, ignore_errors=True)
+            own.mkdir(parents=True)
+            (new / f"number={table}").rename(own / "rows")
+            (own / "facts.json").write_text(json.dumps(_summary(known)), encoding="utf-8")
+        shutil.rmtree(new)
 
     def forget(self, table: int) -> None:
         """Forget the rows of a table, which are written: in one step, of which a kill leaves no half."""

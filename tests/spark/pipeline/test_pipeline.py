@@ -16,6 +16,7 @@ from cdcavro.errors import FileError, JobError
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.lake.evolution import EXCEPTION
 from cdcavro.spark.lake import Iceberg
+from cdcavro.spark.pipeline.batches import Batches
 from cdcavro.spark.pipeline.rejects import replay
 from cdcavro.spark.pipeline.settings import Chosen, Formats
 from cdcavro.spark.pipeline.sources import Kafka
@@ -136,6 +137,25 @@ def test_a_table_that_refuses_its_rows_stops_alone_and_they_wait_for_it(job):
     assert made.rows("d.t", "id", "b") == [(2, 2), (3, 2)]
     assert made.rows("d.t", "_cdc_op", "id", suffix="changes") == [("c", 1), ("c", 2), ("c", 3), ("d", 1)]
     assert not list((made.folder / "state" / "waiting").iterdir())
+
+
+def test_tables_are_merged_with_every_nth_batch_and_at_the_end(job, monkeypatch: pytest.MonkeyPatch):
+    """What a stopped run leaves waits for the next one; in the end each row is there, and in the changelog once."""
+    made = job(is_changelog=True)
+    for i in range(5):
+        made.send(canal("INSERT", [{"id": str(i), "a": "1"}], id=3 * i), canal("INSERT", [{"id": "9"}], id=3 * i + 1))
+    with monkeypatch.context() as patched:
+        patched.setattr(Batches, "finish", lambda *_: None)
+        reports = made.run(merge_every=2)
+    assert ["write" in report.seconds for report in reports] == [True] * 5
+    assert made.rows("d.t", "id") == [(0,), (1,), (2,), (3,), (9,)]
+    assert made.pipeline().waiting == 1
+    (last,) = made.run(merge_every=2)
+    assert last.counts["read"] == 0
+    assert made.rows("d.t", "id") == [(0,), (1,), (2,), (3,), (4,), (9,)]
+    assert made.rows("d.t", "id", suffix="changes") == [(i,) for i in (0, 1, 2, 3, 4, *[9] * 5)]
+    assert made.pipeline().waiting == 0
+    assert made.run(merge_every=2) == []
 
 
 def test_rows_of_which_forgetting_was_cut_off_do_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
