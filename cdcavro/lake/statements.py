@@ -100,11 +100,13 @@ def delete_until(identifier: str, moment: datetime) -> str:
     return f"DELETE FROM {identifier} WHERE {quoted(AT)} <= timestamp_micros({(moment - _EPOCH) // _MICROSECOND})"  # noqa: S608  names are quoted
 
 
-def merge_state(identifier: str, source: str, columns: Sequence[str], *, is_partial: bool = False) -> str:
+def merge_state(
+    identifier: str, source: str, columns: Sequence[str], *, is_guarded: bool = True, is_partial: bool = False
+) -> str:
     """Return the statement that merges a batch into a current state, which may be run again.
 
-    `source` has one row for each key: the last change above all floors, its columns, `_cdc_order` null if
-    there is none, and `_cdc_deleted`, the order of the key's last delete, or null. `columns` are the names of
+    `source` has one row for each key: the last change above all floors, its columns, and if `is_guarded`, `_cdc_order`
+    null if there is none, and `_cdc_deleted`, the order of the key's last delete, or null. `columns` are the names of
     the table's columns that the batch has. With `is_partial`, changes may lack columns: `_cdc_older` has the
     orders of the columns that are not as old as the row, empty for one that nobody has stated yet.
     """
@@ -115,22 +117,23 @@ def merge_state(identifier: str, source: str, columns: Sequence[str], *, is_part
     inserted = [*columns, KEY, ORDER, UNPARSED, OLDER]
     update = f"WHEN MATCHED AND {order} > {stands} THEN UPDATE SET {plain}"
     if is_partial:
-        update = _merge_columns(columns)
+        update = _merge_columns(columns, f"coalesce({deleted}, X'')" if is_guarded else "X''")
+    delete = [f"WHEN MATCHED AND {deleted} >= {stands} AND {order} IS NULL THEN DELETE"] if is_guarded else []
+    is_there = f" AND {order} IS NOT NULL" if is_guarded else ""
     return "\n".join(
         [
             f"MERGE INTO {identifier} t USING {source} s ON {quoted('t', KEY)} = {quoted('s', KEY)}",
-            f"WHEN MATCHED AND {deleted} >= {stands} AND {order} IS NULL THEN DELETE",
+            *delete,
             update,
-            f"WHEN NOT MATCHED AND {order} IS NOT NULL THEN INSERT ({', '.join(map(quoted, inserted))})",
+            f"WHEN NOT MATCHED{is_there} THEN INSERT ({', '.join(map(quoted, inserted))})",
             f"VALUES ({', '.join(quoted('s', name) for name in inserted)})",
         ]
     )
 
 
-def _merge_columns(columns: Sequence[str]) -> str:
+def _merge_columns(columns: Sequence[str], floor: str) -> str:
     """Return the clause that takes each column from the change that stated it last."""
     order, stands = quoted("s", ORDER), quoted("t", ORDER)
-    floor = f"coalesce({quoted('s', DELETED)}, X'')"
 
     def since(table: str, name: str) -> str:
         own = f"coalesce(element_at({quoted(table, OLDER)}, {literal(name)}), {quoted(table, ORDER)})"

@@ -1,23 +1,30 @@
 """Measures the pipeline beside the same written by hand with Spark's own `from_json` and `try_cast`.
 
     python tests/benchmarks/pipeline.py [MESSAGES] [TABLES]
+    python tests/benchmarks/pipeline.py batches [MESSAGES OF A BATCH] [TABLES]...
 
 Inserts and updates of tables of 8 columns, as Canal sends them, in files of 50,000 messages. By hand, a message is parsed by
 `from_json` with rows as maps, and each table's columns are cast, which is not exact and passes over what it does not
 understand; rows go into Delta tables whose columns are known, by one append or one MERGE a table. The pipeline knows
 nothing before it begins: it learns, keeps its state, counts, and writes what a batch of it writes. Both read the same files as one batch
 and write tables one after another in as many threads. Clock seconds of whole jobs; the second of two rounds counts, whose JVM is warm.
+
+With `batches`, what a batch costs whose tables are there, by their number: the median of the last four of six, and their
+processor time, which other work on the machine disturbs less.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
@@ -160,10 +167,73 @@ def measured(job: Callable[..., dict[str, float] | None], *arguments: object) ->
     return seconds, parts or {}
 
 
+def processor_seconds() -> float:
+    """Return the processor time of this process and all that it started, which still run."""
+    stats: dict[int, tuple[int, int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            facts = path.read_text().rsplit(")", 1)[1].split()
+            stats[int(path.parent.name)] = int(facts[1]), int(facts[11]) + int(facts[12])
+    own = {os.getpid()}
+    for _ in range(4):
+        own |= {process for process, (parent, _) in stats.items() if parent in own}
+    return sum(stats[process][1] for process in own if process in stats) / os.sysconf("SC_CLK_TCK")
+
+
+class Laps:
+    """Clock and processor seconds between calls."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic(), processor_seconds()
+        self.laps: list[tuple[float, float]] = []
+
+    def __call__(self, _: object = None) -> None:
+        """Note what was used since the last call."""
+        now = time.monotonic(), processor_seconds()
+        self.laps.append((now[0] - self._last[0], now[1] - self._last[1]))
+        self._last = now
+
+    def __str__(self) -> str:
+        """The medians of the last four."""
+        clock, processor = (median(part) for part in zip(*self.laps[-4:], strict=True))
+        return f"{clock:8.2f}{processor:8.2f}"
+
+
+def batches(spark: SparkSession, count: int, numbers: list[int]) -> None:
+    """Print what a batch costs, by hand and with the pipeline, by the number of tables."""
+    print(f"a batch of {count:,} messages: seconds by the clock and of processor time")
+    print(f"{'into':<16}{'tables':>7}{'by hand':>16}{'pipeline':>16}")
+    for name, hand, lake in (
+        ("a changelog", hand_changelog, {"is_current": False, "is_changelog": True}),
+        ("current states", hand_current, {}),
+    ):
+        for tables in numbers:
+            with tempfile.TemporaryDirectory() as folder:
+                root = Path(folder)
+                (root / "in").mkdir()
+                draw = random.Random(1)
+                for i in range(6):
+                    lines = [message(draw, j, tables) + b"\n" for j in range(i * count, (i + 1) * count)]
+                    path = root / "in" / f"{i}.jsonl"
+                    path.write_bytes(b"".join(lines))
+                    os.utime(path, (1_700_000_000 + i,) * 2)
+                base = Laps()
+                for path in sorted((root / "in").iterdir()):
+                    hand(spark, path, root / "hand", tables)
+                    base()
+                sink = LakeSettings(Delta(str(root / "lake")), parallel=THREADS, **lake)
+                own = Laps()
+                job = Pipeline(Files(str(root / "in"), 1), sink, str(root / "state"), Settings(Formats("canal")))
+                job.run(spark, once=True, say=own)
+                print(f"{name:<16}{tables:7}{base}{own}", flush=True)
+
+
 def main() -> None:
     """Print the table."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
-    tables = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+    is_of_batches = sys.argv[1:2] == ["batches"]
+    numbers = [int(one) for one in sys.argv[1 + is_of_batches :]]
+    count = numbers[0] if numbers else 20_000 if is_of_batches else 200_000
+    tables = numbers[1] if len(numbers) > 1 else 20
     config = {
         "spark.ui.enabled": "false",
         "spark.driver.memory": "4g",
@@ -173,6 +243,10 @@ def main() -> None:
     }
     spark = cdc.session("pipeline", master="local[2]", config={**config, **lake_settings()})
     spark.sparkContext.setLogLevel("OFF")
+    if is_of_batches:
+        batches(spark, count, numbers[1:] or [1, 20, 200])
+        spark.stop()
+        return
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder)
         write_files(source, count, tables)

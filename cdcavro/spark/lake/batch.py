@@ -94,7 +94,7 @@ def last_rows(
     reduced = partial(_last_columns if is_partial else _last_changes, versions=versions, present=present)
     upserts = rows.where(sf.col("operation").isin(*UPSERTS) & (sf.col("order") > sf.lit(floor)))
     if deletes is None:
-        return reduced(upserts).withColumn(DELETED, sf.lit(None).cast("binary"))
+        return reduced(upserts)
     standing = deletes.select(sf.col(KEY).alias(_DELETED_KEY), sf.col(ORDER).alias(DELETED))
     above = sf.coalesce(sf.col(DELETED), sf.expr(_NOTHING))
     alive = upserts.join(standing, upserts["key"] == standing[_DELETED_KEY], "left").where(sf.col("order") > above)

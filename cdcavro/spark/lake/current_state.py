@@ -106,10 +106,12 @@ class CurrentState:
             self._merge(deletes_of(rows, moment), lambda view: sql.merge_deletes(self.deletes, view))
         is_partial = _PARTIAL in stated
         present = present_columns(spark, self.identifier)
-        deletes = spark.table(self.deletes) if _GUARDED in stated else None
+        is_guarded = _GUARDED in stated
+        deletes = spark.table(self.deletes) if is_guarded else None
         source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial)
         names = [held.name for _, held in held_columns(versions[-1], present)]
-        self._merge(source, lambda view: sql.merge_state(self.identifier, view, names, is_partial=is_partial))
+        flags = {"is_guarded": is_guarded, "is_partial": is_partial}
+        self._merge(source, lambda view: sql.merge_state(self.identifier, view, names, **flags))
 
     def _merge(self, source: DataFrame, statement: Callable[[str], str]) -> None:
         # Delta Lake keeps the source of a merge itself.
