@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from base64 import b64decode
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,11 @@ from pyspark.sql import SparkSession
 from cdcavro.errors import FileError, JobError
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.lake.evolution import EXCEPTION
-from cdcavro.spark.lake import Iceberg
+from cdcavro.spark.lake import Delta, Iceberg
 from cdcavro.spark.pipeline.batches import Batches
 from cdcavro.spark.pipeline.rejects import replay
 from cdcavro.spark.pipeline.settings import Chosen, Formats
-from cdcavro.spark.pipeline.sources import Kafka
+from cdcavro.spark.pipeline.sources import Files, Kafka
 from cdcavro.spark.pipeline.waiting import WaitingRows
 from support.pipelines import canal
 from support.roundtrip import error_of
@@ -156,6 +157,27 @@ def test_tables_are_merged_with_every_nth_batch_and_at_the_end(job, monkeypatch:
     assert made.rows("d.t", "id", suffix="changes") == [(i,) for i in (0, 1, 2, 3, 4, *[9] * 5)]
     assert made.pipeline().waiting == 0
     assert made.run(merge_every=2) == []
+
+
+def test_another_pipeline_starts_from_what_one_remembers(job):
+    """Where it stands in its source, and with its tables: rows are known of which no statement comes again."""
+    first = job()
+    first.send(
+        canal("CREATE", [], id=1, isDdl=True, sql="CREATE TABLE t (id int PRIMARY KEY, a decimal(5,2))"),
+        canal("INSERT", [{"id": "1", "a": "1.50"}], id=2, mysqlType=None),
+    )
+    assert first.run()[0].counts["rejected"] == 0
+    other = first.folder / "other"
+    for name in ("batches", "checkpoint"):
+        shutil.copytree(first.folder / "state" / name, other / "state" / name)
+    second = replace(
+        first, folder=other, source=Files(str(first.folder / "in"), most=1), sink=Delta(str(other / "lake"))
+    )
+    first.send(canal("INSERT", [{"id": "2", "a": "2.50"}], id=3, mysqlType=None))
+    for made in (first, second):
+        assert made.run()[0].counts["written"] == 1
+    assert second.rows("d.t", "id", "CAST(a AS STRING)") == [(2, "2.50")]
+    assert first.rows("d.t", "id") == [(1,), (2,)]
 
 
 def test_rows_of_which_forgetting_was_cut_off_do_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
