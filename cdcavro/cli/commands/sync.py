@@ -71,7 +71,8 @@ def sync(
     with spark_session(master, {"spark.driver.memory": "2g", **read.settings()}) as spark:
         if check:
             in_thread(partial(pipeline.check, spark))
-            parts = [pipeline.source.name, pipeline.sink.name, *(["the registry"] if pipeline.registry else [])]
+            has_registry = pipeline.registry is not None or pipeline.settings.framed is not None
+            parts = [pipeline.source.name, pipeline.sink.name, *(["the registry"] if has_registry else [])]
             click.echo(f"{', '.join(parts[:-1])} and {parts[-1]} can be reached, and {read.state} is free")
             return
         progress = _Progress()

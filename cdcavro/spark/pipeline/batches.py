@@ -183,6 +183,7 @@ class Batches:
             is_all=learned is not None,
             is_strict=settings.options.get("on_misfit") == ERROR,
             is_reduced=not self._writer.has_changes,
+            framed=settings.framed,
         )
         return outcomes_of(frame, knowledge)
 

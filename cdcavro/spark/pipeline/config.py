@@ -47,13 +47,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdcavro.spark.pipeline.pipeline import Sink
+    from cdcavro.spark.pipeline.registries.access import RegistrySettings
 
 PACKAGES: Final = "spark.jars.packages"
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class SourceConfig(Struct, forbid_unknown_fields=True):
-    """Where messages come from: `kafka` (the servers) with `topics` or `pattern`, or `files` (a path)."""
+    """Where messages come from: `kafka` (the servers) with `topics` or `pattern`, or `files` (a path).
+
+    With `framed`, they are payloads of wire schemas that `registry` has, by default that of the configuration.
+    """
 
     kafka: str | None = None
     topics: list[str] = []
@@ -61,6 +65,8 @@ class SourceConfig(Struct, forbid_unknown_fields=True):
     options: dict[str, str] = {}
     files: str | None = None
     most: int | None = None
+    framed: bool = False
+    registry: RegistryConfig | None = None
 
 
 class TablesConfig(Struct, forbid_unknown_fields=True):
@@ -111,6 +117,7 @@ class Config(Struct, forbid_unknown_fields=True):
                 self.rejects,
                 None if self.max_rejects is None else MaxRejects.of(str(self.max_rejects)),
                 self.merge_every,
+                self._framed(file),
             )
             return Pipeline(source, sink, self.state, settings, registry)
         except (ValueError, LookupError) as error:
@@ -123,6 +130,18 @@ class Config(Struct, forbid_unknown_fields=True):
         kafka = kafka_package() if self.source.kafka or self.kafka else None
         packages = [needed.get(PACKAGES), kafka, self.spark.get(PACKAGES)]
         return {**needed, **self.spark, PACKAGES: ",".join(filter(None, packages))}
+
+    def _framed(self, file: str) -> RegistrySettings | None:
+        own = self.source.registry
+        if not self.source.framed:
+            if own is not None:
+                raise FileError(file, "framed = true in [source] for its registry", "none")
+            return None
+        if own is not None:
+            return own.settings(file, "source.registry")
+        if self.registry is None:
+            raise FileError(file, "a registry for framed payloads, in [source.registry] or [registry]", "none")
+        return self.registry.settings(file, "registry")
 
     def _sink(self, file: str) -> Sink:
         told = [one for one in (self.lake, self.kafka, self.avro) if one is not None]

@@ -23,7 +23,18 @@ from cdcavro.lake.learning import Learner, identity_of
 from cdcavro.lake.placing import Placing, listed
 from cdcavro.spark.functions import error_fields
 from cdcavro.spark.pipeline.facts import TaskFacts
-from cdcavro.spark.pipeline.outcome_columns import OF_ROWS, REJECT, ROW, SCHEMA, STATEMENT, SUMMARY, Message, told
+from cdcavro.spark.pipeline.outcome_columns import (
+    OF_ROWS,
+    REJECT,
+    ROW,
+    SCHEMA,
+    STATEMENT,
+    SUMMARY,
+    Message,
+    placed_rows,
+    told,
+)
+from cdcavro.spark.pipeline.registries.framed import opening
 from cdcavro.spark.pipeline.runs import MIXED_RUN, Run, check_key, replayed, runs_of
 from cdcavro.spark.tables import outline_of, refusal
 
@@ -32,6 +43,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Change
     from cdcavro.lake.row import TypedRow
+    from cdcavro.spark.pipeline.registries.access import RegistrySettings
     from cdcavro.spark.pipeline.settings import Formats
     from cdcavro.table.tables import Tables
 
@@ -48,7 +60,8 @@ class Knowledge:
 
     Attributes: `tables` (`Tables`); `clock` (list), as `Clock.state`; `formats` (`Formats`); `unavailable`, as in
     `to_changes`; `dropped`, as in `Learned`; `faults`, why statements were refused, by `identity_of` them; `left_out`
-    (frozenset of int), the numbers of tables that are not wanted; `is_strict` (bool), whether a misfit ends the job; `is_reduced` (bool), whether of each key only the last change is wanted.
+    (frozenset of int), the numbers of tables that are not wanted; `is_strict` (bool), whether a misfit ends the job;
+    `is_reduced` (bool), whether of each key only the last change is wanted; `framed`, as in `Settings`.
     """
 
     tables: Tables
@@ -61,6 +74,7 @@ class Knowledge:
     is_all: bool = False
     is_strict: bool = False
     is_reduced: bool = False
+    framed: RegistrySettings | None = None
 
 
 def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -73,7 +87,7 @@ def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iter
         yield from task.kept()
         yield task.summary()
 
-    return converted
+    return converted if knowledge.framed is None else opening(converted, knowledge.framed, knowledge.formats)
 
 
 class _Task:
@@ -127,9 +141,7 @@ class _Task:
 
         for rows in placing.take(run.messages, left):
             self._keep(rows)
-        if self._exact:
-            exact, self._exact = self._exact, []
-            self._keep(listed(exact))
+        self._keep_exact()
 
     def _placing(self, format: str, clock: Clock) -> Placing:
         own = self._knowledge
@@ -146,14 +158,12 @@ class _Task:
                 clock.put(lane_at(place), before(place), time)
             own = Message(row["raw"], row["key"], place, None, time)
             try:
-                format, message = replayed(own, self._knowledge.formats)
+                format, message = replayed(own, self._knowledge.formats, row)
             except MessageError as error:
                 self._refuse(own, error_fields(error))
                 continue
             self._take(self._placing(format, clock), i, message, own._replace(format=format), len(own.raw))
-        if self._exact:
-            exact, self._exact = self._exact, []
-            self._keep(listed(exact))
+        self._keep_exact()
 
     def _unknown(self, run: Run) -> None:
         """Reject messages of which no format is known."""
@@ -175,23 +185,22 @@ class _Task:
             self._facts.add(rows)
             self._held.append(rows)
 
+    def _keep_exact(self) -> None:
+        exact, self._exact = self._exact, []
+        if exact:
+            self._keep(listed(exact))
+
     def kept(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that were kept since, as far as they are wanted."""
         held, self._held = self._held, []
-        if not held:
-            return
-        rows = by_table(held, self._reduced())
-        nothing = [pa.nulls(len(rows), one.type) for one in list(SCHEMA)[len(OF_ROWS) + 1 :]]
-        what = pa.array([ROW], pa.int8()).take(pa.nulls(len(rows), pa.int32()).fill_null(0))
-        own = [what, *[rows.column(name) for name in OF_ROWS], *nothing]
-        yield from pa.Table.from_arrays(own, schema=SCHEMA).to_batches()
+        if held:
+            yield from placed_rows(by_table(held, self._reduced()))
 
     def _reduced(self) -> list[int]:
         """Return the numbers of tables of whose keys only the last change is wanted: without a key, a table has all."""
-        if not self._knowledge.is_reduced:
-            return []
+        numbers = self._facts.tables if self._knowledge.is_reduced else ()
         tables = self._knowledge.tables.tables
-        return [one for one in self._facts.tables if all(schema.key is not None for schema in tables[one].versions)]
+        return [one for one in numbers if all(schema.key is not None for schema in tables[one].versions)]
 
     def summary(self) -> pa.RecordBatch:
         """Return what was done, as the one row of a batch."""

@@ -2,7 +2,7 @@
 
 `what` says what a row of them is: ROW, a typed row; REJECT, a message that is none, or contradicts its tables; STATEMENT,
 one whose statements the driver has to learn, or a row of a table or with columns that it has to learn first, with
-`outlines`; SUMMARY, what a task has done, as JSON in `note`. The `note` of a reject is the time of its lane before it.
+`outlines`; SUMMARY, what a task has done, as JSON in `note`, or why it could not. The `note` of a reject is the time of its lane before it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ ROW: Final = 0
 REJECT: Final = 1
 STATEMENT: Final = 2
 SUMMARY: Final = 3
+FAILURE: Final = "failure"
 COLUMNS: Final = (
     "what tinyint, number int, version int, operation string, order binary, key binary, payload binary,"
     " raw binary, record_key binary, topic string, partition int, offset bigint, file string, line bigint,"
@@ -65,6 +66,14 @@ class Message(NamedTuple):
     clock: LaneTime | None = None
 
 
+def placed_rows(rows: pa.Table) -> list[pa.RecordBatch]:
+    """Return typed rows as outcomes."""
+    nothing = [pa.nulls(len(rows), one.type) for one in list(SCHEMA)[len(OF_ROWS) + 1 :]]
+    what = pa.array([ROW], pa.int8()).take(pa.nulls(len(rows), pa.int32()).fill_null(0))
+    own = [what, *[rows.column(name) for name in OF_ROWS], *nothing]
+    return list(pa.Table.from_arrays(own, schema=SCHEMA).to_batches())
+
+
 def told(what: int, own: Message, error: Fault, outlines: Sequence[bytes] | None) -> dict[str, Any]:
     """Return the row of a message that is a reject, or of one that the driver has to learn from."""
     place = own.place
@@ -80,3 +89,8 @@ def told(what: int, own: Message, error: Fault, outlines: Sequence[bytes] | None
         "outlines": outlines,
         "note": None if own.clock is None else json.dumps(own.clock),
     }
+
+
+def failed(error: Exception) -> pa.RecordBatch:
+    """Return the summary of a task that could not go on, for which no message is to blame."""
+    return pa.RecordBatch.from_pylist([{"what": SUMMARY, "note": json.dumps({FAILURE: str(error)})}], schema=SCHEMA)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 from cdcavro.change.model import Change
 from cdcavro.errors import JobError
 from cdcavro.spark.pipeline.conversion import Knowledge, converter
-from cdcavro.spark.pipeline.outcome_columns import COLUMNS, STATEMENT, SUMMARY
+from cdcavro.spark.pipeline.outcome_columns import COLUMNS, FAILURE, STATEMENT, SUMMARY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,12 +48,14 @@ def asked(outcomes: DataFrame) -> list[Change]:
 
 
 def _together(frame: DataFrame, notes: Sequence[dict[str, Any]]) -> Outcomes:
-    """Return the summaries of all tasks together. Raises `JobError` if two tasks read of one partition or file."""
+    """Return the summaries of all tasks together. Raises `JobError` if one failed, or two read of one partition or file."""
     counts: Counter[str] = Counter()
     lanes: dict[tuple[Any, ...], list[int]] = {}
     clock: list[Any] = []
     tables: dict[int, dict[str, Any]] = {}
     for note in notes:
+        if FAILURE in note:
+            raise JobError(note[FAILURE])
         counts.update(note["counts"])
         clock += note["clock"]
         for *lane, first, last in note["lanes"]:

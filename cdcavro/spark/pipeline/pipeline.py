@@ -20,7 +20,7 @@ from cdcavro.spark.pipeline.batches import Batches
 from cdcavro.spark.pipeline.registries.publishing import Publisher, Publishing
 from cdcavro.spark.pipeline.settings import Settings
 from cdcavro.spark.pipeline.shared import check_shared
-from cdcavro.spark.pipeline.sources import replayed, settings
+from cdcavro.spark.pipeline.sources import Files, replayed, settings
 from cdcavro.spark.pipeline.waiting import WAITING, WaitingRows
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cdcavro.spark.pipeline.outputs.kafka_topics import KafkaTopics
     from cdcavro.spark.pipeline.outputs.writer import Writer
     from cdcavro.spark.pipeline.registries.access import RegistrySettings
-    from cdcavro.spark.pipeline.sources import Files, Kafka
+    from cdcavro.spark.pipeline.sources import Kafka
 
     Sink = LakeSettings | KafkaTopics | AvroFiles
 
@@ -63,7 +63,9 @@ class Pipeline:
     registry: RegistrySettings | None = None
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for subjects that cannot be named, and for framed payloads without a registry."""
+        """Raise `ValueError` for subjects that cannot be named, and for framed payloads without a registry or in lines."""
+        if self.settings.framed is not None and isinstance(self.source, Files):
+            raise ValueError("framed payloads are read from Kafka: files hold lines of text")
         if self.registry is None:
             if self.sink.topic is not None:
                 raise ValueError("framed payloads need a registry, which has the ids of their schemas")
@@ -94,9 +96,9 @@ class Pipeline:
                     part.check(spark)
                 except (PySparkException, Py4JError) as error:
                     raise JobError(f"{name} cannot be reached: {first_line(error)}") from error
-            with self._publisher() as publisher:
-                if publisher is not None:
-                    publisher.check()
+            for registry in (self.settings.framed, self.registry):
+                if registry is not None:
+                    registry.check()
             state = JobState(Path(self.state) / "batches")
             state.resume(max(state.batches(), default=-1) + 1, self.settings.tables())
 

@@ -11,14 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.change.model import Arrival
-from cdcavro.errors import MessageError, StructureError, TextError, shown
+from cdcavro.errors import MessageError, PayloadError, StructureError, TextError, shown
 from cdcavro.exact.jsontext import parse
 from cdcavro.spark.job_lines import plain_path
+from cdcavro.spark.pipeline.registries.framed import OPENED, TEXT
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import MIXED, sniff
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cdcavro.spark.pipeline.outcome_columns import Message
     from cdcavro.spark.pipeline.settings import Formats
@@ -99,15 +100,23 @@ def runs_of(batch: pa.RecordBatch, formats: Formats, lines: dict[str, int]) -> I
             )
 
 
-def replayed(message: Message, formats: Formats) -> tuple[str, bytes]:
-    """Return the format of a message that is read again, and what is converted. Raises `UnknownMessageError`."""
-    place = message.place
+def replayed(message: Message, formats: Formats, row: Mapping[str, Any]) -> tuple[str, bytes]:
+    """Return the format of a message that is read again, and what is converted; `row` has what was opened of it, if it was.
+
+    Raises `UnknownMessageError`, and `PayloadError` for what could not be opened.
+    """
+    place, text = message.place, message.raw
     told = formats.told(None if place is None else place.file if place.topic is None else place.topic)
-    format = sniff(message.raw) if told == MIXED else told
+    if TEXT in row:
+        error = _named(row["format"], row["expected"], row["got"])
+        if isinstance(error, MessageError):
+            raise error
+        text, told = row[TEXT], row["format"]
+    format = sniff(text) if told == MIXED else told
     if message.key is None or get_format(format).opens_records:
-        return format, message.raw
+        return format, text
     topic = "" if place is None else place.topic or ""
-    (record,) = _records(topic, pa.array([message.key]), pa.array([message.raw])).to_pylist()
+    (record,) = _records(topic, pa.array([message.key]), pa.array([text])).to_pylist()
     return format, record
 
 
@@ -140,10 +149,13 @@ def _cuts(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
 
 def _formats(part: pa.RecordBatch, told: str) -> Iterator[tuple[str, list[tuple[int, MessageError]], int, int]]:
     """Yield the format of messages, the errors of those that have none, and from where to where."""
-    if told != MIXED:
+    if TEXT in part.schema.names:
+        named = [_named(*facts) for facts in zip(*[part.column(name).to_pylist() for name in OPENED[1:]], strict=True)]
+    elif told != MIXED:
         yield told, [], 0, part.num_rows
         return
-    named = [_sniffed(raw) for raw in part.column("raw").to_pylist()]
+    else:
+        named = [_sniffed(raw) for raw in part.column("raw").to_pylist()]
     begin = 0
     for i in range(1, len(named) + 1):
         if i < len(named) and (named[i] is None or _name(named[i]) == _name(named[begin])):
@@ -160,6 +172,11 @@ def _sniffed(raw: bytes | None) -> str | MessageError | None:
         return error
 
 
+def _named(format: str | None, expected: str | None, got: str | None) -> str | MessageError | None:
+    """Return what is known of a message that was opened: its format, why it could not be, or nothing of none."""
+    return format if expected is None else PayloadError(expected, got or "none", format=format)
+
+
 def _name(told: str | MessageError | None) -> str:
     return told if isinstance(told, str) else MIXED_RUN
 
@@ -168,7 +185,7 @@ def _messages(
     part: pa.RecordBatch, numbers: pa.Array, topic: str | None, partition: int | None, file: str | None, format: str
 ) -> pa.RecordBatch:
     """Return messages and their places."""
-    text = part.column("raw")
+    text = part.column(TEXT if TEXT in part.schema.names else "raw")
     is_cut = pc.fill_null(pc.greater(part.column("length"), pc.binary_length(text)), fill_value=False)
     if pc.any(is_cut).as_py():
         # The beginning of a message that is too long may be a message.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from cdcavro.files.rejects import MaxRejects
     from cdcavro.spark.messages.typed import TableOptions
+    from cdcavro.spark.pipeline.registries.access import RegistrySettings
     from cdcavro.table.ddl.steps import TableName
 
 
@@ -80,7 +81,9 @@ class Settings:
     Attributes: `formats` (`Formats`); `chosen` (`Chosen`); `options` (dict), the arguments of `cdcavro.Tables`;
     `unavailable` (str or None), as in `to_changes`; `rejects` (str or None), the folder for rejects, by default one in
     that of the state; `max_rejects` (`MaxRejects` or None), how many are allowed in all; `merge_every` (int), with how
-    many batches rows are written to their tables: those of the others wait in the folder of the state.
+    many batches rows are written to their tables: those of the others wait in the folder of the state; `framed`
+    (`RegistrySettings` or None), the registry whose schemas frame the messages of topics, if they are payloads of wire
+    schemas and no text.
     """
 
     formats: Formats = Formats()
@@ -90,6 +93,7 @@ class Settings:
     rejects: str | None = None
     max_rejects: MaxRejects | None = None
     merge_every: int = 1
+    framed: RegistrySettings | None = None
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for options that `Tables` refuses, or a word for unavailable values that is none."""

@@ -12,13 +12,14 @@ import pytest
 from cdcavro.errors import FileError
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.spark.lake import Delta, Iceberg
-from cdcavro.spark.pipeline import Chosen, Files, Formats, Kafka, KafkaTopics
+from cdcavro.spark.pipeline import Chosen, Files, Formats, Kafka, KafkaTopics, RegistrySettings
 from cdcavro.spark.pipeline.config import read_config
 from cdcavro.table.ddl.steps import TableName
 from support.pages import Block, all_pages, blocks
 
 SIMPLE = 'state = "s"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n'
 KAFKA = SIMPLE.partition("[lake]")[0] + '[kafka]\nservers = "a:1"\n'
+FRAMED = SIMPLE.replace('files = "in"', 'kafka = "a"\ntopics = ["t"]\nframed = true\n[source.registry]\nurl = "file:x"')
 
 
 def written(folder: Path, text: str) -> Path:
@@ -98,6 +99,15 @@ def test_a_configuration_becomes_a_pipeline(tmp_path: Path, monkeypatch: pytest.
     assert config.settings()["spark.sql.catalog.ice.warehouse"] == "w"
 
 
+def test_framed_payloads_have_a_registry_of_their_own_or_that_of_the_tables(tmp_path: Path):
+    """What is told of the source counts."""
+    own = read_config(written(tmp_path, FRAMED + '[registry]\nurl = "file:y"')).pipeline("x")
+    assert (own.settings.framed, own.registry) == (RegistrySettings("file:x"), RegistrySettings("file:y"))
+    text = FRAMED.replace('[source.registry]\nurl = "file:x"', "") + '[registry]\nurl = "file:y"'
+    shared = read_config(written(tmp_path, text)).pipeline("x")
+    assert shared.settings.framed == shared.registry == RegistrySettings("file:y")
+
+
 def test_topics_are_a_sink_with_the_package_that_it_needs(tmp_path: Path):
     """The state belongs to the cluster, whatever brokers are named; no lake is fetched."""
     text = KAFKA + 'shards = "tuple"\noptions = { "kafka.sasl.jaas.config" = "canary" }\n[registry]\nurl = "file:x"\n'
@@ -146,6 +156,10 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         (SIMPLE.partition("[lake]")[0], "expected one of [lake], [kafka] and [avro], got none"),
         (SIMPLE.partition("[lake]")[0] + '[avro]\nfolder = "s3a://b"', "Avro files are written to a folder, not to an"),
         (SIMPLE.partition("[lake]")[0] + '[avro]\nfolder = "f"\ncodec = "zip"', "the codecs are null, deflate"),
+        (SIMPLE.replace('"in"', '"in"\nframed = true'), "in [source.registry] or [registry], got none"),
+        (FRAMED.replace("framed = true", ""), "framed = true in [source] for its registry"),
+        (FRAMED.replace("file:x", "ftp://x"), "a registry in [source.registry], got registry 'ftp'"),
+        (FRAMED.replace('kafka = "a"\ntopics = ["t"]', 'files = "in"'), "framed payloads are read from Kafka"),
         (KAFKA, "framed payloads need a registry"),
         (KAFKA + 'shards = "hash"', "shards are those of blob or tuple, not 'hash'"),
         (KAFKA + 'topic = "{table}"', "a topic has letters"),

@@ -2,50 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
-
-import pyarrow as pa
 
 from cdcavro.change.model import Change
 from cdcavro.lake.learning import Learner
 from cdcavro.spark.pipeline import Formats
-from cdcavro.spark.pipeline.conversion import Knowledge, converter
-from cdcavro.spark.pipeline.outcome_columns import REJECT, ROW, STATEMENT, SUMMARY
+from cdcavro.spark.pipeline.conversion import Knowledge
+from cdcavro.spark.pipeline.outcome_columns import REJECT, ROW, STATEMENT
 from cdcavro.spark.pipeline.pipeline import _job
 from cdcavro.table.tables import Tables
 from support.pipelines import canal
 from support.roundtrip import error_of
-
-Record = tuple[bytes | None, bytes | None]
-
-
-def batch_of(
-    records: Sequence[Record], *, first: int = 0, partition: int = 0, lengths: Sequence[int] = ()
-) -> pa.RecordBatch:
-    """Return keys and values of a topic partition as the source hands them over."""
-    count = len(records)
-    values = [value for _, value in records]
-    columns = {
-        "raw": pa.array(values, pa.binary()),
-        "length": pa.array(lengths or [None if one is None else len(one) for one in values], pa.int64()),
-        "key": pa.array([key for key, _ in records], pa.binary()),
-        "topic": pa.array(["shop"] * count),
-        "partition": pa.array([partition] * count, pa.int32()),
-        "offset": pa.array(range(first, first + count), pa.int64()),
-        "file": pa.nulls(count, pa.string()),
-        "line": pa.nulls(count, pa.int64()),
-        "clock": pa.nulls(count, pa.string()),
-    }
-    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-
-
-def converted(knowledge: Knowledge, *batches: pa.RecordBatch) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the outcomes of a task, and its summary."""
-    rows = [row for made in converter(knowledge)(batches) for row in made.to_pylist()]
-    (summary,) = [row for row in rows if row["what"] == SUMMARY]
-    return [row for row in rows if row["what"] != SUMMARY], json.loads(summary["note"])
+from support.task_batches import Record, batch_of, converted
 
 
 def known(*messages: bytes, format: str = "canal", **facts: Any) -> Knowledge:

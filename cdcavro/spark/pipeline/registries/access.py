@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_PROBE: Final = "cdcavro"
 _PAUSE: Final = 1.0
 _FAILED: Final = 500
 _TOO_MANY: Final = 429
@@ -70,6 +71,11 @@ class RegistrySettings:
             key=self.key,
             timeout=self.timeout,
         )
+
+    def check(self) -> None:
+        """Ask the registry for something. Raises `JobError` if it is down, and `RegistryError`."""
+        with self.connect() as registry:
+            self.patiently(lambda: registry.compatibility(_PROBE))
 
     def chosen(self, topic: str | None) -> Strategy:
         """Return the strategy for tables whose topics are these. Raises `ValueError` for one that does not fit them."""

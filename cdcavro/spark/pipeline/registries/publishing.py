@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 # What a server answers if it refuses one schema, and not whoever asks.
 _OF_A_SCHEMA: Final = frozenset({409, 422})
-_PROBE: Final = "cdcavro"
 
 
 class SchemaIds(NamedTuple):
@@ -49,10 +48,6 @@ class Publisher:
     def close(self) -> None:
         """Close the connections."""
         self._registry.close()
-
-    def check(self) -> None:
-        """Ask the registry for something. Raises `JobError` if it is down, and `RegistryError`."""
-        self._settings.patiently(lambda: self._registry.compatibility(_PROBE))
 
     def known(self, table: Table) -> dict[int, SchemaIds]:
         """Return the ids of the versions of a table that are published, by their numbers."""
