@@ -58,11 +58,11 @@ def local_folder(address: str | Path) -> Path | None:
     return None if own is None else Path(text[own.end() :])
 
 
-def check_written(folder: str | Path, found: int, wanted: int) -> None:
-    """Raise `JobError` unless all rows are found that were written to a folder."""
+def check_written(folder: str | Path, found: int, wanted: int, what: str = "rows") -> None:
+    """Raise `JobError` unless all rows, or files, are found that were written to a folder."""
     if found != wanted:
         raise JobError(
-            f"{found:,} of {wanted:,} rows that were written to {folder} are there:"
+            f"{found:,} of {wanted:,} {what} that were written to {folder} are there:"
             " it must be one that all machines of Spark share"
         )
 

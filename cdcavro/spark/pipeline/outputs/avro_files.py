@@ -25,11 +25,12 @@ from pyspark.sql import functions as sf
 from cdcavro.avro.blocks import CODECS
 from cdcavro.avro.container import ContainerWriter
 from cdcavro.avro.schema import parse_schema
-from cdcavro.errors import CdcAvroError, FileError, shown
+from cdcavro.errors import FileError, SchemaError, shown
 from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.names import folder_names
 from cdcavro.lake.row import DROP
 from cdcavro.spark.pipeline.lake_tables import Written
+from cdcavro.spark.pipeline.shared import check_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -80,8 +81,8 @@ class AvroFiles:
         return self.name
 
     def folders(self, spark: SparkSession) -> list[str]:  # noqa: ARG002  as that of a lake
-        """Return where the files are."""
-        return [self.root]
+        """Return where the files are, which all machines share."""
+        return [str(self.folder)]
 
     def check(self, spark: SparkSession) -> None:  # noqa: ARG002  as that of a lake
         """Check that the folder can be written to. Raises `FileError`."""
@@ -132,7 +133,7 @@ class AvroFileWriter:
             own = self.settings.folder.joinpath(*folder_names(name))
             for batch, frame, *_ in waiting:
                 self._replace(own / f"batch={batch}" / f"table={table.number}", table, frame)
-        except CdcAvroError as error:
+        except SchemaError as error:
             return Written(table.number, [], str(error))
         return Written(table.number, [], None)
 
@@ -148,9 +149,11 @@ class AvroFileWriter:
         # A DROP has no payload.
         changes = frame.where(sf.col("operation") != DROP).orderBy("version", "order").select("version", "payload")
         written = changes.mapInArrow(_writing(str(fresh), schemas, self.settings.codec), "files int").collect()
+        count = sum(row["files"] for row in written)
+        check_written(fresh, len(list(fresh.glob("*.avro"))), count, "files")
         if target.exists():
             target.rename(gone)
-        if any(row["files"] for row in written):
+        if count:
             target.parent.mkdir(parents=True, exist_ok=True)
             fresh.rename(target)
         for path in (fresh, gone):

@@ -89,7 +89,7 @@ class KafkaTopics:
             return f"the topics {self.topic} of the Kafka cluster {admin.cluster()}"
 
     def folders(self, spark: SparkSession) -> list[str]:  # noqa: ARG002  as that of a lake
-        """Return no folder: there is none."""
+        """Return nothing: topics are in no folder."""
         return []
 
     def check(self, spark: SparkSession) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.pipeline import AvroFiles, Formats
+from cdcavro.spark.pipeline.outputs import avro_files
 from cdcavro.table.tables import Tables
 from support.pipelines import Job, canal
 
@@ -126,6 +127,20 @@ def test_a_folder_that_cannot_be_written_stops_the_stream(job, tmp_path: Path):
         made.pipeline().check(made.spark)
     with pytest.raises(JobError, match="the stream stopped"):
         made.run(formats=FORMAT)
+
+
+def test_files_that_the_driver_does_not_see_stop_the_stream(job, monkeypatch: pytest.MonkeyPatch):
+    """A machine that has the folder for itself alone has written them; nothing that there was is replaced by nothing."""
+    made = job()
+    made.out = AvroFiles(str(made.folder / "out"))
+    made.send(canal("INSERT", [{"id": "1"}], id=1))
+    made.run(formats=FORMAT)
+    elsewhere, own = made.folder / "elsewhere", avro_files._writing
+    elsewhere.mkdir()
+    monkeypatch.setattr(avro_files, "_writing", lambda _, *others: own(str(elsewhere), *others))
+    with pytest.raises(JobError, match=r"0 of 1 files that were written to .* are there: it must be one that all"):
+        made.run_again(formats=FORMAT)
+    assert [change["after"]["id"] for change in made.changes("d.t")] == [1]
 
 
 def test_payloads_of_any_size_go_into_files_as_they_are(job):
