@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdcavro.spark.pipeline.conversion import Knowledge, converter
+from cdcavro.spark.pipeline.conversion import converter
+from cdcavro.spark.pipeline.facts import Knowledge
 from cdcavro.spark.pipeline.outcome_columns import SUMMARY
 
 Record = tuple[bytes | None, bytes | None]

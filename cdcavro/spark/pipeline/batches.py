@@ -17,7 +17,7 @@ from cdcavro.change.model import DDL, Change
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.learning import Learned, identity_of
 from cdcavro.spark.lake.sinks import Attempt
-from cdcavro.spark.pipeline.conversion import Knowledge
+from cdcavro.spark.pipeline.facts import Knowledge
 from cdcavro.spark.pipeline.lake_tables import LakeNames, Part, facts_of_summary
 from cdcavro.spark.pipeline.outcome_columns import ROW
 from cdcavro.spark.pipeline.outcomes import asked, outcomes_of

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -22,7 +21,7 @@ from cdcavro.lake.last_changes import by_table
 from cdcavro.lake.learning import Learner, identity_of
 from cdcavro.lake.placing import Placing, listed
 from cdcavro.spark.functions import error_fields
-from cdcavro.spark.pipeline.facts import TaskFacts
+from cdcavro.spark.pipeline.facts import Fault, Knowledge, TaskFacts
 from cdcavro.spark.pipeline.outcome_columns import (
     OF_ROWS,
     REJECT,
@@ -39,42 +38,14 @@ from cdcavro.spark.pipeline.runs import MIXED_RUN, Run, check_key, replayed, run
 from cdcavro.spark.tables import outline_of, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cdcavro.change.model import Change
     from cdcavro.lake.row import TypedRow
-    from cdcavro.spark.pipeline.registries.access import RegistrySettings
-    from cdcavro.spark.pipeline.settings import Formats
-    from cdcavro.table.tables import Tables
-
-    Fault = Mapping[str, str | None]
 
 
 # How many bytes of rows a task holds before it hands them over.
 _HELD: Final = 1 << 26
-
-
-@dataclass(frozen=True)
-class Knowledge:
-    """What a task knows when it begins: everything that was learned before, and of the whole batch if `is_all`.
-
-    Attributes: `tables` (`Tables`); `clock` (list), as `Clock.state`; `formats` (`Formats`); `unavailable`, as in
-    `to_changes`; `dropped`, as in `Learned`; `faults`, why statements were refused, by `identity_of` them; `left_out`
-    (frozenset of int), the numbers of tables that are not wanted; `is_strict` (bool), whether a misfit ends the job;
-    `is_reduced` (bool), whether of each key only the last change is wanted; `framed`, as in `Settings`.
-    """
-
-    tables: Tables
-    clock: list[Any]
-    formats: Formats
-    unavailable: str | None
-    dropped: Mapping[bytes, tuple[int, ...]] = field(default_factory=dict)
-    faults: Mapping[bytes, Fault] = field(default_factory=dict)
-    left_out: frozenset[int] = frozenset()
-    is_all: bool = False
-    is_strict: bool = False
-    is_reduced: bool = False
-    framed: RegistrySettings | None = None
 
 
 def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

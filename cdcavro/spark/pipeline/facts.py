@@ -1,16 +1,48 @@
-"""What the driver has to know of the typed rows of a task, by table."""
+"""What a task knows when it begins, and what the driver has to know of its typed rows, by table."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.lake.row import DELETE, DROP, TRUNCATE
 
+if TYPE_CHECKING:
+    from cdcavro.spark.pipeline.registries.access import RegistrySettings
+    from cdcavro.spark.pipeline.settings import Formats
+    from cdcavro.table.tables import Tables
+
+# Why a message is refused: format, path, message.
+Fault = Mapping[str, str | None]
 _ENDS: Final = (TRUNCATE, DROP)
 _BEGIN: Final = 2
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What a task knows when it begins: everything that was learned before, and of the whole batch if `is_all`.
+
+    Attributes: `tables` (`Tables`); `clock` (list), as `Clock.state`; `formats` (`Formats`); `unavailable`, as in
+    `to_changes`; `dropped`, as in `Learned`; `faults`, why statements were refused, by `identity_of` them; `left_out`
+    (frozenset of int), the numbers of tables that are not wanted; `is_strict` (bool), whether a misfit ends the job;
+    `is_reduced` (bool), whether of each key only the last change is wanted; `framed`, as in `Settings`.
+    """
+
+    tables: Tables
+    clock: list[Any]
+    formats: Formats
+    unavailable: str | None
+    dropped: Mapping[bytes, tuple[int, ...]] = field(default_factory=dict)
+    faults: Mapping[bytes, Fault] = field(default_factory=dict)
+    left_out: frozenset[int] = frozenset()
+    is_all: bool = False
+    is_strict: bool = False
+    is_reduced: bool = False
+    framed: RegistrySettings | None = None
 
 
 class TaskFacts:

@@ -11,13 +11,15 @@ from pyspark.sql import functions as sf
 
 from cdcavro.change.model import Change
 from cdcavro.errors import JobError
-from cdcavro.spark.pipeline.conversion import Knowledge, converter
+from cdcavro.spark.pipeline.conversion import converter
 from cdcavro.spark.pipeline.outcome_columns import COLUMNS, FAILURE, STATEMENT, SUMMARY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
+
+    from cdcavro.spark.pipeline.facts import Knowledge
 
 
 class Outcomes(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 from cdcavro.change.model import Change
 from cdcavro.lake.learning import Learner
 from cdcavro.spark.pipeline import Formats
-from cdcavro.spark.pipeline.conversion import Knowledge
+from cdcavro.spark.pipeline.facts import Knowledge
 from cdcavro.spark.pipeline.outcome_columns import REJECT, ROW, STATEMENT
 from cdcavro.spark.pipeline.pipeline import _job
 from cdcavro.table.tables import Tables
