@@ -50,7 +50,7 @@ class Table:
 
     Attributes: `number` (int), unique among all tables; `room` (`SharedLimits`), the space left for schemas;
     `versions` (list of `TableSchema`), from the first on; `steps` (list of tuple of str), what led to
-    each version; `is_gone` (bool), whether it was dropped; `is_stated` (bool), whether a statement or a
+    each version; `starts` (list), from when each holds; `is_gone` (bool), whether it was dropped; `is_stated` (bool), whether a statement or a
     list of columns has declared which columns it has; `is_written` (bool), whether payloads of it exist;
     `is_used` (bool), whether data is being written with the newest version;
     `unexplained` (`Unexplained`), the columns that came or went without a statement; `findings` (list of
@@ -67,7 +67,7 @@ class Table:
     is_used: bool = False
     unexplained: Unexplained = field(default_factory=Unexplained)
     findings: list[str] = field(default_factory=list)
-    _starts: list[Any] = field(default_factory=list)
+    starts: list[Any] = field(default_factory=list)
     _indexes: dict[bytes, tuple[int, ...]] = field(default_factory=dict)
     _declared: dict[bytes, None] = field(default_factory=dict)
     _unsigned: frozenset[str | None] = _NONE
@@ -91,8 +91,8 @@ class Table:
         """
         self.check_room()
         self.room.take(schema, (*steps, *texts_of(start), *unsigned_types(schema.columns).keys() - self._unsigned))
-        last = self._starts[-1] if self._starts else FIRST
-        self._starts.append(later_of(start, last))
+        last = self.starts[-1] if self.starts else FIRST
+        self.starts.append(later_of(start, last))
         self.versions.append(schema)
         self.steps.append(tuple(steps))
         self.is_used = False
@@ -139,7 +139,7 @@ class Table:
     def having(self, names: Collection[str], key: Key | None) -> TableSchema:
         """Return the version at a change's time, or, if it lacks these columns, the nearest version that has them."""
         everywhere = range(len(self.versions))
-        own = everywhere[: last_begun(self._starts, key) + 1]
+        own = everywhere[: last_begun(self.starts, key) + 1]
         if self.versions[own[-1]].names.issuperset(names):
             return self.versions[own[-1]]
         matches = [i for i in everywhere if self.versions[i].names.issuperset(names)]
@@ -174,11 +174,11 @@ class Table:
 
     def is_late(self, key: Key | None) -> bool:
         """Return whether a time is known to come before the newest version."""
-        return is_before(key, self._starts[-1])
+        return is_before(key, self.starts[-1])
 
     def is_behind(self, key: Key | None) -> bool:
         """Return whether a statement that creates the table came behind its newest version, by its time at least."""
-        return is_before_all(key, self._starts[-1])
+        return is_before_all(key, self.starts[-1])
 
     def explain(self, actions: Sequence[Action], source: Source, given: TypeOverrides, start: Key | None) -> None:
         """Take what the actions of a statement explain about columns that came or went before it. Raises `SchemaError`."""
@@ -203,14 +203,14 @@ class Table:
 
     def begin_again(self, schema: TableSchema, steps: Sequence[str]) -> None:
         """Replace all versions, with which nothing has been written, by a new first version."""
-        start = self._starts[0]
-        for part in (self.versions, self.steps, self._starts, self._indexes, self._declared):
+        start = self.starts[0]
+        for part in (self.versions, self.steps, self.starts, self._indexes, self._declared):
             part.clear()
         self.append(schema, steps, start)
 
     def mark(self) -> tuple[Any, ...]:
         """Return the state that `back` needs to undo everything done to the table from now on."""
-        facts = [list(part) for part in (self.versions, self.steps, self._starts, self.findings)]
+        facts = [list(part) for part in (self.versions, self.steps, self.starts, self.findings)]
         flags = self.is_gone, self.is_stated, self.is_used
         return facts, dict(self._indexes), dict(self._declared), flags, self.unexplained.copy()
 
@@ -218,7 +218,7 @@ class Table:
         """Undo everything done since the mark, which can be used again."""
         (versions, steps, starts, findings), indexes, declared, flags, unexplained = mark
         self.versions[:], self.steps[:], self.findings[:] = versions, steps, findings
-        self._starts, self._indexes = list(starts), dict(indexes)
+        self.starts, self._indexes = list(starts), dict(indexes)
         self._declared, self.unexplained = dict(declared), unexplained.copy()
         self.is_gone, self.is_stated, self.is_used = flags
         self._edited()
@@ -242,18 +242,18 @@ class Table:
 
     def _at(self, indexes: Sequence[int], key: Key | None) -> TableSchema:
         """Return the last of these versions that had begun by the key's time, or else the first of them."""
-        return self.versions[indexes[last_begun([self._starts[index] for index in indexes], key)]]
+        return self.versions[indexes[last_begun([self.starts[index] for index in indexes], key)]]
 
     def _settle(self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None, names: _Names) -> None:
         """Make sure that a version with the stated columns exists."""
         listed = self.listed(columns, source, given)
-        is_late = is_made_before(key, self._starts[-1])
+        is_late = is_made_before(key, self.starts[-1])
         is_known = listed.resolved in self._indexes and (is_late or listed.declared in self._declared)
         is_refined = not self.is_used and self.schema.names == {column.name for column in columns}
         if not is_known or (
             is_refined
             and not is_late
-            and not is_again(key, self._starts[-1])
+            and not is_again(key, self.starts[-1])
             and listed != column_list.list_of_version(self.schema)
         ):
             if is_late:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from cdcavro.cli.batch_lines import BatchLines
 from cdcavro.cli.faults import say
 from cdcavro.cli.group import REJECTED, example
-from cdcavro.cli.report import table
 from cdcavro.cli.spark_session import in_thread, spark_session
 from cdcavro.errors import FileError, plain
 
 if TYPE_CHECKING:
-    from cdcavro.spark.pipeline import BatchReport, Pipeline
     from cdcavro.spark.pipeline.config import Config
 
 SHOW: Final = "show"
-_WORDS: Final = {"c": "inserts", "u": "updates", "d": "deletes", "r": "loaded", "t": "truncates", "x": "drops"}
 
 
 @click.command(
@@ -44,6 +41,14 @@ _WORDS: Final = {"c": "inserts", "u": "updates", "d": "deletes", "r": "loaded", 
 @click.option("--state", metavar="DIR", help="The folder for what the pipeline remembers, and for rejects.")
 @click.option("--once", is_flag=True, help="Stop when all that there is now has been read.")
 @click.option("--check", is_flag=True, help="Check the configuration and the connections, and do nothing.")
+@click.option(
+    "--report",
+    "page",
+    type=click.Path(dir_okay=False, writable=True),
+    metavar="FILE",
+    help="Write a page in HTML on all batches so far, after each; with show, now.",
+)
+@click.option("--quiet", is_flag=True, help="Say nothing of each batch but which rows wait.")
 @click.option("--master", metavar="URL", help="The Spark master. Default: local[*], or that of spark-submit.")
 @click.pass_context
 def sync(
@@ -54,6 +59,8 @@ def sync(
     config: str | None,
     once: bool,
     check: bool,
+    page: str | None,
+    quiet: bool,
     master: str | None,
     **flags: Any,
 ) -> None:
@@ -63,8 +70,10 @@ def sync(
     its changes. A run goes on where the one before stopped or was killed, and nothing is written twice. `show` prints
     what a pipeline remembers.
     """
+    if page is not None and not Path(page).absolute().parent.is_dir():
+        raise FileError(page, "a file in a folder that there is", "none")
     if action == SHOW:
-        _show(flags["state"] or (None if config is None else _config(config, flags).state))
+        _show(flags["state"] or (None if config is None else _config(config, flags).state), page)
         return
     read = _config(config, flags)
     pipeline = read.pipeline(config or "the options")
@@ -75,9 +84,14 @@ def sync(
             parts = [pipeline.source.name, pipeline.sink.name, *(["the registry"] if has_registry else [])]
             click.echo(f"{', '.join(parts[:-1])} and {parts[-1]} can be reached, and {read.state} is free")
             return
-        progress = _Progress()
-        in_thread(partial(pipeline.run, spark, once=once, every=read.every, say=progress.add))
-    progress.report(pipeline)
+        progress = BatchLines(read.state, page, is_quiet=quiet)
+        is_whole = False
+        try:
+            in_thread(partial(pipeline.run, spark, once=once, every=read.every, say=progress.add))
+            is_whole = True
+        finally:
+            # A stream that runs on ends by Ctrl-C, or by what no message is to blame for.
+            progress.finish(pipeline.rejects, is_whole=is_whole)
     if pipeline.waiting:
         say(f"rows of {pipeline.waiting:,} tables wait in {read.state}, and are tried again with the next batch")
     ctx.exit(REJECTED if pipeline.waiting else 0)
@@ -123,62 +137,19 @@ def _config(file: str | None, flags: dict[str, Any]) -> Config:
     return read_config(None if file is None else Path(file), {**own, **sections})
 
 
-class _Progress:
-    """What batches did so far."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.operations: dict[str, Counter[str]] = {}
-        self.waiting: dict[str, str] = {}
-
-    def add(self, report: BatchReport) -> None:
-        """Add a batch, and say what it did."""
-        self.counts.update(report.counts)
-        for name, operations in report.operations.items():
-            self.operations.setdefault(name, Counter()).update(operations)
-        seconds = sum(report.seconds.values())
-        read, rejected = report.counts["read"], report.counts["rejected"]
-        rate = f"{read / seconds:,.0f}/s" if seconds else ""
-        say(
-            f"batch {report.number}: read {read:,} in {seconds:.1f} s ({rate}), {len(report.operations)} tables, rejected {rejected:,}"
-        )
-        for step in report.steps:
-            say(plain(step))
-        for name, reason in report.waiting.items():
-            if self.waiting.get(name) != reason:
-                say(plain(f"the rows of {name} wait: {reason}"))
-        self.waiting = report.waiting
-
-    def report(self, pipeline: Pipeline) -> None:
-        """Print the rows by table and operation, and an account of all messages."""
-        kinds = [kind for kind in _WORDS if any(one[kind] for one in self.operations.values())]
-        rows = [
-            (plain(name), *[f"{one[kind]:,}" for kind in kinds], "waits" if name in self.waiting else "")
-            for name, one in sorted(self.operations.items())
-        ]
-        if rows:
-            click.echo(table(("table", *[_WORDS[kind] for kind in kinds], ""), rows))
-        counts = self.counts
-        others = {
-            name: count
-            for name, count in counts.items()
-            if name != "read" and (count or name in ("written", "rejected"))
-        }
-        click.echo(f"read {counts['read']:,} = " + " + ".join(f"{name} {count:,}" for name, count in others.items()))
-        if counts["rejected"]:
-            say(f"rejected messages are in {pipeline.rejects}, with the reason of each")
-
-
-def _show(state: str | None) -> None:
-    """Print what a pipeline remembers."""
+def _show(state: str | None, page: str | None) -> None:
+    """Print what a pipeline remembers, and write a page on it if that is wanted."""
     if state is None:
         raise click.UsageError("show needs --state or --config")
     from cdcavro.lake.job_state import JobState  # noqa: PLC0415  the other commands do not need it
+    from cdcavro.lake.report import write_report  # noqa: PLC0415
 
     folder = Path(state) / "batches"
     batches = JobState(folder).batches() if folder.is_dir() else []
     if not batches:
         raise FileError(state, "the state of a pipeline", "none")
+    if page is not None:
+        write_report(state, page)
     job, last = JobState(folder), batches[-1] + 1
     facts = job.facts(last)
     click.echo(f"batch {batches[-1]}")

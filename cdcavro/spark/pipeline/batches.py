@@ -10,19 +10,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as sf
-
 from cdcavro.change.clock import Clock
 from cdcavro.change.model import DDL, Change
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.learning import Learned, identity_of
-from cdcavro.spark.lake.sinks import Attempt
+from cdcavro.lake.report import BatchFacts, VersionWatch
 from cdcavro.spark.pipeline.facts import Knowledge
-from cdcavro.spark.pipeline.lake_tables import LakeNames, Part, facts_of_summary
-from cdcavro.spark.pipeline.outcome_columns import ROW
+from cdcavro.spark.pipeline.lake_tables import LakeNames
 from cdcavro.spark.pipeline.outcomes import asked, outcomes_of
+from cdcavro.spark.pipeline.outputs.table_rows import TableRows
+from cdcavro.spark.pipeline.outputs.waiting import WAITING, WaitingRows
+from cdcavro.spark.pipeline.progress.reasons import rejects_by_reason
 from cdcavro.spark.pipeline.rejects import write_rejects
-from cdcavro.spark.pipeline.waiting import WAITING, WaitingRows
 from cdcavro.spark.tables import refusal
 from cdcavro.table.tables import ERROR
 
@@ -32,18 +31,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from cdcavro.lake.job_state import JobState
+    from cdcavro.lake.report import AccountFile, Reject
     from cdcavro.lake.typed_rows import TypedRows
     from cdcavro.spark.pipeline.lake_tables import Written
     from cdcavro.spark.pipeline.outcomes import Outcomes
     from cdcavro.spark.pipeline.outputs.writer import Writer
+    from cdcavro.spark.pipeline.progress.lag import Lag
     from cdcavro.spark.pipeline.settings import Settings
     from cdcavro.table.history import Table
+    from cdcavro.table.tables import Tables
 
-_OF_ROWS: Final = ("version", "operation", "order", "key", "payload")
 # How often a batch is converted again, each time with something new.
 _ROUNDS: Final = 4
-# How many rows of one table are written by one task, if there are fewer than one reads.
-_ROWS_OF_TASK: Final = 100_000
+# What a report tells the account.
+_TOLD: Final = ("counts", "operations", "seconds", "steps", "waiting", "rejects")
 # What a message can be; each is exactly one of these but the first.
 COUNTS: Final = ("read", "written", "rejected", "statements", "left out", "tombstones")
 
@@ -54,7 +55,8 @@ class BatchReport:
 
     Attributes: `number` (int); `counts` (dict), the messages by what became of them, as in `COUNTS`; `operations` (dict
     from table to a dict), the rows by operation, as in the envelope; `steps` (list of str), how lake tables changed;
-    `waiting` (dict from table to str), the tables whose rows wait, and why; `seconds` (dict), how long its parts took.
+    `waiting` (dict from table to str), the tables whose rows wait, and why; `seconds` (dict), how long its parts took;
+    `rejects` (list of `Reject`), why messages were rejected; `lag` (`Lag` or None), how much was left to read behind it.
     """
 
     number: int
@@ -63,18 +65,28 @@ class BatchReport:
     steps: list[str] = field(default_factory=list)
     waiting: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    rejects: list[Reject] = field(default_factory=list)
+    lag: Lag | None = None
 
 
 class Batches:
     """Runs the batches of a pipeline; `run` is what Spark calls with each."""
 
-    def __init__(self, settings: Settings, state: JobState, writer: Writer, say: Callable[[BatchReport], None]) -> None:
-        self._settings, self._state, self._writer, self._say = settings, state, writer, say
+    def __init__(
+        self,
+        settings: Settings,
+        state: JobState,
+        writer: Writer,
+        account: AccountFile,
+        say: Callable[[BatchReport], None],
+    ) -> None:
+        self._settings, self._state, self._writer, self._account, self._say = settings, state, writer, account, say
         self._next = -1
         self._maker: TypedRows | None = None
         self._names = LakeNames()
         self._totals: Counter[str] = Counter()
-        self._waiting = WaitingRows(state.folder.parent / WAITING)
+        self._watch = VersionWatch()
+        self._rows = TableRows(writer, WaitingRows(state.folder.parent / WAITING), settings.merge_every)
         self.failure: Exception | None = None
 
     def run(self, frame: DataFrame, number: int) -> None:
@@ -87,7 +99,7 @@ class Batches:
             raise
 
     def _run(self, frame: DataFrame, number: int) -> BatchReport:
-        maker, since = self._resumed(number), self._tried(number)
+        began, maker, since = time.time(), self._resumed(number), self._tried(number)
         seconds: dict[str, float] = {}
         with _timed(seconds, "convert"):
             outcomes, learned = self._converted(frame, maker)
@@ -114,9 +126,11 @@ class Batches:
             with _timed(seconds, "rejects"):
                 self._reject(outcomes, report)
             with _timed(seconds, "write"):
-                self._write(outcomes, report, tables, since)
+                written = self._rows.write(outcomes, number, tables, self._names, since)
+            self._tell(report, written, tables)
             self._totals, self._next = totals, number + 1
             report.operations = {name: dict(operations) for name, operations in rows.items()}
+            self._note(report, began, maker.tables, learned)
         finally:
             outcomes.frame.unpersist()
         return report
@@ -132,6 +146,7 @@ class Batches:
             facts = self._state.facts(number)
             self._names = LakeNames.of(facts.get("names", []))
             self._totals = Counter(facts.get("totals", {}))
+            self._watch = VersionWatch(self._maker.tables.tables, self._maker.tables.edits)
         return self._maker
 
     def _tried(self, number: int) -> datetime | None:
@@ -207,69 +222,39 @@ class Batches:
                 # Spark's own default may be another file system, and a relative path is that of this process.
                 folder = f"file://{Path(folder).absolute()}"
             write_rejects(outcomes.frame, folder, report.number, datetime.now(UTC), report.counts["rejected"])
+            report.rejects = rejects_by_reason(outcomes.frame)
 
-    def _write(self, outcomes: Outcomes, report: BatchReport, tables: Sequence[Table], since: datetime | None) -> None:
-        """Write the rows of each table, and those that waited; what a table refuses waits."""
-        spark, number = outcomes.frame.sparkSession, report.number
-        rows = outcomes.frame.where(sf.col("what") == ROW)
-        facts = {table: facts_of_summary(summary) for table, summary in outcomes.tables.items()}
-        if (number + 1) % self._settings.merge_every:
-            self._waiting.keep_all(number, rows.select("number", *_OF_ROWS), facts)
-            return
-        parts = {}
-        for table, summary in outcomes.tables.items():
-            own = rows.where(sf.col("number") == table).select(*_OF_ROWS)
-            # A task, and a file, for a few rows costs more than they do.
-            own = own.coalesce(-(-sum(summary["ops"].values()) // _ROWS_OF_TASK))
-            parts[table] = Part(number, own, facts[table], Attempt(since is None, since))
-        self._write_parts(spark, parts, report, tables)
-
-    def _write_parts(
-        self, spark: SparkSession, parts: Mapping[int, Part], report: BatchReport, tables: Sequence[Table]
-    ) -> None:
-        """Write the rows of tables by their numbers, behind those that waited."""
-        work = []
-        for number in sorted({*parts, *self._waiting.tables()}):
-            waiting = self._waiting.read(spark, number, report.number)
-            waiting += [parts[number]] if number in parts else []
-            if waiting:
-                work.append((tables[number], self._names.name(tables[number], tables), waiting))
-        found = self._writer.write(spark, work)
-        for written, (table, _, _) in zip(_in_order(found, work), work, strict=True):
-            report.steps += [f"{self._label(table)}: {step}" for step in written.steps]
-            if written.error is None:
-                self._waiting.forget(table.number)
-                continue
-            report.waiting[self._label(table)] = written.error
-            if table.number in parts:
-                self._waiting.keep(table.number, parts[table.number])
+    def _note(self, report: BatchReport, began: float, tables: Tables, learned: Sequence[Change]) -> None:
+        """Add a batch, all of which is written, to the account."""
+        now = time.time()
+        versions = self._watch.new(tables, learned, report.number, now, self._names.label, self._settings.chosen.has)
+        own = {name: getattr(report, name) for name in _TOLD}
+        self._account.add(BatchFacts(report.number, began, now, versions=versions, **own))
 
     def finish(self, spark: SparkSession) -> None:
         """Write the rows that wait for one of the next batches, where there will be none for now."""
-        if self._settings.merge_every > 1 and self._waiting.tables():
+        if self._rows.are_delayed:
             number = max(self._state.batches()) + 1
             tables = self._resumed(number).tables.tables
             report = BatchReport(number, dict.fromkeys(COUNTS, 0))
-            # A batch of this number may come, and is another one.
             with _timed(report.seconds, "write"):
-                self._write_parts(spark, {}, report, tables)
+                written = self._rows.write_delayed(spark, number, tables, self._names)
+            self._tell(report, written, tables)
             self._say(report)
+
+    def _tell(self, report: BatchReport, written: Sequence[Written], tables: Sequence[Table]) -> None:
+        for one in written:
+            name = self._names.label(tables[one.number])
+            report.steps += [f"{name}: {step}" for step in one.steps]
+            if one.error is not None:
+                report.waiting[name] = one.error
 
     def _operations(self, outcomes: Outcomes, wanted: Sequence[Table]) -> dict[str, dict[str, int]]:
         """Return the rows by operation of each lake table, in which several tables may be one after another."""
         rows: dict[str, Counter[str]] = {}
         for table in wanted:
-            rows.setdefault(self._label(table), Counter()).update(outcomes.tables[table.number]["ops"])
+            rows.setdefault(self._names.label(table), Counter()).update(outcomes.tables[table.number]["ops"])
         return {name: dict(operations) for name, operations in rows.items()}
-
-    def _label(self, table: Table) -> str:
-        name = self._names.names[table.number]
-        return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
-
-
-def _in_order(written: Sequence[Written], work: Sequence[Any]) -> list[Written]:
-    by_number = {one.number: one for one in written}
-    return [by_number[table.number] for table, _, _ in work]
 
 
 def _merged(clock: Clock, lanes: Sequence[Any]) -> Clock:

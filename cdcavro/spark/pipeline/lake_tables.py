@@ -122,6 +122,11 @@ class LakeNames:
         self.names[table.number] = name
         return name
 
+    def label(self, table: Table) -> str:
+        """Return the name of a table in the lake, as it is told."""
+        name = self.names[table.number]
+        return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
+
     @property
     def state(self) -> list[list[Any]]:
         """The names as a JSON value."""

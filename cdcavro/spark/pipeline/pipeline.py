@@ -15,13 +15,16 @@ from pyspark.errors import PySparkException
 
 from cdcavro.errors import CdcAvroError, FileError, JobError
 from cdcavro.lake.job_state import JobState, replace_file
+from cdcavro.lake.report import AccountFile
 from cdcavro.spark.job_lines import first_line
 from cdcavro.spark.pipeline.batches import Batches
+from cdcavro.spark.pipeline.outputs.waiting import WAITING, WaitingRows
+from cdcavro.spark.pipeline.progress.lag import lag_of
+from cdcavro.spark.pipeline.progress.reports import Reports
 from cdcavro.spark.pipeline.registries.publishing import Publisher, Publishing
 from cdcavro.spark.pipeline.settings import Settings
 from cdcavro.spark.pipeline.shared import check_shared
 from cdcavro.spark.pipeline.sources import Files, replayed, settings
-from cdcavro.spark.pipeline.waiting import WAITING, WaitingRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,26 +124,29 @@ class Pipeline:
             writer: Writer = self.sink.writer(_job(folder, self.sink.identity(spark)), publisher)
             if publisher is not None:
                 writer = Publishing(writer, publisher)
-            batches = Batches(self.settings, JobState(folder / "batches"), writer, say)
+            account = AccountFile(folder)
+            reports = Reports(say, account, lag_of(self.source, folder / "checkpoint"))
+            batches = Batches(self.settings, JobState(folder / "batches"), writer, account, reports.add)
             try:
                 self._check_shared(spark)
                 try:
-                    self._stream(spark, batches, once=once, every=every)
+                    self._stream(spark, batches, reports, once=once, every=every)
                 except PySparkException as error:
                     if batches.failure is not None or _TRIPPED not in str(error):
                         raise
-                    self._stream(spark, batches, once=once, every=every)
-                batches.finish(spark)
+                    self._stream(spark, batches, reports, once=once, every=every)
             except PySparkException as error:
                 raise _failure(batches.failure or error) from error
 
-    def _stream(self, spark: SparkSession, batches: Batches, *, once: bool, every: str) -> None:
+    def _stream(self, spark: SparkSession, batches: Batches, reports: Reports, *, once: bool, every: str) -> None:
         """Run a stream to its end."""
         query = self._start(spark, batches, once=once, every=every)
         try:
             while not query.awaitTermination(_POLL):
-                pass
+                reports.tell(query)
+            batches.finish(spark)
         finally:
+            reports.tell(query, is_over=True)
             query.stop()
 
     def _check_shared(self, spark: SparkSession) -> None:

@@ -74,6 +74,7 @@ def test_the_tables_of_the_shop_are_those_of_the_server_through_one_topic(job, k
     send(kafka, records[:28])
     first = made.run(formats=Formats(producer))
     assert [report.counts["read"] for report in first] == [7, 7, 7, 7]
+    assert [report.lag for report in first] == [(21, "messages"), (14, "messages"), (7, "messages"), (0, "messages")]
     send(kafka, records[28:])
     made.source = replace(made.source, most=None)
     (second,) = made.run(formats=Formats(producer))

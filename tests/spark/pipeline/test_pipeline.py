@@ -16,12 +16,13 @@ from pyspark.sql import SparkSession
 from cdcavro.errors import FileError, JobError
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.lake.evolution import EXCEPTION
+from cdcavro.lake.report.account_file import read_account
 from cdcavro.spark.lake import Delta, Iceberg
 from cdcavro.spark.pipeline.batches import Batches
+from cdcavro.spark.pipeline.outputs.waiting import WaitingRows
 from cdcavro.spark.pipeline.rejects import replay
 from cdcavro.spark.pipeline.settings import Chosen, Formats
 from cdcavro.spark.pipeline.sources import Files, Kafka
-from cdcavro.spark.pipeline.waiting import WaitingRows
 from support.pipelines import canal
 from support.roundtrip import error_of
 from support.shop_tables import MESSAGES
@@ -79,8 +80,57 @@ def test_what_is_no_message_or_fits_no_table_is_a_reject_with_its_bytes_and_plac
     assert all(reject["file"].endswith("0000.jsonl") and reject["format"] == "canal" for reject in lines)
     assert all(reject["time"].endswith("+00:00") for reject in lines)
     assert "UTF-8" in found[2]["reason"]
+    places = {one.place for one in report.rejects}
+    assert places == {f"{made.folder}/in/0000.jsonl line {line}" for line in (2, 3, 4)}
+    assert sum(one.count for one in report.rejects) == 3
+    assert all(one.format == "canal" and one.reason and one.example for one in report.rejects)
     assert "FROBNICATE" in found[4]["reason"] or "statement" in found[4]["reason"]
     assert made.rows("d.t", "id") == [(1,)]
+
+
+def test_rejects_that_differ_in_values_alone_have_one_reason(job):
+    """It says no value; its example is that of one of them, and how many there are is counted."""
+    made = job()
+    made.send(
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1),
+        *[canal("INSERT", [{"id": str(i), "a": f"<b>{i}</b>"}], id=i) for i in range(2, 9)],
+        *[f"no {i} message".encode() for i in range(3)],
+        *[canal("INSERT", [{"id": "1"}] * i, id=9).replace(b"}]", b"}, 5]") for i in range(1, 3)],
+    )
+    (report,) = made.run(formats=Formats("canal"), options={"on_misfit": "reject"})
+    found = {one.path: (one.count, one.reason) for one in report.rejects}
+    assert {path: count for path, (count, _) in found.items()} == {"$.after.a": 7, "$": 3, "$.data[*]": 2}
+    assert not set("0123456789<") & set("".join(reason for _, reason in found.values()))
+    assert "…" in found["$"][1]
+    examples = [one.example for one in report.rejects]
+    assert any("<b>2</b>" in example for example in examples)
+    account = read_account(made.folder / "state")
+    assert [(one.path, one.count) for one in account.rejects] == [("$.after.a", 7), ("$", 3), ("$.data[*]", 2)]
+
+
+def test_the_account_of_a_pipeline_is_that_of_all_its_runs(job):
+    """Versions with their statements, rows by table, what was left to read; a batch that is run again is in it once."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    made.send(canal("ALTER", [], id=2, isDdl=True, sql="ALTER TABLE t ADD b INT"))
+    (first, second) = made.run()
+    assert (first.lag, second.lag) == ((1, "files"), (0, "files"))
+    shutil.rmtree(made.folder / "state" / "checkpoint" / "commits")
+    made.send(canal("INSERT", [{"id": "2", "a": "1", "b": "2"}], id=3))
+    made.run()
+    account = read_account(made.folder / "state")
+    assert account.rows == {"d.t": {"c": 2}}
+    assert (account.counts["read"], account.counts["statements"]) == (3, 1)
+    assert [point.last for point in account.points] == [0, 1, 2]
+    assert account.points[-1].lag == 0
+    added = next(one for one in account.versions if one.statement)
+    assert (added.table, added.version, added.statement, added.since) == (
+        "d.t",
+        2,
+        "ALTER TABLE t ADD b INT",
+        1_700_000_002,
+    )
+    assert added.steps == ["column 'b' added: null in older rows"]
 
 
 def test_rejects_are_read_again_once_at_their_place_in_the_order(job):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from cdcavro import registry
 from support.pipelines import canal
+from support.processes import running
 
 pytestmark = pytest.mark.timeout(600)
 FLAGS = ("--files", "in", "--format", "canal", "--delta", "lake", "--state", "state")
@@ -33,10 +38,14 @@ def test_a_folder_of_files_becomes_lake_tables(spark: SparkSession, tmp_path: Pa
     (tmp_path / "in").mkdir()
     messages = [canal("INSERT", [{"id": "1", "a": "2"}], id=1), b"{", canal("DELETE", [{"id": "3", "a": "2"}], id=2)]
     (tmp_path / "in" / "a.jsonl").write_bytes(b"\n".join(messages))
-    done = sync(*FLAGS, "--registry", "file:schemas", "--once", cwd=tmp_path)
+    done = sync(*FLAGS, "--registry", "file:schemas", "--once", "--report", "report.html", cwd=tmp_path)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "read 3 = written 2 + rejected 1"), done.stderr
+    assert re.search(r"^d\.t +1 +1$", done.stdout, re.MULTILINE)
+    assert re.search(r"^canal +\$ +expected JSON, .* +1 +.*/in/a[.]jsonl line 2$", done.stdout, re.MULTILINE)
+    assert re.search(r"batch 0: read 3 in .* lag 0 files, 1 tables, rejected 1\n", done.stderr)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert all(said in page for said in ("d.t", "expected JSON, got", "Messages per second", "a.jsonl line 2"))
     assert registry.connect(f"file:{tmp_path}/schemas").subjects() == ["d.t.Envelope", "d.t.Key"]
-    assert "d.t" in done.stdout
     assert "rejected messages are in state/rejects, with the reason of each" in done.stderr
     assert [
         tuple(row) for row in spark.read.format("delta").load(f"{tmp_path}/lake/d/t").select("id", "a").collect()
@@ -45,14 +54,51 @@ def test_a_folder_of_files_becomes_lake_tables(spark: SparkSession, tmp_path: Pa
     replayed = cdcavro("replay", "--state", "state", cwd=tmp_path)
     assert (replayed.returncode, replayed.stdout) == (0, "the rejects of 1 batches will be read again\n")
     assert cdcavro("replay", "--state", "state", cwd=tmp_path).returncode == 2
-    shown = sync("show", "--state", "state", cwd=tmp_path)
+    shown = sync("show", "--state", "state", "--report", "again.html", cwd=tmp_path)
     assert shown.returncode == 0
+    again = (tmp_path / "again.html").read_text(encoding="utf-8")
+    assert re.sub("as it was at [-0-9 :]+", "", again) == re.sub("as it was at [-0-9 :]+", "", page)
     assert shown.stdout.splitlines() == [
         "batch 0",
         "read 3, written 2, rejected 1",
         f"{tmp_path}/in/a.jsonl to line 3",
         "table d.t",
     ]
+
+
+def test_a_stream_on_a_terminal_has_one_line_and_ends_with_its_summary(tmp_path: Path):
+    """The line is written anew with each batch; what has to be read stands above it. Ctrl-C is how such a stream ends."""
+    (tmp_path / "in").mkdir()
+    for i in range(2):
+        rows = [canal("INSERT", [{"id": str(i), "a": "2", **({"b": "1"} if i else {})}], id=i)]
+        (tmp_path / "in" / f"{i}.jsonl").write_bytes(b"\n".join([*rows, b"{"]))
+        os.utime(tmp_path / "in" / f"{i}.jsonl", (1_700_000_000 + i,) * 2)
+    (tmp_path / "sync.toml").write_text(
+        'state = "state"\nformat = "canal"\nevery = "1 second"\n[source]\nfiles = "in"\nmost = 1\n[lake]\ndelta = "lake"\n'
+    )
+    own, terminal = os.openpty()
+    command = [str(Path(sys.executable).with_name("cdcavro")), "sync", "--config", "sync.toml", "--report", "r.html"]
+    said = b""
+    with running(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=terminal, text=True) as process:
+        os.close(terminal)
+        while b"batch 1: " not in said:
+            said += os.read(own, 4096)
+        process.send_signal(signal.SIGINT)
+        summary = process.stdout.read()
+        while process.poll() is None or select.select([own], [], [], 0)[0]:
+            try:
+                said += os.read(own, 4096)
+            except OSError:
+                break
+    os.close(own)
+    assert process.returncode == 130
+    lines = said.decode().replace("\r\n", "\n")
+    assert re.search(r"\r\x1b\[Kbatch 0: read 2 \(.*/s\), lag 1 files; so far 2, 1 tables, rejected 1", lines)
+    assert re.search(r"\r\x1b\[Kd\.t: column 'b' is added\nbatch 1: .*; so far 4, 1 tables, rejected 2\n", lines)
+    assert summary.splitlines()[-1] == "read 4 = written 2 + rejected 2"
+    assert re.search(r"^d\.t +2 *$", summary, re.MULTILINE)
+    assert "d.t: column 'b' is added" in summary.splitlines()
+    assert "Batches 0 to 1" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -63,6 +109,7 @@ def test_a_folder_of_files_becomes_lake_tables(spark: SparkSession, tmp_path: Pa
         (("--avro", "files", *FLAGS), "either --delta or --avro"),
         (("--format", "canall", *FLAGS[:2], *FLAGS[4:]), "canall"),
         (("show", "--state", "nowhere"), "nowhere: expected the state of a pipeline, got none"),
+        (("--report", "no/where.html", *FLAGS), "no/where.html: expected a file in a folder that there is, got none"),
         (("show",), "show needs --state or --config"),
         (("--config", "nowhere.toml"), "nowhere.toml"),
     ],

@@ -1,0 +1,147 @@
+"""The account of a job: it adds up whatever is put together, is bounded, and counts a batch once."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cdcavro.errors import FileError
+from cdcavro.lake.report import Account, AccountFile, BatchFacts, Reject, Version
+from cdcavro.lake.report.account import bounded_name
+from cdcavro.lake.report.account_file import read_account
+
+
+def facts(number: int, began: float | None = None, **members: object) -> BatchFacts:
+    """Return what a batch of ten messages did, one of which was rejected."""
+    begin = 1_700_000_000 + number * 10 if began is None else began
+    counts = {"read": 10, "written": 9, "rejected": 1}
+    own = {"operations": {"d.t": {"c": 9}}, "seconds": {"convert": 1.5, "write": 0.5}, "rejects": [reject("a")]}
+    return BatchFacts(number, begin, begin + 2, counts, **{**own, **members})
+
+
+def reject(reason: str, count: int = 1) -> Reject:
+    """Return rejects with a reason."""
+    return Reject("canal", "$", reason, count, f"a.jsonl line {count}", reason)
+
+
+def test_nothing_is_lost_where_old_batches_are_put_together():
+    """10,000 batches are 300 points, of which none is much more than the others but the last, which are whole."""
+    account = Account()
+    for number in range(10_000):
+        account.add(facts(number))
+        account.note_lag(number, number, "messages")
+    assert account.counts == {"read": 100_000, "written": 90_000, "rejected": 10_000}
+    assert account.rows == {"d.t": {"c": 90_000}}
+    points = account.points
+    assert len(points) == 300
+    assert [(points[0].first, points[-1].last)] == [(0, 9_999)]
+    assert all(one.last + 1 == other.first for one, other in pairwise(points))
+    assert sum(point.counts["read"] for point in points) == 100_000
+    assert sum(point.busy for point in points) == pytest.approx(20_000)
+    assert max(point.last - point.first for point in points) < 100
+    assert all(point.first == point.last for point in points[-60:])
+    assert [point.lag for point in points] == [point.last for point in points]
+
+
+def test_batches_before_a_pause_and_behind_it_stay_apart():
+    """A day between two runs is no time that batches took."""
+    account = Account()
+    for number in range(1_000):
+        account.add(facts(number, 1_700_000_000 + number * 3 + number // 100 * 86_400))
+    assert max(point.ended - point.began for point in account.points) < 3_600
+
+
+def test_a_batch_that_is_run_again_is_counted_once(tmp_path: Path):
+    """As after a kill between the account and the end of the batch; another process goes on with the file."""
+    first = AccountFile(tmp_path)
+    first.add(facts(0))
+    first.add(facts(1))
+    again = AccountFile(tmp_path)
+    again.add(facts(1))
+    again.add(facts(2))
+    again.note_lag(2, 7, "files")
+    account = read_account(tmp_path)
+    assert account.counts["read"] == 30
+    assert [(point.first, point.lag) for point in account.points] == [(0, None), (1, None), (2, 7)]
+    assert account.unit == "files"
+
+
+def test_an_account_is_bounded_whatever_messages_say():
+    """Names of 10,000 characters, 20,000 tables, as many reasons, versions and steps; what is left out is counted."""
+    account = Account()
+    for number in range(20):
+        names = [f"{'é' * 10_000}{number * 1000 + i}" for i in range(1000)]
+        versions = [
+            Version(name, number * 1000 + i, 1, number, 1.0, None, [name] * 30, name) for i, name in enumerate(names)
+        ]
+        told = BatchFacts(
+            number,
+            number,
+            number + 1,
+            {"read": 1000, "written": 0, "rejected": 1000},
+            {name: {"c": 1} for name in names},
+            {"write": 1.0},
+            names,
+            dict.fromkeys(names, "x" * 10_000),
+            [reject(name) for name in names[:200]],
+            versions,
+        )
+        account.add(told)
+    assert (len(account.rows), account.other_rows) == (10_000, {"c": 10_000})
+    assert (account.version_count, len(account.versions), len(account.steps)) == (20_000, 1_000, 200)
+    assert sum(one.count for one in account.rejects) + account.other_rejects == 20_000
+    assert len(msgspec.json.encode(account)) < 20_000_000
+
+
+def test_the_reason_with_the_most_rejects_stays():
+    """Among many that come once."""
+    account = Account()
+    for number in range(50):
+        account.add(facts(number, rejects=[reject("often"), *(reject(f"{number}, {i}") for i in range(100))]))
+    assert (account.rejects[0].reason, account.rejects[0].count) == ("often", 50)
+
+
+def test_names_that_are_cut_stay_apart():
+    """And nothing in them is invisible."""
+    names = [bounded_name(f"{'a' * 10_000}{i}\u202e") for i in range(50)]
+    assert len(set(names)) == 50
+    assert all(len(name) == 200 and name.isprintable() for name in names)
+
+
+def test_a_version_that_became_another_is_there_once():
+    """Nothing was written with it."""
+    account = Account()
+    account.add(facts(0, versions=[Version("t", 0, 1, 0, 1.0, None, ["one"])]))
+    account.add(
+        facts(
+            1, versions=[Version("t", 0, 1, 1, 2.0, None, ["one", "two"]), Version("t", 0, 2, 1, 2.0, None, ["three"])]
+        )
+    )
+    assert [(one.version, one.steps) for one in account.versions] == [(1, ["one", "two"]), (2, ["three"])]
+    assert account.version_count == 2
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"points":1}', '{"format":2}', "\udc00"])
+def test_a_file_that_is_no_account_is_an_error(tmp_path: Path, text: str):
+    """Which names it."""
+    (tmp_path / "account.json").write_bytes(text.encode(errors="surrogatepass"))
+    with pytest.raises(FileError, match=r"account\.json: expected"):
+        AccountFile(tmp_path)
+
+
+def test_batches_of_any_length_add_up():
+    """Seconds, too, and lags that are not known of all."""
+    random.seed(7)
+    account, seconds = Account(), 0.0
+    for number in range(2_000):
+        taken = random.random() * 100
+        seconds += taken
+        account.add(facts(number, seconds={"write": taken}))
+        if number % 3 == 0:
+            account.note_lag(number, 5, "messages")
+    assert sum(point.busy for point in account.points) == pytest.approx(seconds, rel=1e-4)
+    assert account.points[0].lag == 5
