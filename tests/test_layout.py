@@ -144,6 +144,7 @@ COVERED_BY = {
     "spark/pipeline/sources": "spark/pipeline/test_pipeline",
     "spark/pipeline/shared": "spark/pipeline/test_cluster",
     "spark/pipeline/outputs/table_rows": "spark/pipeline/test_pipeline",
+    "spark/pipeline/registries/secrets": "spark/pipeline/test_config",
     "spark/pipeline/outputs/waiting": "spark/pipeline/test_pipeline",
     "spark/sql": "spark/test_functions",
     "spark/versions/reading": "spark/test_tables",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CODECS: Final = ("null", "deflate")
 MARKER_BYTES: Final = 16
-MAX_BLOCK: Final = 256 << 20
+MAX_BLOCK: Final = 112 << 20
 _RAW: Final = -15
 _DEFLATE_RATIO: Final = 1032
 _MEASURED: Final = 16 << 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -31,6 +32,14 @@ _LIMITS: Final = {
 _SCALA: Final = "2.13"
 _PACKAGES: Final = "spark.jars.packages"
 _OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+REDACTED: Final = "spark.redaction.regex"
+_REDACTED_OPTIONS: Final = "spark.sql.redaction.options.regex"
+# Spark's page of settings, its plans and its log of events show no setting or option whose name or value matches this.
+# Spark itself knows the first four, and hides the options that are called `url`.
+_SECRETS: Final = (
+    "(?i)secret|password|token|access[.]?key|passphrase|credential|account[.]key|private[.]?key|keystore|jaas"
+    "|://[^@\\s]*:[^@\\s]*@"
+)
 _LOADED: Final = "org.apache.spark.sql.avro.AvroDataToCatalyst"
 
 
@@ -40,7 +49,8 @@ def session(
     """Return a SparkSession with the spark-avro jar and with limits on what a payload may announce.
 
     `master` is Spark's own setting, by default `local[*]` outside `spark-submit`; `config` is added to
-    the settings made here, with its packages and Java options after those of this function. Spark
+    the settings made here, with its packages and Java options after those of this function, and what is to be hidden on
+    Spark's pages (`spark.redaction.regex`) beside what these hide. Spark
     downloads the jar through Ivy. Raises `SetupError` if there is no Java of version 17 or newer, if
     pyspark is missing, if Spark does not start, or if a session without the jar or the limits is running
     already. Source of the limits: Avro's `SystemLimitException`.
@@ -52,6 +62,9 @@ def session(
     except ImportError as error:
         raise SetupError("pyspark is not installed: pip install 'cdcavro[spark]'") from error
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # At DEBUG, the bridge to the JVM logs all that passes it, passwords in settings and options among it.
+    bridge = logging.getLogger("py4j")
+    bridge.setLevel(bridge.level or logging.INFO)
     builder = SparkSession.builder.appName(app_name)
     if master is not None:
         builder = builder.master(master)
@@ -94,8 +107,12 @@ def settings(config: Mapping[str, str]) -> dict[str, str]:
         # Otherwise workers would import modules from the folder in which the driver was started.
         "spark.executorEnv.PYTHONSAFEPATH": "1",
     }
+    hidden = {
+        REDACTED: "|".join([_SECRETS, *filter(None, [config.get(REDACTED)])]),
+        _REDACTED_OPTIONS: "|".join([_SECRETS, config.get(_REDACTED_OPTIONS) or "url"]),
+    }
     options = {key: f"{limits} {config.get(key, '')}".strip() for key in _OPTIONS}
-    return {**defaults, **{key: value for key, value in config.items() if key != _PACKAGES}, **options}
+    return {**defaults, **{key: value for key, value in config.items() if key != _PACKAGES}, **hidden, **options}
 
 
 def check_java() -> None:

@@ -265,7 +265,7 @@ def test_an_absurd_block_length_is_an_error_before_memory_is_taken():
     """The length is checked before anything is read."""
     header = container([])
     assert error_of(header + b"\x02" + b"\xff" * 7 + b"\x7f") == (
-        f"x.avro: expected a length up to 268435456 bytes, got -36028797018963968 at byte {len(header) + 9}"
+        f"x.avro: expected a length up to 117440512 bytes, got -36028797018963968 at byte {len(header) + 9}"
     )
     assert error_of(header + b"\x02" + b"\xfe" * 7 + b"\x7f").endswith(f"at byte {len(header) + 9}")
 

@@ -11,7 +11,7 @@
     delta = "lake"
 
 A text may have `${NAME}`, which stands for the environment variable of that name, so that no secret has to be in the
-file. What is not known is an error, which names its place.
+file; Spark's pages hide the options and settings that have one. What is not known is an error, which names its place.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ from cdcavro.spark.pipeline.outputs.sections import (  # noqa: TC001  msgspec re
     RegistryConfig,
 )
 from cdcavro.spark.pipeline.pipeline import Pipeline
+from cdcavro.spark.pipeline.registries.secrets import check_addresses, from_variables, hiding, safe_repr
 from cdcavro.spark.pipeline.settings import Chosen, Formats, Settings
 from cdcavro.spark.pipeline.sources import Files, Kafka
+from cdcavro.spark.session import REDACTED
 from cdcavro.table.columns.overrides import TypeOverrides
 from cdcavro.table.tables import KEEP
 from cdcavro.wire.sniff import MIXED
@@ -67,6 +69,13 @@ class SourceConfig(Struct, forbid_unknown_fields=True):
     most: int | None = None
     framed: bool = False
     registry: RegistryConfig | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for an address with a password."""
+        check_addresses({"kafka": self.kafka, "files": self.files})
+
+    def __repr__(self) -> str:
+        return safe_repr(self, "options")
 
 
 class TablesConfig(Struct, forbid_unknown_fields=True):
@@ -103,6 +112,13 @@ class Config(Struct, forbid_unknown_fields=True):
     every: str = "10 seconds"
     merge_every: int = 1
     spark: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for an address with a password."""
+        check_addresses({"state": self.state, "rejects": self.rejects})
+
+    def __repr__(self) -> str:
+        return safe_repr(self, "spark")
 
     def pipeline(self, file: str) -> Pipeline:
         """Return the pipeline that is configured. Raises `FileError`, which names the file and the place."""
@@ -157,7 +173,7 @@ def read_config(path: Path | None, instead: Mapping[str, Any] | None = None) -> 
     """
     name = "the options" if path is None else str(path)
     try:
-        stated = {} if path is None else _filled(tomllib.loads(path.read_bytes().decode()), name)
+        stated = {} if path is None else _read(path.read_bytes().decode(), name)
         for member, value in (instead or {}).items():
             old = stated.get(member, {})
             if not isinstance(value, dict):
@@ -171,6 +187,18 @@ def read_config(path: Path | None, instead: Mapping[str, Any] | None = None) -> 
         raise FileError(name, "TOML", str(error)) from error
     except msgspec.ValidationError as error:
         raise FileError(name, "a configuration", str(error)) from error
+
+
+def _read(text: str, path: str) -> Any:
+    """Return the members of a text of TOML, with variables replaced and Spark told to hide what they stand in."""
+    stated = tomllib.loads(text)
+    source = stated.get("source")
+    options = source.get("options") if isinstance(source, dict) else None
+    names = [*from_variables(stated.get("spark"), _VARIABLE), *from_variables(options, _VARIABLE)]
+    filled = _filled(stated, path)
+    if names and isinstance(spark := filled.setdefault("spark", {}), dict):
+        spark[REDACTED] = hiding(names, spark.get(REDACTED))
+    return filled
 
 
 def _filled(value: Any, path: str) -> Any:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -227,3 +230,107 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path):
     """With its path."""
     with pytest.raises(FileError, match=r"nowhere\.toml: expected a file that can be read"):
         read_config(tmp_path / "nowhere.toml")
+
+
+SECRETS = """
+    state = "s"
+    [source]
+    kafka = "127.0.0.1:1"
+    topics = ["shop"]
+    [source.options]
+    "kafka.sasl.jaas.config" = "org.apache.kafka.common.security.plain.PlainLoginModule required username='u' password='${CANARY}';"
+    "kafka.sasl.mechanism" = "PLAIN"
+    "kafka.client.rack" = "${CANARY}"
+    "kafka.request.timeout.ms" = "1000"
+    "kafka.default.api.timeout.ms" = "1500"
+    [lake]
+    delta = "lake"
+    [spark]
+    "spark.hadoop.fs.azure.account.key.shop" = "canary-password"
+    "spark.sql.catalog.ice.credential" = "client:canary-password"
+    "spark.shop.proxy" = "http://user:canary-password@127.0.0.1"
+    "spark.shop.own" = "${CANARY}"
+    "spark.shop.other" = "shown"
+    "spark.redaction.regex" = "shop[.]hidden"
+    "spark.shop.hidden" = "canary-password"
+"""
+
+
+def test_no_secret_is_in_a_repr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Of a configuration, its parts, its pipeline or what this is made of."""
+    monkeypatch.setenv("CANARY", "canary-password")
+    config = read_config(written(tmp_path, SECRETS))
+    assert config.spark["spark.shop.own"] == "canary-password"
+    made = config.pipeline("sync.toml")
+    for thing in (config, config.source, config.lake, made, made.source, vars(made)):
+        assert "canary" not in repr(thing)
+        assert "canary" not in str(thing)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name"),
+    [
+        ('"in"', '"s3a://user:canary-password@shop/in"', "files"),
+        ('files = "in"', 'kafka = "user:canary-password@127.0.0.1:9092"', "kafka"),
+        ('"lake"', '"s3a://user:canary-password@shop"', "delta"),
+        ('"s"', '"s3a://user:canary-password@shop"', "state"),
+    ],
+)
+def test_an_address_with_a_password_is_refused_and_not_shown(tmp_path: Path, old: str, new: str, name: str):
+    """It would be in reports, in errors and in names of folders."""
+    with pytest.raises(FileError) as caught:
+        read_config(written(tmp_path, SIMPLE.replace(old, new)))
+    assert f"an address without user and password as {name}" in str(caught.value)
+    assert "canary" not in str(caught.value) + repr(caught.value)
+
+
+_SHOWS = """
+import json, logging, sys, urllib.request
+from pathlib import Path
+logging.basicConfig(level=logging.DEBUG)
+from cdcavro.spark.pipeline.config import read_config
+from cdcavro.spark.session import session
+config = read_config(Path(sys.argv[1]))
+pipeline = config.pipeline("sync.toml")
+spark = session(master="local[1]", config={**config.settings(), "spark.ui.port": "0", "spark.ui.showConsoleProgress": "false"})
+logging.debug("%r %r", config, pipeline)
+try:
+    pipeline.source.check(spark)
+except Exception as error:
+    print("REFUSED", error)
+else:
+    raise SystemExit("no error")
+spark.range(3).write.format("noop").mode("overwrite").option("account.key", "canary-password").save()
+page = spark.sparkContext.uiWebUrl
+api = f"{page}/api/v1/applications/{spark.sparkContext.applicationId}"
+for path in (f"{page}/environment/", f"{api}/environment", f"{page}/SQL/", f"{api}/sql?details=true", f"{page}/jobs/"):
+    print("PAGE", path, urllib.request.urlopen(path).read().decode())
+spark.stop()
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_no_secret_is_on_the_pages_of_spark_nor_in_logs(tmp_path: Path):
+    """Options of Kafka and settings, given in the file or by the environment, with everything logged."""
+    path = written(tmp_path, SECRETS)
+    environment = {**os.environ, "CANARY": "canary-password"}
+    done = subprocess.run(
+        [sys.executable, "-c", _SHOWS, str(path)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
+    assert done.stdout.count("PAGE ") == 5
+    assert "spark.shop.other" in done.stdout
+    assert "REFUSED" in done.stdout
+    found = [
+        text[max(0, at.start() - 200) : at.end()] for text in (done.stdout, done.stderr) for at in CANARY.finditer(text)
+    ]
+    assert found == []
+
+
+CANARY = re.compile("canary-password")

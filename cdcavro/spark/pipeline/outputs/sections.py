@@ -16,6 +16,7 @@ from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles
 from cdcavro.spark.pipeline.outputs.kafka_topics import KafkaTopics
 from cdcavro.spark.pipeline.outputs.topic_names import NAME
 from cdcavro.spark.pipeline.registries.access import RegistrySettings
+from cdcavro.spark.pipeline.registries.secrets import check_addresses, safe_repr
 
 if TYPE_CHECKING:
     from cdcavro.registry.subjects import Strategy
@@ -32,6 +33,10 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     behavior: str = LENIENT
     guard_days: float = 7
     parallel: int = 4
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for an address with a password."""
+        check_addresses({"delta": self.delta, "warehouse": self.warehouse})
 
     def sink(self, file: str) -> LakeSettings:
         """Return the lake that is configured. Raises `FileError`, which names the file."""
@@ -61,6 +66,13 @@ class KafkaConfig(Struct, forbid_unknown_fields=True):
     partitions: int | None = None
     replication: int | None = None
     parallel: int = 4
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for an address with a password."""
+        check_addresses({"kafka": self.servers})
+
+    def __repr__(self) -> str:
+        return safe_repr(self, "options")
 
     def sink(self, file: str) -> KafkaTopics:
         """Return the topics that are configured. Raises `FileError`, which names the file."""
@@ -100,6 +112,9 @@ class RegistryConfig(Struct, forbid_unknown_fields=True):
     key: str | None = None
     timeout: float = TIMEOUT
     patience: float = 60
+
+    def __repr__(self) -> str:
+        return f"RegistryConfig(strategy={self.strategy!r}, ...)"
 
     def settings(self, file: str, section: str) -> RegistrySettings:
         """Return the registry that is configured in a section. Raises `FileError`, which names the file."""
