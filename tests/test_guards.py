@@ -42,7 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "table": {"errors", "exact", "avro", "engine", "wire", "change", "transcoding"},
     "lake": {"errors", "exact", "avro", "engine", "change", "transcoding", "table"},
     "files": {"errors", "exact", "avro", "wire"},
-    "registry": {"errors", "avro", "engine"},
+    "registry": {"errors", "exact", "avro", "engine"},
     "records": {"errors", "exact", "avro", "engine", "wire", "table"},
     "cdcavro": {"errors", "avro", "wire", "change", "transcoding", "table"},
 }

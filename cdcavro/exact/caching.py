@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from functools import lru_cache, wraps
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+
+from cdcavro.exact.locks import ForkedLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,7 +30,7 @@ class WeightedCache:
     __slots__ = ("_heaviest", "_left", "_lock", "_most", "_values")
 
     def __init__(self, most: int, *, share: int = _SHARE) -> None:
-        self._lock = Lock()
+        self._lock = ForkedLock()
         self._most = most
         self._heaviest = most // share
         self._left = most
@@ -41,7 +42,7 @@ class WeightedCache:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Restore the state that another process returned from `__getstate__`."""
-        self._lock = Lock()
+        self._lock = ForkedLock()
         self._most, self._heaviest, self._left, self._values = state
 
     def get(self, key: Any) -> Any:

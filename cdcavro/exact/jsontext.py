@@ -34,7 +34,8 @@ def to_bytes(text: bytes | str) -> bytes:
     """Return text as UTF-8. Raises `TextError` for a lone surrogate and for more than 64 MiB."""
     if isinstance(text, str):
         try:
-            text = text.encode()
+            # A class of its own may say otherwise.
+            text = str.encode(text)
         except UnicodeEncodeError as error:
             raise TextError("Unicode text", f"a lone surrogate at character {error.start}") from error
     elif isinstance(text, (bytes, bytearray, memoryview)):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 
 from cdcavro.errors import FileError, shown
+from cdcavro.exact.locks import held, left_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -110,7 +111,8 @@ def open_output(path: str, *, force: bool = False) -> Iterator[BinaryIO]:
     """Open a file, or standard output, for writing bytes.
 
     The bytes go to a temporary file beside `path`, which is renamed to it if all goes well and removed
-    otherwise, so that nobody reads half a file; a device or pipe is written directly. Raises `FileError`
+    otherwise, so that nobody reads half a file; what a run that was killed left of such files goes, too, when all went
+    well. A device or pipe is written directly. Raises `FileError`
     if the file exists and `force` is not set, or if it cannot be written.
     """
     try:
@@ -154,9 +156,11 @@ def _output(path: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
 def _renamed(target: Path) -> Iterator[BinaryIO]:
     beside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
-        with beside.open("xb") as stream:
+        with beside.open("xb") as stream, held(beside):
             yield stream
         beside.replace(target)
+        for left in left_beside(target, ["part"]):
+            left.unlink(missing_ok=True)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from cdcavro.exact.locks import ForkedLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -23,7 +24,7 @@ class Cache(Generic[T]):
         self._size, self._missing_for, self._now = size, missing_for, now
         self._values: OrderedDict[Hashable, T] = OrderedDict()
         self._missing: OrderedDict[Hashable, tuple[float, str]] = OrderedDict()
-        self._lock = Lock()
+        self._lock = ForkedLock()
 
     def get(self, key: Hashable) -> T | None:
         """Return the value of a key; None if it is not cached."""

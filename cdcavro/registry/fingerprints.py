@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from cdcavro.exact.locks import ForkedLock
 from cdcavro.registry.backend import UnusableError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class FingerprintIndex:
 
     def __init__(self, url: str, now: Callable[[], float] = time.monotonic) -> None:
         self._url, self._now = url, now
-        self._lock = Lock()
+        self._lock = ForkedLock()
         self._known: dict[Place, tuple[str, int | None]] = {}
         self._listed_at = float("-inf")
 

@@ -13,6 +13,7 @@ import random
 import ssl
 import time
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -74,7 +75,17 @@ class Session:
         for name in _LOGGERS:
             logging.getLogger(name).addFilter(_QUIET)
         headers = {"Accept": f"{_MEDIA_TYPE}, application/json", "Accept-Encoding": "identity"}
-        self._client = httpx2.Client(verify=verify, auth=auth, timeout=timeout, headers=headers, follow_redirects=False)
+        self._made = partial(
+            httpx2.Client, verify=verify, auth=auth, timeout=timeout, headers=headers, follow_redirects=False
+        )
+        self._own, self._process = self._made(), os.getpid()
+
+    @property
+    def _client(self) -> httpx2.Client:
+        """The connections of this process: a forked child must not read what its parent asked for."""
+        if self._process != os.getpid():
+            self._own, self._process = self._made(), os.getpid()
+        return self._own
 
     def close(self) -> None:
         """Close the connections."""

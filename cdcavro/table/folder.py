@@ -9,13 +9,20 @@ import re
 import secrets
 import shutil
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
 from cdcavro.avro.container import BlockQueue, ContainerWriter
 from cdcavro.engine.machine import grouped
 from cdcavro.errors import FileError, shown
+from cdcavro.exact.locks import held, left_beside
 from cdcavro.table.schema import schema_text
+
+try:
+    import resource
+except ImportError:  # Windows has none.
+    resource = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +35,7 @@ if TYPE_CHECKING:
 
 INDEX: Final = "tables.json"
 OPEN: Final = 128
+_OTHERS: Final = 20
 _WRITTEN: Final = re.compile(r"v[0-9]+(?:-[0-9]+)?\.avro|v[0-9]+(?:\.key)?\.avsc")
 _LONGEST: Final = 120
 
@@ -61,11 +69,13 @@ class TablesFolder:
             if foreign is not None:
                 expected = "a folder with nothing in it but what was written before"
                 raise FileError(path, expected, shown(os.path.relpath(foreign, self._target)))
-        self._beside = self._named("part")
+        self._most = _most_open()
+        self._beside, self._held = self._named("part"), ExitStack()
 
     def __enter__(self) -> Self:
         try:
             self._beside.mkdir(parents=True)
+            self._held.enter_context(held(self._beside))
         except OSError as error:
             raise FileError(str(self._target), "a folder that can be made", shown(error.strerror or error)) from error
         return self
@@ -74,6 +84,7 @@ class TablesFolder:
         for stream, _writer in self._open.values():
             stream.close()
         self._blocks.drop()
+        self._held.close()
         shutil.rmtree(self._beside, ignore_errors=True)
 
     def write(self, typed: TypedChange | TypedPayload) -> None:
@@ -87,7 +98,7 @@ class TablesFolder:
         groups = grouped(patterns, ends, payloads, journal.groups.tobytes(), first, end)
         tables = [journal.versions[number] for number, _, _ in groups]
         new = sum((table.number, schema.version) not in self._open for table, schema in tables)
-        if new and len(self._open) + new > OPEN:
+        if new and len(self._open) + new > self._most:
             # Files are closed on the way, and which of them depends on the order of all rows.
             self._write_each(journal, made, first, end)
             return
@@ -115,6 +126,10 @@ class TablesFolder:
             listed = [_listed(table, names[table.number], self.counts[table.number]) for table in tables]
             (self._beside / INDEX).write_text(json.dumps(listed, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
             self._put_in_place()
+            # What runs that were killed left, which had not got its name yet, or had lost it to the next.
+            for left in left_beside(self._target, ["part", "old"]):
+                if _foreign(left) is None:
+                    shutil.rmtree(left, ignore_errors=True)
         except OSError as error:
             raise FileError(
                 str(self._target), "a folder that can be written", shown(error.strerror or error)
@@ -145,7 +160,7 @@ class TablesFolder:
         return self._open[key][1]
 
     def _start(self, key: tuple[int, int], schema: TableSchema) -> None:
-        if len(self._open) >= OPEN:
+        if len(self._open) >= self._most:
             self._stop(next(iter(self._open)))
         self._parts[key] += 1
         number, version = key
@@ -170,6 +185,13 @@ class TablesFolder:
             if schema.key is not None:
                 _write(folder / f"v{schema.version}.key.avsc", schema.key.json)
         folder.rename(self._beside / name)
+
+
+def _most_open() -> int:
+    """Return how many files may be open at a time: half of what the process may have, beside what it has anyway."""
+    if resource is None:
+        return OPEN
+    return max(2, min(OPEN, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OTHERS) // 2))
 
 
 def _foreign(target: Path) -> Path | None:

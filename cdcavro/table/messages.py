@@ -20,6 +20,7 @@ from cdcavro.engine.machine import RowEngine
 from cdcavro.errors import CdcAvroError
 from cdcavro.exact.instants import steady_pieces
 from cdcavro.exact.jsontext import to_bytes
+from cdcavro.exact.locks import one_at_a_time
 from cdcavro.table.writing.journal import Journal
 from cdcavro.table.writing.typed import TypedPayload
 from cdcavro.table.writing.writer import NOWHERE, OPERATIONS, encoded_place
@@ -97,7 +98,8 @@ class MessageTyper:
         self._engine = self.new_engine()
         self._known: list[tuple[Table, TableSchema, str]] = []
         self._edits, self._journal = tables.edits, Journal()
-        self._tried = self.taken = 0
+        self._tried = self.taken = self._turn = 0
+        self.user: dict[str, int] = {}
 
     def add(self, message: bytes | str, place: Arrival | None = None) -> list[TypedPayload]:
         """Return a message's rows, as `to_changes` and `Tables.add` make them, which raise what this raises.
@@ -143,14 +145,17 @@ class MessageTyper:
         """Return the rows of a message whose pattern is known; None for one that has to go the exact way."""
         if self._edits != self._tables.edits:
             self._forget()
-        is_named = self._is_named_by(place)
+        is_named, turn = self._is_named_by(place), self._turn
         made = None if is_named else self._engine.rows(message, NOWHERE if place is None else encoded_place(place))
         if made is None:
             return None
         self.taken += 1
         known = self._known
+        if self._turn != turn or turn % 2:
+            raise RuntimeError("one thread at a time may use a MessageTyper, and another does")
         return [TypedPayload(*known[number], key, payload) for number, key, payload, *_ in made]
 
+    @one_at_a_time
     def learn(
         self, message: bytes, changes: Sequence[Change], typed: Sequence[TypedChange], place: Arrival | None = None
     ) -> bool:
@@ -168,7 +173,19 @@ class MessageTyper:
             return False
         self._tried += 1
         program = self._program(message, changes[0])
-        if program is None or not self._engine.add(fixed, program):
+        if program is None:
+            return False
+        # Odd while a pattern is not known to be right; it counts on, so that no other thread misses that.
+        self._turn += 1
+        try:
+            return self._is_learned(message, fixed, program, typed, place)
+        finally:
+            self._turn += 1
+
+    def _is_learned(
+        self, message: bytes, fixed: bytes, program: RowProgram, typed: Sequence[TypedChange], place: Arrival | None
+    ) -> bool:
+        if not self._engine.add(fixed, program):
             return False
         self._known.append((typed[0].table, typed[0].schema, typed[0].change.op))
         made = self._engine.rows(message, encoded_place(place))

@@ -18,6 +18,7 @@ from cdcavro.change.values.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECI
 from cdcavro.change.values.unsigned import with_unsigned
 from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
+from cdcavro.exact.locks import one_at_a_time
 from cdcavro.table.beginnings import time_of
 from cdcavro.table.catalog import TableCatalog
 from cdcavro.table.ddl.contents import truncated
@@ -46,7 +47,6 @@ ON_MISFIT: Final = (KEEP, ERROR, REJECT)
 _WRITERS: Final = 20_000
 _NAMES: Final = 4 << 20
 
-
 TableVersion = tuple[Table, TableSchema]
 
 
@@ -56,17 +56,13 @@ class _Learned:
     __slots__ = ("_columns", "_edits", "_source", "table_version")
 
     def __init__(self, change: Change, edits: int, table_version: TableVersion) -> None:
-        self._source = change.source
-        self._columns = change.columns
-        self._edits = edits
+        self._source, self._columns, self._edits = change.source, change.columns, edits
         self.table_version = table_version
 
     def is_for(self, change: Change, edits: int) -> bool:
         """Return whether a change has an equal source and the identical column list, with no edit in between."""
-        if self._edits != edits or self._columns is not change.columns:
-            return False
-        source = change.source
-        return self._source is source or self._source == source
+        is_same = self._edits == edits and self._columns is change.columns
+        return is_same and (self._source is change.source or self._source == change.source)
 
 
 class Tables:
@@ -96,6 +92,7 @@ class Tables:
         "_writers",
         "given_table",
         "misfits",
+        "user",
         "zone",
     )
 
@@ -144,6 +141,7 @@ class Tables:
         """How often tables were edited."""
         return self._room.edits
 
+    @one_at_a_time
     def add(self, change: Change) -> list[TypedChange]:
         """Process the next change of the stream and return it as typed changes.
 
@@ -162,6 +160,7 @@ class Tables:
         """Return a change with the table given for changes that name none, as `learn`, `find` and `write` want it."""
         return change if change.source.table else self.given_table.named(change)
 
+    @one_at_a_time
     def learn(self, change: Change) -> TableVersion | None:
         """Apply what a change says about tables; return a row change's table and version. Raises as `add` does."""
         if change.op in DML and (change.after is not None or change.before is not None):
@@ -176,6 +175,7 @@ class Tables:
             self._follower.follow(change, time_of(change))
         return None
 
+    @one_at_a_time
     def settled(self, change: Change, *, is_all_learned: bool = False) -> tuple[Table, TableWriter, Change] | None:
         """Return the table and writer of a row change, and the completed change, if they hold for all that are alike.
 
@@ -197,6 +197,7 @@ class Tables:
         completed = self._completed(change, schema)
         return table, self._writer(table, schema, completed), completed
 
+    @one_at_a_time
     def find(self, change: Change) -> list[TableVersion]:
         """Return the tables and versions of a change that `learn` has seen, by the change's place in the order.
 
@@ -219,6 +220,7 @@ class Tables:
         columns = table.with_unsigned(change.columns, key)
         return [(table, table.at(columns, change.source, self._given, key))]
 
+    @one_at_a_time
     def write(self, change: Change, found: Sequence[TableVersion]) -> list[TypedChange]:
         """Return a change as Avro, once for each of its tables and versions. Raises `StructureError`, `SchemaError`."""
         typed = []
@@ -233,6 +235,7 @@ class Tables:
         return typed
 
     def _forget(self) -> None:
+        self.user: dict[str, int] = {}
         self._names = WeightedCache(_NAMES)
         self._room = self._directory.room
         self._writers = WeightedCache(_WRITERS, share=1)
@@ -265,10 +268,8 @@ class Tables:
 
     def _name(self, source: Source) -> TableName | None:
         name: TableName | None = self._names.get(source)
-        if name is None:
-            name = table_name_of(source)
-            if name is not None:
-                self._names.put(source, name, text_size(astuple(source)))
+        if name is None and (name := table_name_of(source)) is not None:
+            self._names.put(source, name, text_size(astuple(source)))
         return name
 
     def _completed(self, change: Change, schema: TableSchema) -> Change:
@@ -290,10 +291,9 @@ class Tables:
         facts = (table.number, schema.version, source, columns)
         writer: TableWriter | None = self._writers.get(facts)
         if writer is None or writer.schema is not schema:
-            told = self.misfits.setdefault(table.number, Counter())
-            modes, is_strict = self._modes, self._is_strict
+            ways: Any = {"zone": self.zone, "modes": self._modes, "is_strict": self._is_strict}
             writer = TableWriter(
-                schema, source, columns, zone=self.zone, modes=modes, is_strict=is_strict, misfits=told
+                schema, source, columns, **ways, misfits=self.misfits.setdefault(table.number, Counter())
             )
             self._writers.put(facts, writer, min(weight_of(schema.columns), _WRITERS))
         self._recent = writer

@@ -7,11 +7,13 @@ import gzip
 import io
 import json
 import os
+import resource
 import shlex
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -31,6 +33,7 @@ from cdcavro.exact.diff import same
 from cdcavro.wire.format import Format
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.operation import operation
+from support import stream_trial
 from support.messages import SAMPLES, goldens, shop_canal
 from support.processes import end, running
 
@@ -624,3 +627,53 @@ def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch, stderr, sec
         now[0] += seconds
         shown.advance(500)
     assert ("encoding" in stream.getvalue()) is is_shown
+
+
+def test_what_a_kill_left_goes_with_the_next_run(tmp_path):
+    """Nothing half-written has the file's name; what another run writes at the moment stays."""
+    out = tmp_path / "x.avro"
+    arguments = [COMMAND, "encode", "--format", "oms_canal", "--out", out]
+
+    def begun() -> subprocess.Popen[bytes]:
+        before = {*tmp_path.iterdir()}
+        process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        while {*tmp_path.iterdir()} == before:
+            assert process.poll() is None
+            time.sleep(0.01)
+        return process
+
+    killed = begun()
+    killed.kill()
+    killed.communicate()
+    (left,) = tmp_path.iterdir()
+    other = begun()
+    (held,) = {*tmp_path.iterdir()} - {left}
+    foreign = tmp_path / "x.avro.mine.part"
+    foreign.touch()
+    for path in (left, held, foreign):
+        os.utime(path, (0, 0))
+    assert CliRunner().invoke(main, ["encode", "--format", "oms_canal", "--out", str(out)], input=b"").exit_code == 0
+    assert {*tmp_path.iterdir()} == {out, held, foreign}
+    other.communicate(b"")
+
+
+@pytest.mark.parametrize("arguments", [["encode", "--format", "canal", "--jobs", "2"], ["tables", "--jobs", "2"]])
+def test_a_command_does_with_few_open_files(tmp_path, arguments):
+    """Thirty-two, and two hundred tables: files are closed on the way."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b"\n".join(stream_trial.KINDS["tables"](i) for i in range(200)))
+    out = tmp_path / "out"
+    limit = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (32, 32))
+    ran = subprocess.run(
+        [COMMAND, *arguments, "--out", out, path], capture_output=True, preexec_fn=limit, check=False, timeout=50
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert b"read 200 = " in ran.stdout + ran.stderr
+
+
+def test_a_folder_that_is_read_only_is_one_sentence():
+    """Of the kernel's, which root cannot write to either."""
+    ran = CliRunner().invoke(main, ["tables", "--out", "/proc/self/out", str(SAMPLES / "canal" / "shop.jsonl")])
+    assert (ran.exit_code, ran.output.count("\n")) == (2, 1)
+    ran = CliRunner().invoke(main, ["encode", "--out", "/proc/self/x.avro", str(SAMPLES / "canal" / "shop.jsonl")])
+    assert (ran.exit_code, ran.output.count("\n")) == (2, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from pathlib import Path
 
 import fastavro
@@ -518,3 +519,20 @@ def test_what_statements_left_open_is_told_and_written(tmp_path):
     assert (done.exit_code, done.stderr) == (0, f"t: {finding}\n")
     (table,) = json.loads((tmp_path / "out" / "tables.json").read_text(encoding="utf-8"))
     assert (table["changes"], table["is_gone"], table["findings"]) == (2, False, [finding])
+
+
+def test_what_a_kill_left_of_a_folder_goes_with_the_next_run(tmp_path):
+    """Folders that had no name yet, or lost it, but nothing with anything of the user in it, nor what a run just began."""
+    out = tmp_path / "out"
+    source = str(SAMPLES / "canal" / "shop.jsonl")
+    names = ("out.00000001.part", "out.00000002.old", "out.00000003.part", "out.00000004.part", "out.mine.part")
+    left, old, foreign, new, other = (tmp_path / name for name in names)
+    for folder in (left, old, foreign, new, other):
+        (folder / "0").mkdir(parents=True)
+        (folder / "0" / "v1.avro").touch()
+    (old / "tables.json").write_text("[]")
+    (foreign / "0" / "mine.txt").touch()
+    for folder in (left, old, foreign, other):
+        os.utime(folder, (0, 0))
+    assert CliRunner().invoke(main, ["tables", "--out", str(out), source]).exit_code == 0
+    assert {*tmp_path.iterdir()} == {out, foreign, new, other}

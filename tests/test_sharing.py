@@ -1,0 +1,265 @@
+"""What threads and processes may share: the same results as alone, or an error, and no child that hangs."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cdcavro import encode, registry, to_changes
+from cdcavro.errors import CdcAvroError
+from cdcavro.exact.caching import WeightedCache
+from cdcavro.table.messages import MessageTyper
+from cdcavro.table.tables import Tables
+from cdcavro.wire.formats import FORMATS, get_format
+from support import stream_trial
+from support.generated_modules import module, root
+from support.messages import goldens, shop_canal
+from support.wire import field, record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+THREADS = 8
+
+
+@pytest.fixture(autouse=True)
+def _switching():
+    """Let threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def at_once(work: Callable[[int], Any]) -> list[Any]:
+    """Return what eight threads return that begin at once."""
+    gate = threading.Barrier(THREADS)
+
+    def begin(number: int) -> Any:
+        gate.wait()
+        return work(number)
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        return list(threads.map(begin, range(THREADS)))
+
+
+def test_a_format_may_be_shared():
+    """Threads encode, decode and read changes at once, each as if it were alone."""
+    messages = [(name, message) for name in FORMATS for message in goldens(name)[:4]]
+
+    def work(_: int) -> list[Any]:
+        return [
+            (payload := encode(message, name), get_format(name).decode(payload), to_changes(message, name))
+            for name, message in messages
+        ]
+
+    alone = work(0)
+    assert all(made == alone for made in at_once(work))
+
+
+def test_a_registry_may_be_shared(tmp_path):
+    """Threads publish, fetch and open at once, and ids are given once."""
+    shared = registry.connect(f"file:{tmp_path / 'schemas'}")
+
+    def work(number: int) -> list[Any]:
+        own = [shared.publish(f'{{"type":"fixed","name":"f{i}","size":{i}}}', f"s{i}").id for i in range(5)]
+        shared.publish('"int"', f"own{number}")
+        return [
+            (shared.fetch(id=id).schema.json, shared.open(registry.frame(b"x" * i, id))[1]) for i, id in enumerate(own)
+        ]
+
+    first, *others = at_once(work)
+    assert all(other == first for other in others)
+    assert [shared.versions(f"s{i}") for i in range(5)] == [[1]] * 5
+
+
+def test_a_record_class_may_be_shared():
+    """Threads that are the first to use a class write and read as if they were alone."""
+    made = root(module(record(field("a", "long"), field("b", "string"))))
+
+    def work(number: int) -> bool:
+        rows = [made(a=number, b=str(i)) for i in range(50)]
+        return all(made.from_avro(row.to_avro()) == made.from_json(row.to_json()) == row for row in rows)
+
+    assert at_once(work) == [True] * THREADS
+
+
+def test_tables_are_used_by_one_thread_at_a_time():
+    """Any other gets an error that is none of a message's, and the tables are as if it had not come."""
+    tables, messages = Tables(), [stream_trial.KINDS["columns"](i) for i in range(60)]
+    changes = [change for message in messages for change in to_changes(message, "canal")]
+    place = iter(changes)
+    lock = threading.Lock()
+    refused = []
+
+    def work(_: int) -> None:
+        while True:
+            with lock:
+                change = next(place, None)
+            if change is None:
+                return
+            while True:
+                try:
+                    tables.add(change)
+                    break
+                except RuntimeError as error:
+                    refused.append(str(error))
+                    time.sleep(0)
+
+    at_once(work)
+    assert set(refused) == {"one thread at a time may use Tables, and another does"}
+    assert sorted(len(table.versions) for table in tables.tables) == [1] * 60
+
+
+def test_a_typer_shared_by_threads_gives_right_rows_or_an_error():
+    """Never rows of a pattern that another thread was about to learn."""
+    tables = Tables()
+    typer = MessageTyper("canal", tables)
+    messages = [message for message in shop_canal() if b'"isDdl":false' in message][:12]
+    expected = {}
+    for message in messages:
+        expected[message] = [one.payload for one in typer.add(message)]
+    typer = MessageTyper("canal", tables)
+
+    def work(number: int) -> int:
+        right = 0
+        for message in [*messages[number:], *messages[:number]] * 3:
+            try:
+                assert [one.payload for one in typer.add(message)] == expected[message]
+                right += 1
+            except RuntimeError:
+                continue
+        return right
+
+    assert sum(at_once(work)) > 0
+
+
+def test_a_child_that_is_forked_while_threads_work_does_not_hang(tmp_path):
+    """Locks are free in the child, whoever held them, and what was only remembered is remembered again."""
+    cache, shared = WeightedCache(50), registry.connect(f"file:{tmp_path / 'schemas'}")
+    made = shared.publish('"int"', "s")
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with cache._lock, shared._cache._lock:
+            held.set()
+            done.wait()
+
+    def busy() -> None:
+        while not done.is_set():
+            encode(goldens("canal")[0], "canal")
+
+    threads = [threading.Thread(target=work, daemon=True) for work in (hold, busy, busy)]
+    for thread in threads:
+        thread.start()
+    held.wait()
+    try:
+        for _ in range(4):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                try:
+                    cache.put("x", 1, 1)
+                    encode(goldens("canal")[0], "canal")
+                    shared.fetch(id=made.id)
+                    Tables().add(to_changes(stream_trial.KINDS["tables"](1), "canal")[0])
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+
+
+def _added(tables: Tables) -> list[bytes]:
+    return [
+        one.payload for change in to_changes(stream_trial.KINDS["columns"](200), "canal") for one in tables.add(change)
+    ]
+
+
+@pytest.mark.parametrize("way", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+def test_tables_go_on_in_another_process(way):
+    """Pickled, by a process that is forked or spawned: what they learned goes with them, and nothing that is held."""
+    tables = Tables()
+    for i in range(101):
+        for change in to_changes(stream_trial.KINDS["columns"](i), "canal"):
+            tables.add(change)
+    sent = pickle.loads(pickle.dumps(tables))
+    with multiprocessing.get_context(way).Pool(1) as pool:
+        there = pool.apply_async(_added, (sent,)).get(60)
+    assert there == _added(tables)
+    assert [table.versions for table in sent.tables][1:] == [table.versions for table in tables.tables][1:]
+
+
+class Text(str):
+    """A text that says something else of itself."""
+
+    __slots__ = ()
+
+    def encode(self, *_: object) -> bytes:
+        """Return other bytes."""
+        return b"{}"
+
+
+class Octets(bytes):
+    """Bytes that say something else of themselves."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return 1 << 40
+
+
+@pytest.mark.parametrize("kind", [Text, str, Octets, bytes, bytearray, memoryview])
+@pytest.mark.parametrize("format", ["canal", "oms_default"])
+def test_arguments_of_other_types_are_taken_as_what_they_are_or_refused(format, kind):
+    """Alike in both builds: a text or bytes as they stand, whatever their class says, or a `TypeError`."""
+    message = goldens(format)[0]
+    payload = encode(message, format)
+    sent = kind(message.decode()) if issubclass(kind, str) else kind(message)
+    try:
+        assert encode(sent, format) == payload
+    except TypeError:
+        assert kind in (bytearray, memoryview)
+    try:
+        assert to_changes(sent, format) == to_changes(message, format)
+        if not issubclass(kind, str):
+            assert get_format(format).decode(kind(payload)) == get_format(format).decode(payload)
+    except TypeError:
+        assert kind in (bytearray, memoryview)
+
+
+def test_a_bytearray_that_is_changed_meanwhile_does_no_harm():
+    """It is refused, or read as it was at some moment; the process lives."""
+    message = bytearray(goldens("canal")[0])
+    done = threading.Event()
+
+    def change() -> None:
+        while not done.is_set():
+            message[len(message) // 2] ^= 1
+            del message[-1:]
+            message.extend(b"}")
+
+    thread = threading.Thread(target=change, daemon=True)
+    thread.start()
+    try:
+        for _ in range(300):
+            for call in (encode, to_changes, get_format("canal").decode):
+                try:
+                    call(message, *([] if call not in (encode, to_changes) else ["canal"]))
+                except (CdcAvroError, TypeError, BufferError):
+                    continue
+    finally:
+        done.set()
+        thread.join()
