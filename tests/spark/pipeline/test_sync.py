@@ -11,10 +11,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from pyspark.sql import SparkSession
 
 from cdcavro import registry
+from cdcavro.cli.commands.sync import _config
+from cdcavro.cli.commands.sync import sync as sync_command
+from cdcavro.spark.pipeline import AvroFiles, RegistrySettings
 from support.pipelines import canal
 from support.processes import running
 
@@ -99,6 +103,16 @@ def test_a_stream_on_a_terminal_has_one_line_and_ends_with_its_summary(tmp_path:
     assert re.search(r"^d\.t +2 *$", summary, re.MULTILINE)
     assert "d.t: column 'b' is added" in summary.splitlines()
     assert "Batches 0 to 1" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_flags_name_the_sink_and_the_registry():
+    """They become what a configuration would say."""
+    flags = dict.fromkeys(option.name or "" for option in sync_command.params)
+    told = {"files": "in", "avro": "out", "state": "s", "registry": "file:schemas"}
+    pipeline = _config(None, {**flags, **told}).pipeline("the options")
+    assert (pipeline.sink, pipeline.registry) == (AvroFiles("out"), RegistrySettings("file:schemas"))
+    with pytest.raises(click.UsageError, match="either --delta or --avro"):
+        _config(None, {**flags, **told, "delta": "lake"})
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdcavro.errors import RegistryError
@@ -81,7 +81,6 @@ class Publishing:
 
     writer: Writer
     publisher: Publisher
-    _refused: dict[int, str] = field(default_factory=dict)
 
     @property
     def has_changes(self) -> bool:

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from cdcavro import registry
-from cdcavro.errors import JobError
+from cdcavro.errors import IncompatibleError, JobError, RegistryError
+from cdcavro.registry.backend import UnusableError
 from cdcavro.spark.pipeline import AvroFiles, Formats, RegistrySettings
+from cdcavro.spark.pipeline.registries.publishing import _is_of_a_schema
 from support.pipelines import Job, canal
 
 pytestmark = pytest.mark.timeout(600)
@@ -77,6 +79,24 @@ def test_a_schema_that_is_refused_stops_its_table_only_and_rows_wait_until_it_is
     (report,) = made.run(formats=FORMAT)
     assert report.waiting == {}
     assert ids(made, "d.t") == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("error", "is_of_one"),
+    [
+        (IncompatibleError("s", "FULL", ["version 1: a"]), True),
+        (RegistryError("http://r", "the server refuses the schema as incompatible", status=409), True),
+        (RegistryError("http://r", "the server refuses what it was sent", status=422), True),
+        (UnusableError("http://r", "it is no Avro schema", subject="s"), True),
+        (UnusableError("http://r", "the answer cannot be used"), False),
+        (RegistryError("http://r", "the user may not do that", status=403), False),
+        (RegistryError("file:r", "No space left on device"), False),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_a_registry_says_of_one_schema_stops_one_table(error: Exception, is_of_one: bool):
+    """And what it says of whoever asks, or of itself, the stream."""
+    assert _is_of_a_schema(error) is is_of_one
 
 
 def test_a_registry_that_is_down_stops_the_stream_before_rows_are_written(job):
