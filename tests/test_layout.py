@@ -29,6 +29,7 @@ ACROSS = {
     "spark/pipeline/test_sync",
     "spark/pipeline/test_kafka",
     "spark/pipeline/test_kills",
+    "spark/pipeline/test_tutorial",
     "spark/test_avro_java",
     "spark/test_codegen",
     "spark/test_pages",

@@ -11,13 +11,16 @@ from pathlib import Path
 import pytest
 
 from support.messages import SAMPLES
-from support.pages import all_pages, blocks, matches, name_of, needs_spark, run_page
+from support.pages import DOCS, all_pages, blocks, matches, name_of, needs_spark, run_page
 from support.places import README
 from support.processes import running
 
+# It starts a broker, and `tests/spark/pipeline/test_tutorial.py` runs it.
+TUTORIAL = DOCS / "tutorial-pipeline.md"
+
 
 @pytest.mark.timeout(600)  # one of them starts a cluster of its own
-@pytest.mark.parametrize("page", [page for page in all_pages() if needs_spark(page)], ids=name_of)
+@pytest.mark.parametrize("page", [page for page in all_pages() if needs_spark(page) and page != TUTORIAL], ids=name_of)
 def test_the_examples_of_a_page_run_and_say_what_is_shown(spark, page, tmp_path):
     """All of them, one behind another, on the session of the tests."""
     assert run_page(page, tmp_path) > 0

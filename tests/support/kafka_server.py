@@ -126,7 +126,7 @@ def spark_settings(folder: Path) -> dict[str, str]:
 def broker(folder: Path) -> Iterator[Broker]:
     """Run a broker whose jars, data and log are in a folder."""
     jars = fetched(folder / "jars", _SERVER)
-    port, controller = _free_ports(2)
+    port, controller = free_ports(2)
     said, properties = folder / "broker.log", folder / "server.properties"
     properties.write_text(_PROPERTIES.format(port=port, controller=controller, folder=folder))
     java = [*_JAVA, "-cp", ":".join(map(str, jars))]
@@ -143,7 +143,8 @@ def broker(folder: Path) -> Iterator[Broker]:
         made.stop()
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Return ports of this machine on which nothing listens."""
     sockets = [socket.socket() for _ in range(count)]
     for free in sockets:
         free.bind(("127.0.0.1", 0))

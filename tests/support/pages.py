@@ -24,9 +24,9 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -115,10 +115,15 @@ def needs_spark(page: Path) -> bool:
     )
 
 
-def run_page(page: Path, folder: Path) -> int:
-    """Run the blocks of a page in a folder and hold what they say against what is shown; return how many ran."""
+def run_page(page: Path, folder: Path, instead: Mapping[str, str] | None = None) -> int:
+    """Run the blocks of a page in a folder and hold what they say against what is shown; return how many ran.
+
+    `instead` has what stands in for parts of their text, such as ports that are free.
+    """
     names: dict[str, object] = {"__name__": "__main__"}
     own = [block for block in blocks(page) if block.language in RUN]
+    for old, new in (instead or {}).items():
+        own = [replace(block, text=block.text.replace(old, new)) for block in own]
     with chdir(folder), _importing_from(folder):
         for number, block in enumerate(own):
             behind = own[number + 1] if number + 1 < len(own) else None
