@@ -1,11 +1,12 @@
 """Pipelines that are killed with kill -9, at random times and at chosen points, and what is in their lakes in the end.
 
-Run by hand: python tests/support/sync_kills.py KILLS [SEED]
+Run by hand: python tests/support/sync_kills.py KILLS [SEED [files|kafka]]
 
-A child process, whose JVM dies with it, runs a pipeline over files into Delta Lake or Iceberg, current states and
-changelogs. It dies; another one goes on and dies elsewhere; at last one runs to the end. The points are wrapped around
-functions in the child. What there must be in the end is counted along while the messages are made. Its control is a
-pipeline with a plain append, which has rows twice.
+A child process, whose JVM dies with it, runs a pipeline over files, or over a topic of a broker that it starts, into Delta
+Lake or Iceberg, current states and changelogs. It dies; another one goes on and dies elsewhere; at last one runs to the
+end. By hand, tables refuse a column at first, so that rows wait, which are freed later, and rejects are read again while
+the pipeline lies dead. The points are wrapped around functions in the child. What there must be in the end is counted along
+while the messages are made. Its control is a pipeline with a plain append, which has rows twice.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ import threading
 import time
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,22 +31,28 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from cdcavro.spark.pipeline.waiting import WaitingRows
 from pyspark.sql import SparkSession
 
 from cdcavro import spark as cdc
+from cdcavro.errors import FileError
+from cdcavro.lake.evolution import EXCEPTION, LENIENT
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake import Delta, Iceberg, changelog, columns, current_state, lake_settings, sinks
-from cdcavro.spark.pipeline import Files, Formats, batches
+from cdcavro.spark.pipeline import BatchReport, Files, Formats, Kafka, batches, waiting
 from cdcavro.spark.pipeline.lake_tables import LakeTables
+from cdcavro.spark.pipeline.rejects import replay
+from cdcavro.table.tables import KEEP, REJECT
+from support.kafka_server import Broker, Record, broker, spark_settings
 from support.pipelines import Job
 from support.places import TESTS
 from support.sync_work import Work
 
 RANDOM = "at a random time"
-PLAIN = "plain"
 CREATED = "while a lake table is created"
 _SETTINGS = {
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.driver.memory": "600m",
     "spark.databricks.delta.snapshotPartitions": "1",
@@ -71,6 +78,18 @@ def _at(owner: Any, name: str, *, is_after: bool = False, calls: int = 1) -> Non
         return done
 
     setattr(owner, name, wrapped)
+
+
+def _freed() -> None:
+    """Die before rows that waited are forgotten, once they are written."""
+    own = WaitingRows.forget
+
+    def wrapped(self: WaitingRows, table: int) -> None:
+        if (self.folder / str(table)).is_dir():
+            _die()
+        own(self, table)
+
+    WaitingRows.forget = wrapped  # type: ignore[method-assign]
 
 
 def _within(owner: Any, name: str, folder: Path, *, calls: int = 1) -> None:
@@ -117,6 +136,9 @@ POINTS: dict[str, Callable[[Path], None]] = {
     "during MERGE": lambda lake: _within(current_state.sql, "merge_state", lake, calls=2),
     "between MERGE and changelog": lambda _: _at(changelog.Changelog, "append", calls=2),
     "during the changelog's append": lambda lake: _within(changelog.Changelog, "append", lake, calls=2),
+    "while rows wait": lambda _: _at(WaitingRows, "keep", is_after=True),
+    "between waiting rows and their facts": lambda _: _at(waiting, "_summary"),
+    "between a table that was freed and its waiting rows": lambda _: _freed(),
     "between two tables": lambda _: _at(LakeTables, "_write", is_after=True),
     "before the checkpoint's commit": lambda _: _at(batches.Batches, "run", is_after=True, calls=2),
 }
@@ -144,7 +166,9 @@ def plain_appends() -> Iterator[None]:
 class Trial:
     """A pipeline that is killed.
 
-    Attributes: `sink` is "delta" or "iceberg"; `is_plain`, whether it is the control; `most`, how many files a batch has.
+    Attributes: `sink` is "delta" or "iceberg"; `is_plain`, whether it is the control; `most`, how many files or messages
+    of Kafka a batch has; `behavior` and `on_misfit`, those of the lake and of tables; `servers`, Kafka's, if messages come
+    through it, and `kafka`, the settings that Spark needs for that; `broker`, to which they are sent.
     """
 
     folder: Path
@@ -153,31 +177,63 @@ class Trial:
     seed: int
     is_plain: bool = False
     most: int = 1
+    behavior: str = LENIENT
+    on_misfit: str = KEEP
+    servers: str | None = None
+    kafka: dict[str, str] = field(default_factory=dict)
+    broker: Broker | None = None
     kills: list[str] = field(default_factory=list)
     files: int = 0
 
     def __post_init__(self) -> None:
         self.draw = random.Random(self.seed)
-        self.work = Work(self.folder.name, self.draw)
+        self.work = Work(self.folder.name, self.draw, has_misfits=self.on_misfit == REJECT)
         self.folder.mkdir(parents=True, exist_ok=True)
+        if self.broker is not None:
+            self.broker.create(self.folder.name, 2)
 
     def job(self, spark: SparkSession | None = None, **lake: Any) -> Job:
         """Return the pipeline."""
         sink = Delta(str(self.folder / "lake")) if self.sink == "delta" else Iceberg("ice")
-        source = Files(str(self.folder / "in"), most=self.most)
-        return Job(spark, self.folder, sink, {"is_changelog": True, **lake}, source, files=self.files)
+        source: Files | Kafka = Files(str(self.folder / "in"), most=self.most)
+        if self.servers is not None:
+            source = Kafka(self.servers, (self.folder.name,), most=self.most)
+        lake = {"is_changelog": True, "behavior": self.behavior, **lake}
+        return Job(spark, self.folder, sink, lake, source, files=self.files)
+
+    def run(self, job: Job) -> list[BatchReport]:
+        """Run the pipeline until nothing is left."""
+        with plain_appends() if self.is_plain else nullcontext():
+            return job.run(formats=Formats("canal"), options={"on_misfit": self.on_misfit})
+
+    def replay(self) -> int:
+        """Let the pipeline read its rejects again, misfits being kept from now on; return how many there are."""
+        state, self.on_misfit, self.work.has_misfits = self.folder / "state", KEEP, False
+        try:
+            moved = replay(state / "rejects", state / "replay")
+        except FileError:
+            return 0
+        messages = [message for folder in moved for message in _raw(folder)]
+        self.work.replayed(messages)
+        return len(messages)
 
     def feed(self, files: int = 3) -> None:
         """Put files of new messages where the pipeline finds them; each is a batch."""
         job = self.job()
         for _ in range(files):
-            job.send(*self.work.messages())
+            messages = self.work.messages()
+            if self.broker is None:
+                job.send(*messages)
+            else:
+                job.files += 1
+                self.broker.send([Record(self.folder.name, job.files % 2, None, one) for one in messages])
         self.files = job.files
 
     def kill(self, point: str) -> bool:
         """Run the pipeline until it is killed at a point; return whether it was, and did not end before."""
-        said = {"sink": self.sink, "warehouse": self.warehouse, "point": point, PLAIN: self.is_plain}
-        command = [sys.executable, __file__, "--child", self.folder, json.dumps(said)]
+        names = ("sink", "warehouse", "is_plain", "most", "behavior", "on_misfit", "servers", "kafka")
+        said = {name: getattr(self, name) for name in names}
+        command = [sys.executable, __file__, "--child", self.folder, point, json.dumps(said)]
         path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
         log = (self.folder / "child.log").open("ab")
         with (
@@ -198,7 +254,7 @@ class Trial:
                 child.wait(600)
             finally:
                 _kill_group(child)
-        assert child.returncode in (0, -signal.SIGKILL), log.name
+        assert child.returncode in (0, -signal.SIGKILL), Path(log.name).read_text(errors="replace")[-3000:]
         if child.returncode:
             self.kills.append(point)
         return bool(child.returncode)
@@ -212,11 +268,7 @@ class Trial:
     def finish(self, spark: SparkSession) -> list[str]:
         """Run the pipeline to the end, and return what differs from what there must be."""
         job = self.job(spark)
-        if self.is_plain:
-            with plain_appends():
-                reports = job.run(formats=Formats("canal"))
-        else:
-            reports = job.run(formats=Formats("canal"))
+        reports = self.run(job)
         waiting = [f"rows of {table} wait: {reason}" for one in reports for table, reason in one.waiting.items()]
         return waiting or [*self._faults_of_tables(job), *self._faults_of_messages()]
 
@@ -235,8 +287,7 @@ class Trial:
 
     def _faults_of_messages(self) -> Iterator[str]:
         state = self.folder / "state"
-        lines = [line for path in (state / "rejects").rglob("*.json") for line in path.read_bytes().splitlines()]
-        rejects = Counter(b64decode(json.loads(line)["raw"]) for line in lines)
+        rejects = Counter(_raw(state / "rejects"))
         yield from _differences("rejects", rejects, Counter(self.work.rejects))
         batches = JobState(state / "batches")
         totals = batches.facts(batches.batches()[-1] + 1)["totals"]
@@ -244,6 +295,11 @@ class Trial:
         yield from _differences("messages", found, self.work.counts)
         if found["read"] != found["written"] + found["rejected"] + found["statements"]:
             yield f"the account does not add up: {dict(found)}"
+
+
+def _raw(rejects: Path) -> list[bytes]:
+    lines = [line for path in rejects.rglob("*.json") for line in path.read_bytes().splitlines()]
+    return [b64decode(json.loads(line)["raw"]) for line in lines]
 
 
 def _differences(what: str, found: Counter[Any], wanted: Counter[Any]) -> Iterator[str]:
@@ -258,63 +314,70 @@ def _kill_group(child: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def session_for(warehouse: str) -> Iterator[SparkSession]:
+def session_for(warehouse: str, kafka: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """Run a session in this process, which is stopped in the end."""
-    made = _session(warehouse)
+    lake = {**lake_settings(catalog="ice", warehouse=warehouse), **_SETTINGS}
+    packages = ",".join(filter(None, [lake.pop("spark.jars.packages"), (kafka or {}).get("spark.jars.packages")]))
+    config = {**lake, **(kafka or {}), "spark.jars.packages": packages}
+    made = cdc.session("kills", master="local[2]", config=config)
+    made.sparkContext.setLogLevel("OFF")
     try:
         yield made
     finally:
         made.stop()
 
 
-def _session(warehouse: str) -> SparkSession:
-    made = cdc.session(
-        "kills", master="local[2]", config={**_SETTINGS, **lake_settings(catalog="ice", warehouse=warehouse)}
-    )
-    made.sparkContext.setLogLevel("OFF")
-    return made
+def _child(folder: Path, point: str, said: dict[str, Any]) -> None:
+    trial = Trial(folder, seed=0, **said)
+    with session_for(trial.warehouse, trial.kafka) as spark:
+        lake = folder / "lake" if trial.sink == "delta" else Path(trial.warehouse, folder.name)
+        if point != RANDOM:
+            POINTS[point](lake)
+        job = trial.job(spark, parallel=2 if point == RANDOM else 1)
+        print("running", flush=True)
+        trial.run(job)
 
 
-def _child(folder: Path, said: dict[str, Any]) -> None:
-    trial = Trial(folder, said["sink"], said["warehouse"], 0, said[PLAIN])
-    spark = _session(trial.warehouse)
-    lake = folder / "lake" if trial.sink == "delta" else Path(trial.warehouse, folder.name)
-    point = said["point"]
-    if point != RANDOM:
-        POINTS[point](lake)
-    job = trial.job(spark, parallel=2 if point == RANDOM else 1)
-    print("running", flush=True)
-    if trial.is_plain:
-        with plain_appends():
-            job.run(formats=Formats("canal"))
-    else:
-        job.run(formats=Formats("canal"))
-    spark.stop()
-
-
-def _by_hand(kills: int, seed: int) -> int:
+def _by_hand(kills: int, seed: int, source: str) -> int:
     """Kill pipelines so often, some times each, and print what differs in the end; return 1 if anything does."""
     draw, done, trials, is_bad = random.Random(seed), 0, 0, False
-    with tempfile.TemporaryDirectory() as folder:
-        warehouse = str(Path(folder, "warehouse"))
-        spark, points = _session(warehouse), []
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        warehouse, more = str(Path(folder, "warehouse")), {}
+        if source == "kafka":
+            started = stack.enter_context(broker(Path(folder, "broker")))
+            kafka = spark_settings(Path(folder, "jars"))
+            more = {"servers": started.servers, "kafka": kafka, "broker": started, "most": 20}
+        spark = stack.enter_context(session_for(warehouse, more.get("kafka")))
         while done < kills:
             trials += 1
-            trial = Trial(Path(folder, f"kills_{trials}"), ("iceberg", "delta")[trials % 2], warehouse, draw.random())
-            _tell(trial, CREATED)
-            while len(trial.kills) < min(6, kills - done):
-                points = points or draw.sample(often := [*sorted(POINTS.keys() - {CREATED}), *[RANDOM] * 3], len(often))
-                _tell(trial, points.pop())
+            own = {**more, "behavior": EXCEPTION, "on_misfit": REJECT}
+            sink = ("iceberg", "delta")[(trials + seed) % 2]
+            trial = Trial(Path(folder, f"kills_{trials}"), sink, warehouse, draw.random(), **own)
+            _life(trial, draw, spark)
             done += len(trial.kills)
             faults = trial.finish(spark)
             print(f"{trial.sink}: {len(trial.kills)} kills, {dict(trial.work.counts)}: {faults or 'all as it must be'}")
             is_bad |= bool(faults)
-        for sink in ("delta", "iceberg"):
-            control = Trial(Path(folder, f"control_{sink}"), sink, warehouse, seed, is_plain=True)
-            _tell(control, "before the checkpoint's commit")
-            print(f"control, {sink}: {control.finish(spark) or 'NOTHING TWICE'}")
-        spark.stop()
+        own = {**more, "most": 20 if more else 1}
+        control = Trial(Path(folder, "control"), ("delta", "iceberg")[seed % 2], warehouse, seed, is_plain=True, **own)
+        _tell(control, "before the checkpoint's commit")
+        found = control.finish(spark)
+        print(f"control, {control.sink}: {len(found)} differences, {found[:2] or 'NOTHING TWICE'}")
     return is_bad
+
+
+def _life(trial: Trial, draw: random.Random, spark: SparkSession) -> None:
+    """Kill a pipeline while a table refuses rows, when it takes them, and while rejects are read again."""
+    _tell(trial, CREATED)
+    _tell(trial, draw.choice(["while rows wait", "between waiting rows and their facts"]))
+    _tell(trial, RANDOM)
+    trial.behavior = LENIENT
+    _tell(trial, "between a table that was freed and its waiting rows")
+    # What is a misfit from now on is none, so nothing of before may be left.
+    trial.run(trial.job(spark))
+    print(f"{trial.replay()} rejects are read again", flush=True)
+    for point in (draw.choice(sorted(POINTS)), RANDOM):
+        _tell(trial, point)
 
 
 def _tell(trial: Trial, point: str) -> None:
@@ -326,6 +389,6 @@ def _tell(trial: Trial, point: str) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "--child":
-        _child(Path(sys.argv[2]), json.loads(sys.argv[3]))
+        _child(Path(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4]))
     else:
-        sys.exit(_by_hand(int(sys.argv[1]), int((sys.argv[2:] or [1])[0])))
+        sys.exit(_by_hand(int(sys.argv[1]), int((sys.argv[2:] or [1])[0]), (sys.argv[3:] or ["files"])[0]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from support.pipelines import canal
@@ -13,19 +14,23 @@ class Work:
     """Makes messages of Canal's about two tables with a key and one without, which change, and some that are none.
 
     Attributes: `log` (dict from a table to a counter of operation, id and n), its changelog; `rejects` (list of bytes);
-    `counts` (counter), the messages by what becomes of them; `wide` (set of str), the tables with a column `b`.
+    `counts` (counter), the messages by what becomes of them; `wide` (set of str), the tables with a column `b`;
+    `misfits` (dict from bytes to int), those among the rejects that are a row with this id once misfits are kept.
     """
 
     tables = ("a", "t", "z")
     keyless = "z"
+    # The table whose rows may be misfits; it is never truncated.
+    misfitting = "a"
 
-    def __init__(self, database: str, draw: random.Random) -> None:
-        self.database, self.draw = database, draw
+    def __init__(self, database: str, draw: random.Random, *, has_misfits: bool = False) -> None:
+        self.database, self.draw, self.has_misfits = database, draw, has_misfits
         self.log: dict[str, Counter[tuple[str, int | None, int | None]]] = {name: Counter() for name in self.tables}
         self.rejects: list[bytes] = []
         self.counts: Counter[str] = Counter()
         self.wide: set[str] = set()
-        self._rows: dict[str, dict[int, int]] = {name: {} for name in self.tables}
+        self.misfits: dict[bytes, int] = {}
+        self._rows: dict[str, dict[int, int | None]] = {name: {} for name in self.tables}
         self._b: dict[tuple[str, int], int] = {}
         self._number = self._batch = 0
 
@@ -33,7 +38,7 @@ class Work:
         """Return the rows that there are."""
         if table not in self.wide:
             return list(self._rows[table].items())
-        return [(id, n, self._b.get((table, n))) for id, n in self._rows[table].items()]
+        return [(id, n, None if n is None else self._b.get((table, n))) for id, n in self._rows[table].items()]
 
     def messages(self, count: int = 12) -> list[bytes]:
         """Return the messages of the next file."""
@@ -41,6 +46,7 @@ class Work:
         made = [self._change(table) for table in self.tables for _ in range(2)]
         made += [self._change(self.draw.choice(self.tables)) for _ in range(count - len(made))]
         made.append(self._reject())
+        made += [self._misfit()] * self.has_misfits
         if self._batch % 3 == 2:
             made.append(self._truncate("t"))
         if self._batch % 4 == 3 and len(self.wide) < 2:
@@ -94,6 +100,25 @@ class Work:
         self._count("rejected")
         self.rejects.append(b"\xff no message %d" % self._number)
         return self.rejects[-1]
+
+    def replayed(self, messages: Sequence[bytes]) -> None:
+        """Count along that rejects are read again, misfits being kept."""
+        for message in messages:
+            id = self.misfits.pop(message, None)
+            self._count("rejected" if id is None else "written")
+            if id is not None:
+                self.rejects.remove(message)
+                self._rows[self.misfitting][id] = None
+                self.log[self.misfitting]["c", id, None] += 1
+
+    def _misfit(self) -> bytes:
+        id = 1_000_000 + self._number
+        self._count("rejected")
+        row = {"id": str(id), "n": "x", **({"b": None} if self.misfitting in self.wide else {})}
+        message = self._canal(self.misfitting, "INSERT", [row])
+        self.rejects.append(message)
+        self.misfits[message] = id
+        return message
 
     def _truncate(self, table: str) -> bytes:
         self._rows[table].clear()

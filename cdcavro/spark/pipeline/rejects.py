@@ -46,21 +46,32 @@ def write_rejects(outcomes: DataFrame, folder: str, batch: int, now: datetime, c
 def replay(rejects: Path, folder: Path, batches: Collection[int] = ()) -> list[Path]:
     """Move rejects to where the next batch reads them again; return their folders. `batches` says which, by default all.
 
-    Raises `FileError` if there are none.
+    `folder` is in that of the state. Those of a batch that is not done are left: it writes them again. Raises `FileError`
+    if there are no others.
     """
     found = sorted(
         path for path in rejects.glob("batch=*") if not batches or int(path.name.removeprefix("batch=")) in batches
     )
-    if not found:
-        raise FileError(str(rejects), "rejects", "none")
+    done = _last_done(folder.parent)
+    ready = [path for path in found if int(path.name.removeprefix("batch=")) <= done]
+    if not ready:
+        raise FileError(
+            str(rejects), "rejects", "those of a batch that is not done, which sync ends" if found else "none"
+        )
     moved = []
-    for path in found:
+    for path in ready:
         # Files of one batch may be replayed more than once, if they were rejected again.
         target = folder / f"{path.name}-{uuid4().hex}"
         folder.mkdir(parents=True, exist_ok=True)
         path.rename(target)
         moved.append(target)
     return moved
+
+
+def _last_done(state: Path) -> int:
+    """Return the number of the last batch that Spark's checkpoint says is done."""
+    commits = (state / "checkpoint" / "commits").glob("*")
+    return max((int(path.name) for path in commits if path.name.isdecimal()), default=-1)
 
 
 def _lines(path: Path) -> int:

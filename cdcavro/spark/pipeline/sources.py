@@ -37,6 +37,8 @@ _SETTINGS: Final = {
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
 }
+# How much older than the newest a file may be: by default Spark passes over what is a week older.
+_AGE: Final = {"maxFileAge": "36500d"}
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class Files:
 
     def stream(self, spark: SparkSession) -> DataFrame:
         """Return the lines. Raises `FileError` for a local path where nothing is."""
-        reader = spark.readStream.option("recursiveFileLookup", "true").option("lineSep", "\n")
+        reader = spark.readStream.options(recursiveFileLookup="true", lineSep="\n", **_AGE)
         if self.most is not None:
             reader = reader.option("maxFilesPerTrigger", self.most)
         raw = sf.col("value").cast("binary")
@@ -149,7 +151,7 @@ class Files:
 
 def replayed(spark: SparkSession, folder: str) -> DataFrame:
     """Return the stream of rejects that are put into a folder, as `write_rejects` wrote them, each once."""
-    reader = spark.readStream.schema(_REJECT).option("recursiveFileLookup", "true")
+    reader = spark.readStream.schema(_REJECT).options(recursiveFileLookup="true", **_AGE)
     # Whatever somebody puts there is a reject again, if it is none.
     raw = sf.coalesce(sf.try_to_binary("raw", sf.lit("base64")), sf.lit(b""))
     return reader.json(folder).select(

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from cdcavro.errors import JobError
 from cdcavro.spark.lake import Delta, Iceberg
-from cdcavro.spark.pipeline import AvroFiles, Formats, Kafka, LakeSettings, Pipeline
+from cdcavro.spark.pipeline import Formats, Kafka, LakeSettings, Pipeline
 from support.kafka_server import Broker, Record, broker
 from support.pipelines import canal
 from support.shop_records import as_came, through_partitions
@@ -100,6 +100,19 @@ def test_a_reject_has_its_bytes_and_its_place_in_kafka(job, kafka: Broker):
     assert made.rows("d.t", "id", "a") == [(1, 1)]
 
 
+def test_a_batch_that_was_cut_off_before_the_checkpoint_is_run_again_and_the_stream_goes_on(job, kafka: Broker):
+    """Spark's source of Kafka fails behind such a batch, in the version of 4.1.1, which ends no run."""
+    topic = "cut.off"
+    made = job(None, Kafka(kafka.servers, (topic,)), is_changelog=True)
+    send(kafka, [Record(topic, 0, None, canal("INSERT", [{"id": "1"}], id=1))])
+    made.run(formats=Formats("canal"))
+    for name in ("0", ".0.crc"):
+        (made.folder / "state" / "checkpoint" / "commits" / name).unlink()
+    send(kafka, [Record(topic, 0, None, canal("INSERT", [{"id": "2"}], id=2))])
+    assert [report.number for report in made.run(formats=Formats("canal"))] == [0, 1]
+    assert made.rows("d.t", "id", suffix="changes") == [(1,), (2,)]
+
+
 def test_a_topic_that_appears_later_and_fits_the_pattern_is_read_from_its_beginning(job, kafka: Broker):
     """One that does not fit is not."""
     made = job(None, Kafka(kafka.servers, pattern="later[.][a-z]+"))
@@ -109,17 +122,6 @@ def test_a_topic_that_appears_later_and_fits_the_pattern_is_read_from_its_beginn
     send(kafka, [Record("later.b", 0, None, more[0]), Record("later.7", 0, None, more[1])])
     made.run(formats=Formats({"later.*": "canal"}))
     assert made.rows("d.t", "id") == [(1,), (2,)]
-
-
-def test_a_batch_from_kafka_is_run_again_after_a_kill_and_the_next_ones_behind_it(job, kafka: Broker):
-    """Spark 4.1 trips over its own report of such a batch, once that is done."""
-    made = job(None, Kafka(kafka.servers, ("again",)))
-    made.out = AvroFiles(str(made.folder / "out"))
-    send(kafka, [Record("again", 0, None, canal("INSERT", [{"id": "1"}], id=1))])
-    made.run(formats=Formats("canal"))
-    send(kafka, [Record("again", 0, None, canal("INSERT", [{"id": "2"}], id=2))])
-    assert [report.number for report in made.run_again(formats=Formats("canal"))] == [0, 1]
-    assert [change["after"]["id"] for change in made.changes("d.t")] == [1, 2]
 
 
 def test_a_broker_that_is_gone_ends_in_an_error_in_bounded_time(spark: SparkSession, tmp_path: Path):

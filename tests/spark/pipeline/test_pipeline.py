@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from base64 import b64decode
 from dataclasses import replace
@@ -155,6 +156,36 @@ def test_rejects_are_read_again_once_at_their_place_in_the_order(job):
     assert [row[1:] for row in log if row[1] != "b"] == [("c", 1, 1), ("u", 1, None), ("c", 2, None), ("u", 1, 3)]
     with pytest.raises(FileError, match="expected rejects, got none"):
         replay(rejects, again)
+
+
+def test_rejects_of_a_batch_that_is_not_done_are_not_read_again(job):
+    """It writes them again when it is run again, so they would be there twice."""
+    made = job()
+    made.send(b"x")
+    made.run()
+    made.send(b"y")
+    made.run()
+    rejects, again, commits = (made.folder / "state" / name for name in ("rejects", "replay", "checkpoint/commits"))
+    (commits / "1").unlink()
+    (commits / ".1.crc").unlink()
+    assert [path.name.partition("-")[0] for path in replay(rejects, again)] == ["batch=0"]
+    with pytest.raises(FileError, match="expected rejects, got those of a batch that is not done"):
+        replay(rejects, again)
+    found = made.run()
+    assert [report.number for report in found] == [1, 2]
+    lines = [line for path in rejects.rglob("*.json") for line in path.open()]
+    assert sorted(b64decode(json.loads(line)["raw"]) for line in lines) == [b"x", b"y"]
+
+
+def test_a_file_of_long_ago_is_read_too(job):
+    """It is much older than those that were read before it."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1"}], id=1))
+    made.run()
+    made.send(canal("INSERT", [{"id": "2"}], id=2))
+    os.utime(made.folder / "in" / "0001.jsonl", (1_600_000_000,) * 2)
+    made.run()
+    assert made.rows("d.t", "id") == [(1,), (2,)]
 
 
 def test_more_rejects_than_allowed_stop_the_stream_before_anything_is_written(job):
