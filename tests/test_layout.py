@@ -142,7 +142,6 @@ COVERED_BY = {
     "spark/pipeline/progress/reasons": "spark/pipeline/test_pipeline",
     "spark/pipeline/progress/reports": "spark/pipeline/test_pipeline",
     "spark/pipeline/rejects": "spark/pipeline/test_pipeline",
-    "spark/pipeline/secrets": "spark/pipeline/test_config",
     "spark/pipeline/settings": "spark/pipeline/test_pipeline",
     "spark/pipeline/sources": "spark/pipeline/test_pipeline",
     "spark/pipeline/shared": "spark/pipeline/test_cluster",
