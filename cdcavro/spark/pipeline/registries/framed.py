@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import JobError, MessageError, PayloadError, RegistryError, SchemaError, TextError, shown
@@ -26,7 +27,7 @@ from cdcavro.wire.formats import format_of, get_format
 from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cdcavro.engine.arrow_column import Batch
     from cdcavro.registry import Registry
@@ -64,6 +65,15 @@ class Reading(NamedTuple):
     decode: Callable[[bytes], bytes]
     column: Batch | None
 
+    def texts(self, payloads: pa.Array, faults: dict[int, MessageError], indexes: Sequence[int]) -> pa.Array:
+        """Return the texts of payloads, null of those that are none, of which `faults` is told under their indexes."""
+
+        def caught(place: int, error: MessageError) -> None:
+            error.format = self.format
+            faults[indexes[place]] = error
+
+        return converted(payloads, self.decode, caught, batch=self.column)
+
 
 class Opener:
     """Opens messages for one task; `access` is the registry, `formats` are those that are told of topics."""
@@ -77,41 +87,51 @@ class Opener:
 
         Raises `JobError` and `RegistryError` for a registry that is down or refuses to answer.
         """
+        faults: dict[int, MessageError] = {}
+        made = self._alike(batch, faults) or self._one_by_one(batch, faults)
+        expected = [faults[i].expected if i in faults else None for i in range(batch.num_rows)] if faults else None
+        got = [faults[i].got if i in faults else None for i in range(batch.num_rows)] if faults else None
+        none = pa.nulls(batch.num_rows, pa.string())
+        said = [none if values is None else pa.array(values, pa.string()) for values in (expected, got)]
+        for name, values in zip(OPENED, [*made, *said], strict=True):
+            batch = batch.append_column(name, values)
+        return batch
+
+    def _alike(self, batch: pa.RecordBatch, faults: dict[int, MessageError]) -> tuple[pa.Array, pa.Array] | None:
+        """Return the texts and formats of messages of one topic and one schema, which most batches are; None of others."""
+        raw, topics = batch.column("raw"), batch.column("topic").unique()
+        if raw.null_count == len(raw) or len(topics) > 1:
+            return None
+        prefix = _prefix_of(raw.drop_null()[0].as_py())
+        is_whole = pc.less_equal(batch.column("length"), pc.binary_length(raw).cast(pa.int64()))
+        is_alike = pc.and_(pc.starts_with(raw, prefix), is_whole)
+        reading = self._reading(self._formats.told(topics[0].as_py()), prefix) if pc.all(is_alike).as_py() else None
+        if not isinstance(reading, Reading):
+            return None
+        payloads = pc.binary_replace_slice(raw, 0, len(prefix), b"")
+        texts = reading.texts(payloads, faults, range(len(raw)))
+        return texts, pc.if_else(raw.is_valid(), pa.scalar(reading.format), pa.scalar(None, pa.string()))
+
+    def _one_by_one(self, batch: pa.RecordBatch, faults: dict[int, MessageError]) -> tuple[pa.Array, pa.Array]:
         texts: list[bytes | None] = [None] * batch.num_rows
         formats: list[str | None] = [None] * batch.num_rows
-        faults: dict[int, MessageError] = {}
-        groups: dict[tuple[str, bytes], list[int]] = {}
+        groups: dict[tuple[str | None, bytes], list[int]] = {}
         raws = batch.column("raw").to_pylist()
-        for i, (raw, length, topic) in enumerate(
-            zip(raws, batch.column("length").to_pylist(), batch.column("topic").to_pylist(), strict=True)
-        ):
+        facts = zip(raws, batch.column("length").to_pylist(), batch.column("topic").to_pylist(), strict=True)
+        for i, (raw, length, topic) in enumerate(facts):
             if raw is not None and length is not None and length > len(raw):
                 faults[i] = TextError(f"at most {MAX_LENGTH} bytes", f"{length}")
             elif raw is not None:
-                prefix = raw[: _SIZES.get(raw[0], _SHOWN)] if raw else raw
-                groups.setdefault((self._formats.told(topic), prefix), []).append(i)
-        for (told, prefix), indexes in groups.items():
-            reading = self._reading(told, prefix)
+                groups.setdefault((topic, _prefix_of(raw)), []).append(i)
+        for (topic, prefix), indexes in groups.items():
+            reading = self._reading(self._formats.told(topic), prefix)
             if isinstance(reading, PayloadError):
                 faults.update(dict.fromkeys(indexes, reading))
                 continue
             payloads = pa.array([raws[i][len(prefix) :] for i in indexes], pa.binary())
-
-            def caught(place: int, error: MessageError, indexes: list[int] = indexes, own: Reading = reading) -> None:
-                error.format = own.format
-                faults[indexes[place]] = error
-
-            found = converted(payloads, reading.decode, caught, batch=reading.column).to_pylist()
-            for i, text in zip(indexes, found, strict=True):
+            for i, text in zip(indexes, reading.texts(payloads, faults, indexes).to_pylist(), strict=True):
                 texts[i], formats[i] = text, reading.format
-        for i, fault in faults.items():
-            texts[i], formats[i] = None, fault.format
-        expected = [faults[i].expected if i in faults else None for i in range(batch.num_rows)]
-        got = [faults[i].got if i in faults else None for i in range(batch.num_rows)]
-        columns = [pa.array(texts, pa.binary()), *(pa.array(one, pa.string()) for one in (formats, expected, got))]
-        for name, values in zip(OPENED, columns, strict=True):
-            batch = batch.append_column(name, values)
-        return batch
+        return pa.array(texts, pa.binary()), pa.array(formats, pa.string())
 
     def _reading(self, told: str, prefix: bytes) -> Reading | PayloadError:
         """Return how payloads behind a prefix are read, or why they cannot be."""
@@ -146,6 +166,11 @@ class Opener:
         except SchemaError as error:
             raise PayloadError(f"a payload that {own.name} reads", f"one of {identifier}: {error}") from error
         return Reading(own.name, decode, None)
+
+
+def _prefix_of(raw: bytes) -> bytes:
+    """Return what stands before a payload, or the beginning of what is none."""
+    return raw[: _SIZES.get(raw[0], _SHOWN)] if raw else raw
 
 
 @lru_cache(maxsize=8)

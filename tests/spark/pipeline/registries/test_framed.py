@@ -135,6 +135,21 @@ def test_what_cannot_be_opened_is_a_reject_with_its_bytes(access: RegistrySettin
     assert reject["format"] == ("canal" if reason.startswith("canal") else None)
 
 
+def test_a_batch_of_one_schema_is_opened_as_one_of_several_is(access: RegistrySettings):
+    """As a whole: texts, formats, and why a payload is none; a tombstone is nothing."""
+    good = registry.frame(cdcavro.encode(MESSAGE, "canal"), 1)
+    values = [good, None, good + b"\x00", good]
+    opener = framed.Opener(access, Formats())
+    whole = opener.opened(batch_of([(None, value) for value in values]))
+    mixed = opener.opened(batch_of([(None, value) for value in [*values, b"{"]]))
+    assert opener._alike(batch_of([(None, b"{"), (None, good)]), {}) is None
+    for name in framed.OPENED:
+        assert whole.column(name).to_pylist() == mixed.column(name).to_pylist()[:-1], name
+    assert whole.column("format").to_pylist() == ["canal", None, "canal", "canal"]
+    text = cdcavro.decode(cdcavro.encode(MESSAGE, "canal"), "canal")
+    assert whole.column(framed.TEXT).to_pylist() == [text, None, None, text]
+
+
 def test_a_message_that_is_too_long_is_a_reject(access: RegistrySettings):
     """Of which the source hands over the beginning only."""
     value = registry.frame(cdcavro.encode(MESSAGE, "canal"), 1)
