@@ -145,6 +145,30 @@ def test_spark_reads_what_is_accepted_and_tells_of_the_rest(spark, schemas):
     assert all(row.subject == f"case{row.at}" for row in found)
 
 
+def test_bombs_behind_a_reader_are_errors_of_their_rows(spark, schemas):
+    """What announces a gigabyte, or items without end, never reaches `from_avro`, in which it would fail the query."""
+    wide = record(
+        field("texts", ["null", array("string")], default=None),
+        field("nulls", ["null", array("null")], default=None),
+        field("text", ["null", "string"], default=None),
+        field("map", ["null", mapping("bytes")], default=None),
+    )
+    id = schemas.publish(parsed(wide), "bombs").id
+    huge, many = b"\x80\x80\x80\x80\x08", b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"
+    good = b"\0\0\0\0"
+    rows = [good]
+    for at in range(4):
+        for announced in (huge, many):
+            rows += [b"\0" * at + b"\2" + announced + b"\0" * 8, good]
+    framed = [(at, bytearray(frame(payload, id))) for at, payload in enumerate(rows)]
+    read = cdc.from_registry(
+        spark.createDataFrame(framed, "at int, raw binary").repartition(1), "raw", schemas, parsed(wide)
+    )
+    found = sorted(read.selectExpr("at", "value IS NOT NULL AS is_read", "error IS NULL AS is_good").collect())
+    assert [(row.is_read, row.is_good) for row in found] == [(payload == good,) * 2 for payload in rows]
+    assert spark.range(3).count() == 3
+
+
 def test_values_are_those_of_the_reader(spark, schemas):
     """Promoted, reordered, with defaults, under the reader's names, of three writers in one column."""
     first = record(field("was", "int"), field("gone", "string"))

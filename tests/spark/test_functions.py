@@ -163,3 +163,25 @@ def test_the_printed_schema_can_stand_in_sql(lines, spark):
     ).collect()
     assert [row.r for row in rows] == ["DDL"]
     assert not any(char in cdcavro.load_schema(format).json for format in cdcavro.FORMATS for char in "'\\")
+
+
+def test_bombs_are_rejects_and_the_worker_lives(spark):
+    """Nesting, names above many members, a number of a million digits, rows without end: of each the same process goes on."""
+    inner = ",".join(f'"{i}":{{"x":1}}' for i in range(10_000))
+    bombs = [
+        "[" * 1_000_000,
+        '{"a":' * 500_000,
+        f'{{"recordType":"INSERT","postStruct":{{"__light_type":{{"{"n" * 400_000}":{{{inner}}}}}}}}}',
+        f'{{"recordType":{"1" * 1_000_000}}}',
+        f'{{"recordType":"DDL",{",".join(["1:1"] * 100_000)}}}',
+        f'{{"recordType":"DDL",{",".join([chr(34) + "a" + chr(34) + ":1"] * 100_000)}}}',
+    ]
+    good = '{"recordType":"DDL"}'
+    sent = [text for bomb in bombs for text in (bomb, good)]
+    frame = spark.createDataFrame(list(enumerate(sent)), "place int, value string").repartition(1)
+    tried = frame.select("place", cdc.encode("value", "oms_default_extend_column_type", rejects=True).alias("tried"))
+    rows = sorted(tried.selectExpr("place", "tried.payload IS NULL AS is_rejected", "tried.error.message").collect())
+    # The long number comes back as it is.
+    assert [row.is_rejected for row in rows] == [at % 2 == 0 and at != 6 for at in range(len(sent))]
+    assert all(row.message is None or len(row.message) < 1_000 for row in rows)
+    assert spark.range(3).count() == 3
