@@ -139,7 +139,6 @@ COVERED_BY = {
     "spark/pipeline/lake_tables": "spark/pipeline/test_pipeline",
     "spark/pipeline/outcome_columns": "spark/pipeline/test_pipeline",
     "spark/pipeline/outcomes": "spark/pipeline/test_pipeline",
-    "spark/pipeline/progress/reasons": "spark/pipeline/test_pipeline",
     "spark/pipeline/progress/reports": "spark/pipeline/test_pipeline",
     "spark/pipeline/rejects": "spark/pipeline/test_pipeline",
     "spark/pipeline/settings": "spark/pipeline/test_pipeline",

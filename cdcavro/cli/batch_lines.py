@@ -122,7 +122,7 @@ class BatchLines:
 
     def _write_page(self) -> None:
         if self._page is not None:
-            from cdcavro.lake.report import write_report  # noqa: PLC0415  only this command needs it
+            from cdcavro.lake.report.page import write_report  # noqa: PLC0415  only this command needs it
 
             write_report(self._state, self._page)
 

@@ -142,7 +142,7 @@ def _show(state: str | None, page: str | None) -> None:
     if state is None:
         raise click.UsageError("show needs --state or --config")
     from cdcavro.lake.job_state import JobState  # noqa: PLC0415  the other commands do not need it
-    from cdcavro.lake.report import write_report  # noqa: PLC0415
+    from cdcavro.lake.report.page import write_report  # noqa: PLC0415
 
     folder = Path(state) / "batches"
     batches = JobState(folder).batches() if folder.is_dir() else []

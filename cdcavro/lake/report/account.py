@@ -141,11 +141,14 @@ class Account(Struct):
         self.points.append(Point(*ends, counts, rows, tables, dict(facts.seconds)))
         _thin_out(self.points)
         self._add_versions(facts.versions)
-        self.steps = [*self.steps, *((facts.number, bounded(step)) for step in facts.steps[-_STEPS:])][-_STEPS:]
         self._add_rejects(facts.rejects, facts.counts.get("rejected", 0))
-        self.waiting_count = len(facts.waiting)
-        waiting = list(facts.waiting.items())[:_WAITING]
-        self.waiting = {bounded_name(name): bounded(reason) for name, reason in waiting}
+        self.note_written(facts.number, facts.steps, facts.waiting)
+
+    def note_written(self, batch: int, steps: list[str], waiting: dict[str, str]) -> None:
+        """Note how lake tables changed, and which do not take their rows."""
+        self.steps = [*self.steps, *((batch, bounded(step)) for step in steps[-_STEPS:])][-_STEPS:]
+        self.waiting_count = len(waiting)
+        self.waiting = {bounded_name(name): bounded(reason) for name, reason in list(waiting.items())[:_WAITING]}
 
     def note_lag(self, batch: int, lag: int, unit: str) -> None:
         """Note how much was left to read behind a batch."""

@@ -43,6 +43,12 @@ class AccountFile:
             self._account.note_lag(batch, lag, unit)
             self._write()
 
+    def note_written(self, batch: int, steps: list[str], waiting: dict[str, str]) -> None:
+        """Note what became of rows that waited, where no batch came with which they were written."""
+        with self._lock:
+            self._account.note_written(batch, steps, waiting)
+            self._write()
+
     def _write(self) -> None:
         replace_file(self._path, msgspec.json.encode(self._account).decode())
 

@@ -23,7 +23,7 @@ _SHORTEST: Final = 0.001
 # How wide a gap is, and how far apart marks are, as a share of the line.
 _GAP: Final = 0.02
 _APART: Final = 0.16
-_APART_WITH_DATES: Final = 0.26
+_APART_WITH_DATES: Final = 0.22
 _ROUND: Final = (
     *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
     *(3600, 7200, 10_800, 21_600, 43_200, 86_400),

@@ -194,7 +194,7 @@ def steps(account: Account) -> str:
         return ""
     shown = account.steps[-_STEPS:][::-1]
     rows = [(number(batch), text(step)) for batch, step in shown]
-    return f"<details><summary>How lake tables changed: the last {len(shown):,} steps</summary>{table(('batch', 'step'), rows, numbers=[0])}</details>"
+    return f"<details><summary>How lake tables changed, newest first ({len(shown):,})</summary>{table(('batch', 'step'), rows, numbers=[0])}</details>"
 
 
 def batches(account: Account) -> str:

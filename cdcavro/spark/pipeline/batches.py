@@ -14,7 +14,8 @@ from cdcavro.change.clock import Clock
 from cdcavro.change.model import DDL, Change
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.learning import Learned, identity_of
-from cdcavro.lake.report import BatchFacts, VersionWatch
+from cdcavro.lake.report.account import BatchFacts
+from cdcavro.lake.report.watch import VersionWatch
 from cdcavro.spark.pipeline.facts import Knowledge
 from cdcavro.spark.pipeline.lake_tables import LakeNames
 from cdcavro.spark.pipeline.outcomes import asked, outcomes_of
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from cdcavro.lake.job_state import JobState
-    from cdcavro.lake.report import AccountFile, Reject
+    from cdcavro.lake.report.account import Reject
+    from cdcavro.lake.report.account_file import AccountFile
     from cdcavro.lake.typed_rows import TypedRows
     from cdcavro.spark.pipeline.lake_tables import Written
     from cdcavro.spark.pipeline.outcomes import Outcomes
@@ -240,6 +242,7 @@ class Batches:
             with _timed(report.seconds, "write"):
                 written = self._rows.write_delayed(spark, number, tables, self._names)
             self._tell(report, written, tables)
+            self._account.note_written(number, report.steps, report.waiting)
             self._say(report)
 
     def _tell(self, report: BatchReport, written: Sequence[Written], tables: Sequence[Table]) -> None:

@@ -10,9 +10,8 @@ import msgspec
 import pytest
 
 from cdcavro.errors import FileError
-from cdcavro.lake.report import Account, AccountFile, BatchFacts, Reject, Version
-from cdcavro.lake.report.account import bounded_name
-from cdcavro.lake.report.account_file import read_account
+from cdcavro.lake.report.account import Account, BatchFacts, Reject, Version, bounded_name
+from cdcavro.lake.report.account_file import AccountFile, read_account
 
 
 def facts(number: int, began: float | None = None, **members: object) -> BatchFacts:
@@ -95,6 +94,16 @@ def test_an_account_is_bounded_whatever_messages_say():
     assert (account.version_count, len(account.versions), len(account.steps)) == (20_000, 1_000, 200)
     assert sum(one.count for one in account.rejects) + account.other_rejects == 20_000
     assert len(msgspec.json.encode(account)) < 20_000_000
+
+
+def test_rows_that_are_written_without_a_batch_change_no_number():
+    """Those that waited for one of the next batches, where there was none; the batch that comes is counted."""
+    account = Account()
+    account.add(facts(0, waiting={"d.t": "why"}))
+    account.note_written(1, ["d.t: column 'b' is added"], {})
+    assert (account.waiting, account.waiting_count, account.last) == ({}, 0, 0)
+    account.add(facts(1))
+    assert (account.counts["read"], account.steps) == (20, [(1, "d.t: column 'b' is added")])
 
 
 def test_the_reason_with_the_most_rejects_stays():

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from cdcavro.lake.report import Account, AccountFile, BatchFacts, Reject, Version, write_report
+from cdcavro.lake.report.account import Account, BatchFacts, Reject, Version
+from cdcavro.lake.report.account_file import AccountFile
 from cdcavro.lake.report.axis import round_marks, time_axis
-from cdcavro.lake.report.page import page_of
+from cdcavro.lake.report.page import page_of, write_report
 
 HOSTILE = "t<script>alert('\"x\"')</script><!-- --></style></title>&amp;\u202e\x00\x07\ud800\u2028 =1+1"
 BEGAN = datetime(2026, 11, 22, 9, tzinfo=UTC).timestamp()

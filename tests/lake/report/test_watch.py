@@ -7,7 +7,8 @@ from datetime import UTC
 
 from cdcavro.change.model import Change
 from cdcavro.lake import TypedRows
-from cdcavro.lake.report import Version, VersionWatch
+from cdcavro.lake.report.account import Version
+from cdcavro.lake.report.watch import VersionWatch
 from cdcavro.table.tables import Tables
 from support.shop_state import as_came
 

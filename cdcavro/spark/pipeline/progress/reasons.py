@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as sf
 
-from cdcavro.lake.report import Reject
+from cdcavro.lake.report.account import Reject
 from cdcavro.spark.job_lines import plain_path
 from cdcavro.spark.pipeline.rejects import rejects_of
 
@@ -38,7 +38,7 @@ def rejects_by_reason(outcomes: DataFrame) -> list[Reject]:
     )
     counted = found.groupBy("own", "at", "kind").agg(sf.count("*").alias("count"), sf.min("one").alias("one"))
     return [
-        Reject(row["own"], row["at"], row["kind"], row["count"], _place(row["one"].asDict()), row["one"]["said"])
+        Reject(row["own"], row["at"], row["kind"], row["count"], place_of(row["one"].asDict()), row["one"]["said"])
         for row in counted.orderBy(sf.desc("count")).limit(_MOST).collect()
     ]
 
@@ -51,7 +51,8 @@ def _kind(said: Column) -> Column:
     return sf.substring(whole, 1, _LONGEST)
 
 
-def _place(one: dict[str, Any]) -> str:
+def place_of(one: dict[str, Any]) -> str:
+    """Return where a message arrived, without a login."""
     if one["file"] is not None:
         # The address of a bucket may have a login.
         return f"{_LOGIN.sub('//', plain_path(one['file']))} line {one['line']}"
