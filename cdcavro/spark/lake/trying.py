@@ -19,10 +19,12 @@ _PASSING: Final = (
     "org.apache.iceberg.exceptions.ValidationException",
     "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND",
 )
+# Perhaps it is committed.
+_UNKNOWN: Final = "org.apache.iceberg.exceptions.CommitStateUnknownException"
 
 
 def tried(write: Callable[[], None]) -> None:
-    """Write, again if that failed for what passes. What writes must change nothing when it is done once more."""
+    """Write, again if that failed for what passes, and so wrote nothing that is seen."""
     for left in reversed(range(_TRIES)):
         try:
             write()
@@ -35,9 +37,8 @@ def tried(write: Callable[[], None]) -> None:
 
 def _is_passing(error: Exception) -> bool:
     java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    said = []
     while java is not None:
-        said = java.toString()
-        if any(name in said for name in _PASSING):
-            return True
+        said.append(java.toString())
         java = java.getCause()
-    return False
+    return any(name in one for one in said for name in _PASSING) and not any(_UNKNOWN in one for one in said)

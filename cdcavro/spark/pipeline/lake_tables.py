@@ -187,7 +187,7 @@ class LakeTables:
                 tried(lambda: self._merge(spark, state, table, waiting, steps))
             if self.settings.is_changelog or not is_keyed:
                 log = Changelog(self.settings.sink, name, behavior)
-                tried(lambda: self._append(spark, log, table, waiting, steps))
+                self._append(spark, log, table, waiting, steps)
         except _REFUSALS as error:
             return Written(table.number, steps, first_line(error))
         return Written(table.number, steps, None)
@@ -208,7 +208,8 @@ class LakeTables:
         self._prepare("log", log.table, table, lambda: steps.extend(map(str, log.prepare(spark, table.versions))))
         for batch, rows, _, attempt in waiting:
             job = f"{self.job}/{table.number}"
-            log.append(rows, table.versions, job=job, batch=batch, attempt=attempt)
+            # Each for itself: what was appended before it is not tried again.
+            tried(partial(log.append, rows, table.versions, job=job, batch=batch, attempt=attempt))
 
     def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> None:
         """Prepare a lake table for the newest version, unless it is, or a later table goes on with it."""
