@@ -14,7 +14,7 @@ from typing import NamedTuple
 from uuid import uuid4
 
 import pyspark
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdcavro.spark.pipeline.config import kafka_package
@@ -83,6 +83,20 @@ class Broker:
             )
         left = producer.flush(120)
         assert (left, faults) == (0, [])
+
+    def records(self, topic: str) -> list[Message]:
+        """Return the records of a topic, by partition."""
+        client = Consumer({"bootstrap.servers": self.servers, "group.id": "tests"})
+        found: list[Message] = []
+        for number in sorted(client.list_topics(topic, timeout=60).topics[topic].partitions):
+            _, end = client.get_watermark_offsets(TopicPartition(topic, number), timeout=60)
+            client.assign([TopicPartition(topic, number, 0)])
+            for _ in range(end):
+                (record,) = client.consume(1, 60)
+                assert record.error() is None
+                found.append(record)
+        client.close()
+        return found
 
     def stop(self) -> None:
         """End it at once."""

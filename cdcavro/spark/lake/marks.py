@@ -9,17 +9,19 @@ from pyspark.sql import functions as sf
 from cdcavro.lake.statements import KEY, OPERATION, ORDER
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
 
-# What tells a change in a changelog from all others.
-_CHANGE: Final = (OPERATION, ORDER, KEY)
+# What tells a change in a changelog from all others; the first one bounds what is looked at.
+CHANGE: Final = (ORDER, OPERATION, KEY)
 
 
-def is_appended(frame: DataFrame, identifier: str, mark: str, batch: int) -> bool:
-    """Return whether the rows of a batch are in a changelog, whose snapshots say their batch under a name (`mark`).
+def is_appended(frame: DataFrame, identifier: str, mark: str, batch: int, identity: Sequence[str] = CHANGE) -> bool:
+    """Return whether the rows of a batch are in a table, whose snapshots say their batch under a name (`mark`).
 
     Snapshots are followed from the current one back to the last that says a batch. Where older ones are expired before
-    that, the rows tell: an append adds all of a batch or none.
+    that, the rows tell, by the columns of their identity: an append adds all of a batch or none.
     """
     spark: Any = frame.sparkSession
     iceberg = spark._jvm.org.apache.iceberg.spark.Spark3Util  # noqa: SLF001  Iceberg has no Python interface on Spark
@@ -33,18 +35,18 @@ def is_appended(frame: DataFrame, identifier: str, mark: str, batch: int) -> boo
             return False
         snapshot = table.snapshot(parent)
         if snapshot is None:
-            return _are_there(frame, identifier)
+            return _are_there(frame, identifier, identity)
     return False
 
 
-def _are_there(frame: DataFrame, identifier: str) -> bool:
-    """Return whether a changelog has all changes of a frame, looking at files with such orders only."""
-    changes = frame.select(*[sf.col(name).alias(f"own{name}") for name in _CHANGE])
-    order = f"own{ORDER}"
-    ends = changes.agg(sf.min(order).alias("first"), sf.max(order).alias("last")).collect()[0]
+def _are_there(frame: DataFrame, identifier: str, identity: Sequence[str]) -> bool:
+    """Return whether a table has all rows of a frame, looking only at files with such values of the first column."""
+    rows = frame.select(*[sf.col(name).alias(f"own{name}") for name in identity])
+    first = identity[0]
+    ends = rows.agg(sf.min(f"own{first}").alias("first"), sf.max(f"own{first}").alias("last")).collect()[0]
     if ends["first"] is None:
         return True
-    held = frame.sparkSession.table(identifier).select(*_CHANGE)
-    held = held.where(sf.col(ORDER).between(sf.lit(bytes(ends["first"])), sf.lit(bytes(ends["last"]))))
-    same = [changes[f"own{name}"].eqNullSafe(held[name]) for name in _CHANGE]
-    return not changes.join(held, same, "left_anti").take(1)
+    held = frame.sparkSession.table(identifier).select(*identity)
+    held = held.where(sf.col(first).between(*[sf.lit(end) for end in ends]))
+    same = [rows[f"own{name}"].eqNullSafe(held[name]) for name in identity]
+    return not rows.join(held, same, "left_anti").take(1)

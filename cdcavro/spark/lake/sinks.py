@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.evolution import is_wider_decimal
 from cdcavro.lake.names import folder_names, quoted
-from cdcavro.spark.lake.marks import is_appended
+from cdcavro.spark.lake.marks import CHANGE, is_appended
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -120,7 +120,16 @@ class Delta:
             if not (there.is_dir() and os.access(there, os.W_OK)):
                 raise FileError(self.root, "a folder that can be written to", "none")
 
-    def append(self, frame: DataFrame, table: TableName, suffix: str, job: str, batch: int, attempt: Attempt) -> None:
+    def append(
+        self,
+        frame: DataFrame,
+        table: TableName,
+        suffix: str,
+        job: str,
+        batch: int,
+        attempt: Attempt,
+        identity: Sequence[str] = CHANGE,  # noqa: ARG002  as that of Iceberg
+    ) -> None:
         """Append the rows of a job's batch, once: Delta Lake skips a transaction that it has.
 
         It looks for it in the whole state of the table, which costs as much as the append. So the commit of a batch that
@@ -188,10 +197,19 @@ class Iceberg:
         """Create the namespace of a table."""
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self.catalog, *folder_names(table)[:-1])}")
 
-    def append(self, frame: DataFrame, table: TableName, suffix: str, job: str, batch: int, attempt: Attempt) -> None:
-        """Append the rows of a job's batch, once: each snapshot says which batch it was."""
+    def append(
+        self,
+        frame: DataFrame,
+        table: TableName,
+        suffix: str,
+        job: str,
+        batch: int,
+        attempt: Attempt,
+        identity: Sequence[str] = CHANGE,
+    ) -> None:
+        """Append the rows of a job's batch, once: each snapshot says which batch it was, or else the identity of its rows."""
         identifier, mark = self.identifier(table, suffix), f"cdcavro.batch.{job}"
-        if attempt.is_first or not is_appended(frame, identifier, mark, batch):
+        if attempt.is_first or not is_appended(frame, identifier, mark, batch, identity):
             frame.writeTo(identifier).option(f"snapshot-property.{mark}", str(batch)).append()
 
 

@@ -16,13 +16,15 @@ from cdcavro.errors import FileError, JobError
 from cdcavro.lake.learning import Learned, identity_of
 from cdcavro.lake.report.account import BatchFacts
 from cdcavro.lake.report.watch import VersionWatch
+from cdcavro.spark.lake.sinks import Attempt
 from cdcavro.spark.pipeline.facts import Knowledge
 from cdcavro.spark.pipeline.lake_tables import LakeNames
 from cdcavro.spark.pipeline.outcomes import asked, outcomes_of
+from cdcavro.spark.pipeline.outputs.reject_places import Rejects, write_elsewhere
 from cdcavro.spark.pipeline.outputs.table_rows import TableRows
 from cdcavro.spark.pipeline.outputs.waiting import WAITING, WaitingRows
 from cdcavro.spark.pipeline.progress.reasons import rejects_by_reason
-from cdcavro.spark.pipeline.rejects import write_rejects
+from cdcavro.spark.pipeline.rejects import rejects_of, write_rejects
 from cdcavro.spark.tables import refusal
 from cdcavro.table.tables import ERROR
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from cdcavro.lake.typed_rows import TypedRows
     from cdcavro.spark.pipeline.lake_tables import Written
     from cdcavro.spark.pipeline.outcomes import Outcomes
+    from cdcavro.spark.pipeline.outputs.reject_places import RejectTable, RejectTopic
     from cdcavro.spark.pipeline.outputs.writer import Writer
     from cdcavro.spark.pipeline.progress.lag import Lag
     from cdcavro.spark.pipeline.settings import Settings
@@ -81,8 +84,10 @@ class Batches:
         writer: Writer,
         account: AccountFile,
         say: Callable[[BatchReport], None],
+        rejects: Sequence[RejectTable | RejectTopic] = (),
     ) -> None:
         self._settings, self._state, self._writer, self._account, self._say = settings, state, writer, account, say
+        self._rejects = rejects
         self._next = -1
         self._maker: TypedRows | None = None
         self._names = LakeNames()
@@ -126,7 +131,7 @@ class Batches:
             with _timed(seconds, "state"):
                 self._state.write(number, learned, maker.clock, facts)
             with _timed(seconds, "rejects"):
-                self._reject(outcomes, report)
+                self._reject(outcomes, report, since)
             with _timed(seconds, "write"):
                 written = self._rows.write(outcomes, number, tables, self._names, since)
             self._tell(report, written, tables)
@@ -217,13 +222,15 @@ class Batches:
                 " is more than are allowed: nothing of it was written"
             )
 
-    def _reject(self, outcomes: Outcomes, report: BatchReport) -> None:
+    def _reject(self, outcomes: Outcomes, report: BatchReport, since: datetime | None) -> None:
         if report.counts["rejected"]:
             folder = self._settings.rejects or str(self._state.folder.parent / "rejects")
             if "://" not in folder:
                 # Spark's own default may be another file system, and a relative path is that of this process.
                 folder = f"file://{Path(folder).absolute()}"
-            write_rejects(outcomes.frame, folder, report.number, datetime.now(UTC), report.counts["rejected"])
+            found = Rejects(rejects_of(outcomes.frame), report.number, datetime.now(UTC), Attempt(since is None, since))
+            write_rejects(outcomes.frame, folder, report.number, found.time, report.counts["rejected"])
+            write_elsewhere(self._rejects, found)
             report.rejects = rejects_by_reason(outcomes.frame)
 
     def _note(self, report: BatchReport, began: float, tables: Tables, learned: Sequence[Change]) -> None:

@@ -96,7 +96,7 @@ class TablesConfig(Struct, forbid_unknown_fields=True):
 class Config(Struct, forbid_unknown_fields=True):
     """A configuration: `every` is how often a batch begins, `merge_every` with how many of them tables are written.
 
-    `rejects` is their folder; `spark` are Spark's settings. Rows go to one of `lake`, `kafka` and `avro`.
+    `rejects` is their folder, and `rejects_table` and `rejects_topic` are where they go besides; `spark` are Spark's settings. Rows go to one of `lake`, `kafka` and `avro`.
     """
 
     state: str
@@ -108,6 +108,8 @@ class Config(Struct, forbid_unknown_fields=True):
     format: str | dict[str, str] = MIXED
     tables: TablesConfig = msgspec.field(default_factory=TablesConfig)
     rejects: str | None = None
+    rejects_table: str | None = None
+    rejects_topic: str | None = None
     max_rejects: str | int | None = None
     every: str = "10 seconds"
     merge_every: int = 1
@@ -134,6 +136,8 @@ class Config(Struct, forbid_unknown_fields=True):
                 None if self.max_rejects is None else MaxRejects.of(str(self.max_rejects)),
                 self.merge_every,
                 self._framed(file),
+                self.rejects_table,
+                self.rejects_topic,
             )
             return Pipeline(source, sink, self.state, settings, registry)
         except (ValueError, LookupError) as error:

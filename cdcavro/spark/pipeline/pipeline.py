@@ -18,6 +18,7 @@ from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.report.account_file import AccountFile
 from cdcavro.spark.job_lines import first_line
 from cdcavro.spark.pipeline.batches import Batches
+from cdcavro.spark.pipeline.outputs.reject_places import Apart, RejectPlaces
 from cdcavro.spark.pipeline.outputs.waiting import WAITING, WaitingRows
 from cdcavro.spark.pipeline.progress.lag import lag_of
 from cdcavro.spark.pipeline.progress.reports import Reports
@@ -64,7 +65,8 @@ class Pipeline:
     registry: RegistrySettings | None = None
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for subjects that cannot be named, and for framed payloads without a registry or in lines."""
+        """Raise `ValueError` for subjects and places of rejects that cannot be, and for framed payloads without a registry or in lines."""
+        _ = self._places
         if self.settings.framed is not None and isinstance(self.source, Files):
             raise ValueError("framed payloads are read from Kafka: files hold lines of text")
         if self.registry is None:
@@ -81,6 +83,10 @@ class Pipeline:
         return self.settings.rejects or str(Path(self.state) / "rejects")
 
     @property
+    def _places(self) -> RejectPlaces:
+        return RejectPlaces.of(self.settings.rejects_table, self.settings.rejects_topic, self.source, self.sink)
+
+    @property
     def waiting(self) -> int:
         """How many tables have rows that wait."""
         return len(WaitingRows(Path(self.state) / WAITING).tables())
@@ -92,6 +98,7 @@ class Pipeline:
         """
         with _locked(Path(self.state)):
             self._check_shared(spark)
+            self._places.check(spark, self.source)
             for name, part in ((self.source.name, self.source), (self.sink.name, self.sink)):
                 try:
                     part.check(spark)
@@ -119,12 +126,16 @@ class Pipeline:
         """
         folder = Path(self.state)
         with _locked(folder), settings(spark), self._publisher() as publisher:
-            writer: Writer = self.sink.writer(_job(folder, self.sink.identity(spark)), publisher)
+            self._places.check(spark, self.source)
+            job = _job(folder, self.sink.identity(spark))
+            writer: Writer = self.sink.writer(job, publisher)
             if publisher is not None:
                 writer = Publishing(writer, publisher)
+            writer = Apart(writer, self._places, self.sink.topic)
             account = AccountFile(folder)
             reports = Reports(say, account, lag_of(self.source, folder / "checkpoint"))
-            batches = Batches(self.settings, JobState(folder / "batches"), writer, account, reports.add)
+            outputs = self._places.outputs(job)
+            batches = Batches(self.settings, JobState(folder / "batches"), writer, account, reports.add, outputs)
             try:
                 self._check_shared(spark)
                 try:

@@ -32,15 +32,22 @@ def write_rejects(outcomes: DataFrame, folder: str, batch: int, now: datetime, c
 
     Raises `JobError` if they are not all there.
     """
-    rejects = rejects_of(outcomes).select(
-        *(_text("raw"), _text("record_key"), *_PLACE, "format", "path", "reason"),
-        sf.lit(now.isoformat()).alias("time"),
-        sf.col("note").alias("clock"),
-    )
+    rejects = rejects_of(outcomes).select(*line_columns(now))
     rejects.coalesce(1).write.mode("overwrite").json(f"{folder}/batch={batch}", ignoreNullFields=False)
     local = local_folder(f"{folder}/batch={batch}")
     if local is not None:
         check_written(local, sum(_lines(path) for path in local.glob("*.json")), count)
+
+
+def line_columns(now: datetime, *, raw: Column | None = None, key: Column | None = None) -> list[Column]:
+    """Return the columns of a reject's line of JSON, with other bytes than those of the message if they are given."""
+    return [
+        _text("raw", raw),
+        _text("record_key", key),
+        *[sf.col(name) for name in (*_PLACE, "format", "path", "reason")],
+        sf.lit(now.isoformat()).alias("time"),
+        sf.col("note").alias("clock"),
+    ]
 
 
 def replay(rejects: Path, folder: Path, batches: Collection[int] = ()) -> list[Path]:
@@ -79,6 +86,6 @@ def _lines(path: Path) -> int:
         return sum(1 for _ in file)
 
 
-def _text(name: str) -> Column:
+def _text(name: str, value: Column | None) -> Column:
     # Spark's own function breaks lines every 76 characters.
-    return sf.translate(sf.base64(name), "\r\n", "").alias(name)
+    return sf.translate(sf.base64(name if value is None else value), "\r\n", "").alias(name)

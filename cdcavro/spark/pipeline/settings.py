@@ -83,7 +83,8 @@ class Settings:
     that of the state; `max_rejects` (`MaxRejects` or None), how many are allowed in all; `merge_every` (int), with how
     many batches rows are written to their tables: those of the others wait in the folder of the state; `framed`
     (`RegistrySettings` or None), the registry whose schemas frame the messages of topics, if they are payloads of wire
-    schemas and no text.
+    schemas and no text; `rejects_table` and `rejects_topic` (str or None), a lake table, `database.table`, and a topic of
+    Kafka where rejects go besides.
     """
 
     formats: Formats = Formats()
@@ -94,6 +95,8 @@ class Settings:
     max_rejects: MaxRejects | None = None
     merge_every: int = 1
     framed: RegistrySettings | None = None
+    rejects_table: str | None = None
+    rejects_topic: str | None = None
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for options that `Tables` refuses, or a word for unavailable values that is none."""

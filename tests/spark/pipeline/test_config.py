@@ -23,6 +23,7 @@ from support.pages import Block, all_pages, blocks
 SIMPLE = 'state = "s"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n'
 KAFKA = SIMPLE.partition("[lake]")[0] + '[kafka]\nservers = "a:1"\n'
 FRAMED = SIMPLE.replace('files = "in"', 'kafka = "a"\ntopics = ["t"]\nframed = true\n[source.registry]\nurl = "file:x"')
+PUBLISHED = SIMPLE.partition("[lake]")[0] + '[registry]\nurl = "file:x"\n[kafka]\nservers = "a:1"\n'
 
 
 def written(folder: Path, text: str) -> Path:
@@ -39,6 +40,8 @@ def test_a_configuration_becomes_a_pipeline(tmp_path: Path, monkeypatch: pytest.
         state = "s"
         every = "5 seconds"
         rejects = "r"
+        rejects_table = "ops.rejects"
+        rejects_topic = "rejects"
         max_rejects = "1%"
         [format]
         "shop*" = "canal"
@@ -92,6 +95,7 @@ def test_a_configuration_becomes_a_pipeline(tmp_path: Path, monkeypatch: pytest.
     assert str(settings.options["zone"]) == "Asia/Shanghai"
     assert settings.max_rejects == MaxRejects(Fraction(1), is_percent=True)
     assert (pipeline.state, pipeline.rejects, config.every) == ("s", "r", "5 seconds")
+    assert (settings.rejects_table, settings.rejects_topic) == ("ops.rejects", "rejects")
     packages = config.settings()["spark.jars.packages"].split(",")
     assert [package.split(":")[1].split("_")[0] for package in packages] == [
         "delta-spark",
@@ -177,6 +181,21 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         (SIMPLE + '[tables]\non_misfit = "shrug"', "on_misfit is one of"),
         ('format = "canall"\n' + SIMPLE, "canall"),
         ('max_rejects = "some"\n' + SIMPLE, "expected a number such as 5 or a share such as 2%, got 'some'"),
+        ('rejects_table = "rejects"\n' + SIMPLE, "rejects_table is called database.table, not 'rejects'"),
+        ('rejects_table = "a.b.c"\n' + SIMPLE, "rejects_table is called database.table, not 'a.b.c'"),
+        (f'rejects_table = "a.{"b" * 201}"\n' + SIMPLE, "is longer than 200 bytes, and no name in a lake"),
+        ('rejects_table = "a.b"\n' + SIMPLE.partition("[lake]")[0] + '[avro]\nfolder = "f"', "table of the lake, and"),
+        ('rejects_topic = "t"\n' + SIMPLE, "rejects_topic needs Kafka as the source or as the sink"),
+        (f'rejects_topic = "t"\n{PUBLISHED}topic = "t"', "rejects_topic is that of the tables: 't'"),
+        (
+            'rejects_topic = "{name}"\n' + PUBLISHED,
+            "rejects_topic is one topic of at most 249 characters, not '{name}'",
+        ),
+        ('rejects_topic = "a b"\n' + PUBLISHED, "a topic has letters, digits, dots, _ and -"),
+        (
+            'rejects_topic = "b"\n' + SIMPLE.replace('files = "in"', 'kafka = "a"\ntopics = ["a", "b"]'),
+            "rejects_topic is one that the source reads: 'b'",
+        ),
         ('rejects = "${NOT_SET_AT_ALL}"\n' + SIMPLE, "expected the environment variable NOT_SET_AT_ALL, got none"),
     ],
 )

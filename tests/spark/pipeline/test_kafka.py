@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from cdcavro.errors import JobError
 from cdcavro.spark.lake import Delta, Iceberg
 from cdcavro.spark.pipeline import Formats, Kafka, LakeSettings, Pipeline
+from cdcavro.spark.pipeline.outputs.kafka_topics import BATCH, JOB
 from support.kafka_server import Broker, Record, broker
 from support.pipelines import canal
 from support.shop_records import as_came, through_partitions
@@ -86,15 +87,27 @@ def test_the_tables_of_the_shop_are_those_of_the_server_through_one_topic(job, k
 
 
 def test_a_reject_has_its_bytes_and_its_place_in_kafka(job, kafka: Broker):
-    """Tombstones are no rejects; nothing is lost between the batches."""
+    """Tombstones are no rejects; nothing is lost between the batches. The topic of rejects has the lines of the folder."""
     topic, good = "rejects", canal("INSERT", [{"id": "1", "a": "1"}], id=1)
-    made = job(None, Kafka(kafka.servers, (topic,)))
+    made = job(None, Kafka(kafka.servers, (topic,), options={"kafka.max.request.size": "9000"}))
+    large = b"x" * 5_000
     send(kafka, [Record(topic, 1, b"key", b"\xff{"), Record(topic, 1, b"gone", None), Record(topic, 0, None, good)])
-    (report,) = made.run(formats=Formats("canal"))
-    assert report.counts == {"read": 3, "written": 1, "rejected": 1, "statements": 0, "left out": 0, "tombstones": 1}
-    (found,) = [
-        json.loads(line) for path in Path(made.folder, "state", "rejects").rglob("*.json") for line in path.open()
-    ]
+    send(kafka, [Record(topic, 1, b"k", large)])
+    (report,) = made.run(formats=Formats("canal"), rejects_topic="of.rejects")
+    assert report.counts == {"read": 4, "written": 1, "rejected": 2, "statements": 0, "left out": 0, "tombstones": 1}
+    lines = [line for path in Path(made.folder, "state", "rejects").rglob("*.json") for line in path.open()]
+    found, other = sorted(map(json.loads, lines), key=lambda one: one["offset"])
+    sent = kafka.records("of.rejects")
+    assert [one.key() for one in sent] == [b"key", None]
+    assert f"{sent[0].value().decode()}\n" in lines
+    # What Kafka's client would refuse is in the folder only.
+    assert json.loads(sent[1].value()) == {**other, "raw": None, "record_key": None}
+    assert b64decode(other["raw"]) == large
+    told = [dict(one.headers() or []) for one in sent]
+    assert [one.keys() for one in told] == [{JOB, BATCH}] * 2
+    assert {one[BATCH] for one in told} == {b"0"}
+    assert len(made.run_again(formats=Formats("canal"), rejects_topic="of.rejects")) == 1
+    assert [one.key() for one in kafka.records("of.rejects")] == [b"key", None] * 2
     assert (b64decode(found["raw"]), b64decode(found["record_key"])) == (b"\xff{", b"key")
     assert (found["topic"], found["partition"], found["offset"], found["file"]) == (topic, 1, 0, None)
     assert made.rows("d.t", "id", "a") == [(1, 1)]

@@ -139,7 +139,7 @@ class KafkaWriter:
         except (PySparkException, Py4JError) as error:
             if not any(f".{refusal}" in str(error) for refusal in REFUSALS):
                 raise
-            return Written(table.number, [], _said(error))
+            return Written(table.number, [], said(error))
         except JobError as error:
             if not isinstance(error, TopicRefusedError):
                 raise
@@ -164,7 +164,7 @@ class KafkaWriter:
         return listed.select(
             sf.when(sf.col("key").isNotNull(), sf.concat(_prefix(keys), "key")).alias("key"),
             sf.when(~sf.col("late"), sf.concat(_prefix(values), "payload")).alias("value"),
-            _headers({JOB: self.job, TABLE: str(table.number), BATCH: str(batch)}, order).alias("headers"),
+            headers({JOB: self.job, TABLE: str(table.number), BATCH: str(batch)}, order).alias("headers"),
             self._lane(table, name, partitions).alias("lane"),
             order.alias("order"),
         )
@@ -184,8 +184,13 @@ class KafkaWriter:
         columns: list[Any] = ["key", "value", "headers"]
         if dict(records.dtypes)["lane"] == "int":
             columns.append(sf.col("lane").alias("partition"))
-        writer = sorted_records.select(*columns).write.format("kafka").options(**self.settings.options)
-        writer.option("kafka.bootstrap.servers", self.settings.servers).option("topic", topic).save()
+        send(self.settings, topic, sorted_records.select(*columns))
+
+
+def send(settings: KafkaTopics, topic: str, records: DataFrame) -> None:
+    """Write records, which have the columns of Spark's sink, to a topic."""
+    writer = records.write.format("kafka").options(**settings.options)
+    writer.option("kafka.bootstrap.servers", settings.servers).option("topic", topic).save()
 
 
 def _prefix(framing: Mapping[int, bytes]) -> Column:
@@ -197,12 +202,14 @@ def _prefix(framing: Mapping[int, bytes]) -> Column:
     return sf.coalesce(sf.create_map(*pairs)[sf.col("version")], none.cast("binary"))
 
 
-def _headers(texts: Mapping[str, str], order: Column) -> Column:
-    told = {**{name: sf.lit(bytearray(text.encode())) for name, text in texts.items()}, ORDER: order}
+def headers(texts: Mapping[str, str], order: Column | None = None) -> Column:
+    """Return the headers of records, the order among them if there is one."""
+    told = {name: sf.lit(bytearray(text.encode())) for name, text in texts.items()}
+    told |= {} if order is None else {ORDER: order}
     return sf.array(*[sf.struct(sf.lit(name).alias("key"), value.alias("value")) for name, value in told.items()])
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
     """Return what Kafka said of records, which stands deep in Spark's message."""
     lines = [line.strip() for line in str(error).splitlines()]
     found = (line for line in lines if any(f".{refusal}" in line for refusal in REFUSALS))

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import fastavro
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from cdcavro import registry
 from cdcavro.errors import FileError, JobError
@@ -35,19 +34,10 @@ class Read(NamedTuple):
 
 def consumed(kafka: Broker, topic: str, schemas: registry.Registry) -> list[Read]:
     """Return the records of a topic, by partition."""
-    client = Consumer({"bootstrap.servers": kafka.servers, "group.id": "tests"})
-    partitions = client.list_topics(topic, timeout=60).topics[topic].partitions
-    found = []
-    for number in sorted(partitions):
-        _, end = client.get_watermark_offsets(TopicPartition(topic, number), timeout=60)
-        client.assign([TopicPartition(topic, number, 0)])
-        for _ in range(end):
-            (record,) = client.consume(1, 60)
-            assert record.error() is None
-            key, value = (opened(part, schemas) for part in (record.key(), record.value()))
-            found.append(Read(number, key, value, dict(record.headers())))
-    client.close()
-    return found
+    return [
+        Read(one.partition(), *[opened(part, schemas) for part in (one.key(), one.value())], dict(one.headers()))
+        for one in kafka.records(topic)
+    ]
 
 
 def opened(framed: bytes | None, schemas: registry.Registry) -> Any:

@@ -1,0 +1,270 @@
+"""Where the rejects of a pipeline go beside their folder: a table of the lake, and a topic of Kafka."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
+
+from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError, shown
+from cdcavro.lake.names import folder_names
+from cdcavro.lake.statements import create_table
+from cdcavro.spark.lake.trying import tried
+from cdcavro.spark.pipeline.lake_tables import LakeSettings, Written
+from cdcavro.spark.pipeline.outputs.kafka_topics import BATCH, JOB, KafkaTopics, headers, said, send
+from cdcavro.spark.pipeline.outputs.topic_names import MAX_LENGTH, NAME, topic_name
+from cdcavro.spark.pipeline.rejects import line_columns
+from cdcavro.spark.pipeline.sources import Kafka
+from cdcavro.table.ddl.steps import TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from cdcavro.spark.lake.sinks import Attempt, Sink
+    from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles
+    from cdcavro.spark.pipeline.outputs.writer import Rows, Writer
+    from cdcavro.spark.pipeline.sources import Files
+
+_COLUMNS: Final = {
+    "raw": "binary",
+    "record_key": "binary",
+    "topic": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "file": "string",
+    "line": "bigint",
+    "format": "string",
+    "path": "string",
+    "reason": "string",
+    "time": "timestamp",
+    "batch": "bigint",
+}
+# What tells a reject from all others; the first one bounds what is looked at.
+_IDENTITY: Final = ("batch", "topic", "partition", "offset", "file", "line", "raw")
+_PARTS: Final = 2
+_PREFIX: Final = "kafka."
+# What Kafka's client takes by default, and room in it for the headers and what stands around a record.
+_LARGEST: Final = ("kafka.max.request.size", 1 << 20)
+_ROOM: Final = 4096
+
+
+class Rejects(NamedTuple):
+    """The rejects of a batch: their outcomes, when they were found, and how often they were tried to be written."""
+
+    rows: DataFrame
+    batch: int
+    time: datetime
+    attempt: Attempt
+
+
+@dataclass
+class RejectTable:
+    """A lake table of rejects, which has those of each batch once; `job` (str) is unique to the pipeline."""
+
+    sink: Sink
+    table: TableName
+    job: str
+    _is_there: bool = field(default=False)
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return f"the table {_dotted(self.table)} of {self.sink.name}"
+
+    def write(self, rejects: Rejects) -> None:
+        """Append rejects, unless their batch is there. Raises `FileError` if the table is one of something else."""
+        if not self._is_there:
+            self._prepare(rejects.rows.sparkSession)
+            self._is_there = True
+        frame = rejects.rows.withColumns({"time": sf.lit(rejects.time), "batch": sf.lit(rejects.batch)})
+        listed = [sf.col(name).cast(type).alias(name) for name, type in _COLUMNS.items()]
+        own = frame.coalesce(1).select(*listed)
+        tried(
+            lambda: self.sink.append(
+                own, self.table, "", f"{self.job}/rejects", rejects.batch, rejects.attempt, _IDENTITY
+            )
+        )
+
+    def _prepare(self, spark: SparkSession) -> None:
+        identifier = self.sink.identifier(self.table)
+        self.sink.make_room(spark, self.table)
+        spark.sql(create_table(identifier, [], _COLUMNS, self.sink.using, self.sink.properties))
+        found = dict(spark.table(identifier).dtypes)
+        if found != _COLUMNS:
+            raise FileError(
+                _dotted(self.table), "a table of rejects", f"one with other columns: {shown(', '.join(found))}"
+            )
+
+
+@dataclass
+class RejectTopic:
+    """A topic of rejects, which has those of each batch at least once; `job` (str) is unique to the pipeline."""
+
+    kafka: KafkaTopics
+    job: str
+    _is_there: bool = field(default=False)
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return f"the topic {self.kafka.topic}"
+
+    def write(self, rejects: Rejects) -> None:
+        """Send rejects: the lines of their folder, without the bytes of a message that Kafka's client takes for too large."""
+        own, rows = self.kafka, rejects.rows
+        if not self._is_there:
+            with own.admin(rows.sparkSession) as admin:
+                admin.partitions(own.topic, own.partitions, own.replication)
+            self._is_there = True
+        line, none = line_columns(rejects.time), sf.lit(None).cast("binary")
+        # A message that is too large must not stop the stream, and its folder has it.
+        short = line_columns(rejects.time, raw=none, key=none)
+        size = sf.octet_length(_json(line)) + sf.coalesce(sf.octet_length("record_key"), sf.lit(0))
+        fits = size <= self._largest - _ROOM
+        records = rows.coalesce(1).select(
+            sf.when(fits, sf.col("record_key")).alias("key"),
+            sf.when(fits, _json(line)).otherwise(_json(short)).alias("value"),
+            headers({JOB: self.job, BATCH: str(rejects.batch)}).alias("headers"),
+        )
+        send(own, own.topic, records)
+
+    @property
+    def _largest(self) -> int:
+        name, default = _LARGEST
+        told = next((value for option, value in self.kafka.options.items() if option.lower() == name), "")
+        # What is no number is refused by Kafka.
+        return int(told) if told.isdecimal() else default
+
+
+@dataclass(frozen=True)
+class RejectPlaces:
+    """Where rejects go beside their folder: `table`, one of the lake `lake`, and `kafka`, which has one topic."""
+
+    lake: LakeSettings | None = None
+    table: TableName | None = None
+    kafka: KafkaTopics | None = None
+
+    @classmethod
+    def of(
+        cls,
+        table: str | None,
+        topic: str | None,
+        source: Kafka | Files,
+        sink: LakeSettings | KafkaTopics | AvroFiles,
+    ) -> RejectPlaces:
+        """Return the places that are told, `database.table` and the name of a topic. Raises `ValueError`."""
+        lake = sink if isinstance(sink, LakeSettings) else None
+        if table is not None and lake is None:
+            raise ValueError("rejects_table is a table of the lake, and the sink is none")
+        kafka = None if topic is None else _kafka(topic, source, sink)
+        return cls(lake, None if table is None else _table(table), kafka)
+
+    def check(self, spark: SparkSession, source: Kafka | Files) -> None:
+        """Check that a source does not read the topic by its pattern. Raises `FileError`."""
+        if self.kafka is None or not isinstance(source, Kafka) or source.pattern is None:
+            return
+        jvm: Any = spark._jvm  # noqa: SLF001  the pattern is one of Java's
+        try:
+            is_read = jvm.java.util.regex.Pattern.matches(source.pattern, self.kafka.topic)
+        except Py4JError:
+            # The source says what is wrong with it.
+            return
+        if is_read:
+            raise FileError(self.kafka.topic, "a rejects_topic that the source does not read", "one of its pattern")
+
+    def outputs(self, job: str) -> list[RejectTable | RejectTopic]:
+        """Return what writes rejects; `job` is unique to the pipeline."""
+        found: list[RejectTable | RejectTopic] = []
+        if self.lake is not None and self.table is not None:
+            found.append(RejectTable(self.lake.sink, self.table, job))
+        if self.kafka is not None:
+            found.append(RejectTopic(self.kafka, job))
+        return found
+
+    def clash(self, name: TableName, template: str | None) -> str | None:
+        """Return why a table cannot be written under its name, with topics of a template if rows go there; None if it can."""
+        try:
+            if self.table is not None:
+                own, other = (_folded(one) for one in (name, self.table))
+                # A lake table within the folder of another would be removed with what that does not need any more.
+                if all(one == two for one, two in zip(own, other, strict=False)):
+                    return f"its place in the lake is that of the rejects, {_dotted(self.table)}"
+            if self.kafka is not None and template is not None and topic_name(template, name) == self.kafka.topic:
+                return f"its topic is that of the rejects, {self.kafka.topic}"
+        except SchemaError:
+            # Whatever writes it refuses such a name.
+            return None
+        return None
+
+
+@dataclass
+class Apart:
+    """A writer that keeps tables out of where rejects go: their rows wait. Attributes: `writer`, `places`, `template`."""
+
+    writer: Writer
+    places: RejectPlaces
+    template: str | None
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether every change is wanted."""
+        return self.writer.has_changes
+
+    def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[Written]:
+        """Write the rows of the tables that are elsewhere."""
+        clashes = {table.number: self.places.clash(name, self.template) for table, name, _ in tables}
+        refused = [Written(number, [], why) for number, why in clashes.items() if why is not None]
+        return refused + self.writer.write(spark, [one for one in tables if clashes[one[0].number] is None])
+
+
+def write_elsewhere(outputs: Sequence[RejectTable | RejectTopic], rejects: Rejects) -> None:
+    """Write rejects to all places. Raises `JobError`, which says which one failed."""
+    for output in outputs:
+        try:
+            output.write(rejects)
+        except (PySparkException, Py4JError, CdcAvroError) as error:
+            why = str(error) if isinstance(error, CdcAvroError) else said(error).lstrip(": ")
+            raise JobError(f"the rejects of batch {rejects.batch} cannot be written to {output.name}: {why}") from error
+
+
+def _table(text: str) -> TableName:
+    parts = text.split(".")
+    if len(parts) != _PARTS or not all(parts):
+        raise ValueError(f"rejects_table is called database.table, not {shown(text)}")
+    table = TableName(parts[0], None, parts[1])
+    folder_names(table)
+    return table
+
+
+def _kafka(topic: str, source: Kafka | Files, sink: LakeSettings | KafkaTopics | AvroFiles) -> KafkaTopics:
+    """Return the topic on the cluster of the sink, or else of the source. Raises `ValueError`."""
+    if NAME in topic or len(topic) > MAX_LENGTH:
+        raise ValueError(f"rejects_topic is one topic of at most {MAX_LENGTH} characters, not {shown(topic)}")
+    if isinstance(source, Kafka) and topic in ",".join(source.topics).split(","):
+        raise ValueError(f"rejects_topic is one that the source reads: {shown(topic)}")
+    if isinstance(sink, KafkaTopics):
+        if sink.topic == topic:
+            raise ValueError(f"rejects_topic is that of the tables: {shown(topic)}")
+        return replace(sink, topic=topic)
+    if isinstance(source, Kafka):
+        options = {name: value for name, value in source.options.items() if name.lower().startswith(_PREFIX)}
+        return KafkaTopics(source.servers, topic, options)
+    raise ValueError("rejects_topic needs Kafka as the source or as the sink")
+
+
+def _json(columns: Sequence[Column]) -> Column:
+    return sf.to_json(sf.struct(*columns), {"ignoreNullFields": "false"})
+
+
+def _folded(table: TableName) -> list[str]:
+    return [part.casefold() for part in folder_names(table)]
+
+
+def _dotted(table: TableName) -> str:
+    return f"{table.database}.{table.table}"
