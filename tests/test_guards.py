@@ -52,7 +52,7 @@ MAY_IMPORT["cli"] = {*MAY_IMPORT}
 HOMES: dict[str, str | tuple[str, ...]] = {
     "pyspark": "spark/",
     "py4j": "spark/",
-    "pyarrow": ("spark/", "lake/arrow.py", "lake/last_changes.py", "lake/placing.py"),
+    "pyarrow": ("spark/", "lake/arrow.py", "lake/reduction.py", "lake/placing.py"),
     "click": "cli/",
     "rich": "cli/progress.py",
     "sqlglot": "table/ddl/tokens.py",

@@ -17,9 +17,9 @@ from cdcavro.change.clock import Clock, LaneTime, before, lane_at
 from cdcavro.change.model import DDL, DML, Arrival
 from cdcavro.errors import CdcAvroError, MessageError, MisfitError
 from cdcavro.files.lines import Line
-from cdcavro.lake.last_changes import by_table
 from cdcavro.lake.learning import Learner, identity_of
 from cdcavro.lake.placing import Placing, listed
+from cdcavro.lake.reduction import by_table
 from cdcavro.spark.functions import error_fields
 from cdcavro.spark.pipeline.facts import Fault, Knowledge, TaskFacts
 from cdcavro.spark.pipeline.outcome_columns import (

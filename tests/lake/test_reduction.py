@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cdcavro.lake.last_changes import by_table
+from cdcavro.lake.reduction import by_table
 from cdcavro.lake.row import DELETE, DROP, TRUNCATE
 
 Row = dict[str, Any]
