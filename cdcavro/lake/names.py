@@ -18,12 +18,20 @@ if TYPE_CHECKING:
 
 OWN: Final = "_cdc_"
 MAX_BYTES: Final = 200
-_LOOKALIKE: Final = r"~(?=[0-9a-f]*~)"
-_UNFIT_COLUMN: Final = re.compile(rf"{_LOOKALIKE}|[\x00-\x1f\x7f\ud800-\udfff]|^_(?=cdc_)", re.IGNORECASE)
-# What has a meaning in paths and addresses, what hides a folder, and what Windows cannot have at the end.
-_UNFIT_FOLDER: Final = re.compile(
-    rf"{_LOOKALIKE}|[\x00-\x1f\x7f\ud800-\udfff/\\:*?\"'<>|%#{{}}^`\[\]=,;&$!@+]|^[._ ]|[. ]$"
-)
+_CONTROL: Final = r"\x00-\x1f\x7f\ud800-\udfff"
+# What has a meaning in paths and addresses.
+_MEANING: Final = r"/\\:*?\"'<>|%#{}^`\[\]=,;&$!@+"
+
+
+def _unfit(characters: str, *others: str, end: str = "", flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
+    """Return what is escaped: characters, others, and a tilde before what is a code, or would be one once that is escaped."""
+    behind = "|".join(filter(None, ["~", f"[{characters}]", end]))
+    return re.compile("|".join([rf"~(?=[0-9a-f]*(?:{behind}))", f"[{characters}]", *others]), flags)
+
+
+_UNFIT_COLUMN: Final = _unfit(_CONTROL, "^_(?=cdc_)", flags=re.IGNORECASE)
+# Beside that, what hides a folder, and what Windows cannot have at the end.
+_UNFIT_FOLDER: Final = _unfit(_CONTROL + _MEANING, "^[._ ]", "[. ]$", end="[. ]$")
 _EMPTY: Final = "~~"
 
 

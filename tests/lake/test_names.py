@@ -41,6 +41,13 @@ def test_columns_have_their_true_names_wherever_that_is_possible(name: str):
 tables = st.builds(TableName, st.none() | names, st.none(), names)
 
 
+@pytest.mark.parametrize(("one", "other"), [("~2/", "\x022f~"), ("~2.", "\x022e~"), ("~/", "~~2f~")])
+def test_a_tilde_before_what_is_escaped_is_no_code(one: str, other: str):
+    """The escape would complete it."""
+    assert folder_names(TableName(None, None, one)) != folder_names(TableName(None, None, other))
+    assert column_names(["~2\0", "\x020~"])[0] != column_names(["\x020~"])[0]
+
+
 @given(tables, tables)
 def test_no_two_tables_have_one_folder(one: TableName, other: TableName):
     """A database that is not known is not one whose name is empty."""
