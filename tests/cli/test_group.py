@@ -657,6 +657,7 @@ def test_what_a_kill_left_goes_with_the_next_run(tmp_path):
     other.communicate(b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["encode", "--format", "canal", "--jobs", "2"], ["tables", "--jobs", "2"]])
 def test_a_command_does_with_few_open_files(tmp_path, arguments):
     """Thirty-two, and two hundred tables: files are closed on the way."""

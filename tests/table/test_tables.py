@@ -732,13 +732,8 @@ def test_all_tables_take_a_bounded_number_of_bytes(monkeypatch):
     assert stream.row("id int").schema.version == 1
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "tables",
-        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("columns", "creates", "statements")),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["tables", "columns", "creates", "statements"])
 def test_what_a_stream_takes_is_what_is_counted(monkeypatch, kind):
     """Ever-new tables, columns and statements: each takes about what it is charged with, so the bound of bytes holds."""
     monkeypatch.setattr(schema, "_MADE", WeightedCache(10_000, share=1))
