@@ -182,12 +182,6 @@ def test_a_child_that_is_forked_while_threads_work_does_not_hang(tmp_path):
             thread.join()
 
 
-def _added(tables: Tables) -> list[bytes]:
-    return [
-        one.payload for change in to_changes(stream_trial.KINDS["columns"](200), "canal") for one in tables.add(change)
-    ]
-
-
 @pytest.mark.parametrize("way", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_tables_go_on_in_another_process(way):
     """Pickled, by a process that is forked or spawned: what they learned goes with them, and nothing that is held."""
@@ -197,8 +191,8 @@ def test_tables_go_on_in_another_process(way):
             tables.add(change)
     sent = pickle.loads(pickle.dumps(tables))
     with multiprocessing.get_context(way).Pool(1) as pool:
-        there = pool.apply_async(_added, (sent,)).get(60)
-    assert there == _added(tables)
+        there = pool.apply_async(stream_trial.added, (sent,)).get(60)
+    assert there == stream_trial.added(tables)
     assert [table.versions for table in sent.tables][1:] == [table.versions for table in tables.tables][1:]
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from cdcavro import to_changes
 from cdcavro.errors import CdcAvroError
 from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
@@ -82,6 +83,12 @@ KINDS: Final[dict[str, Callable[[int], bytes]]] = {
     "unknown tables": lambda i: statement(i, f"t{i}", f"DROP TABLE t{i}", "ERASE"),
     "long statements": lambda i: statement(i, "t", f"DROP TABLE t{i} /* {'x' * 20_000} */", "ERASE"),
 }
+
+
+def added(tables: Tables) -> list[bytes]:
+    """Add a message with a column of its own to tables, and return its payloads."""
+    changes = to_changes(KINDS["columns"](200), "canal")
+    return [one.payload for change in changes for one in tables.add(change)]
 
 
 def followed(kind: str, count: int, tables: Tables | None = None) -> tuple[Tables, Counter[str], list[int]]:

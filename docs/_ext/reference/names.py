@@ -40,6 +40,8 @@ _SQL: Final = re.compile(r"(cdc_[a-z_]+)(?:\(\))?")
 # Where names come from that signatures use and nothing here describes.
 _OUTSIDE: Final = (builtins, typing, collections.abc, dt, fractions)
 _LIBRARIES: Final = frozenset({"Path", "UUID", "array"})
+# Headers of Kafka records, which are no names of Python's.
+_HEADERS: Final = frozenset({"cdcavro.job", "cdcavro.batch", "cdcavro.order"})
 # Spark's own names, one of which the package has for something else as well.
 _SPARK: Final = frozenset({"Column", "DataFrame", "SparkSession", "StructType"})
 
@@ -77,7 +79,7 @@ class LinkedNames(SphinxTransform):
 
 
 def _target(text: str) -> tuple[str, str, str] | None:
-    if _DOTTED.fullmatch(text) and text not in _avro_names():
+    if _DOTTED.fullmatch(text) and text not in _avro_names() and text not in _HEADERS:
         return "py", "obj", text.removesuffix("()")
     if _CLASS.fullmatch(text) and text in _by_last_part():
         return "py", "obj", _by_last_part()[text]
