@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from cdcavro.spark.pipeline.pipeline import Sink
+    from cdcavro.spark.pipeline.pipeline import AnySink
     from cdcavro.spark.pipeline.registries.access import RegistrySettings
 
 PACKAGES: Final = "spark.jars.packages"
@@ -163,7 +163,7 @@ class Config(Struct, forbid_unknown_fields=True):
             raise FileError(file, "a registry for framed payloads, in [source.registry] or [registry]", "none")
         return self.registry.settings(file, "registry")
 
-    def _sink(self, file: str) -> Sink:
+    def _sink(self, file: str) -> AnySink:
         told = [one for one in (self.lake, self.kafka, self.avro) if one is not None]
         if len(told) != 1:
             raise FileError(file, "one of [lake], [kafka] and [avro]", "several" if told else "none")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from cdcavro.spark.pipeline.registries.access import RegistrySettings
     from cdcavro.spark.pipeline.sources import Kafka
 
-    Sink = LakeSettings | KafkaTopics | AvroFiles
+    AnySink = LakeSettings | KafkaTopics | AvroFiles
 
 _POLL: Final = 1
 # Where rejects are put that are read again.
@@ -59,7 +59,7 @@ class Pipeline:
     """
 
     source: Kafka | Files
-    sink: Sink
+    sink: AnySink
     state: str
     settings: Settings = field(default_factory=Settings)
     registry: RegistrySettings | None = None
