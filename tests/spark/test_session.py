@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,7 +36,13 @@ def test_the_jar_fits_the_installed_pyspark():
 
 def test_settings_of_the_caller_are_added():
     """Packages and Java options are joined, not replaced."""
-    found = settings({"spark.jars.packages": "a:b:1", "spark.driver.extraJavaOptions": "-Dx=1", "spark.y": "2"})
+    own = {"spark.redaction.regex": "mine"}
+    found = settings({"spark.jars.packages": "a:b:1", "spark.driver.extraJavaOptions": "-Dx=1", "spark.y": "2", **own})
+    hidden, options = found.pop("spark.redaction.regex"), found.pop("spark.sql.redaction.options.regex")
+    assert [bool(re.search(hidden, name)) for name in ("sasl.jaas", "MY_PASSWORD", "mine", "yours")] == [True] * 3 + [
+        False
+    ]
+    assert re.search(options, "url")
     limits = (
         "-Dorg.apache.avro.limits.bytes.maxLength=67108864 -Dorg.apache.avro.limits.string.maxLength=67108864"
         " -Dorg.apache.avro.limits.collectionItems.maxLength=10000000"

@@ -31,7 +31,6 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from cdcavro.spark.pipeline.waiting import WaitingRows
 from pyspark.sql import SparkSession
 
 from cdcavro import spark as cdc
@@ -41,6 +40,7 @@ from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake import Delta, Iceberg, changelog, columns, current_state, lake_settings, sinks
 from cdcavro.spark.pipeline import BatchReport, Files, Formats, Kafka, batches, waiting
 from cdcavro.spark.pipeline.lake_tables import LakeTables
+from cdcavro.spark.pipeline.outputs.waiting import WaitingRows
 from cdcavro.spark.pipeline.rejects import replay
 from cdcavro.table.tables import KEEP, REJECT
 from support.kafka_server import Broker, Record, broker, spark_settings

@@ -77,6 +77,7 @@ class _Task:
         self._exact: list[tuple[int, TypedRow]] = []
         self._held: list[pa.RecordBatch] = []
         self._learner = Learner(knowledge.tables)
+        self._news: list[Change] = []
         self._is_ahead = False
 
     def converted(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -113,6 +114,7 @@ class _Task:
         for rows in placing.take(run.messages, left):
             self._keep(rows)
         self._keep_exact()
+        self._learn()
 
     def _placing(self, format: str, clock: Clock) -> Placing:
         own = self._knowledge
@@ -135,6 +137,7 @@ class _Task:
                 continue
             self._take(self._placing(format, clock), i, message, own._replace(format=format), len(own.raw))
         self._keep_exact()
+        self._learn()
 
     def _unknown(self, run: Run) -> None:
         """Reject messages of which no format is known."""
@@ -202,7 +205,6 @@ class _Task:
         elif not knowledge.is_all and any(change.op in DDL for change in placed):
             self._counts["statements"] += 1
             self._ask(placed, own, {})
-            self._learn(placed)
         else:
             self._place(placing, i, message, changes, placed, own)
 
@@ -222,12 +224,10 @@ class _Task:
                 raise
             self._counts["unplaced"] += 1
             self._ask(placed, own, refusal(placed[0], error))
-            self._learn(placed)
             return
         if not self._knowledge.is_all and any(not self._knowledge.tables.tables[row.table].is_used for row in rows):
             # The driver may change a version, but none with which data is written.
             self._ask(placed, own, {})
-            self._learn(placed)
         if rows and any(change.op in DML for change in placed):
             self._exact.extend((i, row) for row in rows)
         else:
@@ -252,18 +252,19 @@ class _Task:
         self._counts["rejected"] += 1
         self._others.append(told(REJECT, own, error, None))
 
-    def _learn(self, changes: Sequence[Change]) -> None:
+    def _learn(self) -> None:
         """Learn what the driver is asked to learn, so that it is not asked of each message like this one.
 
         What is converted with it counts for nothing: the driver knows other lanes, and numbers tables otherwise.
         """
-        if self._knowledge.is_all:
-            return
+        news, self._news = self._news, []
         edits = self._knowledge.tables.edits
-        self._learner.learn(changes)
+        self._learner.learn(news)
         if self._knowledge.tables.edits != edits:
             self._is_ahead = True
             self._counts["given up"] += 1
+            # They take it that nothing more is learned.
+            self._placings.clear()
 
     def _ask(self, changes: Sequence[Change], own: Message, error: Fault) -> None:
         """Ask the driver to learn what a message says, once of all that say the same in its lane between statements."""
@@ -276,5 +277,7 @@ class _Task:
             same = made["digest"] + repr(lane).encode()
             outlines += [] if same in self._asked else [made["outline"]]
             self._asked.add(same)
+        if outlines and not self._knowledge.is_all:
+            self._news += changes
         if outlines or error:
             self._others.append(told(STATEMENT, own, error, outlines))

@@ -123,8 +123,8 @@ class LakeNames:
         return name
 
     def label(self, table: Table) -> str:
-        """Return the name of a table in the lake, as it is told."""
-        name = self.names[table.number]
+        """Return the name of a table in the lake, as it is told: its own if it is not written yet."""
+        name = self.names.get(table.number, table.schema.table)
         return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
 
     @property
