@@ -38,8 +38,9 @@ from cdcavro.errors import FileError
 from cdcavro.lake.evolution import EXCEPTION, LENIENT
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake import Delta, Iceberg, changelog, columns, current_state, lake_settings, sinks
-from cdcavro.spark.pipeline import BatchReport, Files, Formats, Kafka, batches, waiting
+from cdcavro.spark.pipeline import BatchReport, Files, Formats, Kafka, batches
 from cdcavro.spark.pipeline.lake_tables import LakeTables
+from cdcavro.spark.pipeline.outputs import waiting
 from cdcavro.spark.pipeline.outputs.waiting import WaitingRows
 from cdcavro.spark.pipeline.rejects import replay
 from cdcavro.table.tables import KEEP, REJECT
@@ -149,10 +150,10 @@ def plain_appends() -> Iterator[None]:
     """Append without what makes an append happen once."""
     owned = sinks.Delta.append, sinks.Iceberg.append
 
-    def to_delta(self: Any, frame: Any, table: Any, suffix: str, job: str, batch: int) -> None:
+    def to_delta(self: Any, frame: Any, table: Any, suffix: str, *_: Any, **__: Any) -> None:
         frame.write.format("delta").mode("append").save(self.path(table, suffix))
 
-    def to_iceberg(self: Any, frame: Any, table: Any, suffix: str, job: str, batch: int) -> None:
+    def to_iceberg(self: Any, frame: Any, table: Any, suffix: str, *_: Any, **__: Any) -> None:
         frame.writeTo(self.identifier(table, suffix)).append()
 
     sinks.Delta.append, sinks.Iceberg.append = to_delta, to_iceberg
