@@ -46,7 +46,8 @@ class Work:
         made = [self._change(table) for table in self.tables for _ in range(2)]
         made += [self._change(self.draw.choice(self.tables)) for _ in range(count - len(made))]
         made.append(self._reject())
-        made += [self._misfit()] * self.has_misfits
+        if self.has_misfits:
+            made.append(self._misfit())
         if self._batch % 3 == 2:
             made.append(self._truncate("t"))
         if self._batch % 4 == 3 and len(self.wide) < 2:
