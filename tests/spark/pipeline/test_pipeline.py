@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrameWriter, SparkSession
 
 from cdcavro.errors import FileError, JobError
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.lake.evolution import EXCEPTION
 from cdcavro.lake.report.account_file import read_account
 from cdcavro.spark.lake import Delta, Iceberg
+from cdcavro.spark.lake.batch import Facts
 from cdcavro.spark.pipeline.batches import Batches
+from cdcavro.spark.pipeline.lake_tables import Part
 from cdcavro.spark.pipeline.outputs.waiting import WaitingRows
 from cdcavro.spark.pipeline.rejects import replay
 from cdcavro.spark.pipeline.settings import Chosen, Formats
@@ -259,6 +261,22 @@ def test_another_pipeline_starts_from_what_one_remembers(job):
         assert made.run()[0].counts["written"] == 1
     assert second.rows("d.t", "id", "CAST(a AS STRING)") == [(2, "2.50")]
     assert first.rows("d.t", "id") == [(1,), (2,)]
+
+
+def test_rows_that_wait_where_the_driver_does_not_see_them_stop_the_pipeline(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Of one table, and of all; what there was stays."""
+    waiting, facts, own = WaitingRows(tmp_path / "waiting"), Facts(None, 0, 0, 0, []), DataFrameWriter.parquet
+    rows = spark.createDataFrame([(1, "c"), (2, "c")], "number int, operation string")
+    elsewhere = iter(str(tmp_path / name) for name in "ab")
+    monkeypatch.setattr(DataFrameWriter, "parquet", lambda self, _: own(self, next(elsewhere)))
+    said = "0 of 2 rows that were written to .* are there: it must be one that all"
+    with pytest.raises(JobError, match=said):
+        waiting.keep(1, Part(0, rows, facts))
+    with pytest.raises(JobError, match=said):
+        waiting.keep_all(0, rows, {1: facts, 2: facts})
+    assert waiting.read(spark, 1, 1) == waiting.read(spark, 2, 1) == []
 
 
 def test_rows_of_which_forgetting_was_cut_off_do_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

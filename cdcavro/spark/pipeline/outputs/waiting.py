@@ -58,8 +58,7 @@ class WaitingRows:
         shutil.rmtree(own, ignore_errors=True)
         own.mkdir(parents=True)
         rows.write.parquet(f"file://{own.resolve() / 'rows'}")
-        there = [ParquetFile(path).metadata.num_rows for path in (own / "rows").glob("*.parquet")]
-        check_written(own, sum(there), rows.count())
+        check_written(own, _rows_in(own), rows.count())
         (own / "facts.json").write_text(json.dumps(_summary(facts)), encoding="utf-8")
 
     def keep_all(self, batch: int, rows: DataFrame, facts: Mapping[int, Facts]) -> None:
@@ -67,6 +66,7 @@ class WaitingRows:
         new = self.folder / f"batch={batch}{_NEW}"
         shutil.rmtree(new, ignore_errors=True)
         rows.write.partitionBy("number").parquet(f"file://{new.resolve()}")
+        check_written(new, _rows_in(new), rows.count())
         for table, known in facts.items():
             own = self.folder / str(table) / f"batch={batch}"
             shutil.rmtree(own, ignore_errors=True)
@@ -86,6 +86,10 @@ class WaitingRows:
 
 def _batch(path: Path) -> int:
     return int(path.parent.name.removeprefix("batch="))
+
+
+def _rows_in(folder: Path) -> int:
+    return sum(ParquetFile(path).metadata.num_rows for path in folder.rglob("*.parquet"))
 
 
 def _summary(facts: Facts) -> dict[str, object]:
