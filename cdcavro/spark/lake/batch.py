@@ -88,8 +88,8 @@ def last_rows(
     """Return what `statements.merge_state` merges: of each key the last change above all floors, and its delete.
 
     `deletes` are the last deletes of keys as far as they are known, those of the batch among them; None for a table that
-    never had any. With
-    `is_partial`, each column has the value of the last change that states it, and `_cdc_older` its order.
+    never had any. With `is_partial`, each column has the value of the last change that states it, and `_cdc_older` its
+    order.
     """
     reduced = partial(_last_columns if is_partial else _last_changes, versions=versions, present=present)
     upserts = rows.where(sf.col("operation").isin(*UPSERTS) & (sf.col("order") > sf.lit(floor)))

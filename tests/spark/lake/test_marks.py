@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
 from cdcavro import to_changes
+from cdcavro.errors import JobError
 from cdcavro.lake import TypedRows
-from cdcavro.spark.lake import Changelog
-from cdcavro.spark.lake.sinks import Sink
+from cdcavro.spark.lake import Changelog, Delta
+from cdcavro.spark.lake.sinks import Attempt, Sink
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.maintenance import compact, forget
@@ -46,3 +50,23 @@ def test_a_batch_whose_snapshot_is_gone_is_not_appended_twice(spark: SparkSessio
         forget(spark, sink, log.identifier)
         found.append(append(number))
     assert found == [3, 3, 4, 4, 5, 5]
+
+
+def test_an_append_of_which_the_history_says_nothing_more_stops(spark: SparkSession, tmp_path: Path):
+    """A batch that was tried before the oldest commit that is known may be in the table or not: nothing is guessed."""
+    sink, table = Delta(str(tmp_path)), TableName("d", None, "t")
+    spark.sql(
+        f"CREATE TABLE {sink.identifier(table)} (id int) USING delta TBLPROPERTIES ('delta.checkpointInterval' = '1')"
+    )
+    rows, now = spark.createDataFrame([(1,)], "id int"), datetime.now(UTC)
+    for batch in range(2):
+        sink.append(rows, table, "", "job", batch, Attempt(is_first=True))
+    sink.append(rows, table, "", "job", 1, Attempt(since=now))
+    sink.append(rows, table, "", "job", 2, Attempt(since=now))
+    assert spark.table(sink.identifier(table)).count() == 3
+    log = Path(sink.path(table), "_delta_log")
+    for path in [*log.glob("*00.json"), *log.glob(".*00.json.crc")]:
+        path.unlink()
+    with pytest.raises(JobError, match=r"does not reach back to .* so it cannot be known whether the batch"):
+        sink.append(rows, table, "", "job", 3, Attempt(since=now))
+    assert spark.table(sink.identifier(table)).count() == 3
