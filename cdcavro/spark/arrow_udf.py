@@ -1,8 +1,11 @@
-"""Turning functions of Arrow arrays into functions of Columns."""
+"""Turning functions of Arrow arrays into functions of Columns, and what each function does first in Spark's workers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from zipimport import zipimporter
 
 import pyarrow as pa
 from pyspark.sql.pandas.functions import arrow_udf
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from cdcavro.engine.arrow_column import Batch
     from cdcavro.errors import MessageError
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 def column_function(function: Callable[..., pa.Array], returns: str, name: str) -> Any:
     """Return a function of Columns made from a function of Arrow arrays; `returns` is its result type as DDL.
@@ -24,8 +30,27 @@ def column_function(function: Callable[..., pa.Array], returns: str, name: str) 
     The function's type hints tell Spark that it takes and returns whole arrays; result columns are named
     after `name`.
     """
-    function.__name__ = name
-    return arrow_udf(function, returns)  # type: ignore[call-overload]
+    own = in_worker(function)
+    own.__name__ = name
+    return arrow_udf(own, returns)  # type: ignore[call-overload]
+
+
+def in_worker(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a function that Spark's workers run, so that their next tasks begin sooner.
+
+    A worker makes Python forget what it found on its path before each task, and zip files, of which Spark's largest jar is
+    one, are then read again as a whole: 0.12 s of a processor. What is not on the list of those found is not read.
+    """
+
+    @wraps(function)
+    def run(*args: P.args, **named: P.kwargs) -> R:
+        for path, finder in list(sys.path_importer_cache.items()):
+            if isinstance(finder, zipimporter):
+                # It is found again if it is needed.
+                sys.path_importer_cache.pop(path, None)
+        return function(*args, **named)
+
+    return run
 
 
 def raw_bytes(values: pa.Array) -> list[bytes | None]:

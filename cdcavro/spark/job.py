@@ -19,6 +19,7 @@ from pyspark.sql.avro.functions import from_avro
 
 from cdcavro.errors import FileError, JobError
 from cdcavro.files.lines import HEAD_BYTES, tell_format
+from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.job_convert import COLUMNS, converter
 from cdcavro.spark.job_lines import first_line, glob_free, hidden_files, plain_path, read_head, read_line_frame
 from cdcavro.wire.formats import REGISTRY, get_format
@@ -99,7 +100,7 @@ def _run(
     say(f"converting {len(formats)} files")
     counted = Observation("lines")
     lines = lines.observe(counted, sf.count(sf.lit(1)).alias("read"))
-    converted = lines.mapInArrow(converter(formats), COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
+    converted = lines.mapInArrow(in_worker(converter(formats)), COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         kinds = {(row["format"], row["is_reject"]) for row in _kinds(converted).collect()}
         written: dict[tuple[str, str], int] = {}

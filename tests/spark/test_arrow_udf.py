@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import io
+import sys
+from pathlib import Path
+from zipfile import ZipFile
 
 import pyarrow as pa
 import pytest
@@ -10,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
-from cdcavro.spark.arrow_udf import converted
+from cdcavro.spark.arrow_udf import converted, in_worker
 from cdcavro.spark.functions import ERROR, decode_batch, encode_batch, error_fields, try_encode_batch
 from support.messages import goldens
 
@@ -148,3 +152,16 @@ def test_offsets_that_point_outside_are_refused():
     with pytest.raises(IndexError) as caught:
         encode_batch(array, FORMAT)
     assert str(caught.value) == "value 0 is not within the bytes of its column"
+
+
+def test_a_worker_does_not_read_the_zip_files_on_its_path_before_each_task(tmp_path: Path, monkeypatch):
+    """Modules that lie in them are found as before."""
+    path = tmp_path / "modules.zip"
+    with ZipFile(path, "w") as archive:
+        archive.writestr("of_a_zip_one.py", "")
+        archive.writestr("of_a_zip_two.py", "")
+    monkeypatch.syspath_prepend(str(path))
+    importlib.import_module("of_a_zip_one")
+    assert str(path) in sys.path_importer_cache
+    assert in_worker(lambda: str(path) in sys.path_importer_cache)() is False
+    importlib.import_module("of_a_zip_two")

@@ -12,7 +12,7 @@ from cdcavro.errors import MessageError, MisfitError
 from cdcavro.exact.instants import check_zone
 from cdcavro.formats.connect.unavailable import PLACEHOLDER, check_word
 from cdcavro.lake.arrow import MadeRows, Places, slices_of, take
-from cdcavro.spark.arrow_udf import raw_bytes
+from cdcavro.spark.arrow_udf import in_worker, raw_bytes
 from cdcavro.spark.functions import ERROR, error_fields
 from cdcavro.spark.messages.survey import Survey
 from cdcavro.spark.tables import OUTLINE, OUTLINE_TYPE, TypedTables, learn, refusal
@@ -94,11 +94,11 @@ def messages_to_tables(
         for batch in batches:
             yield from _Typing(typer, batch, is_strict=is_strict, is_by_topic=given_table.by_topic).batches()
 
-    faults = learn(learned, texts.mapInArrow(surveyed, OUTLINE))
+    faults = learn(learned, texts.mapInArrow(in_worker(surveyed), OUTLINE))
     row = [StructField(name, type) for name, _, type in _ROW]
     rest = [*texts.schema.fields, StructField("change", BinaryType()), StructField("error", _ERROR)]
     every = StructType([*row, *[StructField(field.name, field.dataType) for field in rest]])
-    outcomes = texts.mapInArrow(typed, every)
+    outcomes = texts.mapInArrow(in_worker(typed), every)
     rows = outcomes.where("error is null").select(*[field.name for field in row])
     rejects = outcomes.where("error is not null").select(*[field.name for field in rest])
     return TypedTables(rows, rejects, learned.tables, faults)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as sf
 
 from cdcavro.change.model import Change
 from cdcavro.errors import JobError
+from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.pipeline.conversion import converter
 from cdcavro.spark.pipeline.outcome_columns import COLUMNS, FAILURE, STATEMENT, SUMMARY
 
@@ -34,7 +35,7 @@ class Outcomes(NamedTuple):
 
 def outcomes_of(frame: DataFrame, knowledge: Knowledge) -> Outcomes:
     """Convert a batch of messages; the frame of outcomes stays until it is unpersisted. Raises as `_together` does."""
-    outcomes = frame.mapInArrow(converter(knowledge), COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
+    outcomes = frame.mapInArrow(in_worker(converter(knowledge)), COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         notes = outcomes.where(sf.col("what") == SUMMARY).select("note").collect()
         return _together(outcomes, [json.loads(row["note"]) for row in notes])

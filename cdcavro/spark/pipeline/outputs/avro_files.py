@@ -29,6 +29,7 @@ from cdcavro.errors import FileError, SchemaError, shown
 from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.names import folder_names
 from cdcavro.lake.row import DROP
+from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.pipeline.lake_tables import Written
 from cdcavro.spark.pipeline.shared import check_written
 
@@ -148,7 +149,8 @@ class AvroFileWriter:
         schemas = {schema.version: schema.envelope.json for schema in table.versions}
         # A DROP has no payload.
         changes = frame.where(sf.col("operation") != DROP).orderBy("version", "order").select("version", "payload")
-        written = changes.mapInArrow(_writing(str(fresh), schemas, self.settings.codec), "files int").collect()
+        writing = in_worker(_writing(str(fresh), schemas, self.settings.codec))
+        written = changes.mapInArrow(writing, "files int").collect()
         count = sum(row["files"] for row in written)
         check_written(fresh, len(list(fresh.glob("*.avro"))), count, "files")
         if target.exists():
