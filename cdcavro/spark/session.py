@@ -106,6 +106,8 @@ def settings(config: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         # Otherwise workers would import modules from the folder in which the driver was started.
         "spark.executorEnv.PYTHONSAFEPATH": "1",
+        # Of each table that is written, Spark keeps about ten pieces of code; what it forgets it compiles again.
+        "spark.sql.codegen.cache.maxEntries": "1000",
     }
     hidden = {
         REDACTED: "|".join([_SECRETS, *filter(None, [config.get(REDACTED)])]),

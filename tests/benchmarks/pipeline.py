@@ -1,13 +1,14 @@
 """Measures the pipeline beside the same written by hand with Spark's own `from_json` and `try_cast`.
 
-    python tests/benchmarks/pipeline.py [MESSAGES] [TABLES]
+    python tests/benchmarks/pipeline.py [MESSAGES] [TABLES] [FILES OF A BATCH]
     python tests/benchmarks/pipeline.py batches [MESSAGES OF A BATCH] [TABLES]...
 
 Inserts and updates of tables of 8 columns, as Canal sends them, in files of 50,000 messages. By hand, a message is parsed by
 `from_json` with rows as maps, and each table's columns are cast, which is not exact and passes over what it does not
 understand; rows go into Delta tables whose columns are known, by one append or one MERGE a table. The pipeline knows
-nothing before it begins: it learns, keeps its state, counts, and writes what a batch of it writes. Both read the same files as one batch
-and write tables one after another in as many threads. Clock seconds of whole jobs; the second of two rounds counts, whose JVM is warm.
+nothing before it begins: it learns, keeps its state, counts, and writes what a batch of it writes. Both are streams with a
+checkpoint, read the same files in batches of as many, and write tables one after another in as many threads. Clock seconds of
+whole jobs; the second of two rounds counts, whose JVM is warm.
 
 With `batches`, what a batch costs whose tables are there, by their number: the median of the last four of six, and their
 processor time, which other work on the machine disturbs less.
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import DataFrame, SparkSession
+
+    Job = Callable[[SparkSession, Path, Path, int], dict[str, float] | None]
 
 COLUMNS = {
     "id": "bigint",
@@ -94,22 +97,22 @@ def write_files(folder: Path, count: int, tables: int) -> None:
         (folder / f"{start:09}.jsonl").write_bytes(b"".join(lines))
 
 
-def by_hand(spark: SparkSession, source: Path) -> DataFrame:
+def by_hand(texts: DataFrame) -> DataFrame:
     """Return the rows as one writes them by hand."""
-    parsed = spark.read.text(str(source)).select(sf.from_json("value", SCHEMA).alias("m"))
+    parsed = texts.select(sf.from_json("value", SCHEMA).alias("m"))
     rows = parsed.select("m.table", "m.es", sf.col("m.id").alias("m_id"), sf.explode("m.data").alias("row"))
     casts = [sf.col("row")[name].try_cast(CASTS.get(name, declared)).alias(name) for name, declared in COLUMNS.items()]
     return rows.select("table", sf.struct("es", "m_id").alias("order"), *casts)
 
 
-def hand_rows(spark: SparkSession, source: Path, _: Path, __: int) -> None:
+def hand_rows(texts: DataFrame, _: Path, __: int) -> None:
     """Text to rows, which go nowhere."""
-    by_hand(spark, source).write.format("noop").mode("overwrite").save()
+    by_hand(texts).write.format("noop").mode("overwrite").save()
 
 
-def hand_changelog(spark: SparkSession, source: Path, lake: Path, tables: int) -> None:
+def hand_changelog(texts: DataFrame, lake: Path, tables: int) -> None:
     """Rows appended to a table each."""
-    kept = by_hand(spark, source).persist()
+    kept = by_hand(texts).persist()
 
     def write(number: int) -> None:
         rows = kept.where(sf.col("table") == f"t{number}").drop("table")
@@ -120,9 +123,9 @@ def hand_changelog(spark: SparkSession, source: Path, lake: Path, tables: int) -
     kept.unpersist()
 
 
-def hand_current(spark: SparkSession, source: Path, lake: Path, tables: int) -> None:
+def hand_current(texts: DataFrame, lake: Path, tables: int) -> None:
     """The last row of each key merged into a table each."""
-    kept = by_hand(spark, source).persist()
+    kept, spark = by_hand(texts).persist(), texts.sparkSession
     types = ", ".join(f"`{name}` {CASTS.get(name, declared)}" for name, declared in COLUMNS.items())
 
     def write(number: int) -> None:
@@ -143,21 +146,39 @@ def hand_current(spark: SparkSession, source: Path, lake: Path, tables: int) -> 
     kept.unpersist()
 
 
-def ours(**lake: bool) -> Callable[[SparkSession, Path, Path, int], dict[str, float]]:
+def streamed(hand: Callable[[DataFrame, Path, int], None], most: int, say: Callable[[], None] | None = None) -> Job:
+    """Return the job that one writes by hand, which calls `say` behind each batch."""
+
+    def run(spark: SparkSession, source: Path, folder: Path, tables: int) -> None:
+        def write(texts: DataFrame, _: int) -> None:
+            hand(texts, folder / "hand", tables)
+            if say is not None:
+                say()
+
+        texts = spark.readStream.option("maxFilesPerTrigger", most).text(str(source))
+        stream = texts.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoint"))
+        stream.trigger(availableNow=True).start().awaitTermination()
+
+    return run
+
+
+def ours(most: int, **lake: bool) -> Job:
     """Return the pipeline's job."""
 
     def run(spark: SparkSession, source: Path, folder: Path, _: int) -> dict[str, float]:
         reports: list[BatchReport] = []
         sink = LakeSettings(Delta(str(folder / "lake")), parallel=THREADS, **lake)
         chosen = Settings(Formats("canal"))
-        Pipeline(Files(str(source)), sink, str(folder / "state"), chosen).run(spark, once=True, say=reports.append)
+        Pipeline(Files(str(source), most), sink, str(folder / "state"), chosen).run(
+            spark, once=True, say=reports.append
+        )
         assert all(report.counts["written"] == report.counts["read"] for report in reports)
         return {part: sum(report.seconds[part] for report in reports) for part in reports[0].seconds}
 
     return run
 
 
-def measured(job: Callable[..., dict[str, float] | None], *arguments: object) -> tuple[float, dict[str, float]]:
+def measured(job: Job, *arguments: object) -> tuple[float, dict[str, float]]:
     """Return the seconds of the second of two rounds, and of its parts."""
     for _ in range(2):
         with tempfile.TemporaryDirectory() as folder:
@@ -218,9 +239,7 @@ def batches(spark: SparkSession, count: int, numbers: list[int]) -> None:
                     path.write_bytes(b"".join(lines))
                     os.utime(path, (1_700_000_000 + i,) * 2)
                 base = Laps()
-                for path in sorted((root / "in").iterdir()):
-                    hand(spark, path, root / "hand", tables)
-                    base()
+                streamed(hand, 1, base)(spark, root / "in", root, tables)
                 sink = LakeSettings(Delta(str(root / "lake")), parallel=THREADS, **lake)
                 own = Laps()
                 job = Pipeline(Files(str(root / "in"), 1), sink, str(root / "state"), Settings(Formats("canal")))
@@ -234,6 +253,7 @@ def main() -> None:
     numbers = [int(one) for one in sys.argv[1 + is_of_batches :]]
     count = numbers[0] if numbers else 20_000 if is_of_batches else 200_000
     tables = numbers[1] if len(numbers) > 1 else 20
+    most = numbers[2] if len(numbers) > 2 else 4
     config = {
         "spark.ui.enabled": "false",
         "spark.driver.memory": "4g",
@@ -250,15 +270,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder)
         write_files(source, count, tables)
-        print(f"{count:,} messages, {tables} tables")
+        print(f"{count:,} messages, {tables} tables, {most * FILE:,} messages a batch")
         print(f"{'into':<16}{'by hand s':>12}{'messages/s':>12}{'pipeline s':>12}{'messages/s':>12}{'ratio':>8}  parts")
         jobs = {
-            "a changelog": (hand_changelog, ours(is_current=False, is_changelog=True)),
-            "current states": (hand_current, ours()),
+            "a changelog": (hand_changelog, ours(most, is_current=False, is_changelog=True)),
+            "current states": (hand_current, ours(most)),
         }
-        rows, _ = measured(hand_rows, spark, source, tables)
+        rows, _ = measured(streamed(hand_rows, most), spark, source, tables)
         for name, (hand, own) in jobs.items():
-            base, _ = measured(hand, spark, source, tables)
+            base, _ = measured(streamed(hand, most), spark, source, tables)
             seconds, parts = measured(own, spark, source, tables)
             print(
                 f"{name:<16}{base:12.1f}{count / base:12,.0f}{seconds:12.1f}{count / seconds:12,.0f}{base / seconds:8.2f}  {parts}"

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 # How many bytes of rows a task holds before it hands them over.
 _HELD: Final = 1 << 26
+# How many messages are converted before what they said first is learned.
+_FIRST: Final = 256
 
 
 def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -79,6 +81,7 @@ class _Task:
         self._learner = Learner(knowledge.tables)
         self._news: list[Change] = []
         self._is_ahead = False
+        self._size = _FIRST
 
     def converted(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what becomes of a batch of messages."""
@@ -86,19 +89,29 @@ class _Task:
         if pc.any(is_replayed).as_py():
             self._replayed(batch.filter(is_replayed))
             batch = batch.filter(pc.invert(is_replayed))
-        for run in runs_of(batch, self._knowledge.formats, self._lines):
-            self._counts["read"] += run.count
-            self._counts["tombstones"] += run.tombstones
-            self._lanes.setdefault(run.lane, [run.first, 0])[1] = run.last
-            if run.format == MIXED_RUN:
-                self._unknown(run)
-            else:
-                self._run(run)
+        for piece in self._pieces(batch):
+            for run in runs_of(piece, self._knowledge.formats, self._lines):
+                self._counts["read"] += run.count
+                self._counts["tombstones"] += run.tombstones
+                self._lanes.setdefault(run.lane, [run.first, 0])[1] = run.last
+                if run.format == MIXED_RUN:
+                    self._unknown(run)
+                else:
+                    self._run(run)
         if self._others:
             made, self._others = self._others, []
             yield pa.RecordBatch.from_pylist(made, schema=SCHEMA)
         if sum(rows.nbytes for rows in self._held) > _HELD:
             yield from self.kept()
+
+    def _pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the parts of a batch: small ones as long as they say something new."""
+        start = 0
+        while start < batch.num_rows:
+            edits, size = self._knowledge.tables.edits, self._size
+            yield batch.slice(start, size)
+            start += size
+            self._size = size * 2 if self._knowledge.tables.edits == edits else _FIRST
 
     def _run(self, run: Run) -> None:
         """Convert messages of one lane and one format."""
@@ -237,7 +250,7 @@ class _Task:
     def _statement_row(self, row: TypedRow) -> dict[str, Any]:
         """Return the row of a statement that ends all rows of a table so far."""
         self._facts.add(listed([(0, row)]))
-        facts = (row.table, row.version, row.operation, row.order, row.key, row.payload)
+        facts = (str(row.table), row.version, row.operation, row.order, row.key, row.payload)
         return {"what": ROW, **dict(zip(OF_ROWS, facts, strict=True))}
 
     def _fault(self, changes: Sequence[Change]) -> Fault | None:

@@ -2,7 +2,8 @@
 
 `what` says what a row of them is: ROW, a typed row; REJECT, a message that is none, or contradicts its tables; STATEMENT,
 one whose statements the driver has to learn, or a row of a table or with columns that it has to learn first, with
-`outlines`; SUMMARY, what a task has done, as JSON in `note`, or why it could not. The `note` of a reject is the time of its lane before it.
+`outlines`; SUMMARY, what a task has done, as JSON in `note`, or why it could not. The `note` of a reject is the time of its lane before it. The number of
+a table is a text: Spark compiles a condition on an integer anew for each value.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ STATEMENT: Final = 2
 SUMMARY: Final = 3
 FAILURE: Final = "failure"
 COLUMNS: Final = (
-    "what tinyint, number int, version int, operation string, order binary, key binary, payload binary,"
+    "what tinyint, number string, version int, operation string, order binary, key binary, payload binary,"
     " raw binary, record_key binary, topic string, partition int, offset bigint, file string, line bigint,"
     " format string, path string, reason string, outlines array<binary>, note string"
 )
@@ -36,7 +37,8 @@ OF_ROWS: Final = ("number", "version", "operation", "order", "key", "payload")
 SCHEMA: Final = pa.schema(
     [
         ("what", pa.int8()),
-        *[ROWS.field(name) for name in OF_ROWS],
+        (OF_ROWS[0], pa.string()),
+        *[ROWS.field(name) for name in OF_ROWS[1:]],
         ("raw", pa.binary()),
         ("record_key", pa.binary()),
         ("topic", pa.string()),
@@ -70,7 +72,7 @@ def placed_rows(rows: pa.Table) -> list[pa.RecordBatch]:
     """Return typed rows as outcomes."""
     nothing = [pa.nulls(len(rows), one.type) for one in list(SCHEMA)[len(OF_ROWS) + 1 :]]
     what = pa.array([ROW], pa.int8()).take(pa.nulls(len(rows), pa.int32()).fill_null(0))
-    own = [what, *[rows.column(name) for name in OF_ROWS], *nothing]
+    own = [what, rows.column(OF_ROWS[0]).cast(pa.string()), *[rows.column(name) for name in OF_ROWS[1:]], *nothing]
     return list(pa.Table.from_arrays(own, schema=SCHEMA).to_batches())
 
 

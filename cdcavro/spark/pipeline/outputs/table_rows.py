@@ -44,7 +44,7 @@ class TableRows:
             return []
         parts = {}
         for table, summary in outcomes.tables.items():
-            own = rows.where(sf.col("number") == table).select(*_OF_ROWS)
+            own = rows.where(sf.col("number") == str(table)).select(*_OF_ROWS)
             # A task, and a file, for a few rows costs more than they do.
             own = own.coalesce(-(-sum(summary["ops"].values()) // _ROWS_OF_TASK))
             parts[table] = Part(number, own, facts[table], Attempt(since is None, since))
