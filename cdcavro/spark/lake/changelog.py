@@ -11,6 +11,7 @@ from cdcavro.lake import statements as sql
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.names import quoted
 from cdcavro.lake.row import DROP
+from cdcavro.lake.statements import literal
 from cdcavro.spark.lake.batch import held_columns
 from cdcavro.spark.lake.columns import prepare, present_columns
 from cdcavro.spark.lake.sinks import UNKNOWN
@@ -29,6 +30,15 @@ if TYPE_CHECKING:
 _CHANGES: Final = "changes"
 BEFORE: Final = "b"
 _FACTS: Final = ("version", "order", "key")
+# Texts of SQL: a Column is made by several calls of the JVM for each of its parts.
+_OWN: Final = {
+    sql.OPERATION: "operation",
+    sql.ORDER: quoted("order"),
+    sql.KEY: quoted("key"),
+    sql.VERSION: "version",
+    sql.UNPARSED: "CASE WHEN size(image.unparsed) > 0 THEN image.unparsed END",
+    sql.ABSENT: "CASE WHEN size(image.absent) > 0 THEN image.absent END",
+}
 
 
 @dataclass(frozen=True)
@@ -69,26 +79,18 @@ class Changelog:
         `attempt` costs less where that is known; a later one then has to know since when. Raises `JobError` if it can
         no longer be found out whether the first one was written.
         """
-        present = present_columns(rows.sparkSession, self.identifier)
+        table = rows.sparkSession.table(self.identifier)
         envelope, fields = read_fields("version", sf.when(sf.col("operation") != DROP, sf.col("payload")), versions)
+        present = present_columns(table)
         held = {column.name: fields[one.field] for one, column in held_columns(versions[-1], present)}
-        listed = _images(rows.select(*_FACTS, "operation", envelope.alias("envelope")))
-        image = sf.col("image")
-        own = {
-            sql.OPERATION: sf.col("operation"),
-            sql.ORDER: sf.col("order"),
-            sql.KEY: sf.col("key"),
-            sql.VERSION: sf.col("version"),
-            sql.UNPARSED: sf.when(sf.size(image["unparsed"]) > 0, image["unparsed"]),
-            sql.ABSENT: sf.when(sf.size(image["absent"]) > 0, image["absent"]),
-        }
-        columns = [
-            (image.getField(held[one.name]) if one.name in held else sf.lit(None)).cast(one.type).alias(one.name)
+        columns = {
+            one.name: f"CAST({quoted('image', held[one.name]) if one.name in held else 'NULL'} AS {one.type})"
             for one in present
-        ]
-        frame = listed.select(*columns, *[value.alias(name) for name, value in own.items()])
-        ordered = frame.select(*[quoted(name) for name in rows.sparkSession.table(self.identifier).columns])
-        self.sink.append(ordered, self.table, _CHANGES, job, batch, attempt)
+        }
+        listed = _images(rows.select(*_FACTS, "operation", envelope.alias("envelope")))
+        values = columns | _OWN
+        frame = listed.selectExpr(*[f"{values.get(name, quoted(name))} AS {quoted(name)}" for name in table.columns])
+        self.sink.append(frame, self.table, _CHANGES, job, batch, attempt)
 
 
 def _images(envelopes: DataFrame) -> DataFrame:
@@ -96,12 +98,9 @@ def _images(envelopes: DataFrame) -> DataFrame:
 
     Only a flag is multiplied: an array of images would be made and copied for each change.
     """
-    envelope = sf.col("envelope")
-    is_told = (sf.col("operation") == "u") & envelope["before"].isNotNull()
-    both, one = sf.array(sf.lit(True), sf.lit(False)), sf.array(sf.lit(False))  # noqa: FBT003
-    marked = envelopes.select("*", sf.explode(sf.when(is_told, both).otherwise(one)).alias("is_before"))
-    image = sf.when(sf.col("is_before"), envelope["before"]).otherwise(
-        sf.coalesce(envelope["after"], envelope["before"])
-    )
-    operation = sf.when(sf.col("is_before"), BEFORE).otherwise(sf.col("operation"))
-    return marked.select(*_FACTS, operation.alias("operation"), image.alias("image"))
+    is_told = "operation = 'u' AND envelope.before IS NOT NULL"
+    flags = f"explode(CASE WHEN {is_told} THEN array(true, false) ELSE array(false) END) AS is_before"
+    operation = f"CASE WHEN is_before THEN {literal(BEFORE)} ELSE operation END AS operation"
+    image = "CASE WHEN is_before THEN envelope.before ELSE coalesce(envelope.after, envelope.before) END AS image"
+    facts = [quoted(name) for name in _FACTS]
+    return envelopes.selectExpr("*", flags).selectExpr(*facts, operation, image)

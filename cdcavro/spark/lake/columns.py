@@ -39,9 +39,9 @@ def wanted_columns(schema: TableSchema) -> list[LakeColumn]:
     ]
 
 
-def present_columns(spark: SparkSession, identifier: str) -> list[LakeColumn]:
+def present_columns(table: DataFrame) -> list[LakeColumn]:
     """Return the columns that a lake table has, but for this project's own."""
-    fields = spark.table(identifier).schema.fields
+    fields = table.schema.fields
     return [
         LakeColumn(field.name, (field.metadata or {}).get("comment", ""), field.dataType.simpleString())
         for field in fields
@@ -64,7 +64,7 @@ def prepare(
     """
     wanted = wanted_columns(schema)
     spark.sql(create_table(identifier, wanted, own, sink.using, {**sink.properties, **(properties or {})}))
-    present = present_columns(spark, identifier)
+    present = present_columns(spark.table(identifier))
     steps = steps_to(schema.table.table, present, wanted, behavior, sink.can_widen)
     for step in steps:
         spark.sql(alter_table(identifier, step))
@@ -77,7 +77,7 @@ def fill(spark: SparkSession, identifier: str, schema: TableSchema, before: int)
     That is the default of columns that came since, and in those that took over from retired ones their values, wherever
     that is exact. Rows that are merged later have both already.
     """
-    present, record = present_columns(spark, identifier), schema.record
+    present, record = present_columns(spark.table(identifier)), schema.record
     named = [(one.field, same_column(present, one)) for one in wanted_columns(schema)]
     held = {field: found.name for field, found in named if found is not None}
     stated = {field["name"] for field in record["fields"] if field.get("default") is not None}

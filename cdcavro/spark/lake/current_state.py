@@ -105,7 +105,7 @@ class CurrentState:
         if facts.deletes:
             self._merge(deletes_of(rows, moment), lambda view: sql.merge_deletes(self.deletes, view))
         is_partial = _PARTIAL in stated
-        present = present_columns(spark, self.identifier)
+        present = present_columns(spark.table(self.identifier))
         is_guarded = _GUARDED in stated
         deletes = spark.table(self.deletes) if is_guarded else None
         source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial)
