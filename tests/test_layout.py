@@ -22,6 +22,7 @@ TEST_MODULES = sorted(
 )
 # Tests in the folder of a layer that are about more than one module of it.
 ACROSS = {
+    "engine/test_change_rows",
     "engine/test_row_columns",
     "engine/test_row_lines",
     "engine/test_values",
@@ -142,6 +143,7 @@ COVERED_BY = {
     "spark/pipeline/progress/reports": "spark/pipeline/test_pipeline",
     "spark/pipeline/rejects": "spark/pipeline/test_pipeline",
     "spark/pipeline/settings": "spark/pipeline/test_pipeline",
+    "spark/messages/changes": "spark/test_tables",
     "spark/pipeline/sources": "spark/pipeline/test_pipeline",
     "spark/pipeline/shared": "spark/pipeline/test_cluster",
     "spark/pipeline/outputs/table_rows": "spark/pipeline/test_pipeline",

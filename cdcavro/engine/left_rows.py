@@ -30,6 +30,7 @@ class RowEngine:
         words: tuple[bytes, ...] = (),
         zone: bytes = b"",
         is_ordered: bool = False,  # noqa: FBT001, FBT002
+        of_changes: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
         """Take a program, the texts for values that the source did not give, and a zone's pieces, which nothing uses here."""
 
@@ -93,6 +94,27 @@ class RowEngine:
         ordered, then where each order value ends, and the order values; a bit for each that lacks columns.
         """
         return b"", b"", b"", bytes(4), b"", bytes(4), b""
+
+
+class SurveyEngine(RowEngine):
+    """The engine of surveys, to which no message is like another here."""
+
+    __slots__ = ()
+
+    def take_alike(self, column: Slices, places: Slices | None, first: int) -> int:  # noqa: ARG002
+        """Survey the messages of a column (`Slices`) from an index on, and return that of the first which is left.
+
+        `places` are as in `take_column`. A null is passed by.
+        """
+        return first
+
+    def firsts(self) -> list[tuple[int, int]]:
+        """Return the number of what messages have in common, and the index of their first, where this column has it."""
+        return []
+
+    def mixed(self, number: int) -> list[int]:  # noqa: ARG002
+        """Return the indexes of messages that are not alike after all; from now on such messages are left."""
+        return []
 
 
 def take_lines(

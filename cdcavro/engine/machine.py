@@ -31,6 +31,7 @@ same: Final = diff.same
 Decoder = decoder.Decoder
 encode_places: Final = left_rows.encode_places
 RowEngine = left_rows.RowEngine
+SurveyEngine = left_rows.SurveyEngine
 take_lines: Final = left_rows.take_lines
 grouped: Final = left_rows.grouped
 

@@ -129,15 +129,19 @@ cdef int _gather_key(Typing *t, const Instruction *map) noexcept nogil:
 
 
 cdef int _gathered(Typing *t, const uint8_t *start, Py_ssize_t size) noexcept nogil:
-    """Encode a message, and note its parts and its pattern."""
+    """Encode a message, and note its parts and its pattern; a change is a payload already."""
     cdef Run *r = t.run
     r.size = 0
-    if r.root < 0 or _write_message(r, r.root, start, size):
-        return LEFT
     memset(t.slots, 0, PARTS * sizeof(Slot))
     t.fixed.size = 0
     t.key_count = 0
     t.loose = 0
+    if r.root < 0:
+        return LEFT
+    if t.is_change:
+        return _gather_change(t, start, size)
+    if _write_message(r, r.root, start, size):
+        return LEFT
     # The engine's own payload is no bomb.
     r.items_left = LARGEST
     r.at = r.out

@@ -32,7 +32,7 @@ cdef int _put_numbers(Typing *t, Run *o, int rule) noexcept nogil:
     """Put out the numbers of a message whose parts were gathered, so that they compare as bytes; nothing for none."""
     cdef uint64_t number
     cdef int i, k
-    if _take_times(t) or _take_numbers(t, rule):
+    if _take_facts(t, rule):
         return LEFT
     if t.number_count < 0:
         return OK

@@ -5,7 +5,8 @@ cdef class RowEngine(Engine):
 
     Made from the format's program; `words` are the texts that stand for values which the source did not give, `zone`
     (array of int) the pieces of the source's time zone: when each begins and ends in local time, and how far it is ahead
-    of UTC, in microseconds. With `is_ordered`, rows have order values, and a message that has none is left.
+    of UTC, in microseconds. With `is_ordered`, rows have order values, and a message that has none is left. With `of_changes`,
+    messages are payloads of `change.avsc`, whose program it is, and say themselves where they arrived.
     """
 
     cdef Typing typing
@@ -18,8 +19,9 @@ cdef class RowEngine(Engine):
     cdef bytes zone
     cdef bint is_busy
 
-    def __cinit__(self, program, tuple words=(), zone=b"", bint is_ordered=False):
+    def __cinit__(self, program, tuple words=(), zone=b"", bint is_ordered=False, bint of_changes=False):
         cdef Typing *t = &self.typing
+        t.is_change = of_changes
         ends, size = array("i"), 0
         for word in words:
             size += len(word)

@@ -5,10 +5,11 @@ cdef int64_t LARGEST = 0x7FFFFFFFFFFFFFFF
 cdef enum:  # which part of a typed row a member is
     FIXED, UNUSED, WITHIN, BEFORE, AFTER, ROW, ROWS, OLD, KEY, EVENT, EVENT_FINE, SYSTEM, SYSTEM_FINE
     TRANSACTION, TRANSACTION_ELSE, NUMBER_0, NUMBER_1, NUMBER_2, NUMBER_3, NUMBER_4, NUMBER_5, NUMBER_6, NUMBER_7
+    PLACE, ROW_NUMBER, ROW_COUNT, POSITION
     PARTS
 
 cdef enum:  # how the numbers of a position are told
-    NO_POSITION, COUNTS, SEQUENCE, WHOLE_NUMBER, SEQUENCE_ID, BINLOG, LSN, SCN, REDO
+    NO_POSITION, COUNTS, SEQUENCE, WHOLE_NUMBER, SEQUENCE_ID, BINLOG, LSN, SCN, REDO, NUMBERS
 
 cdef enum:
     MOST_NUMBERS = 34
@@ -85,11 +86,14 @@ cdef struct RowMade:
 
 cdef struct Typing:  # the state of turning messages into rows
     Run *run
+    bint is_change  # messages are payloads of changes, each of one row
+    int64_t number  # of a change's row in its message, and how many this has
+    int64_t count
     Run *fixed
     Run *keys
     Run *payloads
     Run *said  # of a message before its tables are known
-    Slot slots[23]
+    Slot slots[27]
     const uint8_t *key_names[64]
     Py_ssize_t key_sizes[64]
     Token key_values[64]

@@ -2,6 +2,8 @@
 
 cdef int _type_message(Typing *t, Pattern *p, int32_t message) noexcept nogil:
     """Append the rows of a message whose parts were gathered."""
+    if t.is_change:
+        return _type_change(t, p, message)
     if _take_times(t) or _take_numbers(t, p.position) or _reserve_tokens(t, p.count):
         return LEFT
     if t.order.is_asked and _begin_order(t, p):

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from cdcavro.table.tables import Tables
     from cdcavro.table.writing.typed import TypedChange
     from cdcavro.table.writing.writer import TableWriter
+    from cdcavro.wire.format import Format
 
     # As `RowEngine.taken`.
     Columns = tuple[bytes, ...]
@@ -66,11 +67,18 @@ def row_engine(
 
     With `is_ordered`, its rows have order values.
     """
+    pieces = pieces_of(zone)
+    if pieces is None:
+        return None
+    return RowEngine(get_format(format).program, placeholders(format, unavailable), pieces, is_ordered)
+
+
+def pieces_of(zone: tzinfo | None) -> bytes | None:
+    """Return the pieces of a time zone, none for no zone, as the engine takes them; None if it cannot have the zone."""
     pieces = () if zone is None else steady_pieces(zone)
     if zone is not None and not pieces:
         return None
-    numbers = array("q", [number for piece in pieces for number in piece])
-    return RowEngine(get_format(format).program, placeholders(format, unavailable), numbers.tobytes(), is_ordered)
+    return array("q", [number for piece in pieces for number in piece]).tobytes()
 
 
 class MessageTyper:
@@ -91,10 +99,10 @@ class MessageTyper:
         is_all_learned: bool = False,
         clock: Clock | None = None,
     ) -> None:
-        self._format, self._tables, self._unavailable = get_format(format), tables, unavailable
+        self._format, self._tables, self._unavailable = self._format_of(format), tables, unavailable
         self._parts = row_parts(self._format.envelope)
         self._is_all_learned, self.clock = is_all_learned, clock
-        self._is_able = row_engine(format, tables.zone, unavailable) is not None
+        self._is_able = self._own_engine() is not None
         self._engine = self.new_engine()
         self._known: list[tuple[Table, TableSchema, str]] = []
         self._edits, self._journal = tables.edits, Journal()
@@ -215,8 +223,16 @@ class MessageTyper:
 
     def new_engine(self) -> RowEngine:
         """Return another engine for the same messages, which has learned nothing."""
-        engine = row_engine(self._format.name, self._tables.zone, self._unavailable, is_ordered=self.clock is not None)
+        engine = self._own_engine()
         return RowEngine(self._format.program) if engine is None else engine
+
+    def _own_engine(self) -> RowEngine | None:
+        """Return the engine of the format's rows; None for a time zone that it cannot have."""
+        return row_engine(self._format.name, self._tables.zone, self._unavailable, is_ordered=self.clock is not None)
+
+    @staticmethod
+    def _format_of(name: str) -> Format:
+        return get_format(name)
 
     @property
     def journal(self) -> Journal:
@@ -243,12 +259,20 @@ class MessageTyper:
             else self._tables.settled(change, is_all_learned=self._is_all_learned)
         )
         position = self._parts.position(change.source.db_type)
-        payload = self._format.encode(message)
-        if settled is None or not self._parts.are_clear(payload, self._format.read, change.key):
+        if settled is None or not self._is_clear(message, change):
             return None
         _, writer, completed = settled
-        program = writer.row_program(writer.schema.key_names if completed.key is None else completed.key)
+        key = writer.schema.key_names if completed.key is None else completed.key
+        program = writer.row_program(key, is_sent=self._is_sent(change, completed))
         return None if program is None else self._of_pattern(program, writer, completed, position)
+
+    def _is_clear(self, message: bytes, change: Change) -> bool:
+        """Return whether a message's change was made of just its parts."""
+        return self._parts.are_clear(self._format.encode(message), self._format.read, change.key)
+
+    def _is_sent(self, _change: Change, _completed: Change) -> bool:
+        """Return whether the values in a message are as the format sends them, and not as in its change."""
+        return True
 
     def _of_pattern(self, program: RowProgram, writer: TableWriter, change: Change, position: int) -> RowProgram:
         before, after = self._images(change)

@@ -64,18 +64,20 @@ PARTS: Final = (
     *("", "unused", "within", "before", "after", "row", "rows", "old", "key", "event_time", "event_time_fine"),
     *("system_time", "system_time_fine", "transaction", "transaction_else"),
     *(f"position_{number}" for number in range(1, 9)),
+    *("place", "row_number", "row_count", "position"),
 )
 """The parts of a typed row, each of which is one member only, so that what is read is what is meant.
 
 `before` and `after` are row images; `row` is the only one, or, beside `before`, the columns that changed; `rows` are
 many, and `old` what their changed columns were; `key` is the key; a `…_fine` time, and `transaction`, precede the other.
+The last four are of a change, which has one row: where it arrived, which row of how many it is, and its numbers.
 """
 LOCAL: Final = "text"
 UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1, LOCAL: 0}
 """The units of times in microseconds."""
 _TIME: Final = "_time"
 POSITIONS: Final = (
-    *("none", "counts", "sequence", "whole number", "sequence id", "binlog", "log sequence", "scn", "redo"),
+    *("none", "counts", "sequence", "whole number", "sequence id", "binlog", "log sequence", "scn", "redo", "numbers"),
 )
 
 

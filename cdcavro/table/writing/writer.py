@@ -94,16 +94,17 @@ class TableWriter:
         """Return whether the writer was made from this very schema, these very columns and an equal source."""
         return self.schema is schema and self._columns is columns and (self._source is source or self._source == source)
 
-    def row_program(self, key: Sequence[str]) -> RowProgram | None:
+    def row_program(self, key: Sequence[str], *, is_sent: bool = True) -> RowProgram | None:
         """Return the program that writes rows as this writer does, but for what belongs to a pattern of messages.
 
-        `key` are the names of the columns whose change splits an update; None if the rows do not have them all.
+        `key` are the names of the columns whose change splits an update; None if the rows do not have them all. With
+        `is_sent`, values are as the format sends them, otherwise as changes have them.
         """
         rules = RULES.get(self._format or "", USUAL)
         types = {column.name: column.type for column in self._columns or ()}
         table = CellTable()
         for cell in self._plan:
-            sent = rules.sent(types.get(cell.name), self._source.db_type, self._zone, self._modes)
+            sent = rules.sent(types.get(cell.name), self._source.db_type, self._zone, self._modes) if is_sent else ()
             table.add(cell.name, sent, cell.read, cell.some, cell.null)
         places = {cell.name: i for i, cell in enumerate(self._plan) if cell.read is not None}
         own = [cell.name for cell in self._key or ()]

@@ -1,0 +1,248 @@
+# Surveys: which messages of a column state what others state as well, and which of these comes first.
+
+cdef enum:
+    MOST_ALIKE = 100000
+    MOST_SAID = 1 << 26  # bytes of all that is kept of messages that are alike
+
+cdef struct Alike:  # messages that state the same about tables
+    uint64_t hash
+    uint8_t *said  # their pattern, where they arrived, and the names of their columns
+    Py_ssize_t size
+    uint8_t *order  # of the first of them
+    Py_ssize_t order_size
+    int32_t first  # its index in the column; -1 if that is another column
+    bint is_mixed  # they are not alike after all
+
+
+cdef class SurveyEngine(RowEngine):
+    """Tells which messages of a column state the same about tables, of the patterns that it was given.
+
+    One thread at a time uses it. Of each pattern's program it needs what tells the order of its messages.
+    """
+
+    cdef Alike *alike
+    cdef int32_t alike_count
+    cdef int32_t alike_room
+    cdef int32_t *places  # of the alike, an open table of their numbers from 1 on
+    cdef uint32_t places_room
+    cdef Py_ssize_t said_size
+    cdef int32_t *each  # of each message of the column, the number of what it is like; -1 for what was left
+    cdef Py_ssize_t each_count
+
+    def __cinit__(self, *_, **__):
+        self.alike_room, self.places_room = 64, 256
+        self.alike = <Alike *>calloc(self.alike_room, sizeof(Alike))
+        self.places = <int32_t *>calloc(self.places_room, sizeof(int32_t))
+        if self.alike == NULL or self.places == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef int32_t i
+        for i in range(self.alike_count):
+            free(self.alike[i].said)
+            free(self.alike[i].order)
+        free(self.alike)
+        free(self.places)
+        free(self.each)
+
+    def take_alike(self, column, places, Py_ssize_t first):
+        """Survey the messages of a column (`Slices`) from an index on, and return that of the first which is left.
+
+        `places` are as in `take_column`. A null is passed by.
+        """
+        cdef Column values, told
+        cdef bint has_places = places is not None
+        self._alone()
+        _open_column(&values, column)
+        try:
+            if not 0 <= first <= values.count or values.count > INT32_MAX:
+                raise ValueError("the messages from an index on")
+            if first == 0:
+                self._begin(values.count)
+            if values.count > self.each_count:
+                raise ValueError("a column is surveyed from its beginning on")
+            if has_places:
+                _open_column(&told, places)
+            try:
+                if has_places and told.count != values.count:
+                    raise ValueError("as many places as messages")
+                self.is_busy = True
+                with nogil:
+                    first = self._take_alike(&values, &told if has_places else NULL, first)
+            finally:
+                self.is_busy = False
+                if has_places:
+                    _close_column(&told)
+        finally:
+            _close_column(&values)
+            self._shrink_all()
+        return first
+
+    cdef int _begin(self, Py_ssize_t count) except -1:
+        """Begin a column of so many messages."""
+        cdef int32_t *each = <int32_t *>realloc(self.each, (count + 1) * sizeof(int32_t))
+        cdef int32_t i
+        if each == NULL:
+            raise MemoryError
+        memset(each, 255, (count + 1) * sizeof(int32_t))
+        self.each, self.each_count = each, count
+        for i in range(self.alike_count):
+            self.alike[i].first = -1
+        return 0
+
+    cdef Py_ssize_t _take_alike(self, const Column *values, const Column *places, Py_ssize_t i) noexcept nogil:
+        cdef Typing *t = &self.typing
+        cdef Given message, place
+        while i < values.count:
+            if _given_value(values, i, &message):
+                return i
+            place.start = NULL
+            if places != NULL and _given_value(places, i, &place):
+                return i
+            t.place = <const uint8_t *>NO_PLACE if place.start == NULL else place.start
+            t.place_size = 5 if place.start == NULL else place.size
+            if message.start != NULL and self._survey(message.start, message.size, <int32_t>i):
+                return i
+            i += 1
+        return i
+
+    cdef int _survey(self, const uint8_t *start, Py_ssize_t size, int32_t index) noexcept nogil:
+        """Note what a message is like, and whether it is the first of its kind."""
+        cdef Typing *t = &self.typing
+        cdef Run *said = t.said
+        cdef const Pattern *p
+        cdef Alike *alike
+        cdef Py_ssize_t key
+        cdef int32_t number
+        if _gathered(t, start, size):
+            return LEFT
+        p = _find(self.patterns, self.pattern_room, t.fixed.out, t.fixed.size)
+        if p == NULL or _take_facts(t, p.position):
+            return LEFT
+        said.size = 0
+        if _put_lane(t, p, said) or _put_all_names(t, said):
+            return LEFT
+        key = said.size
+        if _put_place_in_order(t, p, said):
+            return LEFT
+        number = self._known(said.out, key)
+        if number < 0:
+            return LEFT
+        alike = self.alike + number
+        if alike.is_mixed:
+            return LEFT
+        self.each[index] = number
+        if alike.order != NULL and not _is_before(said.out + key, said.size - key, alike.order, alike.order_size):
+            return OK
+        return self._put_first(alike, said.out + key, said.size - key, index)
+
+    cdef int _put_first(self, Alike *alike, const uint8_t *order, Py_ssize_t size, int32_t index) noexcept nogil:
+        cdef uint8_t *kept = <uint8_t *>realloc(alike.order, size + 1)
+        if kept == NULL:
+            return LEFT
+        memcpy(kept, order, size)
+        self.said_size += size - alike.order_size
+        alike.order, alike.order_size, alike.first = kept, size, index
+        return OK
+
+    cdef int32_t _known(self, const uint8_t *key, Py_ssize_t size) noexcept nogil:
+        """Return the number of what a message is like, a new one if it is like no other; -1 if there is no room."""
+        cdef uint64_t hash = cdcavro_hash(key, size)
+        cdef uint32_t slot = <uint32_t>hash & (self.places_room - 1)
+        cdef Alike *alike
+        while self.places[slot]:
+            alike = self.alike + self.places[slot] - 1
+            if alike.hash == hash and alike.size == size and memcmp(alike.said, key, size) == 0:
+                return self.places[slot] - 1
+            slot = (slot + 1) & (self.places_room - 1)
+        if self.alike_count >= MOST_ALIKE or self.said_size + size > MOST_SAID or self._widen_alike():
+            return -1
+        alike = self.alike + self.alike_count
+        memset(alike, 0, sizeof(Alike))
+        alike.said = <uint8_t *>malloc(size + 1)
+        if alike.said == NULL:
+            return -1
+        memcpy(alike.said, key, size)
+        alike.hash, alike.size, alike.first = hash, size, -1
+        self.said_size += size
+        self.alike_count += 1
+        self._enter_alike(self.alike_count)
+        return self.alike_count - 1
+
+    cdef void _enter_alike(self, int32_t number) noexcept nogil:
+        cdef uint32_t slot = <uint32_t>self.alike[number - 1].hash & (self.places_room - 1)
+        while self.places[slot]:
+            slot = (slot + 1) & (self.places_room - 1)
+        self.places[slot] = number
+
+    cdef int _widen_alike(self) noexcept nogil:
+        """Make room for one more."""
+        cdef void *kept
+        cdef int32_t i
+        if self.alike_count == self.alike_room:
+            kept = realloc(self.alike, 2 * self.alike_room * sizeof(Alike))
+            if kept == NULL:
+                return LEFT
+            self.alike, self.alike_room = <Alike *>kept, 2 * self.alike_room
+        if <uint32_t>self.alike_count * 2 >= self.places_room:
+            kept = calloc(4 * self.places_room, sizeof(int32_t))
+            if kept == NULL:
+                return LEFT
+            free(self.places)
+            self.places, self.places_room = <int32_t *>kept, 4 * self.places_room
+            for i in range(self.alike_count):
+                self._enter_alike(i + 1)
+        return OK
+
+    def firsts(self):
+        """Return the number of what messages have in common, and the index of their first, where this column has it."""
+        self._alone()
+        return [(i, self.alike[i].first) for i in range(self.alike_count) if self.alike[i].first >= 0]
+
+    def mixed(self, int32_t number):
+        """Return the indexes of messages that are not alike after all; from now on such messages are left."""
+        self._alone()
+        if not 0 <= number < self.alike_count:
+            raise ValueError("the number of what messages have in common")
+        self.alike[number].is_mixed = True
+        self.alike[number].first = -1
+        return [i for i in range(self.each_count) if self.each[i] == number]
+
+
+cdef int _put_lane(Typing *t, const Pattern *p, Run *o) noexcept nogil:
+    """Put out which pattern a message is of, and which topic partition or file it came in."""
+    cdef const uint8_t *at = t.place
+    cdef const uint8_t *start
+    cdef int i
+    if _put_bytes(o, <const uint8_t *>&p.number, sizeof(int32_t)):
+        return LEFT
+    for i in range(FIELDS):
+        start = at
+        if _pass_place(t.run, &at, t.place + t.place_size, i == TOPIC or i == FILE_):
+            return LEFT
+        if i != OFFSET and i != LINE and _put_bytes(o, start, at - start):
+            return LEFT
+    return OK
+
+
+cdef int _put_place_in_order(Typing *t, const Pattern *p, Run *o) noexcept nogil:
+    """Put out what orders messages of a lane, which compares as bytes; stop at one that has neither numbers nor a place."""
+    cdef const Told *place = t.order.place
+    cdef int count = t.number_count if t.number_count > 0 else 0
+    cdef bint is_place, is_by_place
+    if _find_place(t, p, &is_place) or (t.number_count < 0 and not is_place):
+        return LEFT
+    is_by_place = p.order == BY_ARRIVAL and is_place
+    if p.order != OF_FULL_LOAD and not is_by_place:
+        if _put(o, t.number_count >= 0) or _put_integers(o, t.numbers, count):
+            return LEFT
+    if _put_integer(o, place[OFFSET].value) or _put_integer(o, place[LINE].value):
+        return LEFT
+    if is_by_place and (_put(o, t.number_count >= 0) or _put_integers(o, t.numbers, count)):
+        return LEFT
+    return _put_integer(o, t.number) if t.is_change else OK
+
+
+cdef inline bint _is_before(const uint8_t *one, Py_ssize_t size, const uint8_t *other, Py_ssize_t other_size) noexcept nogil:
+    cdef int found = memcmp(one, other, min(size, other_size))
+    return found < 0 or (found == 0 and size < other_size)
