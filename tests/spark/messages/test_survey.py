@@ -6,12 +6,14 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from msgspec.structs import asdict
 
-from cdcavro.change.model import Arrival, replace
+from cdcavro.change.model import Arrival, Change, replace
 from cdcavro.engine.machine import COMPILED
-from cdcavro.errors import MessageError, OrderError
-from cdcavro.spark.messages.survey import Survey
+from cdcavro.errors import MessageError, OrderError, PayloadError
+from cdcavro.spark.messages.survey import ChangeSurvey, MessageSurvey
 from cdcavro.spark.tables import outline_of
 from cdcavro.table.messages import merged
 from cdcavro.table.names import GivenTable
@@ -26,6 +28,28 @@ PLACES = {
     "topics": lambda i: Arrival(topic=f"t{i % 2}", partition=0, offset=i),
     "an offset alone": lambda i: Arrival(offset=i),
 }
+
+
+PLACE = pa.struct(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("file", pa.string()),
+        ("line", pa.int64()),
+    ]
+)
+
+
+def batch(messages: list[bytes | None], places: list[Arrival | None]) -> pa.RecordBatch:
+    """Return messages with their places as Spark hands them over."""
+    told = [None if one is None else asdict(one) for one in places]
+    return pa.RecordBatch.from_arrays([pa.array(messages, pa.binary()), pa.array(told, PLACE)], ["message", "place"])
+
+
+def payloads(changes: list[bytes | None]) -> pa.RecordBatch:
+    """Return payloads of changes as Spark hands them over."""
+    return pa.RecordBatch.from_arrays([pa.array(changes, pa.binary())], ["change"])
 
 
 def exact(format: str, given: GivenTable, message: bytes, place: Arrival | None) -> list[dict[str, Any]]:
@@ -71,10 +95,10 @@ def test_a_survey_has_the_first_outline_of_each_kind(format, places):
             wanted += [] if message is None else exact(format, given, message, place)
             messages.append(message)
             arrived.append(place)
-    survey = Survey(format, ZONE, "__debezium_unavailable_value", given)
+    survey = MessageSurvey(format, ZONE, "__debezium_unavailable_value", given)
     found = []
     for first in range(0, len(messages), 50):
-        found += survey.outlines(messages[first : first + 50], arrived[first : first + 50])
+        found += survey.outlines(batch(messages[first : first + 50], arrived[first : first + 50]))
     assert firsts(found) == firsts(wanted)
     if COMPILED:
         assert len(found) < len(wanted)
@@ -90,14 +114,63 @@ def test_a_first_message_that_is_none_of_its_kind_hides_no_other():
     wanted = [
         one for message, place in zip(messages, places, strict=True) for one in exact("canal", given, message, place)
     ]
-    found = list(Survey("canal", None, None, given).outlines(messages, places))
+    found = list(MessageSurvey("canal", None, None, given).outlines(batch(messages, places)))
     assert firsts(found) == firsts(wanted)
 
 
 def test_a_row_with_neither_numbers_nor_a_place_fails():
     """Its order is not guessed."""
     message = b'{"type":"INSERT","database":"s","table":"t","mysqlType":{"d":"int"},"data":[{"d":"1"}]}'
-    survey = Survey("canal", None, None, GivenTable.of(None))
-    assert len(list(survey.outlines([message], [Arrival(offset=1)]))) == 1
+    survey = MessageSurvey("canal", None, None, GivenTable.of(None))
+    assert len(list(survey.outlines(batch([message], [Arrival(offset=1)])))) == 1
     with pytest.raises(OrderError):
-        list(survey.outlines([message], [None]))
+        list(survey.outlines(batch([message], [None])))
+
+
+def changes_of(format: str, messages: list[bytes | None], place: Any) -> list[bytes]:
+    """Return the changes of messages, each with its place, as payloads; but those that can have no order."""
+    found = []
+    for i, message in enumerate(messages):
+        with suppress(MessageError, OrderError):
+            for change in [] if message is None else to_changes(message, format, zone=ZONE):
+                placed = replace(change, place=merged(change.place, place((i * 7919) % 1009)))
+                outline_of(placed)
+                found.append(placed.to_avro())
+    return found
+
+
+@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_survey_of_changes_has_the_first_outline_of_each_kind(format, places):
+    """In whatever order and batches they come; and with an engine it makes few others."""
+    given = GivenTable.of("@topic")
+    changes = changes_of(format, stream(format, Random(f"{format} {places}")), PLACES[places])
+    wanted = [outline_of(given.named(Change.from_avro(one))) for one in changes]
+    survey, found = ChangeSurvey(given), []
+    for first in range(0, len(changes), 50):
+        found += survey.outlines(payloads([*changes[first : first + 50], None]))
+    assert firsts(found) == firsts([one for one in wanted if one is not None])
+    if COMPILED:
+        assert len(found) < len(changes) * 2 / 3
+
+
+def test_rows_of_one_message_are_in_their_order():
+    """The first row of a message comes first, wherever it stands."""
+    source = Change(op="INSERT", after={"a": 1}, position=(7,)).source
+    rows = [
+        Change(op="INSERT", source=replace(source, table="t"), after={"a": 1}, position=(7,), row=row)
+        for row in (3, 2, 9, 0, 5)
+    ]
+    found = list(ChangeSurvey(GivenTable.of(None)).outlines(payloads([row.to_avro() for row in rows])))
+    assert min(one["at"]["row"] for one in found) == 0
+    if COMPILED:
+        assert [one["at"]["row"] for one in found] == [3, 0]
+
+
+def test_what_is_no_change_fails():
+    """Also behind one that is like it."""
+    change = Change(op="INSERT", after={"a": "x"}, position=(7,)).to_avro()
+    survey = ChangeSurvey(GivenTable.of(None))
+    assert list(survey.outlines(payloads([change, change]))) == []
+    with pytest.raises(PayloadError):
+        list(survey.outlines(payloads([change, change[:-1]])))
