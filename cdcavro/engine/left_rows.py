@@ -109,7 +109,10 @@ class SurveyEngine(RowEngine):
         return first
 
     def firsts(self) -> list[tuple[int, int]]:
-        """Return the number of what messages have in common, and the index of their first, where this column has it."""
+        """Return the number of what messages have in common, and the index of their first, where this column has it.
+
+        Each is told once.
+        """
         return []
 
     def mixed(self, number: int) -> list[int]:  # noqa: ARG002

@@ -195,9 +195,18 @@ cdef class SurveyEngine(RowEngine):
         return OK
 
     def firsts(self):
-        """Return the number of what messages have in common, and the index of their first, where this column has it."""
+        """Return the number of what messages have in common, and the index of their first, where this column has it.
+
+        Each is told once.
+        """
+        cdef int32_t i
         self._alone()
-        return [(i, self.alike[i].first) for i in range(self.alike_count) if self.alike[i].first >= 0]
+        found = []
+        for i in range(self.alike_count):
+            if self.alike[i].first >= 0:
+                found.append((i, self.alike[i].first))
+                self.alike[i].first = -1
+        return found
 
     def mixed(self, int32_t number):
         """Return the indexes of messages that are not alike after all; from now on such messages are left."""

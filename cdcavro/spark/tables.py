@@ -1,4 +1,4 @@
-"""Typed tables on Spark: writing changes as payloads of their table's versions, and reading all under one version."""
+"""Typed tables on Spark: what is made of changes, and what these state about their tables."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Messages straight to typed tables, on Spark."""
+"""Messages and changes straight to typed tables, on Spark."""

@@ -167,6 +167,16 @@ def test_rows_of_one_message_are_in_their_order():
         assert [one["at"]["row"] for one in found] == [3, 0]
 
 
+def test_a_batch_without_messages_states_nothing():
+    """Whatever stood in the batch before it."""
+    row = Change(op="INSERT", after={"a": 1}, position=(7,))
+    change = replace(row, source=replace(row.source, table="t")).to_avro()
+    survey = ChangeSurvey(GivenTable.of(None))
+    assert list(survey.outlines(payloads([change, change, change])))
+    assert list(survey.outlines(payloads([]))) == []
+    assert list(survey.outlines(payloads([None]))) == []
+
+
 def test_what_is_no_change_fails():
     """Also behind one that is like it."""
     change = Change(op="INSERT", after={"a": "x"}, position=(7,)).to_avro()

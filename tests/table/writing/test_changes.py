@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from struct import pack
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -115,8 +116,15 @@ def test_a_row_that_has_a_column_twice_is_no_change():
     assert outcomes([ROW, ROW, faulty, doubled])[3] == NO_CHANGE
 
 
+def test_members_with_a_name_twice_are_no_change():
+    """Though no row needs them."""
+    noted = replace(ROW, members={"/x": "1", "/y": "2"}).to_avro()
+    assert outcomes([noted, noted, noted.replace(b"/y", b"/x")])[1:] == [BY_ENGINE if COMPILED else LEFT, NO_CHANGE]
+
+
 @pytest.mark.parametrize(
-    "text", ['{"a":1 }', '{"a":01}', '{"a":1}}', '["a":1]', '{"\\u0061":1}', "   7    ", '{"a":1,"a":2}']
+    "text",
+    ['{"a":1 }', '{"a":01}', '{"a":1}}', '["a":1]', '{"\\u0061":1}', '{"a":"\\u001F"}', "   7    ", '{"a":1,"a":2}'],
 )
 def test_json_that_is_not_compact_goes_the_exact_way(text):
     """It may be no JSON at all."""
@@ -129,7 +137,7 @@ def test_json_that_is_not_compact_goes_the_exact_way(text):
 
 
 @pytest.mark.parametrize("number", ["5", "1.5", "-0", "1.50", "0.0", "1e5", "1E400", "01", "1.", "", "NaN", "+1"])
-@pytest.mark.parametrize("declared", ["bigint", "decimal(10,2)", "double", "float", "decimal(65,30)"])
+@pytest.mark.parametrize("declared", ["bigint", "decimal(10,2)", "double", "float", "decimal(65,30)", None])
 def test_the_text_of_a_number_is_read_as_the_exact_way_reads_it(number, declared):
     """Also one that a long or a double would hold, which no message gives."""
     row = replace(ROW, columns=(Column(name="id", type="bigint"), Column(name="v", type=declared)))
@@ -139,6 +147,14 @@ def test_the_text_of_a_number_is_read_as_the_exact_way_reads_it(number, declared
     seven = replace(row, after={"id": 1, "v": 7})
     other = plain.replace(own, bytes([2 * len(number)]) + number.encode())
     assert outcomes([seven, seven, plain, other])[1] == (BY_ENGINE if COMPILED else LEFT)
+
+
+@pytest.mark.parametrize("real", [float("nan"), float("inf"), float("-inf")])
+def test_a_double_that_is_no_number_is_no_change(real):
+    """JSON has no text for it."""
+    row = replace(ROW, columns=(ROW.columns[0], Column(name="v", type="double")), after={"id": 1, "v": 1.5})
+    payload = row.to_avro().replace(pack("<d", 1.5), pack("<d", real))
+    assert outcomes([row, row, payload])[1:] == [BY_ENGINE if COMPILED else LEFT, NO_CHANGE]
 
 
 def test_absent_columns_out_of_all_proportion_are_refused():
