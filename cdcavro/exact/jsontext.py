@@ -132,6 +132,16 @@ def check_depth(raw: bytes, above: int = 0) -> None:
             depth -= 1
 
 
+def check_collections(raw: bytes, most: int) -> None:
+    """Raise `TextError` if a JSON text has more arrays and objects than are taken; brackets in strings do not count."""
+    count = raw.count(b"[") + raw.count(b"{")
+    if count > most:
+        bare = _STRING.sub(b"", raw)
+        count = bare.count(b"[") + bare.count(b"{")
+    if count > most:
+        raise TextError(f"at most {most} arrays and objects", str(count))
+
+
 def _is_shallow(raw: bytes, most: int) -> bool:
     """Return whether the brackets of a text match and nest at most so many levels, each of which is removed at once."""
     brackets = _STRING.sub(b"", raw).translate(_AS_ARRAYS, _NO_BRACKETS)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
+from msgspec import Struct
+
 from cdcavro.errors import StructureError
 from cdcavro.exact.scan import is_number
 
@@ -28,19 +30,11 @@ _POWERS: Final = tuple([10**count for count in range(80)])
 _LEAST: Final = tuple([-power for power in _POWERS])
 
 
-class ExactNumber:
+class ExactNumber(Struct, frozen=True, gc=False):
     """A JSON number kept as its text. Attribute: `text` (str), which is a number by JSON's grammar."""
 
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is ExactNumber and other.text == self.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
+    # A message may have a hundred thousand of them, through which the garbage collector would go again and again.
+    text: str
 
     def __repr__(self) -> str:
         return f"ExactNumber({self.text!r})"

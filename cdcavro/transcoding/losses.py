@@ -10,7 +10,8 @@ from cdcavro.change.halves import HalfJoiner
 from cdcavro.change.model import Change, replace
 from cdcavro.errors import json_path
 from cdcavro.exact.diff import differences
-from cdcavro.exact.jsontext import parse, render
+from cdcavro.exact.fastjson import parse_soon
+from cdcavro.exact.jsontext import render
 from cdcavro.exact.members import ABSENT
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect.unavailable import PLACEHOLDER
@@ -68,7 +69,7 @@ def find_losses(
     records or values. If they come back in another shape, that is one more loss, without a value; if the
     source's format has no message for what the target's texts say, each whole message is one more.
     """
-    originals = [parse(text) for _, text in messages]
+    originals = [parse_soon(text) for _, text in messages]
     read = list(_read_back(texts, way))
     natural = records(read, way.source, way.zone)
     back = sent = _like(originals, read, natural, way)

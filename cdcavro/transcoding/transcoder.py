@@ -14,8 +14,9 @@ from cdcavro.change.model import Change, replace
 from cdcavro.change.rows import check_count
 from cdcavro.change.values.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE
 from cdcavro.errors import MessageError, StructureError
+from cdcavro.exact.fastjson import parse_soon
 from cdcavro.exact.instants import check_zone
-from cdcavro.exact.jsontext import parse, render
+from cdcavro.exact.jsontext import check_collections, render, to_bytes
 from cdcavro.formats.connect.unavailable import PLACEHOLDER, check_word
 from cdcavro.transcoding.joiner import Joined, StreamJoiner
 from cdcavro.transcoding.losses import Loss, Way, find_losses
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 _PLACES: Final = 1_000
 # What is made of each row is converted back and compared, which takes far more than the row itself.
 MAX_ROWS: Final = 20_000
+# Each is parsed several times. So many rows with both images have 40,000, and the values of columns hardly any.
+MAX_COLLECTIONS: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +129,13 @@ class Transcoder:
         """
         number = self._count if number is None else number
         self._count += 1
-        changes = list(map(self._catalog.add, self._read(message)))
-        if self._source == self._target:
-            return [Outcome(((number, message),), Transcoded([render(parse(message))], []))]
         try:
-            check_count(changes, MAX_ROWS)
+            changes = self._learned(message)
         except MessageError as error:
             error.format = self._source
             raise
+        if self._source == self._target:
+            return [Outcome(((number, message),), Transcoded([render(parse_soon(message))], []))]
         self._count_unzoned(changes)
         if self._is_numbered:
             changes = [_numbered(self._raised(change), self._count) for change in changes]
@@ -147,8 +149,14 @@ class Transcoder:
         greatest = self._greatest[len(position)] = max(position, self._greatest.get(len(position), ()))
         return replace(change, position=greatest)
 
-    def _read(self, message: bytes | str) -> list[Change]:
-        return to_changes(message, self._source, zone=self._zone, unavailable=self._way.unavailable)
+    def _learned(self, message: bytes | str) -> list[Change]:
+        """Return the changes of a message, learned by the history, if it is no larger than what can be transcoded."""
+        check_collections(to_bytes(message), MAX_COLLECTIONS)
+        read = to_changes(message, self._source, zone=self._zone, unavailable=self._way.unavailable)
+        changes = list(map(self._catalog.add, read))
+        if self._source != self._target:
+            check_count(changes, MAX_ROWS)
+        return changes
 
     def finish(self) -> list[Outcome]:
         """Return an outcome for each waiting half: what it is on its own, or its error."""

@@ -11,8 +11,8 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.errors import PayloadError, TextError, shown
-from cdcavro.exact.fastjson import parse_quickly
-from cdcavro.exact.jsontext import kind, parse
+from cdcavro.exact.fastjson import parse_soon
+from cdcavro.exact.jsontext import kind
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.exact.scan import is_number
 
@@ -109,15 +109,10 @@ class TextReader(Reader):
     def read(self, payload: PayloadDecoder) -> Any:
         """Read the text and parse it."""
         text = payload.read_string()
-        value = parse_quickly(text.encode(), self._above)
-        if value is not None:
-            return self._checked(value)
         try:
-            return self._checked(parse(text, self._above))
+            value = parse_soon(text, self._above)
         except TextError as error:
             raise PayloadError(error.expected, error.got, pointer=error.pointer) from error
-
-    def _checked(self, value: Any) -> Any:
         if type(value) not in (dict, list):
             raise PayloadError("an object or array", kind(value))
         return value
