@@ -18,25 +18,25 @@ from cdcavro.table.beginnings import (
     later_of,
     time_of,
 )
+from cdcavro.table.ddl.contents import sentence
+from cdcavro.table.evolution.evolve import create_table
 from cdcavro.table.evolution.limits import SharedLimits
 from cdcavro.table.history import OBJECTS, Table
 from cdcavro.table.names import folded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from cdcavro.change.model import Change
+    from cdcavro.change.model import Change, Column, Source
     from cdcavro.change.order import Key
     from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.ddl.steps import TableName
-    from cdcavro.table.schema import TableSchema
 
     _Place = tuple[str | None, ...]
 
-# How many renames of one time can be undone.
-_MOVES: Final = 100
-# How often a table's name is kept, at most, as it is, folded, or escaped.
-_COPIES: Final = 8
+_MOVES: Final = 100  # renames of one time that can be undone
+_COPIES: Final = 8  # of a table's name, at most: as it is, folded, or escaped
+_SMALLEST: Final = 700  # bytes of a version
 
 
 class TableCatalog:
@@ -81,8 +81,8 @@ class TableCatalog:
     ) -> TableName:
         """Return the name, in another case, of the table that a statement creates again, or else the statement's name.
 
-        A table that rows spell otherwise is it only if the statement is late, or keeps a table that there
-        is: for any other, the server to which case means nothing would have refused the statement.
+        A table that rows spell otherwise is it only if the statement is late, or keeps a table that there is: for any
+        other, the server to which case means nothing would have refused the statement.
         """
         alike = self.alike(name)
         table = None if alike is None else self._live[alike]
@@ -105,7 +105,7 @@ class TableCatalog:
 
         If `is_folded`, a database that no table is in may be the one whose name differs in case only.
         """
-        place = (database.database,) if database.schema is None else (database.database, database.schema)
+        place = _places(database)[database.schema is not None]
         spellings = self._within.get(_folded(place), {})
         names = spellings.get(place)
         if names is None and is_folded and len(spellings) == 1:
@@ -161,11 +161,14 @@ class TableCatalog:
         key = time_of(change)
         return self.at(name, key, change), key
 
-    def create(self, name: TableName, schema: TableSchema, sentence: str, start: Key | None) -> Table:
-        """Create a table. Raises `SchemaError` if no room is left for it."""
+    def create(
+        self, name: TableName, columns: Sequence[Column], key: Sequence[str], source: Source, start: Key | None
+    ) -> Table:
+        """Create a table. Raises `SchemaError`, and for want of room before anything is made of its columns."""
         self.room.reserve(OBJECTS + _COPIES * text_size((name.database, name.schema, name.table)), name.table)
+        self.room.check(_SMALLEST, name.table)
         table = Table(len(self.tables), self.room)
-        table.append(schema, (sentence,), start)
+        table.append(create_table(name, columns, key, source, self._given), (sentence(name, columns),), start)
         self.tables.append(table)
         self._undo.append(self.tables.pop)
         self._name(name, table, start)

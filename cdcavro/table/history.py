@@ -49,12 +49,12 @@ class Table:
     """A table through its versions and names.
 
     Attributes: `number` (int), unique among all tables; `room` (`SharedLimits`), the space left for schemas;
-    `versions` (list of `TableSchema`), from the first on; `steps` (list of tuple of str), what led to
-    each version; `starts` (list), from when each holds; `is_gone` (bool), whether it was dropped; `is_stated` (bool), whether a statement or a
-    list of columns has declared which columns it has; `is_written` (bool), whether payloads of it exist;
-    `is_used` (bool), whether data is being written with the newest version;
-    `unexplained` (`Unexplained`), the columns that came or went without a statement; `findings` (list of
-    str), sentences on what its statements left open and how that was decided, at most 100.
+    `versions` (list of `TableSchema`), from the first on; `steps` (list of tuple of str), what led to each version;
+    `starts` (list), from when each holds; `is_gone` (bool), whether it was dropped; `is_stated` (bool), whether a
+    statement or a list of columns has declared which columns it has; `is_written` (bool), whether payloads of it exist;
+    `is_used` (bool), whether data is being written with the newest version; `unexplained` (`Unexplained`), the columns
+    that came or went without a statement; `findings` (list of str), sentences on what its statements left open and how
+    that was decided, at most 100.
     """
 
     number: int
@@ -83,14 +83,18 @@ class Table:
         """Check that there may be another version, before anything is done for it. Raises `SchemaError`."""
         if len(self.versions) >= MAX_VERSIONS:
             raise SchemaError(self.schema.table.table, f"more than {MAX_VERSIONS} versions")
+        if self.versions:  # to make a version takes far more than to refuse one
+            self.room.check(self.schema.size, self.schema.table.table)
 
-    def append(self, schema: TableSchema, steps: Sequence[str], start: Key | None) -> None:
-        """Append the version that holds for changes from `start` on.
-
-        Raises `SchemaError` for more than 1,000 versions, or if no room is left.
-        """
+    def append(
+        self, schema: TableSchema, steps: Sequence[str], start: Key | None, unexplained: Unexplained | None = None
+    ) -> None:
+        """Append the version that holds from `start` on, and what is unexplained with it. Raises `SchemaError`."""
         self.check_room()
-        self.room.take(schema, (*steps, *texts_of(start), *unsigned_types(schema.columns).keys() - self._unsigned))
+        known = self.unexplained if unexplained is None else unexplained
+        texts = (*steps, *texts_of(start), *unsigned_types(schema.columns).keys() - self._unsigned)
+        self.room.take(schema, texts, known.size - self.unexplained.size)
+        self.unexplained = known
         last = self.starts[-1] if self.starts else FIRST
         self.starts.append(later_of(start, last))
         self.versions.append(schema)
@@ -125,15 +129,13 @@ class Table:
         return self.versions[indexes[0]] if indexes is not None and len(indexes) == 1 else None
 
     def extend(self, names: Collection[str], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
-        """Return the version of a change that declares no columns but has values for these names.
-
-        While nothing has declared the table's columns and no version has all these names, a new version adds them.
-        """
+        """Return the version of a change with values for these names, adding one if none has them and none is declared."""
         if not self.is_stated and not any(version.names.issuperset(names) for version in self.versions):
             old = self.schema
             added = [Column(name=name) for name in names if name not in old.names]
-            self.append(*by_columns(old, [*column_list.columns_of_version(old), *added], source, given), key)
-            self.unexplained.take(old, self.schema)
+            self.check_room()
+            schema, steps = by_columns(old, [*column_list.columns_of_version(old), *added], source, given)
+            self.append(schema, steps, key, self.unexplained.taken(old, schema))
         return self.having(names, key)
 
     def having(self, names: Collection[str], key: Key | None) -> TableSchema:
@@ -273,8 +275,7 @@ class Table:
             self.check_room()
         schema, steps = by_columns(old, columns, source, given, key=names, is_new=is_new)
         if is_new and schema is not old:
-            self.append(schema, steps, key)
-            self.unexplained.take(old, schema)
+            self.append(schema, steps, key, self.unexplained.taken(old, schema))
         elif schema is not old:
             self._replace(schema, steps)
 

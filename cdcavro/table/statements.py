@@ -64,10 +64,10 @@ class StatementFollower:
         if table is None:
             names = [Column(name=one) for one in seen_columns(change)]
             listed = names if change.columns is None else change.columns
-            schema = create_table(name, listed, change.key or (), change.source, self._given)
             with self._tables.whole():
-                table = self._tables.create(name, schema, sentence(name, listed), start)
-            table.unexplained.take(None, schema)
+                table = self._tables.create(name, listed, change.key or (), change.source, start)
+                table.unexplained = table.unexplained.taken(None, table.schema)
+                table.room.reserve(table.unexplained.size, name.table)
         return table
 
     def _respelled(self, change: Change, name: ddl.TableName, start: Key | None) -> Table | None:
@@ -96,8 +96,7 @@ class StatementFollower:
             return
         self._tables.drop(name, start, "it was created again")
         if columns is not None:
-            schema = create_table(name, columns, key, source, self._given)
-            self._tables.create(name, schema, sentence(name, columns), start).is_stated = True
+            self._tables.create(name, columns, key, source, start).is_stated = True
 
     def _created(self, step: ddl.CreateTable, change: Change) -> _Created:
         """Return a new table's columns (None if unknown), its key, and the source whose type names they use."""
@@ -206,8 +205,7 @@ class StatementFollower:
         if columns is None or own not in (name, table and table.schema.table):
             return
         if table is None:
-            schema = create_table(name, columns, change.key or (), change.source, self._given)
-            table = self._tables.create(name, schema, sentence(name, columns), start)
+            table = self._tables.create(name, columns, change.key or (), change.source, start)
         if change.ddl is None and not table.is_as(columns, change.source, self._given):
             # What the statement did is in its columns only, and rows of the version before it may come yet.
             table.use(table.schema)

@@ -9,6 +9,7 @@ columns belongs to the version of its time.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import astuple
@@ -75,7 +76,7 @@ class Tables:
     `table` (str or None) is the table of rows that name none, as in `GivenTable.of`. Raises `ValueError` for any
     other `on_misfit`, mode or `table`. Attributes: `tables` (list of `Table`), all that ever existed; `given_table`
     (`GivenTable`); `zone`; `misfits` (dict from a table's number to a Counter), how many values of each column went into
-    `unparsed` as text.
+    `unparsed` as text, those of columns for which there is no room as `other columns`.
     """
 
     __slots__ = (
@@ -292,9 +293,8 @@ class Tables:
         writer: TableWriter | None = self._writers.get(facts)
         if writer is None or writer.schema is not schema:
             ways: Any = {"zone": self.zone, "modes": self._modes, "is_strict": self._is_strict}
-            writer = TableWriter(
-                schema, source, columns, **ways, misfits=self.misfits.setdefault(table.number, Counter())
-            )
+            count = partial(self._room.count, self.misfits.setdefault(table.number, Counter()))
+            writer = TableWriter(schema, source, columns, **ways, count=count)
             self._writers.put(facts, writer, min(weight_of(schema.columns), _WRITERS))
         self._recent = writer
         return writer

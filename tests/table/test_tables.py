@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import random
+import sys
 import tracemalloc
 import weakref
 from decimal import Decimal
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdcavro.avro.schema import parse_schema
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.errors import CdcAvroError, DdlError, OrderError, SchemaError, StructureError
 from cdcavro.exact.caching import WeightedCache
@@ -944,3 +946,45 @@ def test_find_refuses_what_add_refuses():
     ):
         with pytest.raises(StructureError):
             Tables().find(change)
+
+
+def test_where_no_room_is_left_nothing_is_made_of_what_is_refused(monkeypatch):
+    """A version that could not be kept takes no work: a stream of those beyond the bound goes on as fast as others."""
+    stream = Stream()
+    stream.row("id int")
+    stream.ddl("CREATE TABLE u (id INT)")
+    monkeypatch.setattr(stream.tables.tables[0].room, "left", 500)
+    made = []
+    monkeypatch.setattr(schema, "parse_schema", lambda text: made.append(text) or parse_schema(text))
+    rows = [lambda i=i: stream.row(f"id int, c{i} int", table=f"t{i}" if i % 2 else "t") for i in range(20)]
+    texts = [f"ALTER TABLE t ADD a{i} INT" for i in range(10)] + [f"CREATE TABLE v{i} (id INT)" for i in range(10)]
+    texts += [f"RENAME TABLE u TO u{i}" for i in range(10)]
+    for refused in [*rows, *[lambda text=text: stream.ddl(text) for text in texts]]:
+        with pytest.raises(SchemaError, match="all tables and their versions take more than 268435456 bytes"):
+            refused()
+    assert made == []
+    assert stream.row("id int").schema.version == 1
+
+
+@pytest.mark.parametrize("kind", ["misfits", "columns"])
+def test_counts_of_misfits_and_columns_without_a_statement_are_counted(monkeypatch, kind):
+    """What is kept beside the versions takes of the same room, byte for byte."""
+    made, _, _ = stream_trial.followed(kind, 300)
+    room = made._room
+    kept = sum(one.size for table in made.tables for one in table.versions)
+    kept += sum(table.unexplained.size for table in made.tables)
+    names = [name for counts in made.misfits.values() for name in counts]
+    kept += sum(150 + sys.getsizeof(name) for name in names)
+    assert bool(names) == (kind == "misfits")
+    assert limits.MAX_KEPT - room.left >= kept + 2_000 * len(made.tables)
+
+
+def test_misfits_beyond_the_room_are_counted_together(monkeypatch):
+    """Without it the counts of ever-new columns would grow with the stream; no row is refused for that."""
+    stream = Stream()
+    stream.row("a int, b int, c int", {"a": "x"})
+    monkeypatch.setattr(stream.tables.tables[0].room, "left", 250)
+    for _ in range(3):
+        stream.row("a int, b int, c int", {"a": "x", "b": "x", "c": "x"})
+    assert stream.tables.misfits == {0: {"a": 4, "b": 3, "other columns": 3}}
+    assert stream.tables.tables[0].room.left == 250 - 150 - sys.getsizeof("b")

@@ -74,12 +74,18 @@ class Unexplained:
     def went(self, fields: dict[str, dict[str, Any]]) -> None:
         self._went = zlib.compress(json.dumps(fields).encode(), 1) if fields else b""
 
-    def take(self, old: TableSchema | None, new: TableSchema) -> None:
-        """Take in the columns that differ between two versions, of which a list has made the second."""
+    def taken(self, old: TableSchema | None, new: TableSchema) -> Unexplained:
+        """Return these and the columns that differ between two versions, of which a list has made the second."""
         before = {} if old is None else _written(old)
-        after = _written(new)
-        self.came |= after.keys() - before.keys()
-        self.went = {name: own for name, own in (self.went | before).items() if name not in after}
+        after, taken = _written(new), Unexplained()
+        taken.came = self.came | (after.keys() - before.keys())
+        taken.went = {name: own for name, own in (self.went | before).items() if name not in after}
+        return taken
+
+    @property
+    def size(self) -> int:
+        """How many bytes are kept."""
+        return len(self._came) + len(self._went)
 
     def copy(self) -> Unexplained:
         """Return a copy that does not change with this one."""

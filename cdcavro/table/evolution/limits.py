@@ -10,6 +10,7 @@ from cdcavro.errors import SchemaError
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterable
 
     from cdcavro.change.model import Column, Source
@@ -25,6 +26,9 @@ LISTED: Final = "listed"
 # In columns, as `weight_of` counts them; each takes about half a kilobyte.
 _REMEMBERED: Final = 50_000
 _CHARACTERS: Final = 500
+# What a count takes beside the name that is counted.
+_COUNT: Final = 150
+OTHERS: Final = "other columns"
 
 
 class SharedLimits:
@@ -59,15 +63,15 @@ class SharedLimits:
         """End a text of statements."""
         self._taken = _UNCOUNTED
 
-    def take(self, schema: TableSchema, texts: Iterable[str | None] = ()) -> None:
-        """Reserve the bytes of a version, and of texts that are kept with it.
+    def take(self, schema: TableSchema, texts: Iterable[str | None] = (), more: int = 0) -> None:
+        """Reserve the bytes of a version, of texts that are kept with it, and so many `more`.
 
         Raises `SchemaError` if too few are left, or if one text makes many schemas of more than 2 Mi characters in all.
         """
         length = len(schema.row.json)
         if self._taken > 0 and self._taken + length > MAX_AT_ONCE:
             raise SchemaError(schema.table.table, f"one text makes schemas of more than {MAX_AT_ONCE} characters")
-        self.reserve(schema.size + text_size(texts), schema.table.table)
+        self.reserve(schema.size + text_size(texts) + more, schema.table.table)
         if self._taken != _UNCOUNTED:
             self._taken += length
 
@@ -80,8 +84,24 @@ class SharedLimits:
         weight = weight_of(columns) + text_size(structs.astuple(source)) // _CHARACTERS
         self.remembered.put((of, edit, columns, source), value, weight)
 
-    def reserve(self, size: int, table: str) -> None:
-        """Reserve bytes for a table. Raises `SchemaError` if too few are left."""
+    def check(self, size: int, table: str) -> None:
+        """Raise `SchemaError` if fewer bytes are left."""
         if size > self.left:
             raise SchemaError(table, f"all tables and their versions take more than {MAX_KEPT} bytes")
+
+    def reserve(self, size: int, table: str) -> None:
+        """Reserve bytes for a table, or give some back. Raises `SchemaError` if too few are left."""
+        self.check(size, table)
         self.left -= size
+
+    def count(self, counts: Counter[str], names: Iterable[str]) -> None:
+        """Count names, those for which there is no room together as `OTHERS`."""
+        for name in names:
+            known = name if name in counts or self._has_room(name) else OTHERS
+            counts[known] += 1
+
+    def _has_room(self, name: str) -> bool:
+        size = _COUNT + text_size([name])
+        is_room = size <= self.left
+        self.left -= size if is_room else 0
+        return is_room

@@ -12,7 +12,6 @@ from cdcavro.exact.numbers import plain_text
 from cdcavro.table.columns.strings import MISFIT
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Callable, Iterable, Sequence
 
     from cdcavro.avro.buffer import Buffer
@@ -110,11 +109,11 @@ class RowWriter:
     """Writes the rows of one version of a table, as one source sends them.
 
     Made from the cells in the order of the fields; the names of the version's columns; the label of
-    the version and the format, for errors; and `misfits`, which counts by column the values that
+    the version and the format, for errors; and `count`, which is told the columns of values that
     their types cannot carry. With `is_strict`, such values are errors.
     """
 
-    __slots__ = ("_cells", "_columns", "_format", "_is_strict", "_label", "_misfits")
+    __slots__ = ("_cells", "_columns", "_count", "_format", "_is_strict", "_label")
 
     def __init__(
         self,
@@ -122,7 +121,7 @@ class RowWriter:
         columns: frozenset[str | None],
         label: str,
         format: str | None,
-        misfits: Counter[str],
+        count: Callable[[Iterable[str]], object],
         *,
         is_strict: bool,
     ) -> None:
@@ -130,7 +129,7 @@ class RowWriter:
         self._columns = columns
         self._label = label
         self._format = format
-        self._misfits = misfits
+        self._count = count
         self._is_strict = is_strict
 
     def write(self, out: Buffer, image: Row, pointer: str, last: Written | None = None, *, rows: int = 1) -> Written:
@@ -165,7 +164,7 @@ class RowWriter:
         if count != len(cells):
             raise self._unknown(image, pointer)
         if misfits:
-            self._misfits.update(misfits.keys())
+            self._count(misfits.keys())
         write_texts(out, misfits)
         self._write_absent(out, absent, rows)
         return written

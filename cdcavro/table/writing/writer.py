@@ -47,7 +47,7 @@ class TableWriter:
 
     Made from the version, the source, and the columns that its changes state (None if they state
     none); `zone` is the source's time zone, and `modes` how Debezium sends values. With `is_strict`, a value that its type cannot carry is an
-    error; otherwise it goes into `unparsed` as text, and `misfits` counts it by column. Raises
+    error; otherwise it goes into `unparsed` as text, and `count` is told its column. Raises
     `SchemaError` if a stated column's Avro type is not the version's.
     """
 
@@ -60,7 +60,7 @@ class TableWriter:
         zone: tzinfo | None = None,
         modes: Modes = USUAL_MODES,
         is_strict: bool = False,
-        misfits: Counter[str] | None = None,
+        count: Callable[[Iterable[str]], object] | None = None,
     ) -> None:
         self.schema = schema
         # Nearly all changes that a writer gets come from one source.
@@ -81,7 +81,7 @@ class TableWriter:
             frozenset(column.name for column in schema.columns),
             f"{schema.table.table} in version {schema.version}",
             source.format,
-            Counter() if misfits is None else misfits,
+            Counter().update if count is None else count,
             is_strict=is_strict,
         )
         named = {cell.name: cell for cell in cells if cell.read is not None}

@@ -98,7 +98,7 @@ def test_what_a_type_cannot_carry_is_text_or_an_error(type, value, text):
     """Never null without its text; strictly, an error with the column, the type and the value."""
     schema = table("id|int", f"a/b|{type}")
     counted = Counter()
-    payload = writer(schema, misfits=counted).row({"id": 1, "a/b": value})
+    payload = writer(schema, count=counted.update).row({"id": 1, "a/b": value})
     made = read(payload, schema.row)
     assert (made["id"], made["a_x2f_b"], made["unparsed"], made["absent"]) == (1, None, {"a/b": text}, [])
     assert counted == {"a/b": 1}
@@ -114,7 +114,7 @@ def test_what_a_type_cannot_carry_is_text_or_an_error(type, value, text):
 def test_misfits_are_counted_in_rows_that_were_written():
     """Not in keys, which have the same value, and not in those that were refused."""
     counted = Counter()
-    write = writer(misfits=counted)
+    write = writer(count=counted.update)
     made = change("UPDATE", before={"id": "x"}, after={"id": "y", "a": 1})
     write.key(made)
     write.envelope(made)
@@ -311,10 +311,10 @@ def test_values_that_are_the_same_in_both_rows_are_written_as_if_they_were_not(b
     """Objects that both rows hold are copied from the first; misfits and absent columns are told in both."""
     after |= {name: before[name] for name in shared & before.keys()}
     counts = Counter(), Counter()
-    one = writer(misfits=counts[0]).envelope(change("UPDATE", before=before, after=after))
+    one = writer(count=counts[0].update).envelope(change("UPDATE", before=before, after=after))
     again = {name: copy.deepcopy(value) for name, value in after.items()}
     again |= {name: value.encode().decode() for name, value in after.items() if type(value) is str and value != "x"}
-    other = writer(misfits=counts[1]).envelope(change("UPDATE", before=before, after=again))
+    other = writer(count=counts[1].update).envelope(change("UPDATE", before=before, after=again))
     assert one == other
     assert counts[0] == counts[1]
     assert read(one, SCHEMA.envelope)["after"] == read(writer().row(after), SCHEMA.row)
