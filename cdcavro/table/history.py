@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 MAX_VERSIONS: Final = 1_000
 MAX_FINDINGS: Final = 100
 _NONE: Final[frozenset[str | None]] = frozenset()
-# What the objects of a table and its names take, beside its versions.
-OBJECTS: Final = 2_000
+OBJECTS: Final = 2_000  # bytes that a table takes beside its names and versions
 _DIGEST: Final = 200
 
 
@@ -214,16 +213,17 @@ class Table:
         """Return the state that `back` needs to undo everything done to the table from now on."""
         facts = [list(part) for part in (self.versions, self.steps, self.starts, self.findings)]
         flags = self.is_gone, self.is_stated, self.is_used
-        return facts, dict(self._indexes), dict(self._declared), flags, self.unexplained.copy()
+        return facts, dict(self._indexes), dict(self._declared), flags, (self.unexplained.copy(), self._edit)
 
     def back(self, mark: tuple[Any, ...]) -> None:
         """Undo everything done since the mark, which can be used again."""
-        (versions, steps, starts, findings), indexes, declared, flags, unexplained = mark
+        (versions, steps, starts, findings), indexes, declared, flags, (unexplained, edit) = mark
         self.versions[:], self.steps[:], self.findings[:] = versions, steps, findings
         self.starts, self._indexes = list(starts), dict(indexes)
         self._declared, self.unexplained = dict(declared), unexplained.copy()
         self.is_gone, self.is_stated, self.is_used = flags
-        self._edited()
+        if self._edit != edit:
+            self._edited()
 
     def listed(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> column_list.ColumnList:
         """Return the `column_list.ColumnList` of a list of columns, with types read as a source means them."""

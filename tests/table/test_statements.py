@@ -13,6 +13,7 @@ from cdcavro.errors import SchemaError
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
+from support.calls import calls
 from support.streams import CANAL, CanalFile, Stream, stated
 from support.typed import filled, read
 
@@ -934,3 +935,27 @@ def test_a_table_with_a_new_name_goes_on_changing_in_the_same_statement():
         ("b", "DECIMAL(9,2)"),
     ]
     assert newest.table.table == "u"
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        "ALTER TABLE t " + ",".join(f"ADD x{i} INT" for i in range(10)),
+        "ALTER TABLE t DROP z",
+        "ALTER TABLE t ADD x INT, ADD c1 INT",
+        "ALTER TABLE t RENAME TO u, DROP z",
+    ],
+)
+def test_a_statement_that_a_wide_table_refuses_costs_little_each_time_it_comes(refused):
+    """Far less than one that is applied, without a version in the making, and what is known of its rows still holds."""
+    stream = Stream(MYSQL)
+    stream.ddl(f"CREATE TABLE t ({','.join(f'c{i} INT' for i in range(4_090))})")
+    applied = calls(lambda: stream.ddl("ALTER TABLE t ADD a INT"))
+    edits = stream.tables.edits
+
+    def refuse() -> None:
+        with pytest.raises(SchemaError):
+            stream.ddl(refused)
+
+    assert [5 * calls(refuse) < applied for _ in range(3)] == [True] * 3
+    assert stream.tables.edits == edits

@@ -40,16 +40,16 @@ class RowEdit:
     """The next version of a row's record, in the making.
 
     Made from the record's JSON value. Unless `is_new`, the edit changes the record's own version, with
-    which nothing has been written yet. If `is_folded`, column names match regardless of case, as in
-    MySQL. Attributes: `record` (dict), the JSON value so far, but for its fields, which `finish` puts in;
-    `version` (int), the new version's number; `steps` (list of str), what was done, in sentences.
+    which nothing has been written yet. If `is_folded`, column names match regardless of case, as in MySQL. Attributes:
+    `record` (dict), the JSON value so far, but for its fields, which `finish` puts in; `version` (int), the new
+    version's number; `steps` (list of str), what was done, in sentences.
     """
 
     def __init__(self, record: dict[str, Any], *, is_new: bool = True, is_folded: bool = True) -> None:
         # Whatever is in a field is replaced, never changed.
         self.record = record | {"fields": [dict(field) for field in record["fields"]]}
         self._order = FieldOrder(self.record["fields"])
-        self._definitions = definitions(self.record)
+        self._before = record  # whose definitions an edit that is refused has no need of
         self.version = int(said_of(self.record).get("version", 1)) + is_new
         self.steps: list[str] = []
         self._is_folded = is_folded
@@ -230,7 +230,7 @@ class RowEdit:
 
     def finish(self) -> dict[str, Any]:
         """Return the record as the next version, or unchanged if nothing was done."""
-        self.record = settled(self.record | {"fields": self._order.fields()}, self._definitions)
+        self.record = settled(self.record | {"fields": self._order.fields()}, definitions(self._before))
         if self.steps:
             self._set_fact("version", self.version)
         return self.record

@@ -28,7 +28,7 @@ from cdcavro.table.writing.cells import CellTable
 from cdcavro.table.writing.rows import Cell, RowWriter, text_of, write_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import tzinfo
 
     from cdcavro.change.model import Arrival, Change, Row, Source
@@ -76,12 +76,13 @@ class TableWriter:
             for field in fields
         ]
         self._plan = cells
+        ignored: Counter[str] = Counter()
         self._rows = RowWriter(
             cells,
             frozenset(column.name for column in schema.columns),
             f"{schema.table.table} in version {schema.version}",
             source.format,
-            Counter().update if count is None else count,
+            ignored.update if count is None else count,
             is_strict=is_strict,
         )
         named = {cell.name: cell for cell in cells if cell.read is not None}
