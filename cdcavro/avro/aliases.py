@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.avro.types import Array, Map, Named, Record, Union, branch_name
+from cdcavro.avro.types import Array, Map, Named, Primitive, Record, Union, branch_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,15 +22,17 @@ LISTED: Final = 10
 class Aliases:
     """The aliases of the types and fields in a reader's schema.
 
-    Built from the schema's root type. Attributes: `types`, the reader's named types by full name;
-    `claims`, for each alias the full names of the types that have it.
+    Built from the schema's root type. Attributes: `root`, that type; `named`, what `named_types` yields; `types`, the
+    reader's named types by full name; `claims`, for each alias the full names of the types that have it.
     """
 
     def __init__(self, reader: Type) -> None:
+        self.root = reader
+        self.named = [*named_types(reader)]
         self.types: dict[str, Named] = {}
         self.claims: dict[str, dict[str, None]] = {}
         self._fields: dict[str, dict[str, Field]] = {}
-        for _, named in named_types(reader):
+        for _, named in self.named:
             self.types[named.name] = named
             for alias in named.aliases:
                 self.claims.setdefault(alias, {})[named.name] = None
@@ -72,9 +74,20 @@ def _below(path: str, declared: Type) -> Iterator[tuple[str, Type]]:
     elif isinstance(declared, Map):
         yield path + "{}", declared.values
     elif isinstance(declared, Union):
-        yield from ((path, branch) for branch in declared.branches)
+        yield from ((path, branch) for branch in declared.branches if type(branch) is not Primitive)
     elif isinstance(declared, Record):
-        yield from ((f"{path}.{brief(field.name)}", field.type) for field in declared.fields)
+        fields = (field for field in declared.fields if type(field.type) is not Primitive)
+        yield from ((f"{path}.{brief(field.name)}", field.type) for field in fields)
+
+
+def is_same_name(writer: Named, reader: Named) -> bool:
+    """Return whether the reader's full name or one of its aliases is the writer's full name."""
+    return writer.name == reader.name or writer.name in reader.aliases
+
+
+def is_plain(declared: Type) -> bool:
+    """Return whether a type is one of those that columns have by the thousand: a primitive, or a union of some."""
+    return all(type(one) is Primitive for one in (declared.branches if isinstance(declared, Union) else (declared,)))
 
 
 def last_name(named: Named) -> str:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import fastavro.schema
 
-from cdcavro.avro.aliases import Aliases, brief, named_types
+from cdcavro.avro.aliases import Aliases, brief
 from cdcavro.avro.defaults import is_taken
 from cdcavro.avro.resolution import findings
 from cdcavro.avro.schema import Schema, parse_schema
@@ -35,7 +35,7 @@ from cdcavro.exact.stack import within_stack
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdcavro.avro.types import Named, Type
+    from cdcavro.avro.types import Named
 
 Direction = Literal["backward", "forward"]
 Name = Literal["full", "backward", "forward", "breaking"]
@@ -126,54 +126,63 @@ def verdict(reader: Schema | str, writer: Schema | str) -> Verdict:
     backward: the reader reads all data of the writer, the writer not all of the reader
       forward, $: int cannot read long
     """
-    new, old = _parsed(reader), _parsed(writer)
+    new, old = _Side(reader), _Side(writer)
     problems: list[Problem] = []
     notes: list[Remark] = []
+    is_same = new.declared == old.declared
     refusals = list(dict.fromkeys([*_refusals(old), *_refusals(new)]))
-    _judge("backward", new, old, problems, notes)
+    _judge("backward", new.aliases, old.aliases, problems, notes, is_same=is_same)
     notes += [Remark("backward", "$", reason) for reason in refusals]
-    _judge("forward", old, new, problems, notes)
+    _judge("forward", old.aliases, new.aliases, problems, notes, is_same=is_same)
     notes += [Remark("forward", "$", reason) for reason in refusals]
     return Verdict(tuple(problems), tuple(notes))
 
 
-def _parsed(schema: Schema | str) -> Schema:
-    return parse_schema(schema) if isinstance(schema, str) else schema
+class _Side:
+    """One of two schemas, read once for both directions: its JSON value, and its aliases with its root type."""
+
+    def __init__(self, schema: Schema | str) -> None:
+        parsed = parse_schema(schema) if isinstance(schema, str) else schema
+        self.declared = json.loads(parsed.json)
+        self.aliases = Aliases(parsed.root)
 
 
-def _judge(direction: Direction, reader: Schema, writer: Schema, problems: list[Problem], notes: list[Remark]) -> None:
+def _judge(
+    direction: Direction,
+    reader: Aliases,
+    writer: Aliases,
+    problems: list[Problem],
+    notes: list[Remark],
+    *,
+    is_same: bool,
+) -> None:
     blamed: set[str] = set()
-    for finding in findings(writer.root, reader.root):
+    for finding in findings(writer, reader):
         if finding.kind == "note":
             notes.append(Remark(direction, finding.where, finding.reason))
         else:
             blamed.add(finding.where)
             problems.append(Problem(direction, finding.where, finding.reason, finding.partial))
-    if not _is_same(reader, writer):
-        aliases = Aliases(reader.root)
-        refused = [*_ambiguous(writer.root, aliases), *_renamed_in_defaults(writer.root, aliases)]
+    if not is_same:
+        refused = [*_ambiguous(writer, reader), *_renamed_in_defaults(writer, reader)]
         problems += [Problem(direction, path, reason, partial=False) for path, reason in refused if path not in blamed]
 
 
-def _refusals(schema: Schema) -> Iterator[str]:
+def _refusals(side: _Side) -> Iterator[str]:
     """Yield the reasons why one of the three readers does not take a schema at all."""
-    endless = recursion(schema.root)
+    endless = recursion(side.aliases.root)
     if endless:
         yield f"Spark does not read {brief(endless)}, which contains itself"
     try:
-        fastavro.schema.parse_schema(json.loads(schema.json))
+        fastavro.schema.parse_schema(side.declared)
     except Exception as error:  # noqa: BLE001  fastavro raises all kinds of errors
         yield f"fastavro refuses a schema: {brief(str(error) or type(error).__name__)}"
 
 
-def _is_same(reader: Schema, writer: Schema) -> bool:
-    return reader.json == writer.json or bool(json.loads(reader.json) == json.loads(writer.json))
-
-
-def _ambiguous(writer: Type, aliases: Aliases) -> Iterator[tuple[str, str]]:
+def _ambiguous(writer: Aliases, aliases: Aliases) -> Iterator[tuple[str, str]]:
     """Yield the path and reason of each type or field of the writer for which the reader's aliases are ambiguous."""
     became: dict[str, str] = {}
-    for path, named in named_types(writer):
+    for path, named in writer.named:
         name = brief(named.name)
         claims = [claim for claim in aliases.claims.get(named.name, ()) if claim != named.name]
         if claims and named.name in aliases.types:
@@ -209,10 +218,10 @@ def _ambiguous_fields(path: str, writer: Named, reader: Named | None) -> Iterato
         became[new] = field.name
 
 
-def _renamed_in_defaults(writer: Type, aliases: Aliases) -> Iterator[tuple[str, str]]:
+def _renamed_in_defaults(writer: Aliases, aliases: Aliases) -> Iterator[tuple[str, str]]:
     """Yield the path and reason of each field whose default Avro Java refuses once it has renamed by the reader's aliases."""
     renames: dict[str, dict[str, str]] = {}
-    records = [(path, named) for path, named in named_types(writer) if isinstance(named, Record)]
+    records = [(path, named) for path, named in writer.named if isinstance(named, Record)]
     for _, named in records:
         claims = [claim for claim in aliases.claims.get(named.name, ()) if claim != named.name]
         reader = aliases.types.get(claims[0] if claims else named.name)

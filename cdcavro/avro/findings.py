@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+Result = TypeVar("Result")
 
 MAX_FINDINGS: Final = 1000
 
@@ -37,6 +42,7 @@ class Findings:
         self.all: list[Finding] = []
         self.choices = 0
         self._counts: Counter[Kind] = Counter()
+        self._known: dict[Hashable, tuple[Any, str, list[Finding]]] = {}
 
     def add(self, where: str, reason: str, kind: Kind = "note", *, partial: bool = False) -> None:
         """Add a finding."""
@@ -51,6 +57,18 @@ class Findings:
         for finding in made:
             if finding.where.startswith(old):
                 self._put(replace(finding, where=new + finding.where.removeprefix(old)))
+
+    def once(self, key: Hashable, where: str, compare: Callable[[], Result]) -> Result:
+        """Return what a comparison results in, made once for a key; what it found is found again at each place."""
+        known = self._known.get(key)
+        if known is None:
+            start = len(self.all)
+            result = compare()
+            self._known[key] = result, where, self.all[start:]
+            return result
+        result, before, made = known
+        self.repeat(made, before, where)
+        return result
 
     def _put(self, finding: Finding) -> None:
         kind = finding.kind

@@ -12,7 +12,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from cdcavro.avro.aliases import LISTED, Aliases, brief, brief_list, kind_and_last, label, last_name
+from cdcavro.avro.aliases import LISTED, Aliases, brief, brief_list, is_plain, kind_and_last, label, last_name
 from cdcavro.avro.defaults import new_field_findings
 from cdcavro.avro.findings import Finding, Findings
 from cdcavro.avro.logical import unit_change, widened_meanings
@@ -58,34 +58,26 @@ _EXACT: Final = {("int", "float"): 24, ("long", "float"): 24, ("long", "double")
 
 @within_stack(too_nested)
 def resolve(writer: Type, reader: Type, where: str = "$") -> Step:
-    """Return the steps that read the writer's data into the reader's shape; `where` is the path of both types.
-
-    Raises `ResolutionError` with the place and the reason.
-    """
-    return _Comparison(reader, writer).step(writer, reader, where)
+    """Return the steps that read the writer's data into the reader's; `where` is both paths. Raises `ResolutionError`."""
+    return _Comparison(Aliases(reader), Aliases(writer)).step(writer, reader, where)
 
 
 @within_stack(too_nested)
-def findings(writer: Type, reader: Type) -> list[Finding]:
-    """Return everything that `resolve` finds in a comparison of two types, instead of raising the first refusal."""
+def findings(writer: Aliases, reader: Aliases) -> list[Finding]:
+    """Return everything that `resolve` finds in a comparison of two roots, instead of raising the first refusal."""
     comparison = _Comparison(reader, writer)
     with suppress(ResolutionError):
-        comparison.step(writer, reader, "$")
+        comparison.step(writer.root, reader.root, "$")
     return comparison.findings.all
-
-
-def is_same_name(writer: Named, reader: Named) -> bool:
-    """Return whether the reader's full name or one of its aliases is the writer's full name."""
-    return writer.name == reader.name or writer.name in reader.aliases
 
 
 class _Comparison:
     """A comparison and its findings so far. A record or a union catches the errors within it and compares the rest."""
 
-    def __init__(self, reader: Type, writer: Type | None = None) -> None:
+    def __init__(self, reader: Aliases, writer: Aliases | None = None) -> None:
         self.findings = Findings()
         self._skipped = _Comparison(writer) if writer else self
-        self._aliases = Aliases(reader)
+        self._aliases = reader
         self._enums: dict[tuple[int, int], tuple[ReadEnum, str]] = {}
         self._places: dict[int, dict[str, int]] = {}
         self._pairs: dict[tuple[int, int, bool], Paired] = {}
@@ -100,14 +92,22 @@ class _Comparison:
         try:
             if max(self._written, self._read) > MAX_DEPTH:
                 raise self._refused(where, f"nested deeper than {MAX_DEPTH} levels")
-            if isinstance(writer, Union):
-                return self._from_union(writer, reader, where)
-            if isinstance(reader, Union):
-                return self._into_union(writer, reader, where)
-            return self._step(writer, reader, where)
+            if not isinstance(writer, Union) and not isinstance(reader, Union):
+                return self._step(writer, reader, where)
+            if self._written < MAX_DEPTH > self._read and is_plain(writer) and is_plain(reader):
+                key = id(writer), id(reader), self.findings.choices > 0
+                return self.findings.once(key, where, lambda: self._chosen(writer, reader, where))
+            return self._chosen(writer, reader, where)
         finally:
             self._written -= below[0]
             self._read -= below[1]
+
+    def _chosen(self, writer: Type, reader: Type, where: str) -> Step:
+        if isinstance(writer, Union):
+            return self._from_union(writer, reader, where)
+        if isinstance(reader, Union):
+            return self._into_union(writer, reader, where)
+        raise TypeError("neither is a union")
 
     def _step(self, writer: Type, reader: Type, where: str) -> Step:
         match writer, reader:
@@ -237,7 +237,8 @@ class _Comparison:
             self.findings.repeat(self._pairs[key].findings or [], self._pairs[key].where, where)
         known = self._pairs[key]
         if known.error is not None:
-            raise ResolutionError(where + known.error.where.removeprefix(known.where), known.error.reason)
+            place, reason = known.error
+            raise ResolutionError(where + place.removeprefix(known.where), reason)
         return known.step
 
     def _compare(self, writer: Record, reader: Record, where: str, key: tuple[int, int, bool]) -> None:
@@ -248,7 +249,7 @@ class _Comparison:
             object.__setattr__(paired.step, "fields", fields)
             object.__setattr__(paired.step, "defaults", missing)
         except ResolutionError as error:
-            paired.error = error
+            paired.error = error.where, error.reason
             # What was compared in here may hold the step that came to nothing.
             for inner in self._order[before:]:
                 del self._pairs[inner]
@@ -266,7 +267,7 @@ class _Comparison:
         by_name, by_alias = {field.name: field for field in reader.fields}, self._aliases.fields(reader)
         fields: list[tuple[Step, Field, Field | None]] = []
         matched: set[str] = set()
-        errors: list[ResolutionError] = []
+        first: tuple[str, str] | None = None  # an error would hold the frames that it went through
         for written in writer.fields:
             into = by_name.get(written.name) or by_alias.get(written.name)
             if into and into.name != written.name and into.name in own:
@@ -274,14 +275,14 @@ class _Comparison:
             try:
                 fields.append((self._field(written, into, matched, f"{where}.{brief(written.name)}"), written, into))
             except ResolutionError as error:
-                errors.append(error)
+                first = first or (error.where, error.reason)
         missing = tuple(field for field in reader.fields if field.name not in matched)
         for finding in (finding for field in missing for finding in new_field_findings(field)):
             self.findings.add(where, finding.reason, finding.kind)
             if finding.kind == "refused":
-                errors.append(ResolutionError(where, finding.reason))
-        if errors:
-            raise errors[0]
+                first = first or (where, finding.reason)
+        if first is not None:
+            raise ResolutionError(*first)
         return tuple(fields), missing
 
     def _field(self, written: Field, into: Field | None, matched: set[str], where: str) -> Step:

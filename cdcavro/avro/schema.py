@@ -100,6 +100,9 @@ def parse_schema(text: str) -> Schema:
     return Schema(text if is_plain else plain_json(declared), root)
 
 
+_PLAIN: Final = {name: Primitive(name) for name in PRIMITIVES}
+
+
 class _UndefinedError(SchemaError):
     """A name is used that is not defined before."""
 
@@ -114,6 +117,8 @@ class _Parser:
         self._size = 0
         self._deepest = 0
         self._defaults: list[tuple[Field, str]] = []
+        # Most fields are of a few types without anything of their own, which are made once.
+        self._unions: dict[tuple[str, ...], Union] = {}
 
     def schema(self, declared: Any) -> Type:
         """Return a whole schema, its defaults checked once all records have their fields."""
@@ -130,7 +135,7 @@ class _Parser:
         self._deepen(depth, where)
         match declared:
             case str() if declared in PRIMITIVES:
-                return Primitive(declared)
+                return _PLAIN[declared]
             case str():
                 return self._reference(declared, space, where, depth)
             case list():
@@ -166,10 +171,12 @@ class _Parser:
         branches = tuple(self.parse(item, space, f"{where}[{i}]", depth + 1) for i, item in enumerate(declared))
         if any(isinstance(branch, Union) for branch in branches):
             raise SchemaError(where, "a union holds a union")
-        names = [branch_name(branch) for branch in branches]
+        names = tuple(map(branch_name, branches))
         if len(set(names)) != len(names):
             raise SchemaError(where, "a union holds two branches of one type")
-        return Union(branches)
+        if any(_PLAIN.get(name) is not branch for name, branch in zip(names, branches, strict=True)):
+            return Union(branches)
+        return self._unions.setdefault(names, Union(branches))
 
     def _named(self, kind: str, declared: dict[str, Any], space: str, where: str, depth: int) -> Type:
         own = declared.get("namespace")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cdcavro.avro.findings import Finding
     from cdcavro.avro.types import Enum, Field, Primitive, Record
-    from cdcavro.errors import ResolutionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,5 +78,5 @@ class Paired:
 
     where: str
     step: ReadRecord
-    error: ResolutionError | None = None
+    error: tuple[str, str] | None = None
     findings: list[Finding] | None = None

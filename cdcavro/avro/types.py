@@ -172,7 +172,7 @@ def recursion(root: Type) -> str | None:
                 continue
             within[declared.name] = None
             pending.append((declared, True))
-        pending.extend((inner, False) for inner in inner_types(declared))
+        pending.extend((inner, False) for inner in inner_types(declared) if type(inner) is not Primitive)
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.avro.resolution import is_same_name
+from cdcavro.avro.aliases import is_same_name
 from cdcavro.avro.types import Record
 from cdcavro.errors import UnknownFormatError
 from cdcavro.wire.attributes import FormatRule

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 from collections import Counter
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 
 import cdcavro
 from cdcavro.avro.compatibility import Problem, Remark, verdict
+from support.calls import calls
 from support.schema_pairs import fastavro_known, pair, pairs
 from support.wire import array, enum, field, mapping, record
 
@@ -520,3 +522,43 @@ EXAMPLES = [
     (["null", "long"], ["double", "long", "null"]),
     (record(field("old"), field("new")), record(field("new", aliases=["old"]))),
 ]
+
+
+def _fields(item: str) -> str:
+    return f'{{"type":"record","name":"r","fields":[{",".join(item.replace("#", str(i)) for i in range(1_000))}]}}'
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        '{"name":"f#","type":"int"}',
+        '{"name":"f#","type":["null","int"],"default":null}',
+        '{"name":"f#","type":["null","int","string","bytes"]}',
+        '{"name":"f#","type":"int","aliases":["g#"]}',
+        '{"name":"f#","type":{"type":"record","name":"q#","fields":[{"name":"a","type":"int"}]}}',
+    ],
+)
+def test_comparing_takes_no_more_than_a_few_times_the_work_of_parsing(item):
+    """However the fields differ, and what is compared again and again is compared once; no error keeps its frames."""
+    text = _fields(item)
+    other = text.replace('"int"', '"long"')
+    old, new = cdcavro.parse_schema(text), cdcavro.parse_schema(other)
+    cdcavro.verdict(new, old)
+    gc.collect()
+    gc.disable()
+    try:
+        parsed, compared = calls(lambda: cdcavro.parse_schema(text)), calls(lambda: cdcavro.verdict(new, old))
+        left = gc.collect()
+    finally:
+        gc.enable()
+    assert compared < 3 * parsed
+    assert left < 5_000
+    assert not cdcavro.verdict(old, new).backward
+
+
+def test_a_union_of_primitives_that_stands_many_times_is_found_at_each_place():
+    """What is compared once is told of each field, as what is unsafe is."""
+    old = _fields('{"name":"f#","type":["null","int"]}')
+    new = old.replace('"int"', '"string"')
+    assert len(cdcavro.verdict(new, old).problems) == 2_000
+    assert {one.path for one in cdcavro.verdict(new, old).problems} == {f"$.f{i}" for i in range(1_000)}

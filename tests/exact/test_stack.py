@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from cdcavro.avro.aliases import Aliases
 from cdcavro.avro.compatibility import verdict
 from cdcavro.avro.resolution import findings, resolve
 from cdcavro.avro.schema import parse_schema
@@ -61,7 +62,7 @@ def test_a_schema_that_the_stack_has_no_room_for_is_an_error_of_ours(rest):
     for call in (
         lambda: parse_schema(text),
         lambda: resolve(schema.root, schema.root),
-        lambda: findings(schema.root, schema.root),
+        lambda: findings(Aliases(schema.root), Aliases(schema.root)),
         lambda: verdict(schema, schema),
         lambda: translator(schema, schema),
     ):
