@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import pickle
@@ -10,7 +11,9 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -158,6 +161,14 @@ def test_a_child_that_is_forked_while_threads_work_does_not_hang(tmp_path):
         while not done.is_set():
             encode(goldens("canal")[0], "canal")
 
+    def use() -> None:
+        cache.put("x", 1, 1)
+        encode(goldens("canal")[0], "canal")
+        shared.fetch(id=made.id)
+        Tables().add(to_changes(stream_trial.KINDS["tables"](1), "canal")[0])
+
+    use()  # what is made at the first use is not made in each child
+    shared._cache._values.clear()
     threads = [threading.Thread(target=work, daemon=True) for work in (hold, busy, busy)]
     for thread in threads:
         thread.start()
@@ -168,10 +179,7 @@ def test_a_child_that_is_forked_while_threads_work_does_not_hang(tmp_path):
             if child == 0:
                 signal.alarm(20)
                 try:
-                    cache.put("x", 1, 1)
-                    encode(goldens("canal")[0], "canal")
-                    shared.fetch(id=made.id)
-                    Tables().add(to_changes(stream_trial.KINDS["tables"](1), "canal")[0])
+                    use()
                     os._exit(0)
                 finally:
                     os._exit(1)
@@ -180,6 +188,62 @@ def test_a_child_that_is_forked_while_threads_work_does_not_hang(tmp_path):
         done.set()
         for thread in threads:
             thread.join()
+
+
+class _Schemas(BaseHTTPRequestHandler):
+    """A registry's server with a schema for each id, which notes from where it was asked for it."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    asked: ClassVar[dict[int, int]] = {}
+
+    def do_GET(self) -> None:
+        number = int(self.path.partition("/ids/")[2].partition("/")[0].partition("?")[0])
+        body: Any = [] if self.path.endswith(("/versions", "/subjects")) else {"schema": _sized(number)}
+        self.asked[number] = self.client_address[1]
+        text = json.dumps(body).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: Any) -> None:
+        """Log nothing."""
+
+
+def _sized(number: int) -> str:
+    return f'{{"type":"fixed","name":"f","size":{number}}}'
+
+
+def test_a_forked_child_asks_a_registry_by_connections_of_its_own():
+    """It inherits an open one, on which it would read what its parent asked for: both ask at once and get their answers."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Schemas)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    shared = registry.connect(f"http://127.0.0.1:{server.server_port}")
+
+    def are_right(ids: range) -> bool:
+        return all(shared.fetch(id=number).schema.json == _sized(number) for number in ids)
+
+    try:
+        assert are_right(range(1, 3))
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            try:
+                os._exit(0 if are_right(range(100, 120)) else 2)
+            finally:
+                os._exit(1)
+        assert are_right(range(3, 23))
+        assert os.waitpid(child, 0)[1] == 0
+        assert are_right(range(23, 25))
+    finally:
+        shared.close()
+        server.shutdown()
+        server.server_close()
+    own, other = ({_Schemas.asked[number] for number in ids} for ids in (range(1, 25), range(100, 120)))
+    assert (len(own), len(other), own & other) == (1, 1, set())
 
 
 @pytest.mark.parametrize("way", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
@@ -242,8 +306,9 @@ def test_a_bytearray_that_is_changed_meanwhile_does_no_harm():
     def change() -> None:
         while not done.is_set():
             message[len(message) // 2] ^= 1
-            del message[-1:]
-            message.extend(b"}")
+            with suppress(BufferError):  # while it is being read, its length stays
+                del message[-1:]
+                message.extend(b"}")
 
     thread = threading.Thread(target=change, daemon=True)
     thread.start()

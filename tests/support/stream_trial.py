@@ -2,34 +2,41 @@
 
     python tests/support/stream_trial.py 1000000 [KIND ...]
 
-adds as many messages of each kind to a `Tables`, each kind in a process of its own, and prints how many were taken and
-refused, by what sentence, the processor time, and by how much the process grew: at half of the stream, at its end, and at
-most. What is refused is a reject, and the stream goes on.
+adds as many messages of each kind to a `Tables`, or to what else follows a stream (`WAYS`), each kind in a process of its
+own, and prints how many were taken and refused, by what sentence, the processor time, and by how much the process grew: at
+half of the stream, at its end, and at most. What is refused is a reject, and the stream goes on.
 """
 
 from __future__ import annotations
 
 import json
 import multiprocessing
+import re
 import resource
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from cdcavro import to_changes
+from cdcavro import decode, encode, registry, sniff, to_changes
 from cdcavro.errors import CdcAvroError
+from cdcavro.exact.diff import same
+from cdcavro.exact.jsontext import parse
 from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
+from cdcavro.transcoding.transcoder import Transcoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 KIBI: Final = 1024
+_DIGITS: Final = re.compile("[0-9a-f-]*[0-9][0-9a-f-]*")
 
 
 def row(number: int, table: str, names: list[str], type: str = "int", **facts: Any) -> bytes:
@@ -85,6 +92,62 @@ KINDS: Final[dict[str, Callable[[int], bytes]]] = {
 }
 
 
+def _prefixes() -> Callable[[int], object]:
+    """Return what opens framed payloads, which claim ever-new ids, fingerprints and GUIDs."""
+    schemas = registry.connect(f"file:{tempfile.mkdtemp()}")
+    schemas.publish('"int"', "s")
+    of: list[Callable[[int], Any]] = [
+        lambda i: i + 2,
+        lambda i: registry.Fingerprint(f"{i:016x}"),
+        lambda i: registry.Guid(UUID(int=i)),
+    ]
+    return lambda i: schemas.open(registry.frame(b"\x0e", of[i % 3](i)))
+
+
+def _halves() -> Callable[[int], object]:
+    """Return what joins the halves of updates, of which the second ones never come."""
+    transcoder = Transcoder("datahub_blob", "canal")
+    text = (
+        '{{"schema":{{}},"payload":{{"op":"UPDATE_BEFOR","before":{{"dataColumn":{{"id":{0}}}}},"sequenceId":"{0}"}}}}'
+    )
+
+    def add(i: int) -> None:
+        for outcome in transcoder.add(text.format(i)):
+            outcome.result()
+
+    return add
+
+
+def _learned() -> Callable[[int], object]:
+    """Return what learns the columns of Debezium's ever-new tables."""
+    transcoder = Transcoder("debezium", "canal")
+    text = (
+        '{{"source":{{"connector":"mysql","db":"s"}},"databaseName":"s","ddl":"CREATE TABLE t{0}","tableChanges":[{{"type":'
+        '"CREATE","id":"\\"s\\".\\"t{0}\\"","table":{{"columns":[{{"name":"p{0}","typeExpression":"INT"}}]}}}}]}}'
+    )
+    return lambda i: [one.result() for one in transcoder.add(text.format(i))]
+
+
+def _pointers() -> Callable[[int], object]:
+    """Return what encodes, decodes and sniffs messages with ever-new members that no schema names."""
+
+    def add(i: int) -> None:
+        message = row(i, "t", ["id"], **{f"unknown {i}": {f"a{i}": [i]}})
+        assert same(parse(decode(encode(message, "canal"), "canal")), parse(message))
+        sniff(message)
+
+    return add
+
+
+# What else follows a stream: each makes what takes the message with a number.
+WAYS: Final[dict[str, Callable[[], Callable[[int], object]]]] = {
+    "prefixes": _prefixes,
+    "halves": _halves,
+    "learned columns": _learned,
+    "pointers": _pointers,
+}
+
+
 def added(tables: Tables) -> list[bytes]:
     """Add a message with a column of its own to tables, and return its payloads."""
     changes = to_changes(KINDS["columns"](200), "canal")
@@ -94,15 +157,16 @@ def added(tables: Tables) -> list[bytes]:
 def followed(kind: str, count: int, tables: Tables | None = None) -> tuple[Tables, Counter[str], list[int]]:
     """Return tables after a stream, how often which sentence refused a message, and the growth at half and at the end."""
     tables = Tables() if tables is None else tables
-    typer, made = MessageTyper("canal", tables), KINDS[kind]
+    typer, made = MessageTyper("canal", tables), KINDS.get(kind)
+    take = WAYS[kind]() if made is None else lambda i: typer.add(made(i))
     refused: Counter[str] = Counter()
     grown = []
     began = _resident()
     for i in range(count):
         try:
-            typer.add(made(i))
+            take(i)
         except CdcAvroError as error:
-            refused[str(error).partition(": ")[2]] += 1
+            refused[_DIGITS.sub("N", str(error).partition(": ")[2])] += 1
         if i + 1 in (count // 2, count):
             grown.append(_resident() - began)
     return tables, refused, grown
@@ -124,7 +188,7 @@ def _run(kind: str, count: int) -> None:
 
 
 if __name__ == "__main__":
-    for one in sys.argv[2:] or KINDS:
+    for one in sys.argv[2:] or (*KINDS, *WAYS):
         process = multiprocessing.get_context("spawn").Process(target=_run, args=(one, int(sys.argv[1])))
         process.start()
         process.join()
