@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import cdcavro
 from cdcavro.errors import StructureError
-from cdcavro.wire.sniff import best, fits
+from cdcavro.wire.sniff import _marks, best, fits
+from support.bounds_trial import FILLERS
+from support.calls import calls
 from support.messages import SAMPLES, golden_files, goldens, lines
+from support.mutations import mutated
 from support.roundtrip import error_of
 
 _LOOKED_FOR = (
@@ -321,3 +327,87 @@ def test_message_of_no_format(message, got):
 def test_what_is_no_object_has_no_format(message, sentence):
     """Text that is no JSON object is refused as the other functions refuse it."""
     assert error_of(cdcavro.sniff, message) == f"message: $: {sentence}"
+
+
+# Hostile input
+
+_NAMES = sorted(
+    {
+        name
+        for format in cdcavro.FORMATS
+        for required, tells, shapes in [_marks(format)]
+        for place in required
+        for name in place
+    }
+    | {
+        name
+        for format in cdcavro.FORMATS
+        for place, _ in (*_marks(format).tells, *_marks(format).shapes)
+        for name in place
+    }
+    | {"topic", "key", "value", "__deleted", "__op", "op_type", "op_ts", "operationType", "ns", "metadata", "commitTs"}
+)
+_WORDS = [
+    "INSERT",
+    "u",
+    "I",
+    "UPDATE_AFTER",
+    "ROW",
+    "insert",
+    "execute-snapshot",
+    "",
+    "0",
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    [],
+    {},
+]
+_VALUES = st.recursive(
+    st.sampled_from(_WORDS) | st.text(max_size=5) | st.integers() | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_NAMES) | st.text(max_size=3), inner),
+    max_leaves=25,
+)
+
+
+def told(data: bytes) -> None:
+    """Check that a text has a format that is one, or an error of the project in a bounded sentence, and little work."""
+
+    def tell() -> None:
+        try:
+            assert cdcavro.sniff(data) in cdcavro.FORMATS
+        except cdcavro.CdcAvroError as error:
+            assert len(str(error)) < 4_000  # noqa: PT017
+
+    assert calls(tell) < 5_000 + 30 * len(data)
+
+
+@given(st.dictionaries(st.sampled_from(_NAMES), _VALUES, max_size=8) | _VALUES)
+def test_any_json_has_a_format_or_an_error_of_the_project(value):
+    """Also where members that tell formats have values of any kind, at any place."""
+    told(json.dumps(value).encode())
+
+
+@given(st.binary(max_size=200) | st.text().map(lambda text: text.encode("utf-8", "surrogatepass")))
+def test_any_bytes_have_an_error_of_the_project(data):
+    """Whatever they are."""
+    told(data)
+
+
+@pytest.mark.parametrize("format", cdcavro.FORMATS)
+def test_a_mutated_message_has_a_format_or_an_error_of_the_project(format):
+    """Bytes, values, tokens and members changed, doubled, renamed, dropped, or cut off."""
+    random, messages = Random(format), goldens(format)
+    for _ in range(300):
+        told(mutated(random, random.choice(messages)))
+
+
+@pytest.mark.parametrize("name", FILLERS)
+@pytest.mark.parametrize(
+    "place", ["{}", '{{"type":"INSERT","data":{}}}', '{{"topic":"t","value":{{"op":"c","after":{}}}}}']
+)
+def test_a_long_message_is_told_in_bounded_work(name, place):
+    """Arrays, objects, nesting, numbers and names by the thousand; the work grows no faster than the message."""
+    told(place.format(FILLERS[name](100_000)).encode())
