@@ -41,6 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "transcoding": {"errors", "exact", "engine", "wire", "change", "formats"},
     "table": {"errors", "exact", "avro", "engine", "wire", "change", "transcoding"},
     "lake": {"errors", "exact", "avro", "engine", "change", "transcoding", "table"},
+    "arrow": {"errors", "exact", "avro", "engine", "table", "lake"},
     "files": {"errors", "exact", "avro", "wire"},
     "registry": {"errors", "exact", "avro", "engine"},
     "records": {"errors", "exact", "avro", "engine", "wire", "table"},
@@ -52,7 +53,7 @@ MAY_IMPORT["cli"] = {*MAY_IMPORT}
 HOMES: dict[str, str | tuple[str, ...]] = {
     "pyspark": "spark/",
     "py4j": "spark/",
-    "pyarrow": ("spark/", "lake/arrow.py", "lake/reduction.py", "lake/placing.py"),
+    "pyarrow": ("arrow/", "spark/", "lake/arrow.py", "lake/reduction.py", "lake/placing.py"),
     "click": "cli/",
     "rich": "cli/progress.py",
     "sqlglot": "table/ddl/tokens.py",
@@ -268,6 +269,7 @@ def test_libraries_are_imported_only_in_their_home():
         ("cdcavro", set(HOMES)),
         ("cdcavro.cli", {"pyspark", "py4j", "pyarrow", "pandas", "rich", "httpx2"}),
         ("cdcavro.registry", {"click", "httpx2"}),
+        ("cdcavro.arrow", {"click", "pyspark", "pandas"}),
     ],
 )
 def test_import_is_light(module, libraries):
@@ -300,7 +302,8 @@ def _rank(name: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(
-    ("source", "most"), [("__init__.py", 40), ("registry/__init__.py", 15), ("spark/__init__.py", 15)]
+    ("source", "most"),
+    [("__init__.py", 40), ("arrow/__init__.py", 5), ("registry/__init__.py", 15), ("spark/__init__.py", 15)],
 )
 def test_all_is_literal_sorted_and_small(source, most):
     """`__all__` can be read without running anything."""
@@ -320,7 +323,7 @@ def test_all_is_exactly_what_is_importable():
     assert public | set(cdcavro._LATER) == set(cdcavro.__all__) == set(_literal_all("__init__.py"))
 
 
-@pytest.mark.parametrize("source", ["registry/__init__.py", "spark/__init__.py"])
+@pytest.mark.parametrize("source", ["arrow/__init__.py", "registry/__init__.py", "spark/__init__.py"])
 def test_all_of_a_package_is_exactly_what_it_imports(source):
     """The same for `cdcavro.registry`, and for `cdcavro.spark` without importing pyspark."""
     imported = {
@@ -336,7 +339,7 @@ def test_all_of_a_package_is_exactly_what_it_imports(source):
 # 4. What there is is in the pages and has help.
 
 FACES = ["__init__.py", *(f"{face}/__init__.py" for face in (
-    "avro", "change", "lake", "records", "records/codegen", "registry", "spark", "spark/lake", "table", "transcoding", "wire",
+    "arrow", "avro", "change", "lake", "records", "records/codegen", "registry", "spark", "spark/lake", "table", "transcoding", "wire",
 ))]  # fmt: skip
 
 

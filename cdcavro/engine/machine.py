@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
     from cdcavro.avro.translation import program as translation
     from cdcavro.engine.arrow_column import Slices
+    from cdcavro.engine.column_program import ColumnProgram
     from cdcavro.engine.program import Program
 
+    Filled = tuple[Any, Any, Any, int, int]
     Cell = tuple[str, Callable[[Any], Any] | None, int, int, int]
 
 COMPILED: Final = False
@@ -122,6 +124,23 @@ class Translators:
         return b"", first
 
     by_number = by_prefix
+
+
+class Filler:
+    """What one program does with columns of payloads."""
+
+    __slots__ = ()
+
+    def __init__(self, program: ColumnProgram) -> None:
+        """Take a program, which nothing runs here."""
+
+    def fill(self, column: Slices) -> tuple[list[Filled], int]:  # noqa: ARG002
+        """Read the payloads of a column (`Slices`); return what they fill, and how many there were before one that is left.
+
+        Of each column of the program it is three buffers, or None for one that is not needed: which cells are not null,
+        the cells, and their data; and how many cells there are, and how many are null.
+        """
+        return [], 0
 
 
 class Values:

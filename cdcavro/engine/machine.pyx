@@ -7,7 +7,7 @@ if there is one. What the engine accepts is what the exact way gives, byte for b
 
 from array import array
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_CheckExact, PyDict_GetItemWithError
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
@@ -194,6 +194,9 @@ include "translate_structs.pxi"
 include "translate.pxi"
 include "translate_records.pxi"
 include "translated_columns.pxi"
+include "fill_structs.pxi"
+include "fill.pxi"
+include "filled_columns.pxi"
 include "row_numbers.pxi"
 include "compare.pxi"
 include "put_values.pxi"

@@ -64,7 +64,7 @@ cdef inline int _pass_text(Transit *t) noexcept nogil:
     return OK if cdcavro_is_utf8(t.run.at - size, t.run.at) else LEFT
 
 
-cdef int _pass_decimal(Transit *t, const Turn *turn) noexcept nogil:
+cdef int _pass_decimal(Transit *t, const Turn *turn, Py_ssize_t *passed) noexcept nogil:
     """Pass the bytes of a decimal by, whose unscaled value must be within the bounds in the texts of the program."""
     cdef Py_ssize_t size = turn.c
     cdef const uint8_t *at
@@ -77,6 +77,7 @@ cdef int _pass_decimal(Transit *t, const Turn *turn) noexcept nogil:
         return LEFT
     if size == 0:
         return LEFT
+    passed[0] = size
     at = t.run.at - size
     # Without the bytes that only repeat the sign, the longer one is the greater one.
     while size > 1 and ((at[0] == 0 and at[1] < 0x80) or (at[0] == 0xFF and at[1] >= 0x80)):
@@ -277,7 +278,7 @@ cdef int _turn(Transit *t, int node, int level) noexcept nogil:
     if turn.kind == ON_MAP:
         return _turn_entries(t, turn, level + 1)
     if turn.kind == ON_DECIMAL:
-        return _pass_decimal(t, turn)
+        return _pass_decimal(t, turn, &size)
     if turn.kind == ON_REORDER:
         return _turn_reordered(t, turn, level + 1)
     return LEFT

@@ -64,9 +64,8 @@ cdef int _turn_reordered(Transit *t, const Turn *turn, int level) noexcept nogil
     return OK
 
 
-cdef int _translate(Transit *t, const Plan *plan, const uint8_t *start, Py_ssize_t size) noexcept nogil:
-    """Check a payload, and append it as the reader's schema has it; nothing is appended if it is that already."""
-    cdef Py_ssize_t before = t.run.size
+cdef inline void _set_out(Transit *t, const Plan *plan, const uint8_t *start, Py_ssize_t size) noexcept nogil:
+    """Begin with a payload."""
     t.run.at, t.run.end = start, start + size
     t.run.named = t.run.object = 0
     t.run.run += 1
@@ -74,8 +73,14 @@ cdef int _translate(Transit *t, const Plan *plan, const uint8_t *start, Py_ssize
         memset(t.run.names, 0, t.run.names_room * sizeof(Name))
         t.run.run = 1
     t.plan, t.start, t.kept = plan, start, start
-    t.first = before
+    t.first = t.run.size
     t.items = t.weightless = t.piece_count = 0
+
+
+cdef int _translate(Transit *t, const Plan *plan, const uint8_t *start, Py_ssize_t size) noexcept nogil:
+    """Check a payload, and append it as the reader's schema has it; nothing is appended if it is that already."""
+    cdef Py_ssize_t before = t.run.size
+    _set_out(t, plan, start, size)
     if _turn(t, plan.root, 0) or t.run.at != t.run.end or (not plan.is_same and _settle(t)):
         t.run.size = before
         return LEFT

@@ -38,6 +38,11 @@ class TableColumn:
     note: str | None = None
     given: str | None = None
 
+    @property
+    def shown(self) -> str:
+        """The true name, in which a column is told from the newer one that took over from it."""
+        return self.name if self.until is None else f"{self.name} (until version {self.until})"
+
 
 def column_field(
     name: str, names: NameAllocator, avro: Any, *, since: int, fill: Any = ABSENT, attributes: dict[str, Any]

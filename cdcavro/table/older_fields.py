@@ -13,22 +13,32 @@ one type can be values of the other, and `filled_value` what a value is in the n
   and 0.
 * Everything else stays where it is: a local time is an instant in one zone only, and the text of a double
   or of a time is spelled in several ways.
+
+Hence whoever reads a part of a version, its envelope, row or key, reads the older fields of its columns as well.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import re
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.table.columns.numbers import MAX_PRECISION
-from cdcavro.table.fields import ATTRIBUTE
+from cdcavro.table.fields import ATTRIBUTE, column_name, said_of
+from cdcavro.table.schema import as_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from cdcavro.avro.schema import Schema
+    from cdcavro.table.schema import TableSchema
+
+ENVELOPE: Final = "envelope"
+ROW: Final = "row"
+KEY_PART: Final = "key"
 NUMBER_TEXT: Final = r"-?(0|[1-9][0-9]{0,19})([.][0-9]{1,18})?"
 DATE_TEXT: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 WHOLE: Final = frozenset({"int", "long"})
@@ -39,6 +49,27 @@ _NUMBER: Final = re.compile(NUMBER_TEXT, re.ASCII)
 _DATE: Final = re.compile(DATE_TEXT, re.ASCII)
 _BITS: Final = {"int": 32, "long": 64}
 _WIDE: Final = Context(prec=400, rounding=ROUND_HALF_UP)
+
+
+def part_of(schema: TableSchema, part: str) -> Schema:
+    """Return the schema of a part of a version. Raises `ValueError` for the key of one that has none, and for other parts."""
+    parts = {ENVELOPE: schema.envelope, ROW: schema.row, KEY_PART: schema.key}
+    if part not in parts:
+        raise ValueError(f"a part is {', '.join(parts)}, not {part}")
+    avro_schema = parts[part]
+    if avro_schema is None:
+        raise ValueError(f"{schema.full_name} has no key in version {schema.version}")
+    return avro_schema
+
+
+def reader_of(schema: TableSchema, part: str) -> Schema:
+    """Return the schema that a part is read with: that of a key with the older fields of the key columns."""
+    whole, fields = part_of(schema, part), schema.record["fields"]
+    if part != KEY_PART or not heirs((field["name"], field) for field in fields):
+        return whole
+    older = [field for field in fields if "until" in said_of(field) and column_name(field) in schema.key_names]
+    declared = json.loads(whole.json)
+    return as_schema(declared | {"fields": declared["fields"] + older})
 
 
 def heirs(fields: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, tuple[str, ...]]:

@@ -12,7 +12,8 @@ from cdcavro.lake.evolution import LakeColumn, Step, same_column, steps_to
 from cdcavro.lake.names import OWN, column_names, quoted
 from cdcavro.lake.statements import KEY, alter_table, create_table, literal
 from cdcavro.spark.versions.older_fields import filled, has_older
-from cdcavro.spark.versions.reading import ROW, true_type
+from cdcavro.spark.versions.reading import true_type
+from cdcavro.table.older_fields import ROW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -15,20 +15,16 @@ from pyspark.sql.types import StructField, StructType
 from cdcavro.errors import SetupError
 from cdcavro.spark.versions.older_fields import filled, has_older
 from cdcavro.spark.versions.rows import VersionRows
-from cdcavro.table.fields import column_name, said_of
-from cdcavro.table.schema import TableSchema, as_schema
+from cdcavro.table.older_fields import ENVELOPE, ROW, part_of, reader_of
+from cdcavro.table.schema import TableSchema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column
 
-    from cdcavro.avro.schema import Schema
     from cdcavro.table.history import Table
 
-ENVELOPE: Final = "envelope"
-ROW: Final = "row"
-KEY_PART: Final = "key"
 # Of more, the expression is slow: see docs/explanation/performance.md.
 MAX_EXPRESSIONS: Final = 16
 _IMAGES: Final = ("before", "after")
@@ -82,17 +78,17 @@ def _read(
     version: Column | str, payload: Column | str, versions: Mapping[int, TableSchema], wanted: TableSchema, part: str
 ) -> Column:
     """Return payloads read under the reader's schema, as `from_avro` names the fields."""
-    reader_schema = _with_older(wanted, part)
+    reader_schema = reader_of(wanted, part)
     number = sf.col(version) if isinstance(version, str) else version
     if len(versions) > MAX_EXPRESSIONS:
-        writers = {schema.version: _part(schema, part).json for schema in versions.values()}
+        writers = {schema.version: part_of(schema, part).json for schema in versions.values()}
         payload = VersionRows(writers, reader_schema.json, wanted.full_name).column(number, payload)
         return from_avro(payload, reader_schema.json, {"mode": "FAILFAST"})
     options = {"avroSchema": reader_schema.json, "mode": "FAILFAST"}
     unknown = sf.concat(sf.lit(f"no version of {wanted.full_name}: "), number.cast("string"))
     read = sf.when(number.isNull(), sf.lit(None)).otherwise(sf.raise_error(unknown))
     for schema in sorted(versions.values(), key=lambda schema: schema.version):
-        decoded = from_avro(payload, _part(schema, part).json, options)
+        decoded = from_avro(payload, part_of(schema, part).json, options)
         read = sf.when(number == schema.version, decoded).otherwise(read)
     return read
 
@@ -111,8 +107,8 @@ def true_type(schema: TableSchema, part: str = ENVELOPE) -> StructType:
 
     Raises `SetupError` if there is no Spark session.
     """
-    struct = _sql_type(_part(schema, part).json)
-    names = {column.field: _shown_name(column) for column in schema.all_columns}
+    struct = _sql_type(part_of(schema, part).json)
+    names = {column.field: column.shown for column in schema.all_columns}
     if part != ENVELOPE:
         return _renamed(struct, names)
     return StructType(
@@ -154,35 +150,10 @@ def _renamed(struct: Any, names: Mapping[str, str]) -> StructType:
     )
 
 
-def _shown_name(column: Any) -> str:
-    return column.name if column.until is None else f"{column.name} (until version {column.until})"
-
-
-def _part(schema: TableSchema, part: str) -> Schema:
-    avro_schema = {ENVELOPE: schema.envelope, ROW: schema.row, KEY_PART: schema.key}[part]
-    if avro_schema is None:
-        raise ValueError(f"{schema.full_name} has no key in version {schema.version}")
-    return avro_schema
-
-
-def _with_older(schema: TableSchema, part: str) -> Schema:
-    """Return the schema that a part is read with: that of a key with the older fields of the key columns."""
-    whole = _part(schema, part)
-    if part != KEY_PART or not has_older(schema.record["fields"]):
-        return whole
-    declared = json.loads(whole.json)
-    declared["fields"] += [
-        field
-        for field in schema.record["fields"]
-        if "until" in said_of(field) and column_name(field) in schema.key_names
-    ]
-    return as_schema(declared)
-
-
 def _filled(datum: Column, schema: TableSchema, part: str) -> Column:
     """Return a part with the values of older fields in the newer ones."""
     fields = schema.record["fields"]
-    names = [field["name"] for field in json.loads(_part(schema, part).json)["fields"]]
+    names = [field["name"] for field in json.loads(part_of(schema, part).json)["fields"]]
     if part != ENVELOPE:
         return filled(datum, fields, names)
     columns = [field["name"] for field in fields]

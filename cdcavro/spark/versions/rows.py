@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from array import array
-from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.translation.assembly import pair_program
-from cdcavro.avro.translation.part import MAX_TRANSLATED
-from cdcavro.avro.translation.schema_pair import translator
-from cdcavro.engine.arrow_column import MAX_BYTES
-from cdcavro.engine.machine import Translator, Translators
+from cdcavro.arrow.versions import VersionPayloads
 from cdcavro.errors import JobError
-from cdcavro.lake.arrow import slices_of
 from cdcavro.spark.arrow_udf import column_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from pyspark.sql import Column
 
@@ -35,8 +27,7 @@ class VersionRows:
 
     def __init__(self, writers: Mapping[int, str], reader: str, name: str) -> None:
         self._writers, self._reader, self._name = dict(writers), reader, name
-        self._translate: dict[int, Callable[[bytes], bytes]] = {}
-        self._engine = Translators()
+        self._payloads = VersionPayloads(list(self._writers.values()), reader)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle texts only: executors translate for themselves."""
@@ -61,49 +52,8 @@ class VersionRows:
         unknown = pc.and_(pc.is_valid(versions), pc.is_null(numbers))
         if pc.any(unknown).as_py():
             raise JobError(f"no version of {self._name}: {pc.filter(versions, unknown)[0]}")
-        if numbers.null_count:
-            payloads = pc.if_else(pc.is_valid(numbers), payloads, pa.scalar(None, payloads.type))
-        own = array("i", numbers.fill_null(-1).to_numpy(zero_copy_only=False).tobytes())
-        data, offsets = self._translated(own, payloads)
-        # Where there is no payload, there is none under the reader's schema.
-        valid = pc.is_valid(payloads).buffers()[1] if payloads.null_count else None
-        return pa.Array.from_buffers(pa.binary(), len(payloads), [valid, pa.py_buffer(offsets), pa.py_buffer(data)])
-
-    def _translated(self, numbers: array[int], payloads: pa.Array) -> tuple[bytes, array[int]]:
-        count, column, written = len(payloads), slices_of(payloads), [b""]
-        starts, offsets = array("i", [0]) * count, array("i", [0]) * (count + 1)
-        i = size = 0
-        while True:
-            said = (numbers, starts, memoryview(offsets)[1:])
-            some, i = self._engine.by_number(column, said, i, size, (MAX_BYTES, MAX_TRANSLATED))
-            size += len(some)
-            written.append(some)
-            if i == count:
-                return b"".join(written), offsets
-            left = column.get(i)
-            payload = b"" if left is None else self._reading(numbers[i])(left)
-            size += len(payload)
-            if size > MAX_BYTES:
-                raise JobError("lower spark.sql.execution.arrow.maxRecordsPerBatch: payloads of a batch are too long")
-            written.append(payload)
-            offsets[i + 1] = size
-            i += 1
-
-    def _reading(self, number: int) -> Callable[[bytes], bytes]:
-        """Return the exact way of a version, and let the engine have its next payloads."""
-        if number not in self._translate:
-            self._translate[number], engine = _pair(list(self._writers.values())[number], self._reader)
-            self._engine.add(number, engine, b"")
-        return self._translate[number]
-
-
-@lru_cache(maxsize=10_000)
-def _pair(writer: str, reader: str) -> tuple[Callable[[bytes], bytes], Translator]:
-    """Return the exact way and the engine's from one version to another; kept for the next task in the same process.
-
-    As in `from_avro`, what a version says to be a date or a text is read as one.
-    """
-    was, now = parse_schema(writer), parse_schema(reader)
-    program = pair_program(was, now, reinterpret=True)
-    # Whoever takes the payloads wants each of them written.
-    return translator(was, now, reinterpret=True), Translator(replace(program, is_same=False))
+        try:
+            return self._payloads.brought(numbers, payloads)
+        except OverflowError as error:
+            bound = "payloads of a batch are too long"
+            raise JobError(f"lower spark.sql.execution.arrow.maxRecordsPerBatch: {bound}") from error

@@ -11,10 +11,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
+from cdcavro.arrow import versions as version_payloads
 from cdcavro.change.model import Change, Column, Source
 from cdcavro.errors import JobError, PayloadError, ResolutionError
 from cdcavro.spark.versions import reading as versions
-from cdcavro.spark.versions import rows as version_rows
 from cdcavro.spark.versions.reading import MAX_EXPRESSIONS, read_versions
 from cdcavro.spark.versions.rows import VersionRows
 from cdcavro.table.ddl.steps import TableName
@@ -73,7 +73,7 @@ def test_what_cannot_be_read_fails(rows, monkeypatch):
         brought(rows, [(1, b"\x0e"), (1, b"\x0e\x0e")])
     with pytest.raises(ResolutionError, match="double cannot read string"):
         brought(rows, [(7, b"\x02x")])
-    monkeypatch.setattr(version_rows, "MAX_BYTES", 25)
+    monkeypatch.setattr(version_payloads, "MAX_BYTES", 25)
     assert len(brought(rows, [(1, b"\x0e")] * 2)) == 2
     with pytest.raises(JobError, match="maxRecordsPerBatch"):
         brought(rows, [(1, b"\x0e")] * 3)

@@ -1,0 +1,21 @@
+"""Typed payloads as Arrow, off Spark: record batches for pandas, polars, DuckDB and Parquet, and back.
+
+    from cdcavro import arrow
+
+    batch = arrow.to_arrow(payloads, table, versions)    # every row under the true names of the newest version
+    payloads = arrow.from_arrow(batch, table.schema)     # and back, where that is exact
+
+Needs `pip install 'cdcavro[arrow]'`.
+"""
+
+from cdcavro.errors import SetupError as _SetupError
+
+try:
+    import pyarrow as _pyarrow  # noqa: F401, ICN001
+except ModuleNotFoundError as error:
+    raise _SetupError(f"{error.name} is not installed: pip install 'cdcavro[arrow]'") from error
+
+from cdcavro.arrow.batches import arrow_schema, to_arrow
+from cdcavro.arrow.payloads import from_arrow
+
+__all__ = ["arrow_schema", "from_arrow", "to_arrow"]

@@ -1,0 +1,256 @@
+"""Layout of a schema's data in Arrow: the types of its columns, and the program by which the engine fills them."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from cdcavro.avro.binary import MAX_COUNT, MAX_WEIGHTLESS
+from cdcavro.avro.logical import Logical, logical_type, value_range
+from cdcavro.avro.types import (
+    Array,
+    Enum,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Type,
+    Union,
+    check_expansion,
+    has_bytes,
+)
+from cdcavro.engine.arrow_column import MAX_BYTES
+from cdcavro.engine.column_program import (
+    BITS,
+    BOOLEAN,
+    BYTES,
+    CELLS,
+    DECIMAL,
+    ENDS,
+    INT,
+    LIST,
+    LONG,
+    MAP,
+    NO_CELLS,
+    NONE,
+    NOTHING,
+    OPTION,
+    RECORD,
+    ROWS,
+    SYMBOL,
+    TAKEN,
+    TEXT,
+    UNION,
+    WIDTH,
+    ColumnProgram,
+)
+from cdcavro.errors import SchemaError
+from cdcavro.table.older_fields import KEY_PART
+from cdcavro.table.schema import KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cdcavro.avro.schema import Schema
+    from cdcavro.table.schema import TableSchema
+
+# Of so many digits, and of more up to so many, Arrow has decimals of 16 and of 32 bytes.
+_FEW, _MOST = 38, 76
+_UTC: Final = "UTC"
+_TYPES: Final[dict[str, pa.DataType]] = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "time-millis": pa.time32("ms"),
+    "time-micros": pa.time64("us"),
+    "timestamp-millis": pa.timestamp("ms", _UTC),
+    "timestamp-micros": pa.timestamp("us", _UTC),
+    "timestamp-nanos": pa.timestamp("ns", _UTC),
+    "local-timestamp-millis": pa.timestamp("ms"),
+    "local-timestamp-micros": pa.timestamp("us"),
+    "local-timestamp-nanos": pa.timestamp("ns"),
+}
+_SIZES: Final = {"float": 4, "double": 8}
+_WHOLE: Final = {"int": (INT, range(-(2**31), 2**31)), "long": (LONG, range(-(2**63), 2**63))}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A column of Arrow's, or a part of one.
+
+    Attributes: `type` (`pyarrow.DataType`); `column` (int), its number in the program, `NONE` if it has no buffers;
+    `parts`, those of its fields, items or values; of a union of several branches, one for each that is not null.
+    """
+
+    type: pa.DataType
+    column: int
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """The layout of a record's data: its `root` (`Part`), a struct, and the `program` (`ColumnProgram`)."""
+
+    root: Part
+    program: ColumnProgram
+
+
+def layout(schema: Schema, names: Mapping[str, Mapping[str, str]]) -> Layout:
+    """Return the layout of a record's data.
+
+    `names` has, by the full name of a record, what its fields are called instead. Raises `SchemaError` for what Arrow
+    cannot hold: a record that contains itself, a decimal of more than 76 digits.
+    """
+    check_expansion(schema.root, "Arrow")
+    assembly = _Assembly(names)
+    number, part = assembly.node(schema.root, ROWS, "$", is_root=True)
+    if not pa.types.is_struct(part.type):
+        raise SchemaError("$", "expected a record, whose fields are columns")
+    return Layout(part, assembly.program(number))
+
+
+def row_names(schema: TableSchema, part: str) -> dict[str, dict[str, str]]:
+    """Return what the fields of a table's rows, or of its keys, are called in a part of a version, as `layout` takes it."""
+    space = schema.record.get("namespace", "")
+    record = KEY if part == KEY_PART else schema.record["name"]
+    return {f"{space}.{record}".lstrip("."): {column.field: column.shown for column in schema.all_columns}}
+
+
+class _Assembly:
+    """Walks through types and collects the parts of a program; a record that is used twice has columns for each use."""
+
+    def __init__(self, names: Mapping[str, Mapping[str, str]]) -> None:
+        self._names = names
+        self._code, self._indexes = array("i"), array("i")
+        self._limits, self._texts, self._columns = array("q"), bytearray(), array("i")
+        self._weights: dict[str, bool] = {}
+
+    def program(self, root: int) -> ColumnProgram:
+        parts = (self._code, self._indexes, self._limits, bytes(self._texts), self._columns)
+        return ColumnProgram(root, *parts, (MAX_COUNT, MAX_WEIGHTLESS, MAX_BYTES))
+
+    def node(self, declared: Type, space: int, where: str, *, is_root: bool = False) -> tuple[int, Part]:
+        """Return the number of the instruction that reads data of a type into cells, and the part that it fills.
+
+        `space` is the column of the list whose items they are, or `ROWS`.
+        """
+        match declared:
+            case Primitive() | Fixed():
+                return self._datum(declared, space, where)
+            case Enum(symbols=symbols):
+                return self._symbol(symbols, space)
+            case Array(items):
+                column = self._column(ENDS, 4, space)
+                number, part = self.node(items, column, f"{where}[]")
+                weightless = int(not has_bytes(items, self._weights))
+                return self._add(LIST, number, weightless, 0, column), Part(pa.list_(part.type), column, (part,))
+            case Map(values):
+                column = self._column(ENDS, 4, space)
+                names = self._column(ENDS, 4, column)
+                number, part = self.node(values, column, f"{where}{{}}")
+                key = Part(pa.string(), names)
+                return self._add(MAP, number, 0, names, column), Part(
+                    pa.map_(pa.string(), part.type), column, (key, part)
+                )
+            case Union(branches):
+                return self._union(branches, space, where)
+            case Record(name, fields=fields):
+                column = NONE if is_root else self._column(NO_CELLS, 0, space)
+                made = [self.node(field.type, space, f"{where}.{field.name}") for field in fields]
+                shown = self._names.get(name, {})
+                called = [shown.get(field.name, field.name) for field in fields]
+                first = self._listed([number for number, _ in made])
+                return self._add(RECORD, 0, 0, 0, column, first, len(made)), _struct(called, made, column)
+        raise SchemaError(where, f"{type(declared).__name__} is no type")
+
+    def _add(self, *operands: int) -> int:
+        number = len(self._code) // WIDTH
+        self._code.extend((*operands, *[0] * (WIDTH - len(operands))))
+        return number
+
+    def _column(self, cells: int, width: int, space: int) -> int:
+        self._columns.extend((cells, width, space))
+        return len(self._columns) // 3 - 1
+
+    def _listed(self, numbers: list[int]) -> int:
+        self._indexes.extend(numbers)
+        return len(self._indexes) - len(numbers)
+
+    def _limit(self, values: range) -> int:
+        self._limits.extend((values.start, values.stop - 1))
+        return len(self._limits) // 2 - 1
+
+    def _text(self, text: bytes) -> int:
+        self._texts += text
+        return len(self._texts) - len(text)
+
+    def _datum(self, declared: Primitive | Fixed, space: int, where: str) -> tuple[int, Part]:
+        logical, values = logical_type(declared), value_range(declared)
+        if logical is not None and logical.name == "decimal":
+            return self._decimal(declared, logical, values, space, where)
+        if isinstance(declared, Fixed):
+            column = self._column(ENDS, 4, space)
+            return self._add(BYTES, 0, 0, declared.size, column), Part(pa.binary(), column)
+        name = declared.name
+        if name == "null":
+            return self._add(NOTHING), Part(pa.null(), NONE)
+        if name in ("bytes", "string"):
+            column, is_text = self._column(ENDS, 4, space), name == "string"
+            part = Part(pa.string() if is_text else pa.binary(), column)
+            return self._add(TEXT if is_text else BYTES, 0, 0, NONE, column), part
+        kind = _TYPES.get(logical.name if logical else name, _TYPES[name])
+        if name == "boolean":
+            column = self._column(BITS, 0, space)
+            return self._add(BOOLEAN, 0, 0, 0, column), Part(kind, column)
+        column = self._column(CELLS, kind.bit_width // 8, space)
+        if name in _SIZES:
+            return self._add(TAKEN, 0, 0, 0, column), Part(kind, column)
+        instruction, whole = _WHOLE[name]
+        limits = whole if values is None else range(max(whole.start, values.start), min(whole.stop, values.stop))
+        return self._add(instruction, self._limit(limits), 0, 0, column), Part(kind, column)
+
+    def _decimal(
+        self, declared: Primitive | Fixed, logical: Logical, values: range | None, space: int, where: str
+    ) -> tuple[int, Part]:
+        if values is None or logical.precision > _MOST:
+            raise SchemaError(where, f"Arrow's decimals have at most {_MOST} digits, and {logical} has more")
+        most = values.stop - 1
+        length = most.bit_length() // 8 + 1
+        bounds = self._text(most.to_bytes(length, "big") + (-most).to_bytes(length, "big", signed=True))
+        kind = (pa.decimal128 if logical.precision <= _FEW else pa.decimal256)(logical.precision, logical.scale)
+        column = self._column(CELLS, kind.bit_width // 8, space)
+        size = declared.size if isinstance(declared, Fixed) else NONE
+        return self._add(DECIMAL, bounds, length, size, column), Part(kind, column)
+
+    def _symbol(self, symbols: tuple[str, ...], space: int) -> tuple[int, Part]:
+        places: list[int] = []
+        for symbol in symbols:
+            raw = symbol.encode()
+            places += (self._text(raw), len(raw))
+        column = self._column(ENDS, 4, space)
+        return self._add(SYMBOL, 0, 0, 0, column, self._listed(places), len(symbols)), Part(pa.string(), column)
+
+    def _union(self, branches: tuple[Type, ...], space: int, where: str) -> tuple[int, Part]:
+        others = [at for at, branch in enumerate(branches) if branch != Primitive("null")]
+        null = next((at for at in range(len(branches)) if at not in others), NONE)
+        if len(others) <= 1:
+            number, part = self.node(branches[others[0] if others else null], space, where)
+            return self._add(OPTION, number, len(branches), null), part
+        column = self._column(NO_CELLS, 0, space)
+        made = {at: self.node(branches[at], space, where) for at in others}
+        first = self._listed([made[at][0] if at in made else NONE for at in range(len(branches))])
+        names = [f"member{i}" for i in range(len(others))]
+        number = self._add(UNION, 0, 0, 0, column, first, len(branches))
+        return number, _struct(names, list(made.values()), column)
+
+
+def _struct(names: list[str], made: list[tuple[int, Part]], column: int) -> Part:
+    parts = tuple(part for _, part in made)
+    kind = pa.struct([pa.field(name, part.type) for name, part in zip(names, parts, strict=True)])
+    return Part(kind, column, parts)

@@ -1,0 +1,255 @@
+"""Payloads of the rows of an Arrow batch: what `to_arrow` does, the other way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdcavro.arrow.fitting import fitted
+from cdcavro.arrow.layout import layout, row_names
+from cdcavro.avro.binary import write_bytes, write_long
+from cdcavro.avro.steps import ReadRecord
+from cdcavro.avro.translation.encoded_default import encoded_defaults
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.engine.payloads import check
+from cdcavro.errors import MessageError, MisfitError, SchemaError, shown
+from cdcavro.exact.jsontext import escape
+from cdcavro.exact.members import ABSENT
+from cdcavro.exact.numbers import minimal_bytes
+from cdcavro.table.older_fields import ENVELOPE, part_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cdcavro.arrow.layout import Part
+    from cdcavro.table.schema import TableSchema
+
+    Cells = list[bytes | None]
+
+_RAW: Final[dict[str, Callable[[bytearray, Any], None]]] = {
+    "boolean": lambda out, value: out.append(int(value)),
+    "int": write_long,
+    "long": write_long,
+    "bytes": write_bytes,
+    "string": lambda out, value: write_bytes(out, value.encode()),
+}
+
+
+def from_arrow(batch: pa.RecordBatch, schema: TableSchema, *, part: str = ENVELOPE) -> pa.Array:
+    """Return the rows of a batch as payloads of a table's version, a binary array.
+
+    The batch has the columns that `to_arrow` makes of that version, in any order, in these types or in others that have
+    the same values: 64 bits for 32, nanoseconds for microseconds, a dictionary of texts. A column with a default may be
+    missing. Raises `MisfitError`, whose path names the column, for a column that is missing or unknown, and for a type
+    or a value that cannot be the version's exactly; `ValueError` for the key of a version without one.
+    """
+    declared = part_of(schema, part)
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise MisfitError("a valid batch", str(error).splitlines()[0]) from error
+    names = row_names(schema, part)
+    made = layout(declared, names)
+    row = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
+    rows = _Encoding(names).cells(row, declared.root, made.root, "")
+    for i, raw in enumerate(rows):
+        try:
+            check(raw or b"", declared)
+        except MessageError as error:
+            raise MisfitError(error.expected, error.got, pointer=f"/{i}{error.pointer}") from error
+    return pa.array(rows, pa.binary())
+
+
+class _Encoding:
+    """Encodes columns, each cell by itself; `names` are as in `layout`."""
+
+    def __init__(self, names: Mapping[str, Mapping[str, str]]) -> None:
+        self._names = names
+
+    def cells(self, array: pa.Array, declared: Type, part: Part, pointer: str) -> Cells:
+        """Return the cells of an array as data of a type, None for null. Raises `MisfitError`."""
+        match declared:
+            case Union(branches):
+                return self._union(array, branches, part, pointer)
+            case Record():
+                return self._records(array, declared, part, pointer)
+            case Array() | Map():
+                return self._collections(array, declared, part, pointer)
+            case Primitive("null"):
+                return [b""] * len(fitted(array, part.type, pointer))
+            case Primitive() | Enum() | Fixed():
+                return _data(fitted(array, part.type, pointer), declared, pointer)
+        raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+    def _union(self, array: pa.Array, branches: tuple[Type, ...], part: Part, pointer: str) -> Cells:
+        others = [at for at, branch in enumerate(branches) if branch != Primitive("null")]
+        null = next((_long(at) for at in range(len(branches)) if at not in others), None)
+        if not others:
+            fitted(array, part.type, pointer)
+            return [null] * len(array)
+        if len(others) == 1:
+            index = _long(others[0])
+            cells = self.cells(array, branches[others[0]], part, pointer)
+            return [null if cell is None else index + cell for cell in cells]
+        members = _fields(array, part.type, pointer)
+        columns = [
+            self.cells(members[field.name], branches[at], inner, f"{pointer}/{field.name}")
+            for at, inner, field in zip(others, part.parts, part.type, strict=True)
+        ]
+        return [
+            _chosen(row, others, null, pointer) if there else null
+            for row, there in zip(zip(*columns, strict=True), array.is_valid().to_pylist(), strict=True)
+        ]
+
+    def _records(self, array: pa.Array, declared: Record, part: Part, pointer: str) -> Cells:
+        names = self._names.get(declared.name, {})
+        called = {names.get(field.name, field.name): i for i, field in enumerate(declared.fields)}
+        columns = _fields(
+            array,
+            part.type,
+            pointer,
+            missing=[name for name, i in called.items() if declared.fields[i].default is not ABSENT],
+        )
+        lacking = tuple(declared.fields[i] for name, i in called.items() if name not in columns)
+        defaults = encoded_defaults(ReadRecord(declared, (), lacking), declared)
+        there = array.is_valid().to_pylist()
+        made: list[Sequence[bytes | None]] = []
+        for (name, i), inner in zip(called.items(), part.parts, strict=True):
+            below = f"{pointer}/{escape(name)}"
+            if name not in columns:
+                made.append([defaults[i]] * len(array))
+                continue
+            cells = self.cells(columns[name], declared.fields[i].type, inner, below)
+            if any(cell is None and one for cell, one in zip(cells, there, strict=True)):
+                raise MisfitError("a value in every row", "null", pointer=below)
+            made.append(cells)
+        rows = zip(*made, strict=True) if made else [()] * len(array)
+        return [b"".join(row) if one else None for row, one in zip(rows, there, strict=True)]
+
+    def _collections(self, array: pa.Array, declared: Array | Map, part: Part, pointer: str) -> Cells:
+        listed = _list_of_entries(array) if pa.types.is_map(array.type) else array
+        kind = listed.type
+        if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+            raise MisfitError(str(part.type), str(kind), pointer=pointer)
+        lengths, items = pc.list_value_length(listed).to_pylist(), pc.list_flatten(listed)
+        if isinstance(declared, Array):
+            cells = self.cells(items, declared.items, part.parts[0], pointer)
+        else:
+            cells = self._entries(items, declared, part, pointer)
+        if None in cells:
+            raise MisfitError("items that are not null", "null", pointer=pointer)
+        found: Cells = []
+        at = 0
+        for length in lengths:
+            some = cells[at : at + (length or 0)]
+            at += len(some)
+            joined = _long(len(some)) + b"".join(cell or b"" for cell in some) + b"\0" if some else b"\0"
+            found.append(None if length is None else joined)
+        return found
+
+    def _entries(self, items: pa.Array, declared: Map, part: Part, pointer: str) -> Cells:
+        if not pa.types.is_struct(items.type) or items.type.num_fields != 2:  # noqa: PLR2004  a name and a value
+            raise MisfitError(str(part.type), f"a list of {items.type}", pointer=pointer)
+        names, values = items.flatten()
+        texts = self.cells(names, Primitive("string"), part.parts[0], pointer)
+        data = self.cells(values, declared.values, part.parts[1], pointer)
+        return [
+            None if name is None or value is None else name + value for name, value in zip(texts, data, strict=True)
+        ]
+
+
+def _fields(array: pa.Array, wanted: pa.DataType, pointer: str, *, missing: Sequence[str] = ()) -> dict[str, pa.Array]:
+    """Return the fields of structs by their names, which are those of a type, but for some that may be missing."""
+    if not pa.types.is_struct(array.type):
+        if pa.types.is_null(array.type):
+            array = array.cast(wanted)
+        else:
+            raise MisfitError(str(wanted), str(array.type), pointer=pointer)
+    columns: dict[str, pa.Array] = {}
+    known = {field.name for field in wanted}
+    for field, column in zip(array.type, array.flatten(), strict=True):
+        if field.name in columns or field.name not in known:
+            got = "another of that name" if field.name in columns else "one that is none of them"
+            raise MisfitError("columns of the version", got, pointer=f"{pointer}/{escape(field.name)}")
+        columns[field.name] = column
+    for name in known - columns.keys() - set(missing):
+        raise MisfitError("a column", "none", pointer=f"{pointer}/{escape(name)}")
+    return columns
+
+
+def _list_of_entries(array: pa.Array) -> pa.Array:
+    """Return maps as lists of structs."""
+    entries = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
+    buffers = array.buffers()[:2]
+    return pa.Array.from_buffers(pa.list_(entries.type), len(array), buffers, offset=array.offset, children=[entries])
+
+
+def _chosen(row: tuple[bytes | None, ...], others: list[int], null: bytes | None, pointer: str) -> bytes | None:
+    """Return the one member of a union that is there."""
+    there = [(at, cell) for at, cell in zip(others, row, strict=True) if cell is not None]
+    if not there and null is not None:
+        return null
+    if len(there) != 1:
+        raise MisfitError("one member that is not null", str(len(there)), pointer=pointer)
+    ((at, cell),) = there
+    return _long(at) + cell
+
+
+def _data(array: pa.Array, declared: Type, pointer: str) -> Cells:
+    """Return the cells of an array, whose type is that of the data, as data."""
+    if pa.types.is_floating(array.type):
+        size = array.type.bit_width // 8
+        raw = array.view(pa.int32() if size == 4 else pa.int64()).to_pylist()  # noqa: PLR2004  bytes
+        # Through Python's floats, NaN would lose its bits.
+        return [None if value is None else value.to_bytes(size, "little", signed=True) for value in raw]
+    kind, found = array.type, []
+    write = _writer(declared, kind, pointer)
+    if pa.types.is_temporal(kind):
+        array = array.view(pa.int32() if kind.bit_width == 32 else pa.int64())  # noqa: PLR2004  bits
+    for value in array.to_pylist():
+        out = bytearray()
+        if value is not None:
+            write(out, value)
+        found.append(None if value is None else bytes(out))
+    return found
+
+
+def _writer(declared: Type, kind: pa.DataType, pointer: str) -> Callable[[bytearray, Any], None]:
+    match declared:
+        case Enum(symbols=symbols):
+            return lambda out, value: write_long(out, _index(symbols, value, pointer))
+        case Fixed(size=size):
+            return lambda out, value: out.extend(_sized(value, size, kind, pointer))
+        case Primitive("bytes") if pa.types.is_decimal(kind):
+            return lambda out, value: write_bytes(out, minimal_bytes(_unscaled(value)))
+        case Primitive(name):
+            return _RAW[name]
+    raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+
+def _unscaled(value: Any) -> int:
+    _, digits, _ = value.as_tuple()
+    unscaled = int("".join(map(str, digits)))
+    return -unscaled if value.is_signed() else unscaled
+
+
+def _sized(value: Any, size: int, kind: pa.DataType, pointer: str) -> bytes:
+    if pa.types.is_decimal(kind):
+        return _unscaled(value).to_bytes(size, "big", signed=True)
+    if len(value) != size:
+        raise MisfitError(f"{size} bytes", str(len(value)), pointer=pointer)
+    return bytes(value)
+
+
+def _index(symbols: tuple[str, ...], value: str, pointer: str) -> int:
+    if value not in symbols:
+        raise MisfitError(f"one of {', '.join(symbols)}", shown(value), pointer=pointer)
+    return symbols.index(value)
+
+
+def _long(value: int) -> bytes:
+    out = bytearray()
+    write_long(out, value)
+    return bytes(out)

@@ -1,0 +1,40 @@
+"""The program of columns: how the engine reads payloads of a schema into buffers in Arrow's layout, as flat arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from array import array
+
+WIDTH: Final = 8
+"""How many integers an instruction has."""
+NOTHING, BOOLEAN, INT, LONG, TAKEN, TEXT, BYTES, DECIMAL, SYMBOL, LIST, MAP, RECORD, OPTION, UNION = range(14)
+NO_CELLS, BITS, CELLS, ENDS = range(4)
+NONE: Final = -1
+ROWS: Final = -1
+COLUMN: Final = 3
+"""How many integers tell about a column."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnProgram:
+    """The program of a schema, none of whose records contains itself.
+
+    Attributes: `root` (int), the number of the instruction to begin with; `code` (array of int), instructions of `WIDTH`
+    integers: what to read, three operands of that kind, the column, the first and the number of its parts in `indexes`,
+    and 0; `indexes` (array of int), the instructions of the fields of a record and of the branches of a union, and where
+    the symbols of an enum stand in `texts` and their lengths; `limits` (array of int), pairs of the least and the
+    greatest integer; `texts` (bytes), the bounds of decimals, and symbols; `columns` (array of int), for each column
+    what its cells are, how many bytes a cell has, and the column of the list or the map whose items it holds, or `ROWS`;
+    `bounds` (three int), how many items a collection may have, and how many without bytes a payload, and bytes a column.
+    """
+
+    root: int
+    code: array[int]
+    indexes: array[int]
+    limits: array[int]
+    texts: bytes
+    columns: array[int]
+    bounds: tuple[int, int, int]

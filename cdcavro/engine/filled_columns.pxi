@@ -1,0 +1,103 @@
+# Columns in Arrow's layout as Python holds them.
+
+cdef class Memory:
+    """Bytes that the engine has put somewhere, which whoever takes the buffer reads there."""
+
+    cdef uint8_t *_start
+    cdef Py_ssize_t _size
+
+    def __dealloc__(self):
+        free(self._start)
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self._start, self._size, 1, flags)
+
+
+cdef object _held_memory(uint8_t **start, Py_ssize_t size):
+    """Return bytes as an object that holds them from then on, None if there are none."""
+    cdef Memory memory
+    cdef uint8_t *less
+    if start[0] == NULL or size == 0:
+        return None
+    memory = Memory.__new__(Memory)
+    less = <uint8_t *>realloc(start[0], size)
+    memory._start, memory._size = start[0] if less == NULL else less, size
+    start[0] = NULL
+    return memory
+
+
+cdef class Filler:
+    """What one program (`column_program.ColumnProgram`) does with columns of payloads. Any threads may use it."""
+
+    cdef Plan _plan
+    cdef Py_ssize_t _most
+    cdef Py_ssize_t _count
+    cdef bytes _code, _indexes, _limits, _texts, _columns
+
+    def __cinit__(self, program):
+        cdef Plan *plan = &self._plan
+        self._code, self._indexes = program.code.tobytes(), program.indexes.tobytes()
+        self._limits, self._texts, self._columns = program.limits.tobytes(), program.texts, program.columns.tobytes()
+        plan.limits = <const int64_t *>PyBytes_AS_STRING(self._limits)
+        plan.texts = <const uint8_t *>PyBytes_AS_STRING(self._texts)
+        plan.root, plan.is_same = program.root, True
+        plan.most_items, plan.most_weightless, self._most = program.bounds
+        self._count = len(program.columns) // 3
+
+    def fill(self, column):
+        """Read the payloads of a column (`Slices`); return what they fill, and how many there were before one that is left.
+
+        Of each column of the program it is three buffers, or None for one that is not needed: which cells are not null,
+        the cells, and their data; and how many cells there are, and how many are null.
+        """
+        cdef Column values
+        cdef Transit *t
+        cdef Vessels s
+        cdef Py_ssize_t taken, i
+        s.code = <const Filling *>PyBytes_AS_STRING(self._code)
+        s.indexes = <const int32_t *>PyBytes_AS_STRING(self._indexes)
+        s.most = self._most
+        s.columns = <Vessel *>calloc(self._count + 1, sizeof(Vessel))
+        if s.columns == NULL:
+            raise MemoryError
+        try:
+            _open_column(&values, column)
+            try:
+                self._prepare(&s, values.count)
+                t = _borrowed_transit()
+                with nogil:
+                    taken = _fill_rows(t, &self._plan, &s, &values)
+                _give_back(t)
+                return ([] if taken < values.count else self._taken(&s, taken)), taken
+            finally:
+                _close_column(&values)
+        finally:
+            for i in range(self._count):
+                free(s.columns[i].bits)
+                free(s.columns[i].cells)
+                free(s.columns[i].data)
+            free(s.columns)
+
+    cdef void _prepare(self, Vessels *s, Py_ssize_t rows) noexcept:
+        cdef const int32_t *said = <const int32_t *>PyBytes_AS_STRING(self._columns)
+        cdef Py_ssize_t i
+        for i in range(self._count):
+            s.columns[i].layout, s.columns[i].width, s.columns[i].space = said[3 * i], said[3 * i + 1], said[3 * i + 2]
+            s.columns[i].least = rows if said[3 * i + 2] < 0 else 0
+
+    cdef list _taken(self, const Vessels *s, Py_ssize_t rows):
+        cdef Vessel *v
+        cdef Py_ssize_t i, count
+        cdef list taken = []
+        for i in range(self._count):
+            v = s.columns + i
+            count = rows if v.space < 0 else s.columns[v.space].size
+            if (count > v.room or v.room == 0) and _add_room(v, count):
+                raise MemoryError
+            if v.layout == CELL_ENDS:
+                _end_at(v, count)
+            bits = _held_memory(&v.bits, (count + 7) >> 3) if v.filled < count else None
+            cells = _held_memory(&v.cells, _cells_size(v, count))
+            data = _held_memory(&v.data, v.size)
+            taken.append((bits, cells, data, count, count - v.filled))
+        return taken
