@@ -46,6 +46,12 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=self._read)
 
+    def go_on(self, label: str, total: int) -> None:
+        """Begin to show something else of the same work, whose size is `total` bytes."""
+        if self._bar is not None:
+            self._bar.stop()
+        self._label, self._total, self._read, self._bar = label, total, 0, None
+
 
 def _is_terminal(stream: TextIO | None) -> bool:
     """Return whether a standard stream, which may be closed, is a terminal."""

@@ -23,6 +23,24 @@ class Given(NamedTuple):
     types: TypeOverrides
 
 
+class Folder(NamedTuple):
+    """The folder that a command writes: its path (str), what its files are (str), and whether an older one is replaced."""
+
+    path: str
+    kind: str
+    force: bool
+
+
+def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--out`, `--as` and `--force` to a command, which gets them as one argument, `out`."""
+
+    @wraps(command)
+    def with_folder(*, out: str, kind: str, force: bool, **others: Any) -> Any:
+        return command(out=Folder(out, kind, force), **others)
+
+    return _out_option(_as_option(_force_option(with_folder)))
+
+
 def given_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--table` and `--types` to a command, which gets them as one argument, `given`."""
 
@@ -51,6 +69,20 @@ def check_table(_ctx: click.Context, _param: click.Parameter, value: str | None)
     return value
 
 
+AVRO: Final = "avro"
+PARQUET: Final = "parquet"
+_out_option: Final = click.option(
+    "--out", required=True, type=click.Path(file_okay=False), metavar="DIR", help="The folder to create."
+)
+_as_option: Final = click.option(
+    "--as",
+    "kind",
+    type=click.Choice([AVRO, PARQUET]),
+    default=AVRO,
+    help="What the files of changes are: Avro (the default), each version under its own schema; or Parquet, all"
+    " versions under the newest, which needs pip install 'cdcavro[arrow]'.",
+)
+_force_option: Final = click.option("--force", is_flag=True, help="Replace what an earlier run wrote to DIR.")
 types_option: Final = click.option(
     "--types",
     "given",

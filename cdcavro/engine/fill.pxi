@@ -66,8 +66,9 @@ cdef inline int _hold(Vessel *v, Py_ssize_t place, const uint8_t *start, Py_ssiz
         if data == NULL:
             return LEFT
         v.data, v.data_room = data, room
-    memcpy(v.data + v.size, start, size)
-    v.size += size
+    if size:
+        memcpy(v.data + v.size, start, size)
+        v.size += size
     _end_at(v, place + 1)
     return OK
 

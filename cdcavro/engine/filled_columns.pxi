@@ -101,3 +101,33 @@ cdef class Filler:
             data = _held_memory(&v.data, v.size)
             taken.append((bits, cells, data, count, count - v.filled))
         return taken
+
+
+def payload_ends(Translator translator not None, bytes payloads not None, Py_ssize_t count):
+    """Return where each of a number of payloads that stand one behind another ends, as 32-bit integers; None if one is left.
+
+    The translator is one that checks them.
+    """
+    cdef const uint8_t *start = _start(payloads)
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(payloads)
+    cdef bytes ends
+    cdef Transit *t
+    cdef int32_t *places
+    cdef Py_ssize_t i = 0
+    if not 0 <= count <= INT32_MAX or size > INT32_MAX or not translator._plan.is_same:
+        return None
+    ends = PyBytes_FromStringAndSize(NULL, 4 * count)
+    places = <int32_t *>PyBytes_AS_STRING(ends)
+    t = _borrowed_transit()
+    with nogil:
+        t.run.at = start
+        while i < count:
+            _set_out(t, &translator._plan, t.run.at, size - (t.run.at - start))
+            if _turn(t, translator._plan.root, 0):
+                break
+            places[i] = <int32_t>(t.run.at - start)
+            i += 1
+        if i == count and t.run.at != start + size:
+            i = -1
+    _give_back(t)
+    return ends if i == count else None

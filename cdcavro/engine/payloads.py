@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from cdcavro.avro.skip import check_payload
+from cdcavro.avro.decoder import Decoder
+from cdcavro.avro.skip import check_payload, skipper
 from cdcavro.avro.translation.assembly import check_program
-from cdcavro.engine.machine import Translator
+from cdcavro.engine.machine import Translator, payload_ends
+from cdcavro.errors import MessageError
 
 if TYPE_CHECKING:
     from cdcavro.avro.schema import Schema
@@ -21,6 +24,32 @@ def check(raw: bytes, schema: Schema) -> None:
     """
     if _engine(schema).translate(raw) is None:
         check_payload(raw, schema)
+
+
+def ends(raw: bytes, count: int, schema: Schema) -> array[int]:
+    r"""Return where each of a number of data that stand one behind another ends.
+
+    Raises `PayloadError`, its path beginning with the number of the datum, unless the bytes are exactly so many.
+
+    >>> from cdcavro.avro.schema import parse_schema
+    >>> ends(b"\x04ab\x00", 2, parse_schema('"string"'))
+    array('i', [3, 4])
+    """
+    found = payload_ends(_engine(schema), raw, count)
+    if found is not None:
+        return array("i", found)
+    places, check_one, position = array("i"), skipper(schema.root), 0
+    for i in range(count):
+        source = Decoder(raw, position)
+        try:
+            check_one(source)
+        except MessageError as error:
+            error.below(f"/{i}")
+            raise
+        position = source.position
+        places.append(position)
+    Decoder(raw, position).finish()
+    return places
 
 
 @lru_cache(maxsize=1024)

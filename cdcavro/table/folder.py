@@ -11,7 +11,7 @@ import shutil
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, Self
 
 from cdcavro.avro.container import BlockQueue, ContainerWriter
 from cdcavro.engine.machine import grouped
@@ -25,7 +25,7 @@ except ImportError:  # Windows has none.
     resource = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cdcavro.avro.container import Begin
     from cdcavro.table.history import Table
@@ -36,8 +36,16 @@ if TYPE_CHECKING:
 INDEX: Final = "tables.json"
 OPEN: Final = 128
 _OTHERS: Final = 20
-_WRITTEN: Final = re.compile(r"v[0-9]+(?:-[0-9]+)?\.avro|v[0-9]+(?:\.key)?\.avsc")
+_WRITTEN: Final = re.compile(r"v[0-9]+(?:-[0-9]+)?\.(?:avro|parquet)|v[0-9]+(?:\.key)?\.avsc")
 _LONGEST: Final = 120
+
+
+class Container(NamedTuple):
+    """A container file of a folder that is being written: its path, and the table and the version of its payloads."""
+
+    path: Path
+    table: Table
+    schema: TableSchema
 
 
 class TablesFolder:
@@ -45,17 +53,26 @@ class TablesFolder:
 
     Made from the folder's path; `force` replaces a folder that was written like this before and has nothing else
     in it: it goes when the new one is in its place. `begin` begins to pack a block and returns what waits for it, and
-    `most` blocks may wait. Attributes: `counts` (Counter of int), changes by the number of their table. Raises
+    `most` blocks may wait. `turn` makes other files of the container files when all are written; until then they are
+    not compressed. Attributes: `counts` (Counter of int), changes by the number of their table. Raises
     `FileError`.
     """
 
-    def __init__(self, path: str, *, force: bool = False, begin: Begin = lambda work: work, most: int = 0) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        force: bool = False,
+        begin: Begin = lambda work: work,
+        most: int = 0,
+        turn: Callable[[Sequence[Container]], None] | None = None,
+    ) -> None:
         # What is beside `..`, or beside where a link leads to, is not within it.
         self._target = Path(path).resolve()
         self.counts: Counter[int] = Counter()
         self._parts: Counter[tuple[int, int]] = Counter()
         self._open: dict[tuple[int, int], tuple[BinaryIO, ContainerWriter]] = {}
-        self._blocks = BlockQueue(begin, most)
+        self._blocks, self._turn = BlockQueue(begin, most), turn
         if self._target.exists():
             is_own = (self._target / INDEX).is_file()
             if not force or not is_own:
@@ -120,6 +137,8 @@ class TablesFolder:
             while self._open:
                 self._stop(next(iter(self._open)))
             self._blocks.finish()
+            if self._turn is not None:
+                self._turn(self._containers(tables))
             names = _names(tables)
             for table in tables:
                 self._write_schemas(table, names[table.number])
@@ -166,9 +185,9 @@ class TablesFolder:
         number, version = key
         folder = self._beside / str(number)
         folder.mkdir(exist_ok=True)
-        part = self._parts[key]
-        stream = (folder / (f"v{version}.avro" if part == 1 else f"v{version}-{part}.avro")).open("xb")
-        self._open[key] = stream, ContainerWriter(stream, schema.envelope, queue=self._blocks)
+        stream = _container(folder, version, self._parts[key]).open("xb")
+        codec = "deflate" if self._turn is None else "null"
+        self._open[key] = stream, ContainerWriter(stream, schema.envelope, codec=codec, queue=self._blocks)
 
     def _stop(self, key: tuple[int, int]) -> None:
         stream, writer = self._open.pop(key)
@@ -176,6 +195,14 @@ class TablesFolder:
             writer.flush()
         finally:
             self._blocks.close(stream)
+
+    def _containers(self, tables: Sequence[Table]) -> list[Container]:
+        return [
+            Container(_container(self._beside / str(table.number), schema.version, part), table, schema)
+            for table in tables
+            for schema in table.versions
+            for part in range(1, self._parts[table.number, schema.version] + 1)
+        ]
 
     def _write_schemas(self, table: Table, name: str) -> None:
         folder = self._beside / str(table.number)
@@ -185,6 +212,10 @@ class TablesFolder:
             if schema.key is not None:
                 _write(folder / f"v{schema.version}.key.avsc", schema.key.json)
         folder.rename(self._beside / name)
+
+
+def _container(folder: Path, version: int, part: int) -> Path:
+    return folder / (f"v{version}.avro" if part == 1 else f"v{version}-{part}.avro")
 
 
 def _most_open() -> int:

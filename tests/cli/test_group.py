@@ -626,7 +626,11 @@ def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch, stderr, sec
         shown.advance(10)
         now[0] += seconds
         shown.advance(500)
+        shown.go_on("writing", 500)
+        assert "writing" not in stream.getvalue()
+        shown.advance(250)
     assert ("encoding" in stream.getvalue()) is is_shown
+    assert ("writing" in stream.getvalue()) is is_shown
 
 
 def test_what_a_kill_left_goes_with_the_next_run(tmp_path):

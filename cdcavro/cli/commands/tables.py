@@ -24,7 +24,7 @@ from cdcavro.cli.options import (
 )
 from cdcavro.cli.progress import Progress
 from cdcavro.cli.report import table
-from cdcavro.cli.table_options import given_options
+from cdcavro.cli.table_options import AVRO, folder_options, given_options
 from cdcavro.errors import DdlError, FileError, MessageError, MisfitError, SchemaError, StructureError, plain
 from cdcavro.exact.jsontext import to_bytes
 from cdcavro.files.chunks import read_chunks, told_chunks
@@ -39,13 +39,14 @@ from cdcavro.table.writing.lines import LineTyper
 from cdcavro.transcoding.joiner import Joined, StreamJoiner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from zoneinfo import ZoneInfo
 
     from cdcavro.change.model import Change
-    from cdcavro.cli.table_options import Given
+    from cdcavro.cli.table_options import Folder, Given
     from cdcavro.files.chunks import Chunk
     from cdcavro.files.rejects import MaxRejects
+    from cdcavro.table.folder import Container
     from cdcavro.table.history import Table
     from cdcavro.table.writing.typed import TypedChange, TypedPayload
 
@@ -57,7 +58,7 @@ _BLOCKS: Final = 8
 
 @click.command(epilog=example("cdcavro tables changes.jsonl --out tables/ --zone Asia/Shanghai"))
 @click.argument("source", default=STANDARD, type=INPUT, metavar="[INPUT]")
-@click.option("--out", required=True, type=click.Path(file_okay=False), metavar="DIR", help="The folder to create.")
+@folder_options
 @from_option
 @given_options
 @zone_option
@@ -72,11 +73,10 @@ _BLOCKS: Final = 8
 @click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages to this file, as JSON lines.")
 @max_rejects_option
 @jobs_option
-@click.option("--force", is_flag=True, help="Replace what an earlier run wrote to DIR.")
 def tables(
     *,
     source: str,
-    out: str,
+    out: Folder,
     own: str,
     given: Given,
     zone: ZoneInfo | None,
@@ -85,22 +85,24 @@ def tables(
     rejects: str | None,
     max_rejects: MaxRejects,
     jobs: int,
-    force: bool,
 ) -> None:
     """Convert row changes to typed Avro files, one folder per table.
 
     For each version of a table's schema, DIR/TABLE/ contains v1.avsc (the envelope of its changes, in Debezium's
     layout), v1.key.avsc and v1.avro; DIR/tables.json states what led to each version. DDL statements create the
-    next version; a statement that cannot be parsed is rejected and changes nothing.
+    next version; a statement that cannot be parsed is rejected and changes nothing. With --as parquet there is
+    v1.parquet instead of v1.avro, with the columns of the newest version.
     """
     check_files(source, rejects)
-    _check_apart(out, source, rejects)
+    _check_apart(out.path, source, rejects)
     threads = jobs if jobs > 1 else 0
     with (
         Progress("reading", input_size(source), is_in_the_way=False) as progress,
         helpers(jobs) as begin,
-        TablesFolder(out, force=force, begin=begin, most=_BLOCKS * threads) as folder,
-        open_output(rejects, force=force) if rejects else nullcontext() as reject_file,
+        TablesFolder(
+            out.path, force=out.force, begin=begin, most=_BLOCKS * threads, turn=_turn(out, progress)
+        ) as folder,
+        open_output(rejects, force=out.force) if rejects else nullcontext() as reject_file,
     ):
         chunks = read_chunks(source, progress.advance)
         own, chunks = told_chunks(chunks, own, file=click.format_filename(source), option="--from")
@@ -116,6 +118,21 @@ def tables(
         folder.finish(typed.tables)
     job.report(typed.tables)
     click.get_current_context().exit(0 if max_rejects.allows(run.rejected, run.read) else REJECTED)
+
+
+def _turn(out: Folder, progress: Progress) -> Callable[[Sequence[Container]], None] | None:
+    """Return what makes Parquet files of container files, if so asked. Raises `SetupError` where pyarrow is not installed."""
+    if out.kind == AVRO:
+        return None
+    # pyarrow takes long to import and may not be installed; Avro does not need it.
+    from cdcavro.arrow.parquet import to_parquet  # noqa: PLC0415
+
+    def turn(containers: Sequence[Container]) -> None:
+        progress.go_on("writing Parquet", sum(one.path.stat().st_size for one in containers))
+        for one in containers:
+            to_parquet(one.path, one.table, one.schema, progress.advance)
+
+    return turn
 
 
 class _Job:

@@ -1,0 +1,54 @@
+"""Parquet files of container files: the changes of a table, of whatever version, under the true names of its newest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cdcavro.arrow.batches import arrow_schema, to_arrow
+from cdcavro.avro.container import ContainerReader
+from cdcavro.engine.payloads import ends
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from cdcavro.table.history import Table
+    from cdcavro.table.schema import TableSchema
+
+# A row group has so many rows, or so many bytes of payloads, and is in memory while it is made.
+MOST_ROWS: Final = 100_000
+MOST_BYTES: Final = 16 << 20
+
+
+def to_parquet(container: Path, table: Table, schema: TableSchema, advance: Callable[[int], None]) -> None:
+    """Make a Parquet file of a container file of a version's payloads, in its place and with its name.
+
+    `advance` is told how many bytes of the container file are done. Raises `FileError`, `PayloadError` and `OSError`.
+    """
+    newest = table.schema
+    with (
+        pq.ParquetWriter(container.with_suffix(".parquet"), arrow_schema(newest), compression="zstd") as writer,
+        container.open("rb") as stream,
+    ):
+        for payloads in _groups(ContainerReader(stream, container.name), schema):
+            numbers = pa.array([schema.version] * len(payloads), pa.int32())
+            writer.write_batch(to_arrow(payloads, [schema, newest], numbers, newest))
+            advance(payloads.nbytes)
+    container.unlink()
+
+
+def _groups(blocks: ContainerReader, schema: TableSchema) -> Iterator[pa.Array]:
+    """Yield the payloads of row groups."""
+    waiting: list[pa.Array] = []
+    for block in blocks:
+        offsets = [pa.array([0], pa.int32()), pa.array(ends(block.payloads, block.count, schema.envelope), pa.int32())]
+        buffers = [None, pa.concat_arrays(offsets).buffers()[1], pa.py_buffer(block.payloads)]
+        waiting.append(pa.Array.from_buffers(pa.binary(), block.count, buffers))
+        if sum(map(len, waiting)) >= MOST_ROWS or sum(one.nbytes for one in waiting) >= MOST_BYTES:
+            yield pa.concat_arrays(waiting)
+            waiting.clear()
+    if waiting:
+        yield pa.concat_arrays(waiting)
