@@ -22,6 +22,7 @@ TEST_MODULES = sorted(
 )
 # Tests in the folder of a layer that are about more than one module of it.
 ACROSS = {
+    "arrow/test_readers",
     "engine/test_change_rows",
     "engine/test_row_columns",
     "engine/test_row_lines",
@@ -34,6 +35,7 @@ ACROSS = {
     "spark/test_avro_java",
     "spark/test_codegen",
     "spark/test_pages",
+    "spark/test_readers",
     "spark/test_roundtrip",
     "spark/test_verdict",
 }

@@ -81,7 +81,7 @@ class Reading(NamedTuple):
     exact: Callable[[Decoder], Any]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def reading(schema: TableSchema, part: str) -> Reading:
     """Return how payloads of a part of a version are read. Raises `SchemaError` and `ValueError`."""
     read = reader_of(schema, part)
@@ -172,7 +172,11 @@ def read_batch(payloads: pa.Array, how: Reading) -> pa.Array:
     """
     values, root = slices_of(payloads), how.layout.root
     columns, taken = how.filler.fill(values)
-    if not COMPILED or taken < values.count:
+    if not COMPILED:
+        return exactly_read(values, how)
+    if taken < values.count:
+        # Where it is at fault, none of the others need be read.
+        _value(values, taken, how)
         return exactly_read(values, how)
     inner = [filled_array(one, columns, taken) for one in root.parts]
     return pa.Array.from_buffers(root.type, taken, [None], 0, children=inner)
@@ -180,24 +184,25 @@ def read_batch(payloads: pa.Array, how: Reading) -> pa.Array:
 
 def exactly_read(values: Slices, how: Reading) -> pa.Array:
     """Return what the engine would make of payloads; it finds the fault of one that is none."""
-    root, rows = how.layout.root, []
-    nothing = (None,) * len(root.parts)
-    for i in range(values.count):
-        raw = values.get(i)
-        try:
-            rows.append(nothing if raw is None else _value(raw, how))
-        except MessageError as error:
-            error.below(f"/{i}")
-            raise
+    rows = [_value(values, i, how) for i in range(values.count)]
     try:
-        return array_of_values(root, rows)
+        return array_of_values(how.layout.root, rows)
     except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
         raise OverflowError("an array of more than 2 GiB") from error
 
 
-def _value(raw: bytes, how: Reading) -> Any:
-    check(raw, how.schema)
-    return how.exact(Decoder(raw))
+def _value(values: Slices, i: int, how: Reading) -> tuple[Any, ...]:
+    """Return the values of a row. Raises `PayloadError` with its number."""
+    raw = values.get(i)
+    if raw is None:
+        return (None,) * len(how.layout.root.parts)
+    try:
+        check(raw, how.schema)
+    except MessageError as error:
+        error.below(f"/{i}")
+        raise
+    row: tuple[Any, ...] = how.exact(Decoder(raw))
+    return row
 
 
 def _shown(read: pa.Array, schema: TableSchema, part: str) -> pa.RecordBatch:

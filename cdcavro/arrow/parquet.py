@@ -36,7 +36,7 @@ def to_parquet(container: Path, table: Table, schema: TableSchema, advance: Call
         for payloads in _groups(ContainerReader(stream, container.name), schema):
             numbers = pa.array([schema.version] * len(payloads), pa.int32())
             writer.write_batch(to_arrow(payloads, [schema, newest], numbers, newest))
-            advance(payloads.nbytes)
+            advance(payloads.buffers()[2].size)
     container.unlink()
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -14,6 +16,7 @@ from cdcavro import spark as cdc
 from cdcavro.spark.lake import lake_settings
 from support.kafka_server import spark_settings
 
+AVRO = "1.8.2"
 # Times in tests are not UTC, so that nothing holds there only.
 os.environ["TZ"] = "Asia/Shanghai"
 time.tzset()
@@ -49,3 +52,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for jars that Ivy fetches."""
     return tmp_path_factory.mktemp("jars")
+
+
+@pytest.fixture(scope="session")
+def avro_tools(jars) -> Path:
+    """The jar of Avro's tools, fetched by the Ivy that pyspark ships."""
+    ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+    wanted = ["-dependency", "org.apache.avro", "avro-tools", AVRO, "-confs", "default", "-notransitive"]
+    subprocess.run(
+        ["java", "-jar", ivy, *wanted, "-retrieve", f"{jars}/[artifact]-[revision].[ext]"],
+        check=True,
+        capture_output=True,
+    )
+    return jars / f"avro-tools-{AVRO}.jar"

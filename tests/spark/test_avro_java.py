@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
-from pathlib import Path
 
 import fastavro
-import pyspark
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -16,21 +14,6 @@ import cdcavro
 from cdcavro.errors import SchemaError
 from support.lenient_schemas import LENIENT, REFUSED, REFUSED_SINCE
 from support.messages import goldens
-
-AVRO = "1.8.2"
-
-
-@pytest.fixture(scope="session")
-def avro_tools(jars) -> Path:
-    """The jar of Avro's tools, fetched by the Ivy that pyspark ships."""
-    ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
-    wanted = ["-dependency", "org.apache.avro", "avro-tools", AVRO, "-confs", "default", "-notransitive"]
-    subprocess.run(
-        ["java", "-jar", ivy, *wanted, "-retrieve", f"{jars}/[artifact]-[revision].[ext]"],
-        check=True,
-        capture_output=True,
-    )
-    return jars / f"avro-tools-{AVRO}.jar"
 
 
 @pytest.fixture

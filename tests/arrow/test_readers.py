@@ -1,0 +1,98 @@
+"""Files of typed tables in other hands: fastavro, pyarrow, polars and DuckDB, by kind of column, as the page says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fastavro
+import pyarrow.parquet as pq
+import pytest
+
+from cdcavro.table.names import mangle
+from support.readers import KINDS, cell, said, written
+
+polars = pytest.importorskip("polars")
+duckdb = pytest.importorskip("duckdb")
+
+
+def with_fastavro(path, column):
+    """Read the last row of an Avro file."""
+    with path.open("rb") as stream:
+        return list(fastavro.reader(stream))[-1]["after"][column]
+
+
+def with_duckdb(path, column):
+    """Read the last row of a file of either kind; the extension for Avro is a package of its own."""
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        source = f"'{path}'"
+        if path.suffix == ".avro":
+            folder = Path(next(iter(pytest.importorskip("duckdb_ext").__path__))) / "extensions"
+            connection.execute("SET extension_directory = ?", [str(folder)])
+            connection.execute("LOAD avro")
+            source = f"read_avro({source})"
+        return connection.execute(f"SELECT after FROM {source} ORDER BY after.id").fetchall()[-1][0][column]
+
+
+READERS = {
+    "avro": {
+        "fastavro": with_fastavro,
+        "polars": lambda path, column: polars.read_avro(path)["after"].to_list()[-1][column],
+        "DuckDB": with_duckdb,
+    },
+    "parquet": {
+        "pyarrow": lambda path, column: pq.read_table(path)["after"].to_pylist()[-1][column],
+        "polars": lambda path, column: polars.read_parquet(path)["after"].to_list()[-1][column],
+        "DuckDB": with_duckdb,
+    },
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "reader"), [(kind, reader) for kind, readers in READERS.items() for reader in readers]
+)
+def test_a_reader_makes_of_a_column_what_the_page_says(tmp_path, kind, reader, name):
+    """Its value, another one, or nothing, since the reader refuses the file."""
+    path, column = written(tmp_path, name, kind), KINDS[name].column
+    shown = mangle(column) if kind == "avro" else column
+    assert cell(lambda: READERS[kind][reader](path, shown), name) == said()[kind][reader][name]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pytest.param({"type": "map", "values": "string"}, id="a map"),
+        pytest.param(["null", "X"], id="a type that was named before"),
+    ],
+)
+def test_polars_reads_no_avro_with_what_every_envelope_has(tmp_path, column):
+    """So there is no Avro file of typed tables that it would read; without these it reads a file."""
+    first = {"name": "first", "type": {"type": "record", "name": "X", "fields": [{"name": "x", "type": "int"}]}}
+    for fields, is_read in (([first], True), ([first, {"name": "second", "type": column}], False)):
+        path = tmp_path / "file.avro"
+        with path.open("wb") as stream:
+            row = {"first": {"x": 1}} | ({} if is_read else {"second": {} if isinstance(column, dict) else None})
+            fastavro.writer(stream, {"type": "record", "name": "R", "fields": fields}, [row])
+        try:
+            found = polars.read_avro(path).to_dicts() == [{"first": {"x": 1}}]
+        except BaseException as error:  # noqa: BLE001  a panic of Rust's is not an Exception
+            found = isinstance(error, KeyboardInterrupt)
+        assert found is is_read
+
+
+def test_pandas_reads_parquet_as_pyarrow_does(tmp_path):
+    """It has no reader of its own here."""
+    pandas = pytest.importorskip("pandas")
+    path = written(tmp_path, "decimal", "parquet")
+    assert pandas.read_parquet(path)["after"].tolist()[-1]["c"] == KINDS["decimal"].value
+
+
+def test_the_page_has_every_kind_and_every_reader():
+    """Those that need Java are tested beside Spark."""
+    page = said()
+    beside = {"avro": {"Spark", "Avro Java 1.8.2"}, "parquet": {"Spark"}}
+    assert {kind: set(readers) for kind, readers in page.items() if kind != "lake"} == {
+        kind: {*readers} | beside[kind] for kind, readers in READERS.items()
+    }
+    assert all(list(cells) == list(KINDS) for readers in page.values() for cells in readers.values())
