@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import fastavro
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -13,6 +14,8 @@ from support.readers import KINDS, cell, said, written
 
 polars = pytest.importorskip("polars")
 duckdb = pytest.importorskip("duckdb")
+# The first version of pyarrow that writes times without a zone.
+IN_NO_ZONE = 22
 
 
 def with_fastavro(path, column):
@@ -56,7 +59,10 @@ def test_a_reader_makes_of_a_column_what_the_page_says(tmp_path, kind, reader, n
     """Its value, another one, or nothing, since the reader refuses the file."""
     path, column = written(tmp_path, name, kind), KINDS[name].column
     shown = mangle(column) if kind == "avro" else column
-    assert cell(lambda: READERS[kind][reader](path, shown), name) == said()[kind][reader][name]
+    expected = said()[kind][reader][name]
+    if (kind, reader, name) == ("parquet", "DuckDB", "time") and int(pa.__version__.partition(".")[0]) < IN_NO_ZONE:
+        expected = "time"  # with the zone UTC
+    assert cell(lambda: READERS[kind][reader](path, shown), name) == expected
 
 
 @pytest.mark.parametrize(
