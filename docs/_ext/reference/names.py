@@ -40,6 +40,7 @@ _SQL: Final = re.compile(r"(cdc_[a-z_]+)(?:\(\))?")
 # Where names come from that signatures use and nothing here describes.
 _OUTSIDE: Final = (builtins, typing, collections.abc, dt, fractions)
 _LIBRARIES: Final = frozenset({"Path", "UUID", "array"})
+_ARROW: Final = ("pa.", "pyarrow.")
 # Headers of Kafka records, which are no names of Python's.
 _HEADERS: Final = frozenset({"cdcavro.job", "cdcavro.batch", "cdcavro.order"})
 # Spark's own names, one of which the package has for something else as well.
@@ -126,7 +127,12 @@ def find_missing(app: Sphinx, env: BuildEnvironment, node: pending_xref, content
 
 def _is_outside(name: str) -> bool:
     last = name.rpartition(".")[2]
-    return last in _LIBRARIES or name in _defined() or any(hasattr(module, last) for module in _OUTSIDE)
+    return (
+        last in _LIBRARIES
+        or name.startswith(_ARROW)
+        or name in _defined()
+        or any(hasattr(module, last) for module in _OUTSIDE)
+    )
 
 
 @cache
