@@ -42,7 +42,9 @@ class VersionPayloads:
         """
         if numbers.null_count:
             payloads = pc.if_else(pc.is_valid(numbers), payloads, pa.scalar(None, payloads.type))
-        own = array("i", numbers.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False).tobytes())
+        known = numbers.cast(pa.int32()).fill_null(-1)
+        numbered = memoryview(known.buffers()[1] or b"")
+        own = array("i", numbered[known.offset * 4 : (known.offset + len(known)) * 4].tobytes())
         data, offsets = self._translated(own, payloads)
         # Where there is no payload, there is none under the reader's schema.
         valid = pc.is_valid(payloads).buffers()[1] if payloads.null_count else None
