@@ -1,6 +1,6 @@
 """Measures the pipeline beside the same written by hand with Spark's own `from_json` and `try_cast`.
 
-    python tests/benchmarks/pipeline.py [MESSAGES] [TABLES] [FILES OF A BATCH]
+    python tests/benchmarks/pipeline.py [kafka] [MESSAGES] [TABLES] [FILES OF A BATCH]
     python tests/benchmarks/pipeline.py batches [MESSAGES OF A BATCH] [TABLES]...
 
 Inserts and updates of tables of 8 columns, as Canal sends them, in files of 50,000 messages. By hand, a message is parsed by
@@ -8,7 +8,8 @@ Inserts and updates of tables of 8 columns, as Canal sends them, in files of 50,
 understand; rows go into Delta tables whose columns are known, by one append or one MERGE a table. The pipeline knows
 nothing before it begins: it learns, keeps its state, counts, and writes what a batch of it writes. Both are streams with a
 checkpoint, read the same files in batches of as many, and write tables one after another in as many threads. Clock seconds of
-whole jobs; the second of two rounds counts, whose JVM is warm.
+whole jobs, and their processor time; the second of two rounds counts, whose JVM is warm. With `kafka`, the messages come from
+a topic of two partitions of a broker that is started for it.
 
 With `batches`, what a batch costs whose tables are there, by their number: the median of the last four of six, and their
 processor time, which other work on the machine disturbs less.
@@ -22,25 +23,25 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from cdcavro import spark as cdc
 from cdcavro.spark.lake import Delta, lake_settings
-from cdcavro.spark.pipeline import BatchReport, Files, Formats, LakeSettings, Pipeline, Settings
+from cdcavro.spark.pipeline import BatchReport, Files, Formats, Kafka, LakeSettings, Pipeline, Settings
+from support.kafka_server import Record, broker, spark_settings
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    Job = Callable[[SparkSession, Path, Path, int], dict[str, float] | None]
-
+Job = Callable[[SparkSession, Path, int], dict[str, float] | None]
 COLUMNS = {
     "id": "bigint",
     "n": "int",
@@ -87,6 +88,38 @@ def message(random: random.Random, i: int, tables: int) -> bytes:
             "type": "UPDATE" if is_update else "INSERT",
         }
     ).encode()
+
+
+class Source(NamedTuple):
+    """Where messages come from: the stream of their texts, and the pipeline's source."""
+
+    texts: Callable[[SparkSession], DataFrame]
+    own: Files | Kafka
+
+
+def of_files(folder: Path, most: int) -> Source:
+    """Return the files of a folder, so many in a batch."""
+    return Source(
+        lambda spark: spark.readStream.option("maxFilesPerTrigger", most).text(str(folder)), Files(str(folder), most)
+    )
+
+
+def of_topic(servers: str, topic: str, most: int) -> Source:
+    """Return the messages of a topic, so many in a batch."""
+    options = {"subscribe": topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": str(most)}
+
+    def texts(spark: SparkSession) -> DataFrame:
+        reader = spark.readStream.format("kafka").options(**{"kafka.bootstrap.servers": servers, **options})
+        return reader.load().select(sf.col("value").cast("string"))
+
+    return Source(texts, Kafka(servers, (topic,), most=most))
+
+
+def records(count: int, tables: int) -> Iterator[Record]:
+    """Yield the messages as records of two partitions."""
+    draw = random.Random(1)
+    for i in range(count):
+        yield Record("shop", i % 2, None, message(draw, i, tables))
 
 
 def write_files(folder: Path, count: int, tables: int) -> None:
@@ -146,46 +179,47 @@ def hand_current(texts: DataFrame, lake: Path, tables: int) -> None:
     kept.unpersist()
 
 
-def streamed(hand: Callable[[DataFrame, Path, int], None], most: int, say: Callable[[], None] | None = None) -> Job:
+def streamed(
+    hand: Callable[[DataFrame, Path, int], None], source: Source, say: Callable[[], None] | None = None
+) -> Job:
     """Return the job that one writes by hand, which calls `say` behind each batch."""
 
-    def run(spark: SparkSession, source: Path, folder: Path, tables: int) -> None:
+    def run(spark: SparkSession, folder: Path, tables: int) -> None:
         def write(texts: DataFrame, _: int) -> None:
             hand(texts, folder / "hand", tables)
             if say is not None:
                 say()
 
-        texts = spark.readStream.option("maxFilesPerTrigger", most).text(str(source))
-        stream = texts.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoint"))
+        stream = (
+            source.texts(spark).writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoint"))
+        )
         stream.trigger(availableNow=True).start().awaitTermination()
 
     return run
 
 
-def ours(most: int, **lake: bool) -> Job:
+def ours(source: Source, **lake: bool) -> Job:
     """Return the pipeline's job."""
 
-    def run(spark: SparkSession, source: Path, folder: Path, _: int) -> dict[str, float]:
+    def run(spark: SparkSession, folder: Path, _: int) -> dict[str, float]:
         reports: list[BatchReport] = []
         sink = LakeSettings(Delta(str(folder / "lake")), parallel=THREADS, **lake)
         chosen = Settings(Formats("canal"))
-        Pipeline(Files(str(source), most), sink, str(folder / "state"), chosen).run(
-            spark, once=True, say=reports.append
-        )
+        Pipeline(source.own, sink, str(folder / "state"), chosen).run(spark, once=True, say=reports.append)
         assert all(report.counts["written"] == report.counts["read"] for report in reports)
         return {part: sum(report.seconds[part] for report in reports) for part in reports[0].seconds}
 
     return run
 
 
-def measured(job: Job, *arguments: object) -> tuple[float, dict[str, float]]:
-    """Return the seconds of the second of two rounds, and of its parts."""
+def measured(job: Job, spark: SparkSession, tables: int) -> tuple[float, float, dict[str, float]]:
+    """Return the seconds of the second of two rounds, its processor time, and the seconds of its parts."""
     for _ in range(2):
         with tempfile.TemporaryDirectory() as folder:
-            begin = time.monotonic()
-            parts = job(*arguments[:2], Path(folder), *arguments[2:])
-            seconds = time.monotonic() - begin
-    return seconds, parts or {}
+            lap = Laps()
+            parts = job(spark, Path(folder), tables)
+            lap()
+    return *lap.laps[0], parts or {}
 
 
 def processor_seconds() -> float:
@@ -239,19 +273,40 @@ def batches(spark: SparkSession, count: int, numbers: list[int]) -> None:
                     path.write_bytes(b"".join(lines))
                     os.utime(path, (1_700_000_000 + i,) * 2)
                 base = Laps()
-                streamed(hand, 1, base)(spark, root / "in", root, tables)
+                source = of_files(root / "in", 1)
+                streamed(hand, source, base)(spark, root, tables)
                 sink = LakeSettings(Delta(str(root / "lake")), parallel=THREADS, **lake)
                 own = Laps()
-                job = Pipeline(Files(str(root / "in"), 1), sink, str(root / "state"), Settings(Formats("canal")))
+                job = Pipeline(source.own, sink, str(root / "state"), Settings(Formats("canal")))
                 job.run(spark, once=True, say=own)
                 print(f"{name:<16}{tables:7}{base}{own}", flush=True)
 
 
+def whole(spark: SparkSession, source: Source, count: int, tables: int) -> None:
+    """Print what a whole job costs, by hand and with the pipeline."""
+    print(f"{'into':<16}{'by hand s':>16}{'messages/s':>12}{'pipeline s':>16}{'messages/s':>12}{'ratio':>12}  parts")
+    jobs = {
+        "a changelog": (hand_changelog, ours(source, is_current=False, is_changelog=True)),
+        "current states": (hand_current, ours(source)),
+    }
+    rows = measured(streamed(hand_rows, source), spark, tables)[:2]
+    print(f"{'(rows only)':<16}{rows[0]:8.1f}{rows[1]:8.1f}{count / rows[0]:12,.0f}")
+    for name, (hand, own) in jobs.items():
+        *base, _ = measured(streamed(hand, source), spark, tables)
+        *made, parts = measured(own, spark, tables)
+        ratios = [one / other for one, other in zip(base, made, strict=True)]
+        print(
+            f"{name:<16}{base[0]:8.1f}{base[1]:8.1f}{count / base[0]:12,.0f}{made[0]:8.1f}{made[1]:8.1f}"
+            f"{count / made[0]:12,.0f}{ratios[0]:6.2f}{ratios[1]:6.2f}  {parts}",
+            flush=True,
+        )
+
+
 def main() -> None:
     """Print the table."""
-    is_of_batches = sys.argv[1:2] == ["batches"]
-    numbers = [int(one) for one in sys.argv[1 + is_of_batches :]]
-    count = numbers[0] if numbers else 20_000 if is_of_batches else 200_000
+    words = [one for one in sys.argv[1:] if not one.isdigit()]
+    numbers = [int(one) for one in sys.argv[1:] if one.isdigit()]
+    count = numbers[0] if numbers else 20_000 if words == ["batches"] else 200_000
     tables = numbers[1] if len(numbers) > 1 else 20
     most = numbers[2] if len(numbers) > 2 else 4
     config = {
@@ -260,35 +315,32 @@ def main() -> None:
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.ui.showConsoleProgress": "false",
+        **lake_settings(),
     }
-    spark = cdc.session("pipeline", master="local[2]", config={**config, **lake_settings()})
-    spark.sparkContext.setLogLevel("OFF")
-    if is_of_batches:
-        batches(spark, count, numbers[1:] or [1, 20, 200])
-        spark.stop()
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder)
-        write_files(source, count, tables)
-        print(f"{count:,} messages, {tables} tables, {most * FILE:,} messages a batch")
-        print(f"{'into':<16}{'by hand s':>12}{'messages/s':>12}{'pipeline s':>12}{'messages/s':>12}{'ratio':>8}  parts")
-        jobs = {
-            "a changelog": (hand_changelog, ours(most, is_current=False, is_changelog=True)),
-            "current states": (hand_current, ours(most)),
-        }
-        rows, _ = measured(streamed(hand_rows, most), spark, source, tables)
-        for name, (hand, own) in jobs.items():
-            base, _ = measured(streamed(hand, most), spark, source, tables)
-            seconds, parts = measured(own, spark, source, tables)
-            print(
-                f"{name:<16}{base:12.1f}{count / base:12,.0f}{seconds:12.1f}{count / seconds:12,.0f}{base / seconds:8.2f}  {parts}"
-            )
-            if name == "a changelog":
-                whole = parts["convert"]
-                print(
-                    f"{'(rows only)':<16}{rows:12.1f}{count / rows:12,.0f}{whole:12.1f}{count / whole:12,.0f}{rows / whole:8.2f}"
-                )
-    spark.stop()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        if words == ["kafka"]:
+            (folder / "jars").mkdir()
+            kafka = spark_settings(folder / "jars")
+            packages = ",".join([config["spark.jars.packages"], kafka["spark.jars.packages"]])
+            config |= {**kafka, "spark.jars.packages": packages}
+        spark = cdc.session("pipeline", master="local[2]", config=config)
+        stack.callback(spark.stop)
+        spark.sparkContext.setLogLevel("OFF")
+        if words == ["batches"]:
+            batches(spark, count, numbers[1:] or [1, 20, 200])
+            return
+        print(f"{count:,} messages, {tables} tables, {most * FILE:,} messages a batch: seconds, and of processor time")
+        if words == ["kafka"]:
+            started = stack.enter_context(broker(folder / "broker"))
+            started.create("shop", 2)
+            started.send(records(count, tables))
+            source = of_topic(started.servers, "shop", most * FILE)
+        else:
+            (folder / "in").mkdir()
+            write_files(folder / "in", count, tables)
+            source = of_files(folder / "in", most)
+        whole(spark, source, count, tables)
 
 
 if __name__ == "__main__":
