@@ -6,7 +6,8 @@ Into places of the sample messages of a format it puts texts that grow to a size
 each format by lot, all of them by default, which takes hours): long numbers,
 escapes, arrays of empty items, deep nesting, many members, members that are doubled, rows. What becomes of each (payload,
 changes, other formats, typed rows) is done in a process of its own, of which the processor time and the growth are taken.
-Then the same for schemas, statements, framed values and containers. What takes longer than a second or more than 256 MB is
+Payloads of the samples are cut, and counts and lengths that lie are put into them, framed ones too. Then the same for schemas,
+statements and containers, whose blocks lie. What takes longer than a second or more than 256 MB is
 printed as it is found, at the end a table of the worst of each kind.
 """
 
@@ -18,6 +19,7 @@ import os
 import pickle
 import resource
 import sys
+import tempfile
 import time
 import traceback
 import zlib
@@ -30,14 +32,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from cdcavro import decode, encode, from_changes, parse_schema, sniff, to_changes, transcode, verdict
+from cdcavro import decode, encode, from_changes, parse_schema, registry, sniff, to_changes, transcode, verdict
 from cdcavro.avro.container import ContainerReader
 from cdcavro.change.model import Column, Source
 from cdcavro.errors import CdcAvroError
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table, evolve
 from cdcavro.table.tables import Tables
-from cdcavro.wire.formats import FORMATS
+from cdcavro.wire.formats import FORMATS, get_format
 from support.messages import goldens
 
 if TYPE_CHECKING:
@@ -211,6 +213,56 @@ def _added(changes: list[Any]) -> None:
             continue
 
 
+def long(number: int) -> bytes:
+    """Return an integer as Avro writes it."""
+    number = number << 1 if number >= 0 else ~(number << 1)
+    out = b""
+    while number > 127:
+        out += bytes([number & 127 | 128])
+        number >>= 7
+    return out + bytes([number])
+
+
+# What stands in a payload where something else was, with as much behind it as there is room.
+LIES: Final[dict[str, Callable[[int], bytes]]] = {
+    "nothing more": lambda _: b"",
+    "zeros": lambda size: b"\0" * size,
+    "small numbers": lambda size: b"\2" * size,
+    "negative numbers": lambda size: b"\1" * size,
+    "numbers without end": lambda size: b"\xff" * size,
+    "a length of 2^40": lambda size: long(1 << 40) + b"x" * size,
+    "the least number": lambda size: long(-(1 << 63)) + b"x" * size,
+    "a true length": lambda size: long(size) + b"x" * size,
+    "a count that is true of empty items": lambda size: long(size) + b"\0" * size,
+    "a negative count with its size": lambda size: long(-size) + long(size) + b"\0" * size,
+    "a negative count with a size of 2^62": lambda size: long(-3) + long(1 << 62) + b"\0" * size,
+    "a negative count without a size": lambda size: long(-size) + long(0) + b"\0" * size,
+    "many blocks": lambda size: b"\2\2a\2" * (size // 4) + b"\0",
+    "many blocks with sizes": lambda size: b"\1\6\2a\2" * (size // 5) + b"\0",
+}
+
+
+def payloads(format: str) -> Iterator[tuple[str, Callable[[int], bytes]]]:
+    """Yield what stands from which byte of a sample's payload on, and what makes that payload, of a size at most."""
+    for number, golden in enumerate(goldens(format)):
+        payload = encode(golden, format)
+        for at in range(0, len(payload), 1 + len(payload) // 200):
+            for name, lie in LIES.items():
+                yield f"{name} at byte {at} of {number}", partial(_lying, payload, at, lie)
+
+
+def _lying(payload: bytes, at: int, lie: Callable[[int], bytes], size: int) -> bytes:
+    rest = payload[at + 1 :]
+    return payload[:at] + lie(max(0, size - len(payload) - 20)) + rest
+
+
+def opened(format: str) -> Callable[[bytes], object]:
+    """Return what opens a payload of a format that is framed."""
+    schemas = registry.connect(f"file:{tempfile.mkdtemp()}")
+    made = schemas.publish(get_format(format).schema, format)
+    return lambda payload: schemas.open(registry.frame(payload, made.id))
+
+
 def schemas(size: int) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield what is done with schemas of a size."""
 
@@ -266,20 +318,15 @@ def statements(size: int) -> Iterator[tuple[str, Callable[[], object]]]:
 def containers(size: int) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield what is done with container files of a size."""
 
+    def text(value: bytes) -> bytes:
+        return long(len(value)) + value
+
+    def head(codec: bytes, schema: bytes) -> bytes:
+        members = text(b"avro.codec") + text(codec) + text(b"avro.schema") + text(schema)
+        return b"Obj\x01" + long(2) + members + long(0) + b"s" * 16
+
     def file(codec: bytes, schema: bytes, block: bytes, count: int) -> bytes:
-        def long(number: int) -> bytes:
-            number = number << 1 if number >= 0 else ~(number << 1)
-            out = b""
-            while number > 127:
-                out += bytes([number & 127 | 128])
-                number >>= 7
-            return out + bytes([number])
-
-        def text(value: bytes) -> bytes:
-            return long(len(value)) + value
-
-        head = long(2) + text(b"avro.codec") + text(codec) + text(b"avro.schema") + text(schema) + long(0)
-        return b"Obj\x01" + head + b"s" * 16 + long(count) + text(block) + b"s" * 16
+        return head(codec, schema) + long(count) + text(block) + b"s" * 16
 
     def read(content: bytes) -> int:
         return sum(1 for _ in ContainerReader(io.BufferedReader(io.BytesIO(content)), "file"))
@@ -294,34 +341,52 @@ def containers(size: int) -> Iterator[tuple[str, Callable[[], object]]]:
         "many nulls": file(b"null", b'"null"', b"", 100_000_000),
         "many empty payloads": file(b"null", b'"bytes"', b"\0" * size, size),
         "a block that says too much": file(b"null", b'"bytes"', b"\0" * size, 1 << 40),
+        "a block that says too little": file(b"null", b'"bytes"', b"\0" * size, 1),
+        "a block of fewer than none": file(b"null", b'"bytes"', b"\0" * size, -1),
+        "a block without payloads": file(b"null", b'"bytes"', b"\0" * size, 0),
+        "a block of a length below zero": head(b"null", b'"bytes"') + long(1) + long(-size) + b"\0" * size,
+        "a block of 2^40 bytes": head(b"null", b'"bytes"') + long(1) + long(1 << 40) + b"\0" * size,
+        "many small blocks": head(b"null", b'"bytes"') + (b"\2\2\0" + b"s" * 16) * (size // 19),
+        "many small deflated blocks": head(b"deflate", b'"bytes"')
+        + (long(1) + text(deflated(1)) + b"s" * 16) * (size // 21),
+        "a block that is cut": file(b"deflate", b'"bytes"', deflated(size)[:-4], size),
+        "a block that is not deflated": file(b"deflate", b'"bytes"', b"\xff" * size, size),
+        "another mark behind each block": head(b"null", b'"bytes"') + (b"\2\2\0" + b"t" * 16) * (size // 19),
         "a long schema": file(b"null", b'"' + b"x" * size, b"", 0),
     }
     for name, content in files.items():
         yield f"container: {name}", partial(read, content)
 
 
+def of_format(format: str, size: int, cases: int) -> Iterator[tuple[str, str, Callable[[], object]]]:
+    """Yield the kind, the case and the work of a format, so many cases of its messages and of its payloads by lot."""
+    places, lies, open_framed = [*messages(format)], [*payloads(format)], opened(format)
+    for case, fill in Random(format).sample(places, min(cases or len(places), len(places))):
+        for name, work in works(format, fill(size)):
+            yield f"{format}: {name}", case, work
+    for case, fill in Random(format).sample(lies, min(cases or len(lies), len(lies))):
+        payload = fill(size)
+        yield f"{format}: decode what lies", case, partial(decode, payload, format)
+        yield f"{format}: open what lies", case, partial(open_framed, payload)
+
+
+def others(size: int) -> Iterator[tuple[str, str, Callable[[], object]]]:
+    """Yield the kind, the case and the work of what is of no format."""
+    for case, work in chain(schemas(size), statements(size), containers(size)):
+        kind, _, name = case.partition(": ")
+        yield kind, name, work
+
+
 def main(size: int, cases: int, kinds: list[str]) -> None:
     """Print what takes more than its bound as it is found, and the worst of each kind at the end."""
     worst: dict[str, list[Cost]] = {}
-
-    def take(kind: str, case: str, work: Callable[[], object]) -> None:
+    tried = [of_format(format, size, cases) for format in kinds or FORMATS if format in FORMATS]
+    for kind, case, work in chain(*tried, others(size) if not kinds or "others" in kinds else ()):
         made = cost(work)._replace(case=case)
         slowest, largest = worst.setdefault(kind, [made, made])
         worst[kind] = [max(slowest, made, key=lambda one: one.seconds), max(largest, made, key=lambda one: one.grown)]
         if made.seconds > MOST_SECONDS or made.grown > MOST_KIB:
             print("beyond:", kind, case, f"{made.seconds:.2f} s {made.grown // 1024} MiB", made.error, flush=True)  # noqa: T201
-
-    for format in kinds or FORMATS:
-        if format in FORMATS:
-            places = [*messages(format)]
-            for case, fill in Random(format).sample(places, min(cases or len(places), len(places))):
-                message = fill(size)
-                for name, work in works(format, message):
-                    take(f"{format}: {name}", case, work)
-    if not kinds or "others" in kinds:
-        for case, work in chain(schemas(size), statements(size), containers(size)):
-            kind, _, name = case.partition(": ")
-            take(kind, name, work)
     for kind, (slowest, largest) in worst.items():
         print(  # noqa: T201
             f"| {kind} | {slowest.seconds:.2f} s, {slowest.case} | {largest.grown / 1024:.0f} MiB, {largest.case} |"

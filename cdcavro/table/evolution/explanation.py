@@ -8,7 +8,6 @@ have, or a type or key that nothing has declared.
 from __future__ import annotations
 
 import json
-import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.errors import shown
@@ -44,19 +43,24 @@ if TYPE_CHECKING:
 
     _Types = dict[str, str | None]
 
+# What a column that went takes beside its name and its field.
+_BESIDE: Final = 250
+
 
 class Unexplained:
     """The columns of a table that came or went without a statement.
 
     Attributes: `came` (set of str), those that came; `went` (dict from str to a field's JSON value),
     those that went, as they were last. Both are copies, which are set again to change them: what is kept takes
-    little room.
+    little room, and another column that went is noted without a look at those before.
     """
 
-    __slots__ = ("_came", "_went")
+    __slots__ = ("_came", "_size", "_went")
 
     def __init__(self) -> None:
-        self._came = self._went = b""
+        self._came = b""
+        self._size = 0
+        self._went: dict[str, bytes] | None = None
 
     @property
     def came(self) -> set[str]:  # noqa: D102
@@ -68,29 +72,33 @@ class Unexplained:
 
     @property
     def went(self) -> dict[str, dict[str, Any]]:  # noqa: D102
-        return dict(json.loads(zlib.decompress(self._went))) if self._went else {}
+        return {name: json.loads(own) for name, own in (self._went or {}).items()}
 
     @went.setter
     def went(self, fields: dict[str, dict[str, Any]]) -> None:
-        self._went = zlib.compress(json.dumps(fields).encode(), 1) if fields else b""
+        self._went = _packed(fields) or None
+        self._size = _size_of(self._went or {})
 
     def taken(self, old: TableSchema | None, new: TableSchema) -> Unexplained:
         """Return these and the columns that differ between two versions, of which a list has made the second."""
         before = {} if old is None else _written(old)
         after, taken = _written(new), Unexplained()
         taken.came = self.came | (after.keys() - before.keys())
-        taken.went = {name: own for name, own in (self.went | before).items() if name not in after}
+        went, lost = self._went or {}, _packed({name: own for name, own in before.items() if name not in after})
+        back = {name: went[name] for name in (*after, *lost) if name in went}
+        taken._went = {name: own for name, own in (went | lost).items() if name not in after} or None
+        taken._size = self._size + _size_of(lost) - _size_of(back)
         return taken
 
     @property
     def size(self) -> int:
         """How many bytes are kept."""
-        return len(self._came) + len(self._went)
+        return len(self._came) + self._size
 
     def copy(self) -> Unexplained:
         """Return a copy that does not change with this one."""
         copy = Unexplained()
-        copy._came, copy._went = self._came, self._went
+        copy._came, copy._went, copy._size = self._came, self._went, self._size
         return copy
 
     def explains(self, schema: TableSchema, actions: Sequence[Action], dialect: Dialect) -> bool:
@@ -101,6 +109,14 @@ class Unexplained:
         return (
             any(done) and all(done) and been.issuperset(name.lower() for action in actions for name in _about(action))
         )
+
+
+def _packed(fields: dict[str, dict[str, Any]]) -> dict[str, bytes]:
+    return {name: json.dumps(own).encode() for name, own in fields.items()}
+
+
+def _size_of(went: dict[str, bytes]) -> int:
+    return sum([_BESIDE + 2 * len(name) + len(own) for name, own in went.items()])
 
 
 def explained(

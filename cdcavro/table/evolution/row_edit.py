@@ -53,11 +53,8 @@ class RowEdit:
         self.version = int(said_of(self.record).get("version", 1)) + is_new
         self.steps: list[str] = []
         self._is_folded = is_folded
-        self._names = NameAllocator(
-            name for field in self.record["fields"] for name in (field["name"], *field.get("aliases", ()))
-        )
-        for name in self._facts().get("gone", ()):
-            self._names.add(name)
+        own = (name for field in self.record["fields"] for name in (field["name"], *field.get("aliases", ())))
+        self._names = NameAllocator((*own, *self._facts().get("gone", ())))
         self._added: set[str] = set()
         self._written: dict[str, dict[str, Any]] = {}
         self._ended: dict[str, list[dict[str, Any]]] = {}
