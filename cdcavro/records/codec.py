@@ -79,7 +79,10 @@ class Codec:
         self._text = schema
         self._listed = tuple(classes)
         self.name = name
+        # Each is made by itself: what is half made is seen by no other thread.
         self._reader = lru_cache(_KEPT)(self._make_reader)
+        self._writer = lru_cache(_KEPT)(self._make_writer)
+        self._to_json = lru_cache(_KEPT)(self._make_to_json)
         self._from_json = lru_cache(_KEPT)(self._make_from_json)
         for cls in self._listed:
             if issubclass(cls, AvroRecord):
@@ -107,8 +110,9 @@ class Codec:
     def write(self, value: Any) -> bytes:
         """Return an instance as a payload. Raises `StructureError`."""
         out = Output()
+        cls: type = type(value)
         try:
-            self._writers.writer(self._record(type(value)))(out, value)
+            self._writer(cls)(out, value)
         except MessageError as error:
             error.format = self.name
             raise
@@ -126,11 +130,11 @@ class Codec:
 
     def render(self, value: Any) -> bytes:
         """Return an instance as JSON text. Raises `StructureError`, `PayloadError`."""
-        record = self._record(type(value))
+        cls: type = type(value)
         payload = self.write(value)
-        if self._message is not None and record is self.schema.root:
+        if self._message is not None and self._record(cls) is self.schema.root:
             return self._message.decode(payload)
-        return render(self._to_json.turn(record)(value))
+        return render(self._to_json(cls)(value))
 
     def default(self, record: int, field: int) -> Any:
         """Return the default of a field, by the number of its class and its own number, both from 0."""
@@ -176,19 +180,18 @@ class Codec:
         is_wire = is_wire and last is not None and last.type == Map(Primitive("string"))
         return Format(self.name, self.schema) if is_wire else None
 
-    @cached_property
-    def _writers(self) -> Writers:
-        return Writers(self._classes, is_endless=recursion(self.schema.root) is not None)
-
-    @cached_property
-    def _to_json(self) -> ToJson:
-        return ToJson(self._classes)
-
     def _make_reader(self, cls: type, writer: Schema | None, reinterpret: bool) -> Callable[[Decoder], Any]:  # noqa: FBT001  a key of the cache
         record = self._record(cls)
         written = record if writer is None else writer.root
         readers = Readers({**self._classes, record.name: cls}, written, record, reinterpret=reinterpret)
         return readers.reader(resolve(written, record), written, record)
+
+    def _make_writer(self, cls: type) -> Callable[[Output, Any], None]:
+        writers = Writers(self._classes, is_endless=recursion(self.schema.root) is not None)
+        return writers.writer(self._record(cls))
+
+    def _make_to_json(self, cls: type) -> Callable[[Any], Any]:
+        return ToJson(self._classes).turn(self._record(cls))
 
     def _make_from_json(self, cls: type) -> Callable[[Any], Any]:
         record = self._record(cls)
