@@ -143,7 +143,7 @@ def _brought(
     if versions is None:
         numbers = pa.array([0] * len(payloads), pa.int32())
     else:
-        said = versions if isinstance(versions, pa.Array) else pa.array(versions, pa.int64())
+        said = _numbers(versions)
         if len(said) != len(payloads):
             raise ValueError(f"{len(payloads)} payloads with {len(said)} versions")
         numbers = pc.index_in(said, pa.array(list(known), said.type))
@@ -154,6 +154,18 @@ def _brought(
             pc.if_else(numbers.is_valid(), payloads, pa.scalar(None, pa.binary())) if numbers.null_count else payloads
         )
     return VersionPayloads([writer.json for writer in writers], target.json).brought(numbers, payloads)
+
+
+def _numbers(versions: Iterable[int | None] | pa.Array) -> pa.Array:
+    """Return the numbers of versions as an array. Raises `TypeError` for what are no integers."""
+    try:
+        said = versions if isinstance(versions, (pa.Array, pa.ChunkedArray)) else pa.array(list(versions))
+    except (OverflowError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise TypeError("versions are integers of 64 bits") from error
+    value = said.type.value_type if pa.types.is_dictionary(said.type) else said.type
+    if not (pa.types.is_integer(value) or pa.types.is_null(value)):
+        raise TypeError(f"versions are integers, not {said.type}")
+    return said.cast(pa.int64())
 
 
 def _check_versions(said: pa.Array, numbers: pa.Array, known: dict[int, TableSchema], wanted: TableSchema) -> None:

@@ -37,7 +37,10 @@ def fitted(array: pa.Array, wanted: pa.DataType, pointer: str) -> pa.Array:
     A value may be in a wider or in a narrower type of the same kind. Raises `MisfitError`.
     """
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        try:
+            array = array.dictionary_decode()
+        except (pa.ArrowInvalid, pa.ArrowIndexError) as error:
+            raise MisfitError(str(wanted), "more than 2 GiB of a dictionary's values", pointer=pointer) from error
     if array.type == wanted:
         return array
     kind = array.type

@@ -119,7 +119,26 @@ def row_names(schema: TableSchema, part: str) -> dict[str, dict[str, str]]:
     """Return what the fields of a table's rows, or of its keys, are called in a part of a version, as `layout` takes it."""
     space = schema.record.get("namespace", "")
     record = KEY if part == KEY_PART else schema.record["name"]
-    return {f"{space}.{record}".lstrip("."): {column.field: column.shown for column in schema.all_columns}}
+    return {f"{space}.{record}".lstrip("."): _unlike_names(schema)}
+
+
+def _unlike_names(schema: TableSchema) -> dict[str, str]:
+    """Return the name of each column, by its field: the true one, or that of its field where it would stand twice.
+
+    A column that may be called `unparsed` or `absent` gives way to what the record has under that name, and a retired
+    one to one that is truly called as it is shown.
+    """
+    columns = {column.field: column for column in schema.all_columns}
+    others = [field["name"] for field in schema.record["fields"] if field["name"] not in columns]
+    eldest = sorted(columns.values(), key=lambda column: column.until is not None)
+    taken, names = set(others), dict[str, str]()
+    for column in eldest:
+        name = column.shown if column.shown not in taken else column.field
+        while name in taken:
+            name += "_"
+        names[column.field] = name
+        taken.add(name)
+    return names
 
 
 class _Assembly:

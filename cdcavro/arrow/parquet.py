@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -28,16 +29,25 @@ def to_parquet(container: Path, table: Table, schema: TableSchema, advance: Call
 
     `advance` is told how many bytes of the container file are done. Raises `FileError`, `PayloadError` and `OSError`.
     """
-    newest = table.schema
+    newest, rows = table.schema, _rows_at_once(table.schema)
     with (
         pq.ParquetWriter(container.with_suffix(".parquet"), arrow_schema(newest), compression="zstd") as writer,
         container.open("rb") as stream,
     ):
         for payloads in _groups(ContainerReader(stream, container.name), schema):
-            numbers = pa.array([schema.version] * len(payloads), pa.int32())
-            writer.write_batch(to_arrow(payloads, [schema, newest], numbers, newest))
+            for start in range(0, len(payloads), rows):
+                own = payloads.slice(start, rows)
+                numbers = pa.array([schema.version] * len(own), pa.int32())
+                writer.write_batch(to_arrow(own, [schema, newest], numbers, newest))
             advance(payloads.buffers()[2].size)
     container.unlink()
+
+
+def _rows_at_once(newest: TableSchema) -> int:
+    """Return how many rows of older versions may get the defaults of the newest in both images at a time."""
+    defaults = [field["default"] for field in newest.record["fields"] if field.get("default") is not None]
+    size = 2 * sum(len(json.dumps(default)) for default in defaults)
+    return max(1, min(MOST_ROWS, 4 * MOST_BYTES // max(size, 1)))
 
 
 def _groups(blocks: ContainerReader, schema: TableSchema) -> Iterator[pa.Array]:

@@ -114,7 +114,7 @@ def payload_ends(Translator translator not None, bytes payloads not None, Py_ssi
     cdef Transit *t
     cdef int32_t *places
     cdef Py_ssize_t i = 0
-    if not 0 <= count <= INT32_MAX or size > INT32_MAX or not translator._plan.is_same:
+    if not 0 <= count <= size or size > INT32_MAX or not translator._plan.is_same:
         return None
     ends = PyBytes_FromStringAndSize(NULL, 4 * count)
     places = <int32_t *>PyBytes_AS_STRING(ends)

@@ -146,14 +146,21 @@ cdef class SurveyEngine(RowEngine):
         return OK
 
     cdef int32_t _known(self, const uint8_t *key, Py_ssize_t size) noexcept nogil:
-        """Return the number of what a message is like, a new one if it is like no other; -1 if there is no room."""
+        """Return the number of what a message is like, a new one if it is like no other; -1 if there is no room.
+
+        There is none either among many whose hashes are alike: names can be made so that they are.
+        """
         cdef uint64_t hash = cdcavro_hash(key, size)
         cdef uint32_t slot = <uint32_t>hash & (self.places_room - 1)
         cdef Alike *alike
+        cdef int probes = 0
         while self.places[slot]:
             alike = self.alike + self.places[slot] - 1
             if alike.hash == hash and alike.size == size and memcmp(alike.said, key, size) == 0:
                 return self.places[slot] - 1
+            probes += 1
+            if probes > MOST_PROBES:
+                return -1
             slot = (slot + 1) & (self.places_room - 1)
         if self.alike_count >= MOST_ALIKE or self.said_size + size > MOST_SAID or self._widen_alike():
             return -1

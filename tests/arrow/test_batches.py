@@ -11,7 +11,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from cdcavro.arrow import arrow_schema, layout, to_arrow, versions
+from cdcavro.arrow import arrow_schema, from_arrow, layout, to_arrow, versions
 from cdcavro.arrow import batches as arrow_batches
 from cdcavro.arrow.batches import read_batch, reading, reading_of
 from cdcavro.avro.schema import parse_schema
@@ -102,6 +102,22 @@ def test_true_names_and_types_of_columns():
         dict.fromkeys(["id", "we ird", "n", "unparsed", "absent"]),
     ]
     assert to_arrow([], ODD, part="row").num_rows == 0
+
+
+def test_no_name_stands_twice():
+    """A column that is called as something else in its row has the name of its field, and comes back."""
+    named = ("id", "unparsed", "absent", "n (until version 1)", "n")
+    odd = table(*[f"{name}|varchar(9)" for name in named], key=("id", "absent"))
+    payloads = [row_payload(odd, dict.fromkeys(named, "5"))]
+    batch = to_arrow(payloads, odd, part="row")
+    own = dict.fromkeys(["id", "unparsed_x_2", "absent_x_2", "n (until version 1)", "n"], "5")
+    assert batch.to_pylist() == [{**own, "unparsed": [], "absent": []}]
+    assert from_arrow(batch, odd, part="row").to_pylist() == payloads
+    newer = evolve(odd, "ALTER TABLE t MODIFY n INT").schema
+    (row,) = to_arrow(payloads, [odd, newer], [1], part="row").to_pylist()
+    assert {name: row[name] for name in own} == {**own, "n": 5}
+    names = [one.name for one in arrow_schema(newer).field("after").type]
+    assert sorted(names) == sorted({*row})
 
 
 def test_every_kind_of_value_has_its_type():

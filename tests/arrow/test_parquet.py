@@ -89,6 +89,22 @@ def test_a_row_group_has_so_many_rows_or_bytes_at_most(tmp_path, monkeypatch, ro
     assert max(groups.row_group(i).num_rows for i in range(groups.num_row_groups)) <= 10
 
 
+def test_rows_that_get_a_long_default_are_few_at_a_time(tmp_path, monkeypatch):
+    """They are small where they are written, and large under the newest version."""
+    monkeypatch.setattr(parquet, "MOST_BYTES", 10_000)
+    facts = {"database": "d", "table": "t", "data": None, "old": None, "pkNames": ["id"], "ts": 1}
+    row = {"type": "INSERT", "isDdl": False, "mysqlType": {"id": "int"}}
+    rows = [facts | row | {"id": i, "es": i, "data": [{"id": str(i)}]} for i in range(1, 61)]
+    ddl = f"ALTER TABLE t ADD c VARCHAR(9000) DEFAULT '{'x' * 4_000}'"
+    statement = facts | {"type": "ALTER", "isDdl": True, "sql": ddl, "id": 61, "es": 61}
+    done = run(tmp_path, "--as", "parquet", messages=[json.dumps(one).encode() for one in [*rows, statement]])
+    assert done.exit_code == 0, done.output
+    (path,) = files(tmp_path).values()
+    groups = pq.ParquetFile(path).metadata
+    assert max(groups.row_group(i).num_rows for i in range(groups.num_row_groups)) == 4
+    assert [row["after"]["c"] for row in pq.read_table(path).to_pylist()] == ["x" * 4_000] * 60
+
+
 def test_a_folder_is_replaced_whatever_its_files_are(tmp_path):
     """By one of the other kind, too; and what is of someone else keeps it."""
     assert run(tmp_path, "--as", "parquet").exit_code == 0
