@@ -51,6 +51,7 @@ def test_settings_of_the_caller_are_added():
         "spark.jars.packages": f"{coordinate()},a:b:1",
         "spark.sql.session.timeZone": "UTC",
         "spark.executorEnv.PYTHONSAFEPATH": "1",
+        "spark.sql.codegen.cache.maxEntries": "1000",
         "spark.y": "2",
         "spark.driver.extraJavaOptions": f"{limits} -Dx=1",
         "spark.executor.extraJavaOptions": limits,

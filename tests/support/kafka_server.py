@@ -128,7 +128,8 @@ def fetched(folder: Path, modules: Sequence[tuple[str, str, str]], *, is_whole: 
 def spark_settings(folder: Path) -> dict[str, str]:
     """Return the settings of a Spark session that reads from Kafka; jars are fetched into a folder."""
     group, name, _ = _TOKENS
-    (tokens,) = fetched(folder, [_TOKENS], is_whole=False)
+    # Others may have fetched into the folder what they need.
+    (tokens,) = fetched(folder / "tokens", [_TOKENS], is_whole=False)
     return {
         "spark.jars.packages": kafka_package(),
         "spark.jars.excludes": f"{group}:{name}",
