@@ -66,7 +66,8 @@ def test_every_python_that_is_promised_is_tested():
     said = re.findall(r"Python :: 3\.(\d+)", " ".join(PROJECT["project"]["classifiers"]))
     (others,) = re.findall(r"^\[testenv:py\{(.*)\}\]$", TOX, re.MULTILINE)
     lowest = PROJECT["project"]["requires-python"].removeprefix(">=3.")
-    assert said == [lowest, *(other.removeprefix("3") for other in others.split(","))]
+    assert said == [other.removeprefix("3") for other in others.split(",")]
+    assert said[0] == lowest
     assert f"base_python = python3.{lowest}\n" in TOX
     (listed,) = re.findall(r"^env_list = (.*)$", TOX, re.MULTILINE)
     assert "pure" in listed.split(", ")
