@@ -29,7 +29,7 @@ def spark_session(master: str | None, config: Mapping[str, str]) -> Iterator[Any
     shown = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
-        # Where in this package a Column was made tells a user nothing, and costs 0.02 s for each table of a batch.
+        # Where in this package a Column was made tells a user nothing, and is found out anew for each.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
     spark = None

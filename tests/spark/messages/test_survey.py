@@ -20,6 +20,7 @@ from cdcavro.table.names import GivenTable
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.wire.formats import FORMATS
 from support.mutations import mutated
+from support.order_trial import PLACE
 from support.rows_trial import ZONE, of_type, shop, with_value
 
 PLACES = {
@@ -28,17 +29,6 @@ PLACES = {
     "topics": lambda i: Arrival(topic=f"t{i % 2}", partition=0, offset=i),
     "an offset alone": lambda i: Arrival(offset=i),
 }
-
-
-PLACE = pa.struct(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("file", pa.string()),
-        ("line", pa.int64()),
-    ]
-)
 
 
 def batch(messages: list[bytes | None], places: list[Arrival | None]) -> pa.RecordBatch:
