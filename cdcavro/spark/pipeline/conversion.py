@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 
 # How many bytes of rows a task holds before it hands them over.
 _HELD: Final = 1 << 26
-# How many messages are converted before what they said first is learned.
+# How many messages are converted before what they said is learned, at first and at most.
 _FIRST: Final = 256
+_MOST: Final = 1 << 20
 
 
 def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -111,7 +112,7 @@ class _Task:
             edits, size = self._knowledge.tables.edits, self._size
             yield batch.slice(start, size)
             start += size
-            self._size = size * 2 if self._knowledge.tables.edits == edits else _FIRST
+            self._size = min(size * 2, _MOST) if self._knowledge.tables.edits == edits else _FIRST
 
     def _run(self, run: Run) -> None:
         """Convert messages of one lane and one format."""

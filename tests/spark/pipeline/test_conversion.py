@@ -75,6 +75,13 @@ def test_a_task_that_knows_nothing_learns_before_it_has_converted_the_whole_firs
     assert summary["counts"] == {"read": 2000, "tombstones": 0, "unplaced": 256, "given up": 1}
 
 
+def test_a_task_may_have_any_number_of_batches():
+    """A partition may have a hundred million messages, in batches of 10,000."""
+    messages = [canal("INSERT", [{"id": str(i)}], id=i) for i in range(1, 81)]
+    _, summary = converted(known(messages[0]), *batches_of(*[[one] for one in messages]))
+    assert summary["counts"]["written"] == 80
+
+
 def test_rows_behind_a_drop_are_asked_for_again():
     """They are of another table, though they say what rows before it said."""
     row = canal("INSERT", [{"id": "1"}], id=1)
