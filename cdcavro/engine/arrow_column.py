@@ -51,6 +51,12 @@ class Slices:
                 return bytes(self._bytes[start:end])
         raise IndexError(f"value {i} is not within the bytes of its column")
 
+    @property
+    def size(self) -> int:
+        """How many bytes the values have, as the offsets say, those of nulls included."""
+        start, end = self._places[self.first], self._places[self.first + self.count]
+        return max(0, min(end, len(self._bytes)) - max(0, start))
+
     def bits(self) -> bytearray:
         """Return the bits that say which values are not null, those of the column alone."""
         every = (1 << self.count) - 1

@@ -23,12 +23,13 @@ class ColumnProgram:
     """The program of a schema, none of whose records contains itself.
 
     Attributes: `root` (int), the number of the instruction to begin with; `code` (array of int), instructions of `WIDTH`
-    integers: what to read, three operands of that kind, the column, the first and the number of its parts in `indexes`,
-    and 0; `indexes` (array of int), the instructions of the fields of a record and of the branches of a union, and where
+    integers: what to read, three operands of that kind, the column, the first and the number of its parts in `indexes`
+    (of a list or a map the bytes that the cells of an item take), and 0; `indexes` (array of int), the instructions of the fields of a record and of the branches of a union, and where
     the symbols of an enum stand in `texts` and their lengths; `limits` (array of int), pairs of the least and the
     greatest integer; `texts` (bytes), the bounds of decimals, and symbols; `columns` (array of int), for each column
     what its cells are, how many bytes a cell has, and the column of the list or the map whose items it holds, or `ROWS`;
-    `bounds` (three int), how many items a collection may have, and how many without bytes a payload, and bytes a column.
+    `bounds` (five int), how many items a collection may have, and how many without bytes a payload, bytes a column, and
+    bytes the cells of all items, besides those for each byte of the payloads.
     """
 
     root: int
@@ -37,4 +38,4 @@ class ColumnProgram:
     limits: array[int]
     texts: bytes
     columns: array[int]
-    bounds: tuple[int, int, int]
+    bounds: tuple[int, int, int, int, int]

@@ -268,13 +268,3 @@ cdef void _tear_down(Run *r) noexcept:
         free(r.ends)
         free(r)
         r = next
-    if r == NULL:
-        return
-    free(r.out)
-    free(r.notes)
-    free(r.said)
-    free(r.names)
-    free(r.slices)
-    free(r.follows)
-    free(r.patched)
-    free(r)

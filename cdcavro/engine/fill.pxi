@@ -123,6 +123,9 @@ cdef int _fill_items(Transit *t, const Vessels *s, const Filling *f, Py_ssize_t 
     while True:
         if _pass_block(t, f.turn.b, False, &read, &count, &stop) or count > s.most - v.size:
             return LEFT
+        s.room[0] += count * f.first
+        if s.room[0] > s.most_room:
+            return LEFT
         if count == 0:
             _end_at(v, place + 1)
             return OK

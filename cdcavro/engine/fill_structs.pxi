@@ -33,3 +33,5 @@ cdef struct Vessels:
     const int32_t *indexes
     Vessel *columns
     Py_ssize_t most  # bytes or items of a column
+    Py_ssize_t most_room  # for the items of all lists and maps
+    Py_ssize_t *room  # that these take

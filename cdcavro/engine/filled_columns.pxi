@@ -30,7 +30,7 @@ cdef class Filler:
     """What one program (`column_program.ColumnProgram`) does with columns of payloads. Any threads may use it."""
 
     cdef Plan _plan
-    cdef Py_ssize_t _most
+    cdef Py_ssize_t _most, _room, _room_for_a_byte
     cdef Py_ssize_t _count
     cdef bytes _code, _indexes, _limits, _texts, _columns
 
@@ -41,7 +41,7 @@ cdef class Filler:
         plan.limits = <const int64_t *>PyBytes_AS_STRING(self._limits)
         plan.texts = <const uint8_t *>PyBytes_AS_STRING(self._texts)
         plan.root, plan.is_same = program.root, True
-        plan.most_items, plan.most_weightless, self._most = program.bounds
+        plan.most_items, plan.most_weightless, self._most, self._room, self._room_for_a_byte = program.bounds
         self._count = len(program.columns) // 3
 
     def fill(self, column):
@@ -53,10 +53,11 @@ cdef class Filler:
         cdef Column values
         cdef Transit *t
         cdef Vessels s
-        cdef Py_ssize_t taken, i
+        cdef Py_ssize_t taken, i, room = 0
         s.code = <const Filling *>PyBytes_AS_STRING(self._code)
         s.indexes = <const int32_t *>PyBytes_AS_STRING(self._indexes)
         s.most = self._most
+        s.room, s.most_room = &room, self._room + self._room_for_a_byte * <Py_ssize_t>column.size
         s.columns = <Vessel *>calloc(self._count + 1, sizeof(Vessel))
         if s.columns == NULL:
             raise MemoryError

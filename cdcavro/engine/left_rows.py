@@ -120,6 +120,19 @@ class SurveyEngine(RowEngine):
         return []
 
 
+class FactEngine(SurveyEngine):
+    """The engine of facts, to which no message is like another here."""
+
+    __slots__ = ()
+
+    def numbers(self) -> bytes:
+        """Return the number of what each message of the column is like, as 32-bit integers; -1 for what was left.
+
+        Here it is empty, as all are left.
+        """
+        return b""
+
+
 def take_lines(
     _engine: RowEngine, _raw: bytes, position: int, _place: bytes, _number: int, _most: int
 ) -> tuple[tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes], int, int, bytes, bytes]:

@@ -34,6 +34,7 @@ Decoder = decoder.Decoder
 encode_places: Final = left_rows.encode_places
 RowEngine = left_rows.RowEngine
 SurveyEngine = left_rows.SurveyEngine
+FactEngine = left_rows.FactEngine
 take_lines: Final = left_rows.take_lines
 grouped: Final = left_rows.grouped
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
@@ -34,7 +35,8 @@ class WeightedCache:
         self._most = most
         self._heaviest = most // share
         self._left = most
-        self._values: dict[Any, tuple[Any, int]] = {}
+        # A plain dictionary takes the longer to find its oldest key the more of them went.
+        self._values: OrderedDict[Any, tuple[Any, int]] = OrderedDict()
 
     def __getstate__(self) -> tuple[Any, ...]:
         """Return the state for another process."""
@@ -57,10 +59,10 @@ class WeightedCache:
             if weight > self._heaviest:
                 return
             while self._left < weight:
-                oldest = next(iter(self._values), None)
-                if oldest is None:
+                if not self._values:
                     break
-                self._drop(oldest)
+                _, (_, freed) = self._values.popitem(last=False)
+                self._left += freed
             self._values[key] = (value, weight)
             self._left -= weight
 

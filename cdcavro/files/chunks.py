@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.exact import jsontext
 from cdcavro.files.lines import KEPT, Line, is_packed, open_text, skip_line, told_lines
@@ -91,7 +91,7 @@ def read_chunks(path: str, advance: Advance = unwatched, size: int = CHUNK_BYTES
     place = _plain(path)
     if place is None:
         with open_text(path, advance) as stream:
-            yield from _cut(stream, size)
+            yield from cut(stream, size)
         return
     for start in range(0, place.size, size):
         end = min(start + size, place.size)
@@ -127,7 +127,8 @@ def _plain(path: str) -> SharedInput | None:
         return None if is_packed(path, stream) else place
 
 
-def _cut(stream: BufferedReader, size: int) -> Iterator[Chunk]:
+def cut(stream: BufferedReader[Any], size: int) -> Iterator[Chunk]:
+    """Yield the chunks of a stream of text, each of `size` bytes and the rest of a line."""
     position = 0
     while raw := stream.read(size - position % size):
         chunk = _completed(raw, stream)

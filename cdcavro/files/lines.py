@@ -72,16 +72,22 @@ def read_lines(path: str, advance: Advance = unwatched) -> Iterator[Line]:
 @contextmanager
 def open_text(path: str, advance: Advance = unwatched) -> Iterator[io.BufferedReader[Any]]:
     """Open a file, a gzip file or standard input and yield a stream of its decompressed text; see `read_lines`."""
-    with open_input(path, advance) as stream:
-        if not is_packed(path, stream):
-            yield stream
-            return
-        try:
-            yield io.BufferedReader(gzip.GzipFile(fileobj=stream), CHUNK)
-        except EOFError as error:
-            raise FileError(path, "a whole gzip file", "one that ends too early") from error
-        except (gzip.BadGzipFile, zlib.error) as error:
-            raise FileError(path, "a gzip file", "one that is damaged or none") from error
+    with open_input(path, advance) as stream, unpacked(path, stream) as text:
+        yield text
+
+
+@contextmanager
+def unpacked(path: str, stream: io.BufferedReader[Any]) -> Iterator[io.BufferedReader[Any]]:
+    """Yield a stream of the text in a file's stream, which may be gzip. Raises `FileError` for gzip that is faulty."""
+    if not is_packed(path, stream):
+        yield stream
+        return
+    try:
+        yield io.BufferedReader(gzip.GzipFile(fileobj=stream), CHUNK)
+    except EOFError as error:
+        raise FileError(path, "a whole gzip file", "one that ends too early") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise FileError(path, "a gzip file", "one that is damaged or none") from error
 
 
 def is_packed(path: str, stream: io.BufferedReader[Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -56,16 +57,16 @@ class StreamJoiner:
       two records of an update. They are then a delete and an insert, which leave the table in the same
       state. In the opposite order they would not: a row before the change is refused if it comes after
       its row after the change was settled as an insert (the last 10,000 of these are remembered).
-    * At most 10,000 halves wait, and their messages may be 64 MiB in all. Beyond that the oldest half
+    * At most 10,000 halves wait, and their messages may be 8 MiB in all. Beyond that the oldest half
       is given up, and refused if it is of a stated update, so that a stream may have any length.
     """
 
     def __init__(self, *, passes_stated: bool = False) -> None:
         self._passes_stated = passes_stated
         self._halves = HalfJoiner(most=MOST_HALVES + 1)
-        self._waiting: dict[Identity, _Half] = {}
+        self._waiting: OrderedDict[Identity, _Half] = OrderedDict()
         self._unstated: dict[Source, Identity] = {}
-        self._inserts: dict[Identity, None] = {}
+        self._inserts: OrderedDict[Identity, None] = OrderedDict()
         self._bytes = 0
 
     @property
@@ -103,7 +104,7 @@ class StreamJoiner:
         if half.change.half == "AFTER":
             self._inserts[identity] = None
             if len(self._inserts) > MOST_HALVES:
-                del self._inserts[next(iter(self._inserts))]
+                self._inserts.popitem(last=False)
         return [_alone(half)]
 
     def _pair(self, half: _Half) -> list[Joined]:

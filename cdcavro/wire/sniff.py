@@ -55,24 +55,31 @@ def sniff(message: bytes | str) -> str:
     >>> sniff('{"type": "INSERT", "database": "shop", "data": [{"id": 1}]}')
     'oms_canal'
     """
-    scores = fits(message)
-    if not scores:
-        raise _unknown(message)
-    return best([scores])
-
-
-def _unknown(message: bytes | str) -> MessageError:
-    """Return the error for a message that fits no format; if it has all members of one, what is wrong with them."""
     value = _parsed(message)
+    scores = _fitting(value)
+    if scores:
+        return best([scores])
+    nearest, got = _nearest(value)
+    # What is wrong with a message is found in other values, for which these make room.
+    del value
+    raise _unknown(message, nearest, got)
+
+
+def _nearest(value: Any) -> tuple[str, str]:
+    """Return the format of which a message has all members, if there is one, and what the message is."""
     is_record = is_kafka_record(value)
     value = value[VALUE] if is_record else value
     nearest = best([{name: score for name in REGISTRY if (score := _score(value, name, _members_only))}])
+    return nearest, f"a Kafka record whose value is {_described(value)}" if is_record else _described(value)
+
+
+def _unknown(message: bytes | str, nearest: str, got: str) -> MessageError:
+    """Return the error for a message that fits no format; if it has all members of one, what is wrong with them."""
     if nearest:
         try:
             REGISTRY[nearest].encode(message)
         except MessageError as error:
             return error
-    got = f"a Kafka record whose value is {_described(value)}" if is_record else _described(value)
     return UnknownMessageError(f"a message of a known format ({_looked_for()})", got)
 
 
@@ -82,7 +89,10 @@ def fits(message: bytes | str) -> dict[str, int]:
     What a Kafka record is depends on its value alone. Raises `TextError`, and `UnknownMessageError` for JSON that
     is not an object, and for a message that is known by sight and not supported, which the error names.
     """
-    value = _parsed(message)
+    return _fitting(_parsed(message))
+
+
+def _fitting(value: Any) -> dict[str, int]:
     if not isinstance(value, dict):
         raise UnknownMessageError("object", jsontext.kind(value))
     told = value[VALUE] if is_kafka_record(value) else value

@@ -16,7 +16,9 @@ from cdcavro.errors import PayloadError
 from cdcavro.table.writing.changes import ChangeTyper
 from cdcavro.wire.formats import FORMATS, change_format
 from engine.test_row_columns import MOST, in_columns
+from support.bounds_trial import long
 from support.changes_trial import Pair, changes_of, damaged, with_part
+from support.colliding import colliding
 from support.columns import column
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
@@ -131,6 +133,18 @@ def test_many_lists_of_columns_are_told_apart():
     """As many as there are."""
     rows = [{f"c{number % 700}": 1} for number in range(1400)]
     assert surveyed([replace(ROW, after=row) for row in rows]) == [(number, number) for number in range(700)]
+
+
+def test_lists_of_columns_that_are_made_to_collide_are_left():
+    """Each would be looked for among all before it: of names with one hash, a few are told apart, and the rest are left."""
+    # What stands before a name in what is hashed: the pattern, no lane, the image, how many names, and a name's size.
+    fixed = bytes(4 + 3) + b"\4" + long(1)
+    names = [f"{'x' * 5}{one.decode()}" for one in colliding(fixed + long(5 + 64) + b"x" * 5, 4, 5)]
+    assert len({*names}) == 5**4
+    changes = [replace(ROW, after={name: 1}).to_avro() for name in names]
+    assert 60 < of_pattern(changes[0]).take_alike(column(changes), None, 0) < 70
+    # Of the same length, but with another hash each.
+    assert len(surveyed([replace(ROW, after={f"{name[:-8]}{i:08d}": 1}) for i, name in enumerate(names)])) == len(names)
 
 
 def test_a_change_without_an_order_is_left():

@@ -19,6 +19,7 @@ from cdcavro.files.chunks import Chunk
 from cdcavro.wire.formats import FORMATS, REGISTRY
 from cdcavro.wire.program import message_program
 from support import wire
+from support.colliding import colliding
 from support.columns import column, read
 from support.engine_trial import BOTH, compared, trial
 from support.messages import goldens, shop_canal, shop_debezium
@@ -543,3 +544,20 @@ def test_room_for_a_large_message_does_not_wait_for_the_next(engine):
     before = resident()
     assert engine.decode(engine.encode(large)) == large
     assert resident() - before < len(large) / 2
+
+
+@compiled
+def test_members_that_are_made_to_collide_are_left(engine):
+    """Each would be held against all before it: of names with one hash, the engine takes a few, and leaves the message."""
+
+    def message(names: list[str]) -> bytes:
+        members = ",".join(f'"{name}":"1"' for name in names)
+        return f'{{"type":"INSERT","database":"d","table":"t","data":[{{{members}}}]}}'.encode()
+
+    names = [one.decode() for one in colliding(b"", 4, 5)]
+    assert engine.encode(message(names)) is None
+    assert CANAL.encode(message(names)) == CANAL._encode_exact(message(names))
+    some = names[:60]
+    assert Engine(message_program(CANAL.envelope)).encode(message(some)) is not None
+    others = [f"{name[:-8]}{i:08d}" for i, name in enumerate(names)]
+    assert Engine(message_program(CANAL.envelope)).encode(message(others)) is not None

@@ -114,6 +114,14 @@ def test_an_embedded_schema_is_kept_as_it_is():
     assert found["payload"]["op"] == "c"
 
 
+@pytest.mark.parametrize("name", ["{}", "[]", "7", "null"])
+def test_fields_of_a_schema_whose_names_are_none_are_no_row_images(name):
+    """A message may have anything where the name of a field should be; it has no columns then."""
+    text = '{"schema":{"fields":[{"field":%s,"fields":[{"field":"id"}]}]},"payload":{"op":"c","after":{"id":1}}}'
+    found = change(text % name)
+    assert (found.op, found.columns) == ("INSERT", None)
+
+
 @pytest.mark.parametrize("member", ["topic", "key", "value", "before", "source", "transaction", "schema", "payload"])
 def test_null_and_absent_are_both_ordinary(member):
     """Whichever of them a line has comes back, without a slow path."""

@@ -4,7 +4,7 @@
 
 adds as many messages of each kind to a `Tables`, or to what else follows a stream (`WAYS`), each kind in a process of its
 own, and prints how many were taken and refused, by what sentence, the processor time, and by how much the process grew: at
-half of the stream, at its end, and at most. What is refused is a reject, and the stream goes on.
+a quarter and a half of the stream, at its end, and at most. What is refused is a reject, and the stream goes on.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def added(tables: Tables) -> list[bytes]:
 
 
 def followed(kind: str, count: int, tables: Tables | None = None) -> tuple[Tables, Counter[str], list[int]]:
-    """Return tables after a stream, how often which sentence refused a message, and the growth at half and at the end."""
+    """Return tables after a stream, how often which sentence refused a message, and the growth at a quarter, half and the end."""
     tables = Tables() if tables is None else tables
     typer, made = MessageTyper("canal", tables), KINDS.get(kind)
     take = WAYS[kind]() if made is None else lambda i: typer.add(made(i))
@@ -167,7 +167,7 @@ def followed(kind: str, count: int, tables: Tables | None = None) -> tuple[Table
             take(i)
         except CdcAvroError as error:
             refused[_DIGITS.sub("N", str(error).partition(": ")[2])] += 1
-        if i + 1 in (count // 2, count):
+        if i + 1 in (count // 4, count // 2, count):
             grown.append(_resident() - began)
     return tables, refused, grown
 
@@ -178,11 +178,11 @@ def _resident() -> int:
 
 def _run(kind: str, count: int) -> None:
     began = _resident()
-    _, refused, (half, end) = followed(kind, count)
+    _, refused, grown = followed(kind, count)
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - began
     sentence, times = next(iter(refused.most_common(1)), ("", 0))
     told = f", {times:,} times {sentence}" if times else ""
-    sizes = " / ".join(f"{size / KIBI:,.0f}" for size in (half, end, most))
+    sizes = " / ".join(f"{size / KIBI:,.0f}" for size in (*grown, most))
     counts = f"{count - refused.total():,} taken, {refused.total():,} refused"
     print(f"{kind}: {counts}, {sizes} MiB, {time.process_time():.0f} s{told}", flush=True)  # noqa: T201
 

@@ -11,11 +11,12 @@ import pytest
 
 import cdcavro
 from cdcavro.change.model import Arrival, Change, Column, Source, replace, to_record
-from cdcavro.errors import StructureError
+from cdcavro.errors import MessageError, StructureError
 from cdcavro.exact import diff
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from cdcavro.transcoding.unzoned import unzoned
+from cdcavro.wire.formats import FORMATS
 from support.messages import goldens, shop_canal
 from support.roundtrip import error_of, exact
 
@@ -434,3 +435,29 @@ def test_a_message_that_is_kept_whole_is_put_in_only_if_no_row_is_missing():
     kept = replace(first, members={"": '{"type":"INSERT","data":[{"id":1},{"id":2}],"more":1}'})
     assert [json.loads(text).get("more") for text in from_changes([kept, second], "oms_canal")] == [1]
     assert [json.loads(text)["data"] for text in from_changes([kept], "oms_canal")] == [[{"id": 1}]]
+
+
+def with_others(value, others):
+    """Yield once for each member and item within a JSON value and each other value, which then stands in its place."""
+    if isinstance(value, (dict, list)):
+        for name, member in list(value.items() if isinstance(value, dict) else enumerate(value)):
+            for other in others:
+                value[name] = other
+                yield
+            value[name] = member
+            yield from with_others(member, others)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_value_of_any_kind_in_any_place_is_taken_or_refused(format):
+    """Whatever is an object or an array where no format has one is no other error."""
+    counts = collections.Counter()
+    for message in goldens(format):
+        value = json.loads(message)
+        for _ in with_others(value, [None, 7, "x", [], {}]):
+            try:
+                counts["taken"] += len(to_changes(json.dumps(value), format, members=False)) > 0
+            except MessageError:
+                counts["refused"] += 1
+    assert min(counts["taken"], counts["refused"]) > 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import weakref
 from random import Random
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 import cdcavro
 from cdcavro.errors import StructureError
+from cdcavro.wire.format import Format
 from cdcavro.wire.sniff import _marks, best, fits
 from support.bounds_trial import FILLERS
 from support.calls import calls
@@ -411,3 +414,27 @@ def test_a_mutated_message_has_a_format_or_an_error_of_the_project(format):
 def test_a_long_message_is_told_in_bounded_work(name, place):
     """Arrays, objects, nesting, numbers and names by the thousand; the work grows no faster than the message."""
     told(place.format(FILLERS[name](100_000)).encode())
+
+
+class _Values(dict):
+    """An object of which it can be seen when it goes."""
+
+
+def test_a_message_is_parsed_once_to_be_told_and_once_to_find_its_fault(monkeypatch):
+    """What the first time made is gone by the second, so the worst message costs as much as its fault does."""
+    module, encode, parsed, alive = sys.modules["cdcavro.wire.sniff"], Format.encode, [], []
+
+    def parsed_once(message):
+        value = _Values(json.loads(message))
+        parsed.append(weakref.ref(value))
+        return value
+
+    def encoded(self, message):
+        alive.extend(one() for one in parsed)
+        return encode(self, message)
+
+    monkeypatch.setattr(module, "_parsed", parsed_once)
+    monkeypatch.setattr(Format, "encode", encoded)
+    fault = error_of(cdcavro.sniff, '{"type":"INSERT","database":"d","data":{"a":1}}')
+    assert fault == "oms_canal: $.data: expected array, got object"
+    assert (len(parsed), alive) == (1, [None])

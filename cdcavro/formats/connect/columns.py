@@ -93,7 +93,7 @@ def _integer(record: Any, name: str) -> int | None:
 def image_columns(schema: Any) -> tuple[Column, ...] | None:
     """Return the columns of the row images that an embedded schema describes."""
     fields = at(schema, "fields")
-    images = [field for field in fields if at(field, "field") in _IMAGES] if type(fields) is list else []
+    images = [field for field in fields if string_at(field, "field") in _IMAGES] if type(fields) is list else []
     return schema_columns(images[-1]) if images else None
 
 

@@ -11,6 +11,7 @@ last.
 from __future__ import annotations
 
 import hashlib
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdcavro.change.order import is_by_numbers
@@ -57,7 +58,7 @@ class Deliveries:
     """
 
     def __init__(self) -> None:
-        self._places: dict[bytes, None] = {}
+        self._places: OrderedDict[bytes, None] = OrderedDict()
         self._applied: list[_Statement] = []
         self._known: set[_Statement] = set()
         self._newest: tuple[int, ...] = ()
@@ -90,7 +91,7 @@ class Deliveries:
         statement = _Statement.of(change)
         if key is not None and change.place is not None:
             if len(self._places) >= _REMEMBERED:
-                del self._places[next(iter(self._places))]
+                self._places.popitem(last=False)
             self._places[_digest(key, statement)] = None
         if len(self._applied) >= _REMEMBERED:
             self._applied = self._applied[_REMEMBERED // 2 :]

@@ -9,8 +9,10 @@ import signal
 import subprocess
 import sys
 import time
+from base64 import b64decode
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 from click.testing import CliRunner
@@ -20,8 +22,11 @@ from cdcavro.cli import main
 from cdcavro.cli.commands import encode
 from cdcavro.exact import jsontext
 from cdcavro.files.chunks import read_chunks
-from support.messages import SAMPLES, shop_canal
+from cdcavro.wire.formats import FORMATS
+from support.messages import SAMPLES, goldens, shop_canal
+from support.mutations import mutated
 from support.processes import end, running
+from support.roundtrip import exact
 
 COMMAND = Path(sys.executable).with_name("cdcavro")
 SHOP = (SAMPLES / "canal" / "shop.jsonl").read_bytes()
@@ -386,3 +391,22 @@ def test_a_version_that_no_document_describes_is_told_once(tmp_path, monkeypatch
         main, [arguments[0], "in.jsonl", *arguments[1:], *["--force"][: arguments[0] != "validate"]]
     )
     assert (done.exit_code, sentence in done.stderr) == (0, False)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_was_read_is_written_or_rejected_with_its_bytes(tmp_path, format):
+    """Of mutated messages, whatever they became: each line is one of the two, and every value is the one that was sent."""
+    random, own = Random(format), goldens(format)
+    mutants = [mutated(random, random.choice(own)) for _ in range(400)]
+    lines = [line for line in mutants if b"\n" not in line and not line.endswith(b"\r")]
+    (given := tmp_path / "in.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
+    _, said, payloads, rejects = encoded(tmp_path, given, 2, "--format", format, "--max-rejects", "100%")
+    rejected = {one["line"]: b64decode(one["raw"]) for one in map(json.loads, rejects.splitlines())}
+    (written := tmp_path / "made.avro").write_bytes(payloads)
+    texts = decoded(written, 2)[2].splitlines()
+    counts = f"read {len(lines)} = written {len(texts)} + rejected {len(rejected)}"
+    assert said.splitlines()[-1] == counts
+    assert len(texts) > 20 < len(rejected)
+    assert rejected == {number: line for number, line in enumerate(lines, 1) if number in rejected}
+    kept = [line for number, line in enumerate(lines, 1) if number not in rejected]
+    assert [exact(text) for text in texts] == [exact(line) for line in kept]

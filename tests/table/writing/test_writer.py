@@ -6,6 +6,7 @@ import copy
 import datetime as dt
 import gc
 import json
+import time
 import weakref
 from collections import Counter
 from decimal import Decimal
@@ -393,3 +394,19 @@ def test_kept_values_weigh_what_they_weigh():
     assert [kept.get(key) for key in "abi"] == [None, "b", "i"]
     kept.put("b", "large", 11)
     assert kept.get("b") is None
+
+
+def test_room_is_made_at_once_however_much_is_kept():
+    """The oldest of many values is found as soon as that of a few."""
+
+    def took(most: int) -> float:
+        kept = WeightedCache(most)
+        for key in range(most):
+            kept.put(key, key, 1)
+        began = time.process_time()
+        for key in range(most, most + 80_000):
+            kept.put(key, key, 1)
+        return time.process_time() - began
+
+    few = min(took(500) for _ in range(2))
+    assert min(took(90_000) for _ in range(2)) < 6 * few

@@ -1,0 +1,87 @@
+"""The statements of SQL that change lake tables: whatever names and texts are in them, they end where they end."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from sqlglot import tokenize
+from sqlglot.tokens import TokenType
+
+from cdcavro.lake import statements as sql
+from cdcavro.lake.evolution import ADD, DROP, KINDS, MARK, RENAME, WIDEN, LakeColumn, Step
+from cdcavro.lake.names import quoted
+
+NAMES = ["plain", "`; DROP TABLE x; --", "a``b", "'", "/*", "é\n\\"]
+TABLE = quoted("la`ke", "t`; --")
+SOURCE = "source_view"
+
+
+def read(statement: str) -> tuple[set[str], set[str], list[str]]:
+    """Return the identifiers between quotes, the texts and the other words of a statement, as Spark's dialect has them."""
+    tokens = tokenize(statement, read="spark")
+    identifiers = {one.text for one in tokens if one.token_type == TokenType.IDENTIFIER}
+    texts = {one.text for one in tokens if one.token_type == TokenType.STRING}
+    others = [one.text for one in tokens if one.token_type not in (TokenType.IDENTIFIER, TokenType.STRING)]
+    assert not any(one.comments for one in tokens)
+    return identifiers, texts, others
+
+
+def column(name: str) -> LakeColumn:
+    """Return a column whose field has an odd name, too."""
+    return LakeColumn(name, f"field of {name}", "int")
+
+
+def test_a_table_is_created_with_the_columns_it_is_told():
+    """Names, comments and properties are those that were given."""
+    made = sql.create_table(TABLE, [column(name) for name in NAMES], sql.STATE, "delta", {"it's": "\\"})
+    identifiers, texts, others = read(made)
+    assert identifiers == {"la`ke", "t`; --", *NAMES, *sql.STATE}
+    assert texts == {*[f"field of {name}" for name in NAMES], "it's", "\\"}
+    assert ";" not in others
+
+
+@pytest.mark.parametrize("kind", [ADD, RENAME, WIDEN, MARK, DROP])
+def test_a_step_names_its_column_and_nothing_else(kind: str):
+    """Whatever it is called."""
+    for name in NAMES:
+        step = Step(kind, name, column(f"new {name}"))
+        identifiers, texts, others = read(sql.alter_table(TABLE, step))
+        named = {ADD: {f"new {name}"}, RENAME: {name, f"new {name}"}}.get(kind, {name})
+        assert identifiers == {"la`ke", "t`; --", *named}
+        assert texts == ({f"field of new {name}"} if kind in (ADD, MARK) else set())
+        assert others[:2] == ["ALTER", "TABLE"]
+        assert ";" not in others
+
+
+def test_a_step_of_no_known_kind_is_an_error():
+    """It names those that are known."""
+    with pytest.raises(ValueError, match=f"^split is none of {', '.join(KINDS)}$"):
+        sql.alter_table(TABLE, Step("split", "a", column("a")))
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+@pytest.mark.parametrize("is_partial", [True, False])
+def test_a_merge_sets_the_columns_it_is_told(is_guarded: bool, is_partial: bool):
+    """Each from the same column of its source; a text is never an identifier."""
+    made = sql.merge_state(TABLE, SOURCE, NAMES, is_guarded=is_guarded, is_partial=is_partial)
+    identifiers, texts, others = read(made)
+    own = {sql.KEY, sql.ORDER, sql.OLDER, sql.UNPARSED, *([sql.DELETED] if is_guarded else [])}
+    assert identifiers == {"la`ke", "t`; --", "s", "t", *NAMES, *own}
+    assert texts == (set(NAMES) if is_partial else set())
+    assert others.count("MERGE") == 1
+    assert ("DELETE" in others) == is_guarded
+    assert ";" not in others
+
+
+def test_what_is_deleted_is_said_by_order_and_by_time():
+    """In values that Spark reads as they were, instants to the microsecond."""
+    floor, moment = b"\x00\xff'", datetime(2026, 11, 23, 1, 2, 3, 456789, UTC)
+    assert read(sql.delete_below(TABLE, floor))[0] == {"la`ke", "t`; --", sql.ORDER}
+    assert sql.delete_below(TABLE, floor).endswith("<= X'00ff27'")
+    micros = int(moment.timestamp()) * 1_000_000 + 456789
+    assert sql.delete_until(TABLE, moment).endswith(f"<= timestamp_micros({micros})")
+    identifiers, _, others = read(sql.merge_deletes(TABLE, SOURCE))
+    assert identifiers == {"la`ke", "t`; --", "s", "t", *sql.DELETES}
+    assert SOURCE in others
+    assert read(sql.set_properties(TABLE, {"a'b": "c\\d"}))[1] == {"a'b", "c\\d"}
