@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from cdcavro.arrow.layout import MAX_ROOM, ROOM_PER_BYTE
 from cdcavro.engine.column_program import NONE
+from cdcavro.errors import PayloadError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,10 +40,24 @@ def filled_array(part: Part, filled: Filled, count: int) -> pa.Array:
     return pa.Array.from_buffers(part.type, size, buffers, nulls)
 
 
-def array_of_values(part: Part, values: list[Any]) -> pa.Array:
+class Room:
+    """Room for the items of all arrays and maps in a batch, by the bytes of its payloads."""
+
+    def __init__(self, size: int) -> None:
+        self._left = MAX_ROOM + ROOM_PER_BYTE * size
+
+    def take(self, size: int) -> None:
+        """Take of the room. Raises `PayloadError`."""
+        self._left -= size
+        if self._left < 0:
+            most = f"{MAX_ROOM >> 20} MiB and {ROOM_PER_BYTE} times the payloads"
+            raise PayloadError(f"items of arrays and maps that take at most {most}", "more")
+
+
+def array_of_values(part: Part, values: list[Any], room: Room) -> pa.Array:
     """Return the array of a part, from values as `cdcavro.arrow.values` reads them.
 
-    Raises `pyarrow.ArrowInvalid` or `OverflowError` for more than one array holds.
+    Raises `pyarrow.ArrowInvalid` or `OverflowError` for more than one array holds, and `PayloadError` for want of room.
     """
     is_struct = pa.types.is_struct(part.type)
     if not part.parts and not is_struct:
@@ -53,12 +69,14 @@ def array_of_values(part: Part, values: list[Any]) -> pa.Array:
     bits = pa.array([value is not None for value in values], pa.bool_()).buffers()[1] if nulls else None
     if is_struct:
         columns = ([None if value is None else value[i] for value in values] for i in range(len(part.parts)))
-        inner = [array_of_values(one, column) for one, column in zip(part.parts, columns, strict=True)]
+        inner = [array_of_values(one, column, room) for one, column in zip(part.parts, columns, strict=True)]
         return pa.Array.from_buffers(part.type, len(values), [bits], nulls, children=inner)
     items = list(chain.from_iterable(value for value in values if value is not None))
+    room.take(len(items) * part.room)
     ends = array("i", [0, *accumulate(0 if value is None else len(value) for value in values)])
     is_map = pa.types.is_map(part.type)
-    inner = [array_of_values(one, [item[i] for item in items] if is_map else items) for i, one in enumerate(part.parts)]
+    below = [[item[i] for item in items] for i in range(2)] if is_map else [items]
+    inner = [array_of_values(one, column, room) for one, column in zip(part.parts, below, strict=True)]
     buffers = [bits, pa.py_buffer(ends)]
     return pa.Array.from_buffers(part.type, len(values), buffers, nulls, children=[_items(part, inner, len(items))])
 

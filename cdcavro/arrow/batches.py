@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.arrow.arrays import array_of_values, filled_array
+from cdcavro.arrow.arrays import Room, array_of_values, filled_array
 from cdcavro.arrow.layout import layout, row_names
 from cdcavro.arrow.older_values import filled
 from cdcavro.arrow.values import reader as value_reader
@@ -18,7 +18,7 @@ from cdcavro.avro.decoder import Decoder
 from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.engine.machine import COMPILED, Filler
 from cdcavro.engine.payloads import check
-from cdcavro.errors import MessageError, PayloadError
+from cdcavro.errors import MessageError, PayloadError, shown
 from cdcavro.lake.arrow import slices_of
 from cdcavro.table.history import Table
 from cdcavro.table.older_fields import ENVELOPE, heirs, part_of, reader_of
@@ -53,7 +53,8 @@ def to_arrow(
     as, the newest by default; `part` is "envelope", "row" or "key". The columns, or the fields of `before` and
     `after`, have the true names and are read as `cdcavro.spark.read_versions` reads them, older columns included. A
     payload or a version that is None gives a row of nulls. Raises `PayloadError` for a payload that is none of its
-    version, an unknown version, and more than 2 GiB, its path beginning with the number of the row; `SchemaError` for a
+    version and an unknown version, its path beginning with the number of the row, for an array that is none, for more
+    than 2 GiB, and for arrays whose items are out of all proportion to the payloads; `SchemaError` for a
     version that the reader does not read, and for what Arrow cannot hold; `ValueError` for the key of a version
     without one.
     """
@@ -113,20 +114,46 @@ def _wanted(known: dict[int, TableSchema], reader: TableSchema | int | None) -> 
 
 
 def _binary(payloads: Iterable[bytes | None] | pa.Array) -> pa.Array:
-    """Return payloads as one array. Raises `PayloadError` for more than 2 GiB, and `TypeError` for what is not bytes."""
-    if isinstance(payloads, pa.ChunkedArray):
-        payloads = payloads.combine_chunks()
+    """Return payloads as one array.
+
+    Raises `PayloadError` for an array that is none and for more than 2 GiB, and `TypeError` for what is not bytes.
+    """
+    column = _checked(payloads)
+    if column is None:
+        try:
+            column = pa.array(payloads)
+        except pa.ArrowCapacityError as error:
+            raise _too_large() from error
+        except (OverflowError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise TypeError("payloads are bytes") from error
+    if column.type not in _BYTES:
+        raise TypeError(f"payloads are bytes, not {column.type}")
     try:
-        column = payloads if isinstance(payloads, pa.Array) else pa.array(payloads)
-        if isinstance(column, pa.ChunkedArray):
-            raise PayloadError(f"at most {MAX_BYTES} bytes in a batch", "more")
-        if column.type not in _BYTES:
-            raise TypeError(f"payloads are bytes, not {column.type}")
-        return column.cast(pa.binary())
-    except pa.ArrowTypeError as error:
-        raise TypeError("payloads are bytes") from error
+        made = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        plain = made.cast(pa.binary())
     except pa.ArrowInvalid as error:
-        raise PayloadError(f"at most {MAX_BYTES} bytes in a batch", "more") from error
+        raise _too_large() from error
+    if isinstance(plain, pa.ChunkedArray):
+        raise _too_large()
+    return plain
+
+
+def _too_large() -> PayloadError:
+    return PayloadError(f"at most {MAX_BYTES} bytes in a batch", "more")
+
+
+def _checked(values: Any) -> pa.Array | pa.ChunkedArray | None:
+    """Return an array whose buffers hold what it says, None for what is no array. Raises `PayloadError`.
+
+    Arrow itself reads where an array says, which may be made of any buffers.
+    """
+    if not isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return None
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise PayloadError("a valid array", shown(str(error).splitlines()[0])) from error
+    return values
 
 
 def _brought(
@@ -159,7 +186,8 @@ def _brought(
 def _numbers(versions: Iterable[int | None] | pa.Array) -> pa.Array:
     """Return the numbers of versions as an array. Raises `TypeError` for what are no integers."""
     try:
-        said = versions if isinstance(versions, (pa.Array, pa.ChunkedArray)) else pa.array(list(versions))
+        said = _checked(versions)
+        said = pa.array(list(versions)) if said is None else said
     except (OverflowError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise TypeError("versions are integers of 64 bits") from error
     value = said.type.value_type if pa.types.is_dictionary(said.type) else said.type
@@ -198,7 +226,7 @@ def exactly_read(values: Slices, how: Reading) -> pa.Array:
     """Return what the engine would make of payloads; it finds the fault of one that is none."""
     rows = [_value(values, i, how) for i in range(values.count)]
     try:
-        return array_of_values(how.layout.root, rows)
+        return array_of_values(how.layout.root, rows, Room(values.size))
     except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
         raise OverflowError("an array of more than 2 GiB") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -76,6 +77,10 @@ _TYPES: Final[dict[str, pa.DataType]] = {
     "local-timestamp-micros": pa.timestamp("us"),
     "local-timestamp-nanos": pa.timestamp("ns"),
 }
+# For the items of all arrays and maps in a batch, beside so many bytes for each byte of its payloads: a null, which is one
+# byte in a payload, has a cell in each column of an item.
+MAX_ROOM: Final = 32 << 20
+ROOM_PER_BYTE: Final = 64
 _SIZES: Final = {"float": 4, "double": 8}
 _WHOLE: Final = {"int": (INT, range(-(2**31), 2**31)), "long": (LONG, range(-(2**63), 2**63))}
 
@@ -85,12 +90,14 @@ class Part:
     """A column of Arrow's, or a part of one.
 
     Attributes: `type` (`pyarrow.DataType`); `column` (int), its number in the program, `NONE` if it has no buffers;
-    `parts`, those of its fields, items or values; of a union of several branches, one for each that is not null.
+    `parts`, those of its fields, items or values; of a union of several branches, one for each that is not null;
+    `room` (int), how many bytes the cells of an item take, of a list or a map.
     """
 
     type: pa.DataType
     column: int
     parts: tuple[Part, ...] = ()
+    room: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +112,8 @@ def layout(schema: Schema, names: Mapping[str, Mapping[str, str]]) -> Layout:
     """Return the layout of a record's data.
 
     `names` has, by the full name of a record, what its fields are called instead. Raises `SchemaError` for what Arrow
-    cannot hold: a record that contains itself, a decimal of more than 76 digits.
+    cannot hold: a record that contains itself, a decimal of more than 76 digits, an array of what has no bytes, a
+    union without branches.
     """
     check_expansion(schema.root, "Arrow")
     assembly = _Assembly(names)
@@ -149,10 +157,12 @@ class _Assembly:
         self._code, self._indexes = array("i"), array("i")
         self._limits, self._texts, self._columns = array("q"), bytearray(), array("i")
         self._weights: dict[str, bool] = {}
+        # Of the items of a column, by its number, how many bytes the cells of one take.
+        self._rooms: Counter[int] = Counter()
 
     def program(self, root: int) -> ColumnProgram:
         parts = (self._code, self._indexes, self._limits, bytes(self._texts), self._columns)
-        return ColumnProgram(root, *parts, (MAX_COUNT, MAX_WEIGHTLESS, MAX_BYTES))
+        return ColumnProgram(root, *parts, (MAX_COUNT, MAX_WEIGHTLESS, MAX_BYTES, MAX_ROOM, ROOM_PER_BYTE))
 
     def node(self, declared: Type, space: int, where: str, *, is_root: bool = False) -> tuple[int, Part]:
         """Return the number of the instruction that reads data of a type into cells, and the part that it fills.
@@ -165,18 +175,14 @@ class _Assembly:
             case Enum(symbols=symbols):
                 return self._symbol(symbols, space)
             case Array(items):
-                column = self._column(ENDS, 4, space)
-                number, part = self.node(items, column, f"{where}[]")
-                weightless = int(not has_bytes(items, self._weights))
-                return self._add(LIST, number, weightless, 0, column), Part(pa.list_(part.type), column, (part,))
+                return self._list(items, space, f"{where}[]")
             case Map(values):
                 column = self._column(ENDS, 4, space)
                 names = self._column(ENDS, 4, column)
                 number, part = self.node(values, column, f"{where}{{}}")
-                key = Part(pa.string(), names)
-                return self._add(MAP, number, 0, names, column), Part(
-                    pa.map_(pa.string(), part.type), column, (key, part)
-                )
+                parts, room = (Part(pa.string(), names), part), self._room(column)
+                pairs = Part(pa.map_(pa.string(), part.type), column, parts, room)
+                return self._add(MAP, number, 0, names, column, room), pairs
             case Union(branches):
                 return self._union(branches, space, where)
             case Record(name, fields=fields):
@@ -193,8 +199,10 @@ class _Assembly:
         self._code.extend((*operands, *[0] * (WIDTH - len(operands))))
         return number
 
-    def _column(self, cells: int, width: int, space: int) -> int:
+    def _column(self, cells: int, width: int, space: int, most: int = 0) -> int:
+        """Return the number of a new column; `most` is how many bytes each cell may have beside its width, for one byte."""
         self._columns.extend((cells, width, space))
+        self._rooms[space] += max(width, 1) + most
         return len(self._columns) // 3 - 1
 
     def _listed(self, numbers: list[int]) -> int:
@@ -208,6 +216,18 @@ class _Assembly:
     def _text(self, text: bytes) -> int:
         self._texts += text
         return len(self._texts) - len(text)
+
+    def _list(self, items: Type, space: int, where: str) -> tuple[int, Part]:
+        if not has_bytes(items, self._weights):
+            # A payload of a few bytes may have 100,000 of them.
+            raise SchemaError(where, "its items have no bytes, of which Arrow would make much of few payloads")
+        column = self._column(ENDS, 4, space)
+        number, part = self.node(items, column, where)
+        room = self._room(column)
+        return self._add(LIST, number, 0, 0, column, room), Part(pa.list_(part.type), column, (part,), room)
+
+    def _room(self, column: int) -> int:
+        return min(self._rooms[column], MAX_BYTES)
 
     def _datum(self, declared: Primitive | Fixed, space: int, where: str) -> tuple[int, Part]:
         logical, values = logical_type(declared), value_range(declared)
@@ -252,10 +272,12 @@ class _Assembly:
         for symbol in symbols:
             raw = symbol.encode()
             places += (self._text(raw), len(raw))
-        column = self._column(ENDS, 4, space)
+        column = self._column(ENDS, 4, space, max(places[1::2], default=0))
         return self._add(SYMBOL, 0, 0, 0, column, self._listed(places), len(symbols)), Part(pa.string(), column)
 
     def _union(self, branches: tuple[Type, ...], space: int, where: str) -> tuple[int, Part]:
+        if not branches:
+            raise SchemaError(where, "a union without branches has no data")
         others = [at for at, branch in enumerate(branches) if branch != Primitive("null")]
         null = next((at for at in range(len(branches)) if at not in others), NONE)
         if len(others) <= 1:

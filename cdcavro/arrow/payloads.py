@@ -37,19 +37,17 @@ _RAW: Final[dict[str, Callable[[bytearray, Any], None]]] = {
 }
 
 
-def from_arrow(batch: pa.RecordBatch, schema: TableSchema, *, part: str = ENVELOPE) -> pa.Array:
-    """Return the rows of a batch as payloads of a table's version, a binary array.
+def from_arrow(batch: pa.RecordBatch | pa.Table, schema: TableSchema, *, part: str = ENVELOPE) -> pa.Array:
+    """Return the rows of a batch, or of a table of Arrow's, as payloads of a table's version, a binary array.
 
     The batch has the columns that `to_arrow` makes of that version, in any order, in these types or in others that have
     the same values: 64 bits for 32, nanoseconds for microseconds, a dictionary of texts. A column with a default may be
     missing. Raises `MisfitError`, whose path names the column, for a column that is missing or unknown, and for a type
-    or a value that cannot be the version's exactly; `ValueError` for the key of a version without one.
+    or a value that cannot be the version's exactly; `ValueError` for the key of a version without one; `TypeError` for
+    what is neither a batch nor a table, such as an array of structs.
     """
     declared = part_of(schema, part)
-    try:
-        batch.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise MisfitError("a valid batch", str(error).splitlines()[0]) from error
+    batch = _whole(batch)
     names = row_names(schema, part)
     made = layout(declared, names)
     row = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
@@ -60,6 +58,22 @@ def from_arrow(batch: pa.RecordBatch, schema: TableSchema, *, part: str = ENVELO
         except MessageError as error:
             raise MisfitError(error.expected, error.got, pointer=f"/{i}{error.pointer}") from error
     return pa.array(rows, pa.binary())
+
+
+def _whole(batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
+    """Return a batch, or all batches of a table as one, once its buffers hold what it says. Raises `MisfitError`."""
+    if not isinstance(batch, (pa.RecordBatch, pa.Table)):
+        raise TypeError(f"rows are a RecordBatch or a Table of pyarrow's, not {type(batch).__name__}")
+    try:
+        batch.validate(full=True)
+        if isinstance(batch, pa.RecordBatch):
+            return batch
+        columns = [column.combine_chunks() for column in batch.columns]
+    except pa.ArrowInvalid as error:
+        raise MisfitError("a valid batch", str(error).splitlines()[0]) from error
+    if any(isinstance(column, pa.ChunkedArray) for column in columns):
+        raise MisfitError("at most 2 GiB in a column", "more")
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 class _Encoding:

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import subprocess
 import sys
+from array import array as array_of
 from decimal import Decimal
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pytest
 
 from cdcavro.arrow import arrow_schema, from_arrow, layout, to_arrow, versions
 from cdcavro.arrow import batches as arrow_batches
-from cdcavro.arrow.batches import read_batch, reading, reading_of
+from cdcavro.arrow.batches import exactly_read, read_batch, reading, reading_of
 from cdcavro.avro.schema import parse_schema
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import PayloadError, SchemaError
@@ -21,6 +22,7 @@ from cdcavro.lake.arrow import slices_of
 from cdcavro.table.evolution.evolve import evolve
 from cdcavro.table.schema import TableSchema
 from support.arrow_trial import binary, same_batch, trial
+from support.bounds_trial import long
 from support.schema_data import Branch, write
 from support.shop_tables import Unparsed, filled, moved, shop
 from support.typed import table
@@ -217,7 +219,15 @@ def test_what_is_asked_for_wrongly_is_said():
     ):
         with pytest.raises(ValueError, match=f"^{sentence}$"):
             ask()
-    for payloads in (["text"], pa.array([1])):
+    for payloads in (
+        ["text"],
+        pa.array([1]),
+        [1, b"x"],
+        [b"x", 1],
+        [2**70],
+        pa.array([[b"x"]]),
+        pa.array([{"a": b"x"}]),
+    ):
         with pytest.raises(TypeError, match="payloads are bytes"):
             to_arrow(payloads, ODD)
 
@@ -242,6 +252,40 @@ def test_what_arrow_cannot_hold_is_refused():
         how_to_read(record(field("a", array(wide))))
     reason = "Arrow's decimals have at most 76 digits, and decimal(77,0) has more"
     assert str(caught.value) == f"schema $.a[]: {reason}"
+    with pytest.raises(SchemaError, match=r"^schema \$\.a\[\]: a union without branches has no data$"):
+        how_to_read(record(field("a", array([]))))
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "null",
+        {"type": "fixed", "name": "F", "size": 0},
+        record(*[field(f"n{i}", "null") for i in range(1_000)], name="E"),
+        record(field("f", {"type": "fixed", "name": "F", "size": 0}), name="E"),
+    ],
+    ids=["null", "fixed", "nulls", "within"],
+)
+def test_an_array_of_what_has_no_bytes_is_refused(items):
+    """A payload of six bytes would have 100,000 items, for which each column of Arrow's would have room."""
+    reason = "its items have no bytes, of which Arrow would make much of few payloads"
+    with pytest.raises(SchemaError) as caught:
+        how_to_read(record(field("m", mapping(array(items)))))
+    assert str(caught.value) == f"schema $.m{{}}[]: {reason}"
+
+
+def test_an_array_of_payloads_that_is_none_is_refused():
+    """Its offsets may lead anywhere; so may the places in a dictionary, and the versions are held against it, too."""
+    payload = row_payload(ODD, {"id": "1"})
+    data = pa.py_buffer(payload)
+    for places in ((0, 99, 3), (0, 2**31 - 1, 3), (0, -9, 3)):
+        column = pa.Array.from_buffers(pa.binary(), 2, [None, pa.py_buffer(array_of("i", places)), data])
+        for payloads in (column, pa.chunked_array([column]), column[1:]):
+            with pytest.raises(PayloadError, match=r"^message: \$: expected a valid array, got '?.*[Oo]ffset"):
+                to_arrow(payloads, ODD, part="row")
+    lost = pa.DictionaryArray.from_arrays(pa.array([0, 7]), pa.array([1]), safe=False)
+    with pytest.raises(PayloadError, match=r"^message: \$: expected a valid array, got '?.*7"):
+        to_arrow([payload, payload], ODD, lost, part="row")
 
 
 def test_one_batch_has_at_most_2_gib_in_a_column(monkeypatch):
@@ -264,13 +308,33 @@ def test_names_of_a_map_stand_once():
         read_batch(binary([b"\x04\x02a\x02\x02a\x02\0"]), how)
 
 
-def test_items_without_bytes_are_bounded():
-    """Of nulls, a hundred thousand may stand in a payload of a few bytes, and no more."""
-    schema, how = how_to_read(record(field("a", array("null")), field("b", array(record(name="E")))))
-    payload = write(schema.root, {"a": [None] * 60_000, "b": [{}] * 40_000})
-    assert same_batch([payload, payload], how) == "read"
-    more = write(schema.root, {"a": [None] * 60_000, "b": [{}] * 40_001})
-    assert same_batch([more], how) == "refused"
+@pytest.mark.parametrize(
+    ("items", "item"),
+    [
+        (["null", record(*[field(f"n{i}", "long") for i in range(1_000)], name="E")], b"\0"),
+        (["null", "int", *[record(field("n", "long"), name=f"E{i}") for i in range(500)]], b"\2\2"),
+        (enum("A", "B" * 10_000), b"\2"),
+    ],
+    ids=["record", "union", "symbol"],
+)
+@pytest.mark.parametrize("kind", ["array", "map"])
+def test_items_out_of_all_proportion_to_their_payloads_are_refused(kind, items, item):
+    """A byte of a payload may be cells in a thousand columns: of a few there may be many, and of many a few."""
+    _, how = how_to_read(record(field("a", array(items) if kind == "array" else mapping(items))))
+
+    def payload(count: int) -> bytes:
+        names = (b"" if kind == "array" else b"\x08%04d" % i for i in range(count))
+        return b"".join([long(count), *[name + item for name in names], b"\0"])
+
+    assert same_batch([payload(200)] * 10, how) == "read"
+    whole = binary([payload(9_000)] * 2)
+    for way in (read_batch, lambda *given: exactly_read(slices_of(given[0]), given[1])):
+        with pytest.raises(PayloadError) as caught:
+            way(whole, how)
+        most = "items of arrays and maps that take at most 32 MiB and 64 times the payloads"
+        assert str(caught.value) == f"message: $: expected {most}, got more"
+    if COMPILED:
+        assert how.filler.fill(slices_of(whole))[1] < 2
 
 
 def test_without_pyarrow_it_is_said_what_to_install():

@@ -160,3 +160,38 @@ def test_a_batch_with_text_that_is_none_is_refused():
     text = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])
     with pytest.raises(MisfitError, match=r"expected a valid batch, got .*UTF8"):
         from_arrow(pa.RecordBatch.from_pydict({"we ird": text}), ODD, part="row")
+
+
+def test_a_table_of_arrows_is_taken_as_one_batch():
+    """Of any number of batches, none among them."""
+    rows = [row_payload(ODD, ROW | {"id": str(i)}) for i in range(5)]
+    batch = to_arrow(rows, ODD, part="row")
+    whole = pa.Table.from_batches([batch[:2], batch[2:2], batch[2:]])
+    assert from_arrow(whole, ODD, part="row").to_pylist() == rows
+    assert from_arrow(batch.schema.empty_table(), ODD, part="row").to_pylist() == []
+    coded = [
+        pa.Table.from_batches([one]).set_column(1, "we ird", pa.array([text]).dictionary_encode())
+        for one, text in zip((batch[:1], batch[1:2]), ("é", "x"), strict=True)
+    ]
+    texts = to_arrow(from_arrow(pa.concat_tables(coded), ODD, part="row"), ODD, part="row")["we ird"]
+    assert texts.to_pylist() == ["é", "x"]
+    wrong = pa.Table.from_batches([batch]).set_column(0, "id", pa.array([2**31] * 5))
+    with pytest.raises(MisfitError, match=r"^message: \$\.id: expected int32, exactly, got int64"):
+        from_arrow(wrong, ODD, part="row")
+
+
+def test_what_is_no_batch_is_said():
+    """Arrays of structs or lists are none, nor are lists of rows; in a column, they do not fit."""
+    batch = to_arrow([row_payload(ODD, ROW)], ODD, part="row")
+    for rows, name in (
+        (batch.to_struct_array(), "StructArray"),
+        (pa.array([[1]]), "ListArray"),
+        (batch.to_pylist(), "list"),
+        (None, "NoneType"),
+    ):
+        with pytest.raises(TypeError, match=f"^rows are a RecordBatch or a Table of pyarrow's, not {name}$"):
+            from_arrow(rows, ODD, part="row")
+    for column, kind in ((pa.array([[1]]), "list<item: int64>"), (pa.array([{"a": 1}]), "struct<a: int64>")):
+        with pytest.raises(MisfitError) as caught:
+            from_arrow(changed(batch, id=column), ODD, part="row")
+        assert str(caught.value) == f"message: $.id: expected int32, got {kind}"
