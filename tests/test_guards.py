@@ -62,7 +62,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "httpx2": "registry/",
     "httpx": "nowhere",
     "requests": "nowhere",
-    "pandas": "nowhere",
+    "pandas": "spark/arrow_udf.py",
     "pydantic": "nowhere",
 }
 
@@ -261,6 +261,30 @@ def test_libraries_are_imported_only_in_their_home():
         return [name for name in found if not source.startswith(HOMES.get(name.split(".")[0], source))]
 
     assert _offenders(strays) == {}
+
+
+# What needs the JVM of a session, which Spark Connect does not have: `classic` says so there.
+NEEDS_JVM = {
+    "session.py": "it looks for the jar and the bounds in a session that runs already",
+    "job/job.py": "the main job, which replaces folders by Hadoop",
+    "job/line_frame.py": "the main job, which reads the heads of files by Hadoop",
+    "lake/marks.py": "Iceberg's snapshots have no Python interface",
+    "lake/sinks.py": "Delta Lake's log is looked at by Hadoop",
+    "pipeline/shared.py": "a pipeline asks all machines whether they share its folders",
+    "pipeline/outputs/kafka_admin.py": "a pipeline creates topics by Kafka's client for Java",
+    "pipeline/outputs/reject_places.py": "a pipeline matches topics by a pattern of Java",
+}
+OF_THE_JVM = {"_jvm", "_jdf", "_jsc", "_jc", "_jsparkSession", "sparkContext", "rdd"}
+
+
+def _uses_of_the_jvm(source: str) -> set[str]:
+    attributes = {node.attr for node in ast.walk(_tree(source)) if isinstance(node, ast.Attribute)}
+    return attributes & OF_THE_JVM if source.startswith("spark/") else set()
+
+
+def test_spark_connect_has_all_but_what_is_listed():
+    """No other module asks a session for its JVM, and each that is listed does."""
+    assert set(_offenders(_uses_of_the_jvm)) == {f"spark/{source}" for source in NEEDS_JVM}
 
 
 @pytest.mark.parametrize(

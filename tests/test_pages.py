@@ -33,7 +33,19 @@ QUICK = [page for page in PAGES if runs(page) and not needs_spark(page)]
 SLOW = {f"docs/how-to/{name}.md" for name in ("debezium-without-schemas", "generate-records", "large-files", "scripts")}
 # What the site's builder makes of the code, and what it reads beside code.
 DIRECTIVES = {"{toctree}", "{figure}", "{image}"}
-TOOLS = {".", "cd", "git", "pip", "pre-commit", "pytest", "python3", "spark-submit", "tox", "venv-pack"}
+TOOLS = {
+    ".",
+    "cd",
+    "git",
+    "pip",
+    "pre-commit",
+    "pytest",
+    "python3",
+    "spark-pipelines",
+    "spark-submit",
+    "tox",
+    "venv-pack",
+}
 
 
 def _marked(page):

@@ -31,6 +31,9 @@ def pinned(name):
 
 
 PINNED, LOWEST = pinned("constraints.txt"), pinned("constraints-lowest.txt")
+SPARK_40 = pinned("constraints-spark40.txt")
+# What Spark 4.0 is tested with in a version of its own.
+NOT_WITH_40 = {"pandas", "pyspark"}
 
 
 @pytest.mark.parametrize("promised", [*PROMISED, *BUILD], ids=str)
@@ -53,12 +56,33 @@ def test_lowest_versions_are_run_by_the_tools_of_all_others():
     assert GROUPS["test"] <= set(LOWEST)
 
 
+def test_an_older_spark_runs_with_all_else_as_the_newest():
+    """But for pandas, of which it has a version that is promised."""
+    assert {(name, version) for name, version in SPARK_40.items() if name not in NOT_WITH_40} <= set(PINNED.items())
+    assert all(SPARK_40[one.name] in one.specifier for one in PROMISED if one.name in SPARK_40)
+    assert GROUPS["test"] - {"setuptools"} <= set(SPARK_40)
+
+
+def test_every_spark_that_is_promised_is_tested():
+    """Each minor version from the lowest to the newest has an environment, which `tox` runs by itself."""
+    (promised,) = (one for one in PROMISED if one.name == "pyspark")
+    tested = {"spark35": LOWEST["pyspark"], "spark40": SPARK_40["pyspark"], "spark": PINNED["pyspark"]}
+    assert sorted((one.major, one.minor) for one in tested.values()) == [(3, 5), (4, 0), (4, 1)]
+    assert all(version in promised.specifier for version in tested.values())
+    assert "4.2" not in promised.specifier
+    (listed,) = re.findall(r"^env_list = (.*)$", TOX, re.MULTILINE)
+    assert {*tested, "connect"} <= {*listed.split(", ")}
+    files = {"spark35": "constraints-lowest.txt", "spark40": "constraints-spark40.txt"}
+    for name, file in files.items():
+        assert re.search(rf"^\[testenv:{name}\][^\[]*\nconstraints = {file}\n", TOX, re.MULTILINE)
+
+
 def test_every_tool_is_pinned():
     """All that tox installs for its environments, but for what builds the package."""
     built = {one.name for one in BUILD}
-    assert {name for group in ("test", "coverage", "style", "types", "docs") for name in GROUPS[group]} - built <= set(
-        PINNED
-    )
+    assert {
+        name for group in ("test", "connect", "coverage", "style", "types", "docs") for name in GROUPS[group]
+    } - built <= set(PINNED)
 
 
 def test_every_python_that_is_promised_is_tested():

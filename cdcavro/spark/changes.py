@@ -75,9 +75,9 @@ def to_changes(
     def placed(texts: pa.Array, places: pa.Array) -> pa.Array:
         return changes_batch(texts, format, zone, places, unavailable=unavailable)
 
-    function = column_function(converted if place is None else placed, RESULT, "cdc_changes").asNondeterministic()
-    column: Column = function(col) if place is None else function(col, place)
-    return column
+    own = converted if place is None else placed
+    function = column_function(own, RESULT, "cdc_changes", is_deterministic=False, from_json={1: pa.array})
+    return function(col) if place is None else function(col, place)
 
 
 def order_key(col: Column | str) -> Column:
@@ -94,8 +94,7 @@ def order_key(col: Column | str) -> Column:
         fields = [None if raw is None else key_fields(Change.from_avro(raw)) for raw in raw_bytes(payloads)]
         return pa.array(fields, KEY_TYPE)
 
-    column: Column = column_function(keys, KEY, "cdc_order_key")(col)
-    return column
+    return column_function(keys, KEY, "cdc_order_key")(col)
 
 
 def order_value(col: Column | str) -> Column:
@@ -112,8 +111,7 @@ def order_value(col: Column | str) -> Column:
         orders = [None if raw is None else binary_order(Change.from_avro(raw)) for raw in raw_bytes(payloads)]
         return pa.array(orders, pa.binary())
 
-    column: Column = column_function(values, "binary", "cdc_order_value")(col)
-    return column
+    return column_function(values, "binary", "cdc_order_value")(col)
 
 
 def shard(col: Column | str, count: int) -> Column:
@@ -129,8 +127,7 @@ def shard(col: Column | str, count: int) -> Column:
         numbers = [None if raw is None else order.shard(Change.from_avro(raw), count) for raw in raw_bytes(payloads)]
         return pa.array(numbers, pa.int32())
 
-    column: Column = column_function(shards, "int", "cdc_shard")(col)
-    return column
+    return column_function(shards, "int", "cdc_shard")(col)
 
 
 def changes_batch(

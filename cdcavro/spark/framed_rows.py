@@ -86,8 +86,7 @@ class FramedRows:
             return self.brought(values)
 
         # Declared non-deterministic, because Spark would otherwise run the function once for each use of its result.
-        outcome: Column = column_function(brought, BROUGHT, "cdc_brought").asNondeterministic()(col)
-        return outcome
+        return column_function(brought, BROUGHT, "cdc_brought", is_deterministic=False)(col)
 
     def brought(self, values: pa.Array) -> pa.Array:
         """Return a struct of `BROUGHT` for each value.
@@ -202,8 +201,7 @@ def without_length(col: str) -> Column:
     def bare(values: pa.Array) -> pa.Array:
         return converted(values, bytes_of)
 
-    payloads: Column = column_function(bare, "binary", "cdc_bare")(col)
-    return payloads
+    return column_function(bare, "binary", "cdc_bare")(col)
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)

@@ -33,15 +33,13 @@ def encode(col: ColumnOrName, format: str, *, rejects: bool = False) -> Column:
         def encoded(texts: pa.Array) -> pa.Array:
             return encode_batch(texts, format)
 
-        payloads: Column = column_function(encoded, "binary", "cdc_encode")(col)
-        return payloads
+        return column_function(encoded, "binary", "cdc_encode")(col)
 
     def tried(texts: pa.Array) -> pa.Array:
         return try_encode_batch(texts, format)
 
     # Declared non-deterministic, because Spark would otherwise run the function twice for a filter on error.
-    outcome: Column = column_function(tried, RESULT, "cdc_try_encode").asNondeterministic()(col)
-    return outcome
+    return column_function(tried, RESULT, "cdc_try_encode", is_deterministic=False)(col)
 
 
 def decode(col: ColumnOrName, format: str) -> Column:
@@ -55,8 +53,7 @@ def decode(col: ColumnOrName, format: str) -> Column:
     def decoded(payloads: pa.Array) -> pa.Array:
         return decode_batch(payloads, format)
 
-    texts: Column = column_function(decoded, "string", "cdc_decode")(col)
-    return texts
+    return column_function(decoded, "string", "cdc_decode")(col)
 
 
 def encode_batch(texts: pa.Array, format: str) -> pa.Array:

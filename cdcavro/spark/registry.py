@@ -15,7 +15,7 @@ from cdcavro.registry.backend import UnusableError
 from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, unframe
 from cdcavro.registry.framing import frame as framed_by
 from cdcavro.spark.framed_rows import MAX_SCHEMAS, PREFIXES, FramedRows, Known, without_length
-from cdcavro.spark.versions.reading import as_shown
+from cdcavro.spark.versions.reading import STRICT, as_shown
 from cdcavro.table import schema as table_schema
 from cdcavro.table.fields import ATTRIBUTE
 from cdcavro.table.history import Table
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 LATEST: Final = "latest"
 MAX_MISSING: Final = 1_000
-# Whatever the session says: dates are those of today's calendar, as Avro says.
-_DATES: Final = {"datetimeRebaseMode": "CORRECTED"}
 _BYTES: Final = Primitive("bytes")
 
 
@@ -75,7 +73,7 @@ def from_registry(
     own = next(name for name in map("_brought{}".format, range(len(frame.columns) + 1)) if name not in frame.columns)
     behind = sf.col(col).substr(sf.col(f"{own}.start"), sf.lit(2**31 - 1))
     payload = sf.coalesce(sf.col(f"{own}.payload"), behind)
-    value = from_avro(payload, wanted.json, {"mode": "FAILFAST", **_DATES})
+    value = from_avro(payload, wanted.json, STRICT)
     decoded = frame.withColumn(own, outcome).withColumn("value", _with_true_names(value, wanted))
     decoded = decoded.withColumn("schema", sf.col(f"{own}.schema")).withColumn("error", sf.col(f"{own}.error"))
     return decoded.drop(own)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro import binary
 from cdcavro.errors import SetupError
@@ -30,6 +30,10 @@ _LIMITS: Final = {
     "org.apache.avro.limits.collectionItems.maxLength": binary.MAX_COUNT,
 }
 _SCALA: Final = "2.13"
+# Before 4.0, Spark fails at dates before 1582 and instants before 1900, which might be of the calendar of Spark 2.
+_CALENDARS: Final = tuple(
+    f"spark.sql.{kind}.datetimeRebaseModeIn{way}" for kind in ("avro", "parquet") for way in ("Read", "Write")
+)
 _PACKAGES: Final = "spark.jars.packages"
 _OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 REDACTED: Final = "spark.redaction.regex"
@@ -40,6 +44,8 @@ _SECRETS: Final = (
     "(?i)secret|password|token|access[.]?key|passphrase|credential|account[.]key|private[.]?key|keystore|jaas"
     "|://[^@\\s]*:[^@\\s]*@"
 )
+# What pyspark goes by.
+_REMOTE: Final = frozenset({"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"})
 _LOADED: Final = "org.apache.spark.sql.avro.AvroDataToCatalyst"
 
 
@@ -52,9 +58,12 @@ def session(
     the settings made here, with its packages and Java options after those of this function, and what is to be hidden on
     Spark's pages (`spark.redaction.regex`) beside what these hide. Spark
     downloads the jar through Ivy. Raises `SetupError` if there is no Java of version 17 or newer, if
-    pyspark is missing, if Spark does not start, or if a session without the jar or the limits is running
-    already. Source of the limits: Avro's `SystemLimitException`.
+    pyspark is missing, if Spark does not start, if a session without the jar or the limits is running
+    already, or if this process speaks Spark Connect. Source of the limits: Avro's `SystemLimitException`.
     """
+    if not _REMOTE.isdisjoint(os.environ):
+        server = f"its server needs {coordinate()} and {_bounds()}"
+        raise SetupError(f"session() starts Spark, and this process speaks Spark Connect: connect yourself; {server}")
     check_java()
     try:
         from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415
@@ -100,7 +109,6 @@ def coordinate() -> str:
 def settings(config: Mapping[str, str]) -> dict[str, str]:
     """Return the Spark settings of `session`, with `config` added."""
     packages = [coordinate(), *filter(None, config.get(_PACKAGES, "").split(","))]
-    limits = " ".join(f"-D{name}={value}" for name, value in _LIMITS.items())
     defaults = {
         _PACKAGES: ",".join(dict.fromkeys(packages)),
         "spark.sql.session.timeZone": "UTC",
@@ -108,13 +116,24 @@ def settings(config: Mapping[str, str]) -> dict[str, str]:
         "spark.executorEnv.PYTHONSAFEPATH": "1",
         # Of each table that is written, Spark keeps about ten pieces of code; what it forgets it compiles again.
         "spark.sql.codegen.cache.maxEntries": "1000",
+        **dict.fromkeys(_CALENDARS, "CORRECTED"),
     }
     hidden = {
         REDACTED: "|".join([_SECRETS, *filter(None, [config.get(REDACTED)])]),
         _REDACTED_OPTIONS: "|".join([_SECRETS, config.get(_REDACTED_OPTIONS) or "url"]),
     }
-    options = {key: f"{limits} {config.get(key, '')}".strip() for key in _OPTIONS}
+    options = {key: f"{_bounds()} {config.get(key, '')}".strip() for key in _OPTIONS}
     return {**defaults, **{key: value for key, value in config.items() if key != _PACKAGES}, **hidden, **options}
+
+
+def classic(spark: SparkSession, what: str) -> Any:
+    """Return a session with its JVM, in the process of its driver. Raises `SetupError` for one that speaks Spark Connect.
+
+    `what` is what needs it, as the sentence begins.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect."):
+        raise SetupError(f"{what} needs a session in the process of its driver: this one speaks Spark Connect")
+    return spark
 
 
 def check_java() -> None:
@@ -132,6 +151,11 @@ def check_java() -> None:
     if version is None or int(version[1]) < JAVA:
         which = f"{java} is Java {version[1]}" if version else f"{java} does not say its version"
         raise SetupError(f"Spark needs Java {JAVA} or newer, and {which}: {_GET_JAVA}")
+
+
+def _bounds() -> str:
+    """Return the limits as options of Java."""
+    return " ".join(f"-D{name}={value}" for name, value in _LIMITS.items())
 
 
 def _check_jar(spark: SparkSession) -> None:

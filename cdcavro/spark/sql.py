@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.spark.arrow_udf import column_function
+from cdcavro.spark.arrow_udf import sql_function
 from cdcavro.spark.functions import RESULT, decode_batch, encode_batch, try_encode_batch
-from cdcavro.spark.row_text import TEXTS, text_batch
+from cdcavro.spark.row_text import TEXTS, images_of_json, text_batch
 from cdcavro.wire.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from pyspark.sql import SparkSession
 
 
 _ANY: Final = FORMATS[0]
@@ -57,12 +55,13 @@ def cdc_text(image: pa.Array) -> pa.Array:
     """Turn row images, as `from_avro` gives them, into maps from a column's name to the text of its value.
 
     Each value has the digits of the message: `1.20` stays `1.20`. A boolean is `true` or `false`, an
-    object or array its compact JSON text, and a JSON null is SQL null under its column's name.
+    object or array its compact JSON text, and a JSON null is SQL null under its column's name. Spark before 4.1 needs
+    the image as JSON, which newer ones take, too: `cdc_text(to_json(message.data[0]))`.
 
         SELECT cdc_text(message.data[0])['col6'] AS col6
         FROM (SELECT from_avro(cdc_encode(value, 'oms_canal'), '<schema>') AS message FROM messages)
     """
-    return text_batch(image)
+    return text_batch(images_of_json(image) if pa.types.is_string(image.type) else image)
 
 
 class SqlFunction(NamedTuple):
@@ -74,8 +73,7 @@ class SqlFunction(NamedTuple):
 
     def over_columns(self, name: str) -> Any:
         """Return the function as Spark registers it."""
-        made = column_function(self.convert, self.returns, name)
-        return made if self.is_deterministic else made.asNondeterministic()
+        return sql_function(self.convert, self.returns, name, is_deterministic=self.is_deterministic)
 
 
 SQL_FUNCTIONS: Final[dict[str, SqlFunction]] = {
@@ -84,18 +82,6 @@ SQL_FUNCTIONS: Final[dict[str, SqlFunction]] = {
     "cdc_decode": SqlFunction(cdc_decode, "string"),
     "cdc_text": SqlFunction(cdc_text, TEXTS),
 }
-
-
-def register(spark: SparkSession) -> None:
-    """Register the conversions as SQL functions of a session.
-
-    `cdc_encode(text, format)` returns a payload, `cdc_try_encode(text, format)` a struct of payload and
-    error, `cdc_decode(payload, format)` JSON text, and `cdc_text(image)` a map of text. A format's name
-    is a string or a column of strings; an unknown format fails the query. `cdc_try_encode` is
-    non-deterministic in Spark's sense, so Spark refuses it in aggregates and join conditions.
-    """
-    for name, function in SQL_FUNCTIONS.items():
-        spark.udf.register(name, function.over_columns(name))
 
 
 def by_format(convert: Callable[[pa.Array, str], pa.Array], values: pa.Array, formats: pa.Array) -> pa.Array:

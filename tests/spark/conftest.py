@@ -10,42 +10,76 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from packaging.version import Version
 from pyspark.sql import SparkSession
 
 from cdcavro import spark as cdc
+from cdcavro.spark import arrow_udf
 from cdcavro.spark.lake import lake_settings
+from support.connect_server import connect_server
 from support.kafka_server import spark_settings
 
 AVRO = "1.8.2"
 # Times in tests are not UTC, so that nothing holds there only.
 os.environ["TZ"] = "Asia/Shanghai"
 time.tzset()
+IS_CONNECT = os.environ.get("CDCAVRO_SPARK") == "connect"
+IS_OLDER = not arrow_udf.HAS_ARROW
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.memory": "1g",
+    # Delta Lake's VACUUM has as many tasks as this, however few files there are: 10,000.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    # Spark kills the worker of a task that was cut off after 2 s, even one that it has handed on meanwhile (SPARK-54217).
+    "spark.python.task.killTimeout": "1min",
+    # Much code runs a few times only: to compile it well takes longer than it saves.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what Spark Connect, or an older Spark, does not have."""
+    for item in items:
+        if IS_CONNECT and item.get_closest_marker("classic"):
+            item.add_marker(pytest.mark.skip("needs a session in the process of its driver"))
+        if not IS_CONNECT and item.get_closest_marker("connect"):
+            item.add_marker(pytest.mark.skip("needs a session that speaks Spark Connect"))
+        since = item.get_closest_marker("since")
+        if since and Version(pyspark.__version__) < Version(since.args[0]):
+            item.add_marker(pytest.mark.skip(f"needs Spark {since.args[0]}"))
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session as `cdcavro.spark.session` makes it, with the SQL functions, Delta Lake, Iceberg and Kafka."""
-    lake = lake_settings(catalog="ice", warehouse=str(tmp_path_factory.mktemp("iceberg")))
-    kafka = spark_settings(tmp_path_factory.mktemp("kafka"))
-    made = cdc.session(
-        "cdcavro tests",
-        master="local[2]",
-        config={
-            "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.driver.memory": "1g",
-            # Much code runs a few times only: to compile it well takes longer than it saves.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            "spark.databricks.delta.snapshotPartitions": "1",
-            **lake,
-            **kafka,
-            "spark.jars.packages": ",".join([lake["spark.jars.packages"], kafka["spark.jars.packages"]]),
-        },
-    )
+    """A session as `cdcavro.spark.session` makes it, with the SQL functions, here or behind a Spark Connect server.
+
+    On the newest Spark, a session here has Delta Lake, Iceberg and Kafka, too.
+    """
+    if IS_CONNECT:
+        with connect_server(SETTINGS) as address:
+            made = SparkSession.builder.remote(address).getOrCreate()
+            cdc.register(made)
+            yield made
+            made.stop()
+        return
+    more = _lakes(tmp_path_factory) if IS_OLDER else _lakes_and_kafka(tmp_path_factory)
+    made = cdc.session("cdcavro tests", master="local[2]", config={**SETTINGS, **more})
     made.sparkContext.setLogLevel("OFF")
     cdc.register(made)
     yield made
     made.stop()
+
+
+def _lakes(folders: pytest.TempPathFactory) -> dict[str, str]:
+    lake = lake_settings(catalog="ice", warehouse=str(folders.mktemp("iceberg")))
+    return {**lake, "spark.databricks.delta.snapshotPartitions": "1"}
+
+
+def _lakes_and_kafka(folders: pytest.TempPathFactory) -> dict[str, str]:
+    lake, kafka = _lakes(folders), spark_settings(folders.mktemp("kafka"))
+    packages = ",".join([lake["spark.jars.packages"], kafka["spark.jars.packages"]])
+    return {**lake, **kafka, "spark.jars.packages": packages}
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import io
 import sys
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
+from cdcavro.spark import arrow_udf
 from cdcavro.spark.arrow_udf import converted, in_worker
 from cdcavro.spark.functions import ERROR, decode_batch, encode_batch, error_fields, try_encode_batch
 from support.messages import goldens
@@ -165,3 +167,19 @@ def test_a_worker_does_not_read_the_zip_files_on_its_path_before_each_task(tmp_p
     assert str(path) in sys.path_importer_cache
     assert in_worker(lambda: str(path) in sys.path_importer_cache)() is False
     importlib.import_module("of_a_zip_two")
+
+
+def test_a_worker_looks_for_garbage_in_what_came_since_only():
+    """Of what there is at its first task it is told that it stays, of what later ones make it is not."""
+    arrow_udf._keep_modules.cache_clear()
+    # Python 3.12 begins with a few.
+    gc.unfreeze()
+    own = len(gc.get_objects())
+    try:
+        first = in_worker(gc.get_freeze_count)()
+        made = [[] for _ in range(own)]
+        later = in_worker(gc.get_freeze_count)()
+        assert first > own // 2
+        assert later < own + len(made) // 2
+    finally:
+        gc.unfreeze()

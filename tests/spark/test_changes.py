@@ -18,6 +18,8 @@ from cdcavro.table import TypeOverrides
 from cdcavro.transcoding.mapping import to_changes
 from support.messages import goldens, shop_canal
 
+pytestmark = pytest.mark.every_spark
+
 SCHEMA = cdcavro.load_schema("change").json
 CANAL = Source(format="canal")
 
@@ -49,6 +51,39 @@ def test_a_message_that_is_none_is_an_error_beside_the_changes(spark):
     assert rows[2].made is None
 
 
+def test_a_place_has_its_whole_numbers_beside_nulls(spark):
+    """Those that a double does not hold, in a batch with places that lack them, or that are none."""
+    line = '{"type":"INSERT","table":"t","data":[{"id":1}]}'
+    told = [("a", 2**62 + 1, line), (None, None, line), ("b", None, line), ("c", 2**53 + 1, line)]
+    frame = spark.createDataFrame(told, "topic string, offset long, value string").coalesce(1)
+    for place, without in (
+        (sf.struct("topic", sf.lit(0).alias("partition"), "offset"), Arrival(partition=0)),
+        (sf.when(sf.col("topic").isNotNull(), sf.struct("topic", sf.lit(0).alias("partition"), "offset")), None),
+    ):
+        made = frame.select(sf.explode(cdc.to_changes("value", "canal", place=place)["changes"]).alias("c")).collect()
+        assert [Change.from_avro(bytes(row.c)).place for row in made] == [
+            Arrival(topic="a", partition=0, offset=2**62 + 1),
+            without,
+            Arrival(topic="b", partition=0),
+            Arrival(topic="c", partition=0, offset=2**53 + 1),
+        ]
+
+
+def test_an_order_key_has_its_whole_numbers_beside_nulls(spark):
+    """Null for null, and the numbers of the source as they are."""
+    changes = [
+        Change(op="INSERT", position=(2**62 + 1, 3), place=Arrival(topic="t", partition=0, offset=2**53 + 1)),
+        Change(op="INSERT", place=Arrival(file="f", line=7)),
+    ]
+    rows = [(i, bytearray(change.to_avro())) for i, change in enumerate(changes)]
+    frame = spark.createDataFrame([*rows, (2, None)], "i int, change binary").coalesce(1)
+    found = [row.k for row in sorted(frame.select("i", cdc.order_key("change").alias("k")).collect())]
+    assert found[2] is None
+    assert [one.asDict() for one in found[:2]] == [key_fields(change) for change in changes]
+    both = frame.select(cdc.order_key("change"), cdc.shard("change", 3))
+    assert both.columns == ["cdc_order_key(change)", "cdc_shard(change)"]
+
+
 def test_times_without_a_zone_are_counted(spark):
     """A sum over the column says how many stayed text."""
     text = '{"meta":{"op":"ins","time":"2020-11-25T00:01:02"},"data":{"id":1}}'
@@ -58,6 +93,7 @@ def test_times_without_a_zone_are_counted(spark):
         assert made.select(sf.sum("made.unzoned")).first()[0] == count
 
 
+@pytest.mark.classic
 def test_a_stream_repartitioned_by_shard_keeps_the_order_within_a_key(spark):
     """All real changes of the shop, thrown about and spread over shards: of each row they come in the order they had.
 

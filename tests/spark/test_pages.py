@@ -22,8 +22,11 @@ TUTORIAL = DOCS / "tutorial-pipeline.md"
 @pytest.mark.timeout(600)  # one of them starts a cluster of its own
 @pytest.mark.parametrize("page", [page for page in all_pages() if needs_spark(page) and page != TUTORIAL], ids=name_of)
 def test_the_examples_of_a_page_run_and_say_what_is_shown(spark, page, tmp_path):
-    """All of them, one behind another, on the session of the tests."""
+    """All of them, one behind another, on the session of the tests; nothing is left where Spark was started."""
+    # Spark itself makes an empty warehouse there.
+    before = {*Path.cwd().glob("[!.]*"), Path("spark-warehouse").absolute()}
     assert run_page(page, tmp_path) > 0
+    assert set(Path.cwd().glob("[!.]*")) <= before
 
 
 def test_the_first_command_prints_what_the_readme_shows(tmp_path):

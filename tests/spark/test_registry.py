@@ -19,6 +19,8 @@ from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table, evolve
 from support.messages import shop_canal
 
+pytestmark = pytest.mark.every_spark
+
 
 @pytest.fixture
 def schemas(tmp_path):
@@ -132,6 +134,7 @@ def test_a_hundred_schemas_in_one_column(spark, schemas):
     assert sorted(row.n99 for row in found.select("value.n99").collect()) == list(range(100))
 
 
+@pytest.mark.classic
 def test_a_new_schema_comes_into_a_stream_without_a_restart(spark, schemas, tmp_path):
     """In `foreachBatch` each batch finds its schemas; the reader is the latest of that batch."""
     folder = tmp_path / "in"

@@ -12,6 +12,8 @@ from cdcavro import spark as cdc
 from support.messages import goldens, shop_canal
 from support.roundtrip import exact
 
+pytestmark = pytest.mark.every_spark
+
 
 def through_spark(spark, format: str, texts: list[str]) -> list[str]:
     """Text → encode → from_avro → to_avro → decode, in the order of the texts."""

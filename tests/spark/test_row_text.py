@@ -9,7 +9,10 @@ from pyspark.sql.avro.functions import from_avro
 
 import cdcavro
 from cdcavro import spark as cdc
+from cdcavro.spark.arrow_udf import HAS_ARROW
 from cdcavro.spark.row_text import text_batch
+
+pytestmark = pytest.mark.every_spark
 
 VALUE = pa.struct(
     [
@@ -74,6 +77,40 @@ def test_something_else_than_a_row_image_is_refused(spark):
     """The error says what was expected and what came."""
     with pytest.raises(PythonException, match=r"cdc_text takes a row image, .*, not string"):
         spark.sql("SELECT cdc_text('a')").collect()
+    with pytest.raises(PythonException, match=r"cdc_text takes a row image, .*, not that of list"):
+        spark.sql("SELECT cdc_text('[1]')").collect()
+    with pytest.raises(PythonException, match=r"cdc_text takes a row image, .*, not that of a map of int"):
+        spark.sql("SELECT cdc_text(to_json(map('a', 1)))").collect()
+    assert spark.sql("SELECT cdc_text(NULL) AS t").first().t is None
+
+
+@pytest.mark.since("4.1")
+def test_a_struct_that_is_no_column_value_is_refused(spark):
+    """By the number of its branches."""
     with pytest.raises(PythonException, match="a column value has 6 branches beside null, not 1"):
         spark.sql("SELECT cdc_text(map('a', named_struct('member0', 1)))").collect()
-    assert spark.sql("SELECT cdc_text(NULL) AS t").first().t is None
+
+
+@pytest.mark.skipif(HAS_ARROW, reason="Spark before 4.1 only")
+def test_an_older_spark_says_what_sql_lacks_there(spark):
+    """And what to do instead."""
+    with pytest.raises(
+        PythonException, match=r"a map as an argument in SQL needs Spark 4\.1, and this is .*: give its"
+    ):
+        spark.sql("SELECT cdc_text(map('a', named_struct('member0', 1)))").collect()
+
+
+def test_a_row_image_may_come_as_json(spark):
+    """Which an older Spark needs in SQL: the same text of each kind of value, beside others and beside nulls."""
+    text = '{"recordType":"INSERT","postStruct":{"n":1.20,"b":true,"l":9223372036854775807,"d":0.0001,"j":[1E5],"s":"1","z":null}}'
+    other = '{"recordType":"INSERT","postStruct":{"d":123456789.125}}'
+    record = from_avro(cdc.encode("value", "oms_default"), cdcavro.load_schema("oms_default").json)
+    frame = spark.createDataFrame([(0, text), (1, other), (2, '{"recordType":"DDL"}')], "i int, value string")
+    frame.select("i", record.alias("r")).coalesce(1).createOrReplaceTempView("records")
+    rows = spark.sql("SELECT cdc_text(to_json(r.postStruct)) AS t FROM records ORDER BY i").collect()
+    assert [row.t for row in rows] == [
+        {"n": "1.20", "b": "true", "l": "9223372036854775807", "d": "0.0001", "j": "[1E5]", "s": "1", "z": None},
+        {"d": "123456789.125"},
+        None,
+    ]
+    assert rows == spark.table("records").orderBy("i").select(cdc.cdc_text("r.postStruct").alias("t")).collect()

@@ -17,6 +17,8 @@ import cdcavro
 from cdcavro.avro.binary import write_long
 from cdcavro.spark.session import check_java, coordinate, settings
 
+pytestmark = pytest.mark.classic
+
 HOW = "install one (apt-get install openjdk-17-jre-headless, or adoptium.net) and set JAVA_HOME to it"
 
 
@@ -29,9 +31,11 @@ def fake_java(folder: Path, said: str) -> Path:
     return folder
 
 
+@pytest.mark.every_spark
 def test_the_jar_fits_the_installed_pyspark():
     """Its version is pyspark's, its Scala that of the jars of pyspark."""
-    assert coordinate() == f"org.apache.spark:spark-avro_2.13:{pyspark.__version__}"
+    scala = "2.12" if pyspark.__version__.startswith("3.") else "2.13"
+    assert coordinate() == f"org.apache.spark:spark-avro_{scala}:{pyspark.__version__}"
 
 
 def test_settings_of_the_caller_are_added():
@@ -52,12 +56,17 @@ def test_settings_of_the_caller_are_added():
         "spark.sql.session.timeZone": "UTC",
         "spark.executorEnv.PYTHONSAFEPATH": "1",
         "spark.sql.codegen.cache.maxEntries": "1000",
+        "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+        "spark.sql.avro.datetimeRebaseModeInWrite": "CORRECTED",
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
         "spark.y": "2",
         "spark.driver.extraJavaOptions": f"{limits} -Dx=1",
         "spark.executor.extraJavaOptions": limits,
     }
 
 
+@pytest.mark.every_spark
 def test_workers_import_what_the_driver_imports(spark, monkeypatch):
     """Not what lies in the folder that the driver was started in, such as a checkout."""
     found = spark.sparkContext.parallelize([0], 1).map(lambda _: __import__("cdcavro").__file__).collect()
@@ -124,9 +133,11 @@ def test_a_session_without_the_bounds_is_refused():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     said = "the Spark session that runs already has no bounds on what a payload announces: start it with"
     limits = settings({})["spark.executor.extraJavaOptions"]
-    assert done.stdout.strip() == f"{said} cdcavro.spark.session(), or its JVMs with {limits}"
+    # Ivy says where its settings are on a line of its own.
+    assert done.stdout.splitlines()[-1] == f"{said} cdcavro.spark.session(), or its JVMs with {limits}"
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(
     ("schema", "announced", "said"),
     [
@@ -135,12 +146,12 @@ def test_a_session_without_the_bounds_is_refused():
         (
             '{"type": "array", "items": "null"}',
             20_000_000,
-            "Collection length 20000000 exceeds the maximum allowed of 10000000",
+            "Collection length 20000000 exceeds (the )?maximum allowed",
         ),
         (
             '{"type": "map", "values": "null"}',
             20_000_000,
-            "Collection length 20000000 exceeds the maximum allowed of 10000000",
+            "Collection length 20000000 exceeds (the )?maximum allowed",
         ),
     ],
 )

@@ -55,19 +55,27 @@ def _value(value: Column, old: Any, new: Any) -> Column:
         return value
     if kind_of(new) == "string":
         return _text(value, old)
-    made = value.try_cast(_name(new))
+    made = _try_cast(value, _name(new))
     if kind_of(old) == "string" and kind_of(new) == "date":
         is_day = (made.cast("string") == value) & (made >= sf.lit(_FIRST_DAY).cast("date"))
         return sf.when(value.rlike(rf"\A{DATE_TEXT}\z") & is_day, made)
     if kind_of(old) == "string":
-        return sf.when(
-            value.rlike(rf"\A{NUMBER_TEXT}\z") & (made.try_cast(_ANY_NUMBER) == value.try_cast(_ANY_NUMBER)), made
-        )
+        is_same = _try_cast(made, _ANY_NUMBER) == _try_cast(value, _ANY_NUMBER)
+        return sf.when(value.rlike(rf"\A{NUMBER_TEXT}\z") & is_same, made)
     # What becomes the same value again on the way back is exact.
-    is_exact = made.try_cast(_name(old)) == value
+    is_exact = _try_cast(made, _name(old)) == value
     if "double" in (kind_of(old), kind_of(new)):
         is_exact &= value.between(-MAX_SURE, MAX_SURE)
     return sf.when(is_exact, made)
+
+
+def _try_cast(value: Column, name: str) -> Column:
+    """Return a value in another type, null or a value that differs where that does not hold it.
+
+    Spark before 4.0 casts so, unless it is in ANSI mode, in which such a value fails the job.
+    """
+    # Of a Column itself, any name is an attribute: a field of its value.
+    return value.try_cast(name) if hasattr(type(value), "try_cast") else value.cast(name)
 
 
 def _text(value: Column, old: Any) -> Column:

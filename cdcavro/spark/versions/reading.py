@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # Of more, the expression is slow: see docs/explanation/performance.md.
 MAX_EXPRESSIONS: Final = 16
 _IMAGES: Final = ("before", "after")
+# Whatever the session says: dates are those of today's calendar, as Avro says.
+STRICT: Final = {"mode": "FAILFAST", "datetimeRebaseMode": "CORRECTED"}
 
 
 def read_versions(
@@ -83,8 +85,8 @@ def _read(
     if len(versions) > MAX_EXPRESSIONS:
         writers = {schema.version: part_of(schema, part).json for schema in versions.values()}
         payload = VersionRows(writers, reader_schema.json, wanted.full_name).column(number, payload)
-        return from_avro(payload, reader_schema.json, {"mode": "FAILFAST"})
-    options = {"avroSchema": reader_schema.json, "mode": "FAILFAST"}
+        return from_avro(payload, reader_schema.json, STRICT)
+    options = {"avroSchema": reader_schema.json, **STRICT}
     unknown = sf.concat(sf.lit(f"no version of {wanted.full_name}: "), number.cast("string"))
     read = sf.when(number.isNull(), sf.lit(None)).otherwise(sf.raise_error(unknown))
     for schema in sorted(versions.values(), key=lambda schema: schema.version):
@@ -127,11 +129,9 @@ def _sql_type(schema: str) -> StructType:
         spark = SparkSession.active()
     except PySparkRuntimeError:
         raise SetupError("there is no Spark session: start it with cdcavro.spark.session()") from None
-    jvm: Any = spark._jvm  # noqa: SLF001  the mapping that spark-avro itself uses
-    parsed = jvm.org.apache.avro.Schema.Parser().parse(schema)
-    return StructType.fromJson(
-        json.loads(jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(parsed).dataType().json())
-    )
+    none = from_avro(sf.lit(None).cast("binary"), schema, STRICT)
+    struct: Any = spark.range(0).select(none.alias("value")).schema["value"].dataType
+    return StructType(struct.fields)
 
 
 def _nullable(struct: Any) -> StructType:

@@ -39,8 +39,8 @@ class VersionRows:
         def brought(versions: pa.Array, payloads: pa.Array) -> pa.Array:
             return self.brought(versions, payloads)
 
-        outcome: Column = column_function(brought, "binary", "cdc_versions")(version, payload)
-        return outcome
+        numbers = {0: partial(pa.array, type=pa.int64())}
+        return column_function(brought, "binary", "cdc_versions", from_json=numbers)(version, payload)
 
     def brought(self, versions: pa.Array, payloads: pa.Array) -> pa.Array:
         """Return the payloads under the reader's schema.

@@ -21,6 +21,8 @@ from cdcavro.spark.tables import TypedTables
 from cdcavro.wire.formats import FORMATS
 from support.rows_trial import shop, with_value
 
+pytestmark = pytest.mark.every_spark
+
 QUICK = ("canal", "debezium", "datahub_blob")
 BAD_DDL = "ALTER TABLE orders ADD COLUMN qty INT UNSIGNED NOT NULL DEFAULT (1 AFTER"
 ROW = '{"type":"%s","database":"s","table":%s,"id":1,"es":%d,"mysqlType":{"d":"int"},"data":[{"d":"1"}]}'

@@ -19,6 +19,8 @@ from cdcavro.table.older_fields import kind_of
 from cdcavro.table.writing.writer import TableWriter
 from support.older_values import CASES
 
+pytestmark = pytest.mark.every_spark
+
 NAMES = {"long": "bigint", "bytes": "binary", "local-timestamp-micros": "timestamp_ntz"}
 SOURCE = Source(format="canal")
 
@@ -36,7 +38,8 @@ def fields(old, new) -> list[dict]:
     return [column_field("c", names, new, since=2, attributes={}), older]
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
+# Before, a cast in ANSI mode fails the job where a value does not fit.
+@pytest.mark.parametrize("ansi", [pytest.param("true", marks=pytest.mark.since("4.0")), "false"])
 def test_spark_fills_the_values_that_python_fills(spark, ansi):
     """Every case, and null for null, whether or not Spark is in ANSI mode."""
     spark.conf.set("spark.sql.ansi.enabled", ansi)
@@ -56,7 +59,8 @@ def test_spark_fills_the_values_that_python_fills(spark, ansi):
         spark.conf.unset("spark.sql.ansi.enabled")
     assert len(made.a) == 2 * len(CASES)
     assert list(typed[::2]) == [expected for *_, expected in CASES]
-    assert list(map(str, typed[::2])) == [str(expected) for *_, expected in CASES]
+    plain = [bytes(value) if isinstance(value, bytearray) else value for value in typed[::2]]
+    assert list(map(str, plain)) == [str(expected) for *_, expected in CASES]
     assert set(typed[1::2]) == {None}
 
 

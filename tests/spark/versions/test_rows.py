@@ -22,6 +22,8 @@ from cdcavro.table.evolution.evolve import create_table, evolve
 from cdcavro.table.writing.writer import TableWriter
 from support.wire import field, record
 
+pytestmark = pytest.mark.every_spark
+
 SOURCE = Source(format="canal")
 WRITERS = {
     1: json.dumps(record(field("a"))),

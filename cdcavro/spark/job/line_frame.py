@@ -43,7 +43,8 @@ def read_line_frame(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
     try:
         text = spark.read.option("recursiveFileLookup", "true").text(paths, lineSep="\n")
     except AnalysisException as error:
-        if error.getCondition() != "PATH_NOT_FOUND":
+        # Spark 4.0 has given it a new name.
+        if getattr(error, "getCondition", error.getErrorClass)() != "PATH_NOT_FOUND":
             raise
         missing = next((path for path in inputs if "://" not in path and not Path(path).exists()), inputs[0])
         raise FileError(missing, "a file or folder", "none") from error

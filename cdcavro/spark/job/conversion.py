@@ -9,7 +9,7 @@ import pyarrow as pa
 from cdcavro.errors import MessageError
 from cdcavro.files.lines import Line
 from cdcavro.spark.arrow_udf import raw_bytes
-from cdcavro.spark.job_lines import plain_path
+from cdcavro.spark.job.line_frame import plain_path
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import sniff
 

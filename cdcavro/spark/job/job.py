@@ -20,8 +20,9 @@ from pyspark.sql.avro.functions import from_avro
 from cdcavro.errors import FileError, JobError
 from cdcavro.files.lines import HEAD_BYTES, tell_format
 from cdcavro.spark.arrow_udf import in_worker
-from cdcavro.spark.job_convert import COLUMNS, converter
-from cdcavro.spark.job_lines import first_line, glob_free, hidden_files, plain_path, read_head, read_line_frame
+from cdcavro.spark.job.conversion import COLUMNS, converter
+from cdcavro.spark.job.line_frame import first_line, glob_free, hidden_files, plain_path, read_head, read_line_frame
+from cdcavro.spark.session import classic
 from cdcavro.wire.formats import REGISTRY, get_format
 from cdcavro.wire.operation import NONE, TOMBSTONE, operation_paths, tombstone_pointers
 from cdcavro.wire.sniff import AUTO, MIXED
@@ -74,12 +75,12 @@ def run(
     (recognized for each message). If `auto` recognizes none of a file's first messages, that file is
     treated as `mixed`. `force` replaces what an earlier run wrote there. `say` is called with a sentence
     at each step. Returns the counts of the run. Raises `UnknownFormatError`; `FileError` if an input is
-    missing or the output exists; `JobError` if the Spark job fails.
+    missing or the output exists; `JobError` if the Spark job fails; `SetupError` over Spark Connect.
     """
     if format not in (AUTO, MIXED):
         get_format(format)
     try:
-        return _run(spark, inputs, out, format=format, force=force, say=say)
+        return _run(classic(spark, "the main job"), inputs, out, format=format, force=force, say=say)
     except (PySparkException, Py4JError) as error:
         raise JobError(f"the Spark job failed: {first_line(error)}") from error
 

@@ -1,0 +1,1 @@
+"""The main job: files of messages to container files and rejects."""

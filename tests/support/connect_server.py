@@ -1,0 +1,44 @@
+"""A Spark Connect server in a process of its own, started by `cdcavro.spark.session`."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pyspark
+
+PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
+PORT = "spark.connect.grpc.binding.port"
+# From Spark 4.0 on, pyspark has the jar.
+JAR = "" if int(pyspark.__version__.split(".")[0]) > 3 else f"org.apache.spark:spark-connect_2.12:{pyspark.__version__}"
+CODE = """
+import json, sys
+from cdcavro import spark
+spark.session("cdcavro tests", master="local[2]", config=json.loads(sys.argv[1])).sparkContext.setLogLevel("OFF")
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def connect_server(config: Mapping[str, str]) -> Iterator[str]:
+    """Start a server with these settings, give its address, and stop it."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    packages = ",".join(filter(None, [JAR, config.get("spark.jars.packages", "")]))
+    settings = {**config, "spark.plugins": PLUGIN, PORT: str(port), "spark.jars.packages": packages}
+    command = [sys.executable, "-c", CODE, json.dumps(settings)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            # Ivy may have something to say before it.
+            assert "ready\n" in server.stdout
+            yield f"sc://localhost:{port}"
+        finally:
+            # Its end of the pipe closes, and it ends.
+            server.stdin.close()
+            server.wait(60)
