@@ -5,7 +5,7 @@
 
 Inserts and updates of tables of 8 columns, as Canal sends them, in files of 50,000 messages. By hand, a message is parsed by
 `from_json` with rows as maps, and each table's columns are cast, which is not exact and passes over what it does not
-understand; rows go into Delta tables whose columns are known, by one append or one MERGE a table. The pipeline knows
+understand; a changelog has the row before an update, too; rows go into Delta tables whose columns are known, by one append or one MERGE a table. The pipeline knows
 nothing before it begins: it learns, keeps its state, counts, and writes what a batch of it writes. Both are streams with a
 checkpoint, read the same files in batches of as many, and write tables one after another in as many threads. Clock seconds of
 whole jobs, and their processor time; the second of two rounds counts, whose JVM is warm. With `kafka`, the messages come from
@@ -53,7 +53,15 @@ COLUMNS = {
     "code": "char(10)",
 }
 CASTS = {"at": "timestamp_ntz", "name": "string", "code": "string", "nothing": "int", "part": "double"}
-SCHEMA = "data array<map<string,string>>, database string, es bigint, id bigint, `table` string, type string, ts bigint"
+SCHEMA = (
+    "data array<map<string,string>>, database string, es bigint, id bigint, old array<map<string,string>>,"
+    " `table` string, type string, ts bigint"
+)
+# The row before an update is its row with what was older.
+ROWS = """CASE WHEN type = 'UPDATE' THEN array(
+    struct('b' AS op, map_zip_with(data[0], old[0], (name, newer, older) -> coalesce(older, newer)) AS row),
+    struct('u' AS op, data[0] AS row)
+) ELSE array(struct('c' AS op, data[0] AS row)) END"""
 FILE = 50_000
 THREADS = 4
 
@@ -130,12 +138,16 @@ def write_files(folder: Path, count: int, tables: int) -> None:
         (folder / f"{start:09}.jsonl").write_bytes(b"".join(lines))
 
 
-def by_hand(texts: DataFrame) -> DataFrame:
-    """Return the rows as one writes them by hand."""
-    parsed = texts.select(sf.from_json("value", SCHEMA).alias("m"))
-    rows = parsed.select("m.table", "m.es", sf.col("m.id").alias("m_id"), sf.explode("m.data").alias("row"))
+def by_hand(texts: DataFrame, *, is_changelog: bool = False) -> DataFrame:
+    """Return the rows as one writes them by hand; those of a changelog have operations, and the rows before updates."""
+    parsed = texts.select(sf.from_json("value", SCHEMA).alias("m")).select("m.*").withColumnRenamed("id", "m_id")
+    if is_changelog:
+        exploded = parsed.select("table", "es", "m_id", sf.explode(sf.expr(ROWS)).alias("made"))
+        rows = exploded.select("table", "es", "m_id", sf.col("made.op").alias("op"), sf.col("made.row").alias("row"))
+    else:
+        rows = parsed.select("table", "es", "m_id", sf.explode("data").alias("row"))
     casts = [sf.col("row")[name].try_cast(CASTS.get(name, declared)).alias(name) for name, declared in COLUMNS.items()]
-    return rows.select("table", sf.struct("es", "m_id").alias("order"), *casts)
+    return rows.select("table", *(["op"] if is_changelog else []), sf.struct("es", "m_id").alias("order"), *casts)
 
 
 def hand_rows(texts: DataFrame, _: Path, __: int) -> None:
@@ -144,8 +156,8 @@ def hand_rows(texts: DataFrame, _: Path, __: int) -> None:
 
 
 def hand_changelog(texts: DataFrame, lake: Path, tables: int) -> None:
-    """Rows appended to a table each."""
-    kept = by_hand(texts).persist()
+    """Rows appended to a table each, with those before updates, as the changelog has them."""
+    kept = by_hand(texts, is_changelog=True).persist()
 
     def write(number: int) -> None:
         rows = kept.where(sf.col("table") == f"t{number}").drop("table")

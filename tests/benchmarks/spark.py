@@ -12,6 +12,9 @@ Python; "no messages" is the same on a thousandth of the messages: the cost of s
 
 A second table is of the way to typed payloads, learning and typing, with half of the messages: by changes, which
 are kept in memory between the two passes (`to_changes`, `to_tables`), and without (`messages_to_tables`).
+
+A third is of reading the messages from files: the data source `cdcavro`, whose rows also say the operation and the table
+and have numbers of lines, beside Spark's text source with `encode`.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ import json
 import statistics
 import sys
 import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -32,7 +37,7 @@ from cdcavro.engine.machine import COMPILED
 from cdcavro.spark.arrow_udf import column_function
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 ROUNDS = 7
 ROUNDS_TYPED = 3
@@ -118,6 +123,28 @@ def print_typed(texts: DataFrame, count: int) -> None:
     print(f"{'ratio':24}{ratio:>8.1f}")
 
 
+def print_source(spark: SparkSession, texts: DataFrame, count: int) -> None:
+    """Print the table of reading files."""
+    with TemporaryDirectory() as folder:
+        texts.coalesce(1).write.mode("overwrite").text(folder)
+        files = str(next(Path(folder).glob("part-*.txt")))
+        cdc.register(spark)
+        own = spark.read.format("cdcavro")
+        lines = spark.read.text(files, lineSep="\n")
+        frames = {
+            "text and encode": lines.select(cdc.encode("value", "canal")),
+            "text and try_encode": lines.select(cdc.encode("value", "canal", rejects=True)),
+            "cdcavro, told": own.option("format", "canal").load(files),
+            "cdcavro, auto": own.option("format", "auto").load(files),
+            "cdcavro, mixed": own.option("format", "mixed").load(files),
+        }
+        rounds = measured(frames)
+    print(f"files to rows, {count:,} lines")
+    for name, seconds in rounds.items():
+        ratio = statistics.median(ours / text for ours, text in zip(seconds, rounds["text and encode"], strict=True))
+        print(f"{name:24}{statistics.median(seconds) / count * 1e6:>8.2f} µs{ratio:>8.2f}")
+
+
 def main() -> None:
     """Print the tables."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
@@ -134,6 +161,7 @@ def main() -> None:
         ratio = statistics.median(theirs / ours for theirs, ours in zip(seconds, rounds["cdcavro"], strict=True))
         print(f"{name:24}{statistics.median(seconds):>8.2f} s{ratio:>8.2f}")
     print_typed(repeated, count)
+    print_source(spark, repeated, count)
     spark.stop()
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pyspark.sql import functions as sf
+from pyspark.sql.avro.functions import from_avro
 
 from cdcavro.lake.evolution import LakeColumn, Step, same_column, steps_to
 from cdcavro.lake.names import OWN, column_names, quoted
-from cdcavro.lake.statements import KEY, alter_table, create_table, literal
+from cdcavro.lake.statements import KEY, alter_table, create_table
 from cdcavro.spark.versions.older_fields import filled, has_older
-from cdcavro.spark.versions.reading import true_type
+from cdcavro.spark.versions.reading import STRICT, true_type
 from cdcavro.table.older_fields import ROW
 
 if TYPE_CHECKING:
@@ -87,10 +88,13 @@ def fill(spark: SparkSession, identifier: str, schema: TableSchema, before: int)
         nothing: dict[str, Any] = {name: record[name] for name in ("type", "name", "namespace") if name in record} | {
             "fields": []
         }
-        read = f"map('avroSchema', {literal(schema.row.json)})"
-        row = f"from_avro(X'', {literal(json.dumps(nothing))}, {read})"
-        sets = ", ".join(f"{quoted(held[field])} = {row}.{quoted(field)}" for field in added)
-        spark.sql(f"UPDATE {identifier} SET {sets}")  # noqa: S608  names and texts are quoted
+        # SQL has `from_avro` from Spark 4.0 on.
+        row = from_avro(sf.lit(bytearray()), json.dumps(nothing), {"avroSchema": schema.row.json, **STRICT})
+        sets = ", ".join(f"{quoted('t', held[field])} = {quoted('s', 'row', field)}" for field in added)
+        with_view(
+            spark.range(1).select(row.alias("row")),
+            lambda source: f"MERGE INTO {identifier} t USING {source} s ON true WHEN MATCHED THEN UPDATE SET {sets}",
+        )
     is_retired = any(one.until is not None and one.until >= before for one in schema.all_columns)
     if is_retired and has_older(record["fields"]):
         _fill_heirs(spark, identifier, schema)

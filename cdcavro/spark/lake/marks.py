@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sf
 
 from cdcavro.lake.statements import KEY, OPERATION, ORDER
+from cdcavro.spark.session import classic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,7 @@ def is_appended(frame: DataFrame, identifier: str, mark: str, batch: int, identi
     Snapshots are followed from the current one back to the last that says a batch. Where older ones are expired before
     that, the rows tell, by the columns of their identity: an append adds all of a batch or none.
     """
-    spark: Any = frame.sparkSession
+    spark = classic(frame.sparkSession, "Iceberg")
     iceberg = spark._jvm.org.apache.iceberg.spark.Spark3Util  # noqa: SLF001  Iceberg has no Python interface on Spark
     table = iceberg.loadIcebergTable(spark._jsparkSession, identifier)  # noqa: SLF001
     snapshot = table.currentSnapshot()

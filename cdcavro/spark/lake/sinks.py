@@ -7,12 +7,15 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cdcavro.errors import FileError, JobError
+import pyspark
+
+from cdcavro.errors import FileError, JobError, SetupError
 from cdcavro.lake.evolution import is_wider_decimal
 from cdcavro.lake.names import folder_names, quoted
 from cdcavro.spark.lake.marks import CHANGE, is_appended
+from cdcavro.spark.session import classic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,8 +24,12 @@ if TYPE_CHECKING:
 
     from cdcavro.table.ddl.steps import TableName
 
-_DELTA: Final = "io.delta:delta-spark_4.1_2.13:4.1.0"
-_ICEBERG: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
+# Delta Lake and Iceberg for each Spark.
+_PACKAGES: Final = {
+    "3.5": ("io.delta:delta-spark_2.12:3.3.2", "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.11.0"),
+    "4.0": ("io.delta:delta-spark_2.13:4.0.1", "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0"),
+    "4.1": ("io.delta:delta-spark_4.1_2.13:4.1.0", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"),
+}
 # The lake tables of a table.
 _SUFFIXES: Final = ("", "deletes", "changes")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -49,9 +56,13 @@ def lake_settings(*, catalog: str | None = None, warehouse: str | None = None) -
     """Return the settings of a Spark session for Delta Lake, and for Iceberg if a catalog is named.
 
     `catalog` is the name of an Iceberg catalog of files, and `warehouse` its folder; a catalog of another kind
-    has settings of its own, which are Iceberg's. Pass them to `session(config=…)`.
+    has settings of its own, which are Iceberg's. Pass them to `session(config=…)`. Raises `SetupError` for a Spark
+    for which no packages are known.
     """
-    packages = [_DELTA, *([_ICEBERG] if catalog is not None else [])]
+    version = ".".join(pyspark.__version__.split(".")[:2])
+    if version not in _PACKAGES:
+        raise SetupError(f"lake tables need Spark {', '.join(_PACKAGES)}: this is {pyspark.__version__}")
+    packages = _PACKAGES[version][: 1 if catalog is None else 2]
     extensions = ["io.delta.sql.DeltaSparkSessionExtension"]
     found = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
     if catalog is not None:
@@ -100,8 +111,9 @@ class Delta:
 
     def make_room(self, spark: SparkSession, table: TableName) -> None:
         """Remove what a kill left of the creation of a table: a log without a commit, in which Delta Lake finds none."""
-        jvm: Any = spark._jvm  # noqa: SLF001  Hadoop's file systems have no Python interface
-        conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001
+        # Hadoop's file systems have no Python interface.
+        own = classic(spark, "Delta Lake")
+        jvm, conf = own._jvm, own._jsc.hadoopConfiguration()  # noqa: SLF001
         for suffix in _SUFFIXES:
             log = jvm.org.apache.hadoop.fs.Path(self.path(table, suffix), "_delta_log")
             files = log.getFileSystem(conf)

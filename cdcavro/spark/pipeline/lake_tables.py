@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from cdcavro.errors import CdcAvroError
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.row import DELETE
-from cdcavro.spark.job_lines import first_line
+from cdcavro.spark.job.line_frame import first_line
 from cdcavro.spark.lake.batch import Facts
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.current_state import CurrentState

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from cdcavro.errors import CdcAvroError, FileError, JobError
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.report.account_file import AccountFile
-from cdcavro.spark.job_lines import first_line
+from cdcavro.spark.job.line_frame import first_line
 from cdcavro.spark.pipeline.batches import Batches
 from cdcavro.spark.pipeline.outputs.reject_places import Apart, RejectPlaces
 from cdcavro.spark.pipeline.outputs.waiting import WAITING, WaitingRows
@@ -26,6 +26,7 @@ from cdcavro.spark.pipeline.registries.publishing import Publisher, Publishing
 from cdcavro.spark.pipeline.settings import Settings
 from cdcavro.spark.pipeline.shared import check_shared
 from cdcavro.spark.pipeline.sources import Files, replayed, settings
+from cdcavro.spark.session import classic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -94,8 +95,9 @@ class Pipeline:
     def check(self, spark: SparkSession) -> None:
         """Check that the source, the sink and the registry can be reached, and that no other job uses the state.
 
-        Raises `FileError`, `JobError` and `RegistryError`.
+        Raises `FileError`, `JobError` and `RegistryError`, and `SetupError` over Spark Connect.
         """
+        classic(spark, "a pipeline")
         with _locked(Path(self.state)):
             self._check_shared(spark)
             self._places.check(spark, self.source)
@@ -121,9 +123,10 @@ class Pipeline:
         """Run until the stream ends: all that there is now if `once`, else until the process does.
 
         `every` is how often a batch begins, in Spark's words; `say` is called with the report of each batch. A run goes
-        on where the one before stopped, or was killed. Raises `JobError` for what no message is to blame for, and
-        `FileError` for a folder of another job, and for one that not all machines of Spark share.
+        on where the one before stopped, or was killed. Raises `JobError` for what no message is to blame for, `FileError`
+        for a folder of another job, and for one that not all machines of Spark share, and `SetupError` over Spark Connect.
         """
+        classic(spark, "a pipeline")
         folder = Path(self.state)
         with _locked(folder), settings(spark), self._publisher() as publisher:
             self._places.check(spark, self.source)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 from cdcavro.errors import FileError
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.lines import KEPT
-from cdcavro.spark.job_lines import glob_free
+from cdcavro.spark.job.line_frame import glob_free
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

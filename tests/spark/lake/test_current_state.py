@@ -168,6 +168,8 @@ def killed(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.every_spark
+@pytest.mark.classic
 def test_rows_that_stand_get_the_default_of_a_column_that_is_added_also_behind_a_kill(spark: SparkSession, sink: Sink):
     """Those that come later state it, or have it read for them."""
     lake = Lake(spark, sink, database(sink, "defaults"))

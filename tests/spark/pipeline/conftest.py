@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,18 @@ from support.pipelines import Job
 
 
 @pytest.fixture
-def job(spark: SparkSession, tmp_path: Path) -> Callable[..., Job]:
-    """Make a job whose lake is Delta Lake, or another sink, and whose source are files, or another one."""
+def job(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Job]]:
+    """Make a job whose lake is Delta Lake, or another sink, and whose source are files, or another one.
+
+    What a test leaves in Iceberg's one catalog is removed: the next one has tables of the same names.
+    """
 
     def made(sink: Sink | None = None, source: Kafka | Files | None = None, **lake: Any) -> Job:
         return Job(spark, tmp_path, sink or Delta(str(tmp_path / "lake")), lake, source)
 
-    return made
+    yield made
+    for left in Path(spark.conf.get("spark.sql.catalog.ice.warehouse")).iterdir():
+        shutil.rmtree(left)
 
 
 @pytest.fixture(scope="session")

@@ -48,6 +48,8 @@ def test_the_tables_of_the_shop_are_those_of_the_server(job, producer: str, sink
     made.check_shop(producer)
 
 
+@pytest.mark.every_spark
+@pytest.mark.classic
 def test_a_run_goes_on_where_the_one_before_stopped(job):
     """Tables, versions and clocks are known again; what was read is not read twice."""
     made = job(is_changelog=True)
@@ -111,6 +113,8 @@ def test_rejects_that_differ_in_values_alone_have_one_reason(job):
     assert [(one.path, one.count) for one in account.rejects] == [("$.after.a", 7), ("$", 3), ("$.data[*]", 2)]
 
 
+@pytest.mark.every_spark
+@pytest.mark.classic
 def test_the_account_of_a_pipeline_is_that_of_all_its_runs(job):
     """Versions with their statements, rows by table, what was left to read; a batch that is run again is in it once."""
     made = job()

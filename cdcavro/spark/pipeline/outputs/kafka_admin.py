@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from py4j.protocol import Py4JJavaError
 
 from cdcavro.errors import JobError
-from cdcavro.spark.job_lines import first_line
+from cdcavro.spark.job.line_frame import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,7 @@ from pyspark.sql import functions as sf
 from cdcavro.errors import CdcAvroError, JobError, shown
 from cdcavro.lake.row import DELETE, DROP, TRUNCATE
 from cdcavro.registry import frame
-from cdcavro.spark.job_lines import first_line
+from cdcavro.spark.job.line_frame import first_line
 from cdcavro.spark.pipeline.lake_tables import Written
 from cdcavro.spark.pipeline.outputs.kafka_admin import REFUSALS, KafkaAdmin, TopicRefusedError
 from cdcavro.spark.pipeline.outputs.shards import STRATEGIES, shard_column

@@ -54,8 +54,7 @@ def shard_column(strategy: str, count: int, table: TableName, keys: Mapping[int,
         ]
         return pa.array([one % count for one in found], pa.int32())
 
-    column: Column = column_function(shards, "int", "cdc_shard")("version", "key", "order")
-    return column
+    return column_function(shards, "int", "cdc_shard", from_json={0: pa.array})("version", "key", "order")
 
 
 def key_texts(payload: bytes, schema: Schema) -> list[str]:

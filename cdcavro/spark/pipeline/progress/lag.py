@@ -8,7 +8,7 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.spark.job_lines import plain_path
+from cdcavro.spark.job.line_frame import plain_path
 from cdcavro.spark.pipeline.sources import Files
 
 if TYPE_CHECKING:

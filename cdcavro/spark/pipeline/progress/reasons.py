@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as sf
 
 from cdcavro.lake.report.account import Reject
-from cdcavro.spark.job_lines import plain_path
+from cdcavro.spark.job.line_frame import plain_path
 from cdcavro.spark.pipeline.rejects import rejects_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def rejects_by_reason(outcomes: DataFrame) -> list[Reject]:
 
 def _kind(said: Column) -> Column:
     """Return a sentence with its values left out, which stand behind what was expected."""
-    at = sf.instr(said, sf.lit(_GOT))
+    at = sf.locate(_GOT, said)
     got = sf.regexp_replace(sf.substr(said, at), _VALUE, "…")
     whole = sf.when(at > 0, sf.concat(sf.substr(said, sf.lit(1), at - 1), got)).otherwise(said)
     return sf.substring(whole, 1, _LONGEST)

@@ -43,7 +43,8 @@ class Reports:
         if not self._queue:
             return
         try:
-            every = [json.loads(one.json) for one in query.recentProgress]
+            # Spark 3.5 gives values of JSON; in 4.0, offsets are texts in what it gives, but not in its JSON.
+            every = [json.loads(one.json) if hasattr(one, "json") else one for one in query.recentProgress]
         except (PySparkException, Py4JError, OSError):
             # A session that is stopped tells nothing more.
             every, is_over = [], True

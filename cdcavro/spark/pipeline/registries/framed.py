@@ -93,9 +93,7 @@ class Opener:
         got = [faults[i].got if i in faults else None for i in range(batch.num_rows)] if faults else None
         none = pa.nulls(batch.num_rows, pa.string())
         said = [none if values is None else pa.array(values, pa.string()) for values in (expected, got)]
-        for name, values in zip(OPENED, [*made, *said], strict=True):
-            batch = batch.append_column(name, values)
-        return batch
+        return pa.RecordBatch.from_arrays([*batch.columns, *made, *said], [*batch.schema.names, *OPENED])
 
     def _alike(self, batch: pa.RecordBatch, faults: dict[int, MessageError]) -> tuple[pa.Array, pa.Array] | None:
         """Return the texts and formats of messages of one topic and one schema, which most batches are; None of others."""
