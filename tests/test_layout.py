@@ -147,7 +147,6 @@ COVERED_BY = {
     "spark/pipeline/outputs/sections": "spark/pipeline/test_config",
     "spark/pipeline/outputs/writer": "spark/pipeline/registries/test_publishing",
     "spark/pipeline/runs": "spark/pipeline/test_pipeline",
-    "spark/pipeline/lake_tables": "spark/pipeline/test_pipeline",
     "spark/pipeline/outcome_columns": "spark/pipeline/test_pipeline",
     "spark/pipeline/outcomes": "spark/pipeline/test_pipeline",
     "spark/pipeline/progress/reports": "spark/pipeline/test_pipeline",

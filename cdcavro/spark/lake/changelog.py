@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sf
@@ -20,12 +21,15 @@ from cdcavro.spark.versions.reading import read_fields
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from cdcavro.lake.evolution import Step
     from cdcavro.spark.lake.sinks import Attempt, Sink
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.schema import TableSchema
+
+    # The columns of one selection behind the other.
+    Reading = Sequence[Sequence[Column]]
 
 _CHANGES: Final = "changes"
 BEFORE: Final = "b"
@@ -39,6 +43,17 @@ _OWN: Final = {
     sql.UNPARSED: "CASE WHEN size(image.unparsed) > 0 THEN image.unparsed END",
     sql.ABSENT: "CASE WHEN size(image.absent) > 0 THEN image.absent END",
 }
+# The image of each change, and before it that before an update. Only a flag is multiplied: an array of images would be made
+# and copied for each change.
+_IS_TOLD: Final = "operation = 'u' AND envelope.before IS NOT NULL"
+_IMAGES: Final = (
+    ("*", f"explode(CASE WHEN {_IS_TOLD} THEN array(true, false) ELSE array(false) END) AS is_before"),
+    (
+        *map(quoted, _FACTS),
+        f"CASE WHEN is_before THEN {literal(BEFORE)} ELSE operation END AS operation",
+        "CASE WHEN is_before THEN envelope.before ELSE coalesce(envelope.after, envelope.before) END AS image",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -72,14 +87,21 @@ class Changelog:
         job: str,
         batch: int,
         attempt: Attempt = UNKNOWN,
+        reading: Reading | None = None,
     ) -> None:
         """Append a batch of the table's typed rows; a batch of a job that is appended again changes nothing.
 
         `rows` is as in `CurrentState.merge`; `job` (str) is unique to what writes, and `batch` (int) goes up. The first
         `attempt` costs less where that is known; a later one then has to know since when. Raises `JobError` if it can
-        no longer be found out whether the first one was written.
+        no longer be found out whether the first one was written. `reading` is what `reading` returned for the versions.
         """
-        table = rows.sparkSession.table(self.identifier)
+        selections = self.reading(rows.sparkSession, versions) if reading is None else reading
+        frame = reduce(lambda read, columns: read.select(*columns), selections, rows)
+        self.sink.append(frame, self.table, _CHANGES, job, batch, attempt)
+
+    def reading(self, spark: SparkSession, versions: Sequence[TableSchema]) -> Reading:
+        """Return how typed rows of these versions become rows of the lake table as it is, for all batches of them."""
+        table = spark.table(self.identifier)
         envelope, fields = read_fields("version", sf.when(sf.col("operation") != DROP, sf.col("payload")), versions)
         present = present_columns(table)
         held = {column.name: fields[one.field] for one, column in held_columns(versions[-1], present)}
@@ -87,20 +109,9 @@ class Changelog:
             one.name: f"CAST({quoted('image', held[one.name]) if one.name in held else 'NULL'} AS {one.type})"
             for one in present
         }
-        listed = _images(rows.select(*_FACTS, "operation", envelope.alias("envelope")))
         values = columns | _OWN
-        frame = listed.selectExpr(*[f"{values.get(name, quoted(name))} AS {quoted(name)}" for name in table.columns])
-        self.sink.append(frame, self.table, _CHANGES, job, batch, attempt)
-
-
-def _images(envelopes: DataFrame) -> DataFrame:
-    """Return the image of each change, and before it that before an update.
-
-    Only a flag is multiplied: an array of images would be made and copied for each change.
-    """
-    is_told = "operation = 'u' AND envelope.before IS NOT NULL"
-    flags = f"explode(CASE WHEN {is_told} THEN array(true, false) ELSE array(false) END) AS is_before"
-    operation = f"CASE WHEN is_before THEN {literal(BEFORE)} ELSE operation END AS operation"
-    image = "CASE WHEN is_before THEN envelope.before ELSE coalesce(envelope.after, envelope.before) END AS image"
-    facts = [quoted(name) for name in _FACTS]
-    return envelopes.selectExpr("*", flags).selectExpr(*facts, operation, image)
+        last = [f"{values.get(name, quoted(name))} AS {quoted(name)}" for name in table.columns]
+        return [
+            [*map(sf.col, _FACTS), sf.col("operation"), envelope.alias("envelope")],
+            *[[sf.expr(text) for text in texts] for texts in (*_IMAGES, last)],
+        ]

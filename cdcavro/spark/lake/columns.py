@@ -11,7 +11,7 @@ from pyspark.sql.avro.functions import from_avro
 
 from cdcavro.lake.evolution import LakeColumn, Step, same_column, steps_to
 from cdcavro.lake.names import OWN, column_names, quoted
-from cdcavro.lake.statements import KEY, alter_table, create_table
+from cdcavro.lake.statements import KEY, alter_table, create_table, set_properties
 from cdcavro.spark.versions.older_fields import filled, has_older
 from cdcavro.spark.versions.reading import STRICT, true_type
 from cdcavro.table.older_fields import ROW
@@ -65,12 +65,29 @@ def prepare(
     Raises `SchemaError` for a step that the behavior or the sink does not allow, before the first one is taken.
     """
     wanted = wanted_columns(schema)
-    spark.sql(create_table(identifier, wanted, own, sink.using, {**sink.properties, **(properties or {})}))
+    all_properties = {**sink.properties([one.name for one in wanted]), **(properties or {})}
+    spark.sql(create_table(identifier, wanted, own, sink.using, all_properties))
     present = present_columns(spark.table(identifier))
     steps = steps_to(schema.table.table, present, wanted, behavior, sink.can_widen)
+    needed = sink.needed(steps)
+    if needed:
+        known = properties_of(spark, identifier)
+        put_properties(spark, identifier, {name: value for name, value in needed.items() if name not in known})
     for step in steps:
         spark.sql(alter_table(identifier, step))
     return steps
+
+
+def properties_of(spark: SparkSession, identifier: str) -> dict[str, str]:
+    """Return the properties of a lake table."""
+    rows = spark.sql(f"SHOW TBLPROPERTIES {identifier}").collect()
+    return {row["key"]: row["value"] for row in rows}
+
+
+def put_properties(spark: SparkSession, identifier: str, properties: Mapping[str, str]) -> None:
+    """Set properties of a lake table, if there are any."""
+    if properties:
+        spark.sql(set_properties(identifier, properties))
 
 
 def fill(spark: SparkSession, identifier: str, schema: TableSchema, before: int) -> None:

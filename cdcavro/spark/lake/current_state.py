@@ -12,7 +12,7 @@ from cdcavro.lake import statements as sql
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.keys import check_keys
 from cdcavro.spark.lake.batch import Facts, deletes_of, facts_of, held_columns, last_rows
-from cdcavro.spark.lake.columns import fill, prepare, present_columns, with_view
+from cdcavro.spark.lake.columns import fill, prepare, present_columns, properties_of, put_properties, with_view
 from cdcavro.spark.lake.sinks import Delta
 
 if TYPE_CHECKING:
@@ -71,11 +71,11 @@ class CurrentState:
         version = versions[-1].version
         known = {_FILLED: str(version)}
         steps = prepare(spark, self.sink, self.identifier, versions[-1], sql.STATE, self.behavior, known)
-        before = int(self._properties(spark).get(_FILLED, "0"))
+        before = int(properties_of(spark, self.identifier).get(_FILLED, "0"))
         if before < version:
             fill(spark, self.identifier, versions[-1], before)
         # A table that was made again begins with its first version.
-        self._set(spark, known if before != version else {})
+        put_properties(spark, self.identifier, known if before != version else {})
         return steps
 
     def merge(
@@ -94,11 +94,15 @@ class CurrentState:
         a row without a key.
         """
         spark, moment = rows.sparkSession, now or datetime.now(UTC)
-        properties, facts = self._properties(spark), facts_of(rows, versions) if facts is None else facts
+        properties, facts = properties_of(spark, self.identifier), facts_of(rows, versions) if facts is None else facts
         stated = self._stated(facts, properties)
         if facts.deletes and _GUARDED not in properties:
-            spark.sql(sql.create_table(self.deletes, [], sql.DELETES, self.sink.using, self.sink.properties))
-        self._set(spark, {name: value for name, value in stated.items() if properties.get(name) != value})
+            spark.sql(
+                sql.create_table(self.deletes, [], sql.DELETES, self.sink.using, self.sink.properties(sql.DELETES))
+            )
+        put_properties(
+            spark, self.identifier, {name: value for name, value in stated.items() if properties.get(name) != value}
+        )
         floor = bytes.fromhex(stated.get(sql.FLOOR, ""))
         if facts.floor is not None:
             spark.sql(sql.delete_below(self.identifier, floor))
@@ -119,7 +123,7 @@ class CurrentState:
 
     def forget_deletes(self, spark: SparkSession, *, now: datetime | None = None) -> None:
         """Forget the deletes whose guard is over at a time, by default now."""
-        if _GUARDED in self._properties(spark):
+        if _GUARDED in properties_of(spark, self.identifier):
             spark.sql(sql.delete_until(self.deletes, (now or datetime.now(UTC)) - self.guard))
 
     def _stated(self, facts: Facts, properties: Mapping[str, str]) -> dict[str, str]:
@@ -136,11 +140,3 @@ class CurrentState:
         stated |= dict.fromkeys([_KIND] if kinds else [], "".join(kinds))
         flags = {_PARTIAL: facts.partial, _GUARDED: facts.deletes}
         return stated | {name: "true" for name, count in flags.items() if count or name in properties}
-
-    def _properties(self, spark: SparkSession) -> dict[str, str]:
-        rows = spark.sql(f"SHOW TBLPROPERTIES {self.identifier}").collect()
-        return {row["key"]: row["value"] for row in rows}
-
-    def _set(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
-        if properties:
-            spark.sql(sql.set_properties(self.identifier, properties))

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyspark
 
 from cdcavro.errors import FileError, JobError, SetupError
-from cdcavro.lake.evolution import is_wider_decimal
+from cdcavro.lake.evolution import DROP, RENAME, WIDEN, is_wider_decimal
 from cdcavro.lake.names import folder_names, quoted
 from cdcavro.spark.lake.marks import CHANGE, is_appended
 from cdcavro.spark.session import classic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from cdcavro.lake.evolution import Step
     from cdcavro.table.ddl.steps import TableName
 
 # Delta Lake and Iceberg for each Spark.
@@ -33,6 +34,12 @@ _PACKAGES: Final = {
 # The lake tables of a table.
 _SUFFIXES: Final = ("", "deletes", "changes")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+# What Delta Lake takes in the name of a column only where it has another one in its files.
+_SPECIAL: Final = re.compile(r"[ ,;{}()\n\t=]")
+_MAPPED: Final = {"delta.columnMapping.mode": "name"}
+_WIDENED: Final = {"delta.enableTypeWidening": "true"}
+# A checkpoint costs as much as three batches of a small table, and what reads the log takes files by the hundred.
+_LOGGED: Final = {"delta.checkpointInterval": "100"}
 _WIDER: Final = frozenset({("int", "bigint"), ("float", "double")})
 _WIDER_IN_DELTA: Final = _WIDER | {("int", "double")}
 
@@ -92,10 +99,18 @@ class Delta:
     def _absolute(self) -> str:
         return self.root if _SCHEME.match(self.root) else str(Path(self.root).absolute())
 
-    @property
-    def properties(self) -> Mapping[str, str]:
-        """What tables are created with: columns can be renamed, dropped, widened, and have any name."""
-        return {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
+    def properties(self, names: Iterable[str]) -> Mapping[str, str]:
+        """Return what a table with columns of such names is created with."""
+        return _LOGGED | (_MAPPED if any(map(_SPECIAL.search, names)) else {})
+
+    def needed(self, steps: Sequence[Step]) -> Mapping[str, str]:
+        """Return the properties that a table needs for steps.
+
+        They come with the first step that needs them: they cost each write a tenth more, and not all readers know them.
+        """
+        is_mapped = any(one.kind in (RENAME, DROP) or _SPECIAL.search(one.column.name) for one in steps)
+        is_widened = any(one.kind == WIDEN for one in steps)
+        return (_MAPPED if is_mapped else {}) | (_WIDENED if is_widened else {})
 
     def identifier(self, table: TableName, suffix: str = "") -> str:
         """Return the name of a table in SQL."""
@@ -183,10 +198,13 @@ class Iceberg:
         """What the lake is called in messages."""
         return f"Iceberg's catalog {self.catalog}"
 
-    @property
-    def properties(self) -> Mapping[str, str]:
-        """What tables are created with."""
+    def properties(self, names: Iterable[str]) -> Mapping[str, str]:  # noqa: ARG002  as that of Delta Lake
+        """Return what a table with columns of such names is created with."""
         return {"format-version": "2"}
+
+    def needed(self, steps: Sequence[Step]) -> Mapping[str, str]:  # noqa: ARG002  as that of Delta Lake
+        """Return the properties that a table needs for steps: none."""
+        return {}
 
     def identifier(self, table: TableName, suffix: str = "") -> str:
         """Return the name of a table in SQL."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from cdcavro.spark.lake.changelog import Reading
     from cdcavro.spark.lake.sinks import Sink
     from cdcavro.table.history import Table
 
@@ -154,6 +155,7 @@ class LakeTables:
     job: str
     _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
     _forgotten: dict[TableName, date] = field(default_factory=dict)
+    _readings: dict[TableName, tuple[tuple[int, int], Reading]] = field(default_factory=dict)
 
     @property
     def has_changes(self) -> bool:
@@ -206,10 +208,28 @@ class LakeTables:
 
     def _append(self, spark: SparkSession, log: Changelog, table: Table, waiting: Waiting, steps: list[str]) -> None:
         self._prepare("log", log.table, table, lambda: steps.extend(map(str, log.prepare(spark, table.versions))))
-        for batch, rows, _, attempt in waiting:
-            job = f"{self.job}/{table.number}"
+        for part in waiting:
             # Each for itself: what was appended before it is not tried again.
-            tried(partial(log.append, rows, table.versions, job=job, batch=batch, attempt=attempt))
+            self._append_part(spark, log, table, part)
+
+    def _append_part(self, spark: SparkSession, log: Changelog, table: Table, part: Part) -> None:
+        """Append rows, read as those before them; anew if the lake table has changed."""
+        wanted, versions = (table.number, table.schema.version), table.versions
+        kept = self._readings.pop(log.table, None)
+        job = f"{self.job}/{table.number}"
+        append = partial(log.append, part.rows, versions, job=job, batch=part.batch, attempt=part.attempt)
+        if kept is not None and kept[0] == wanted:
+            try:
+                tried(partial(append, reading=kept[1]))
+            except AnalysisException:
+                # Somebody changed the columns: what cannot be planned is not written.
+                kept = None
+            else:
+                self._readings[log.table] = kept
+                return
+        reading = log.reading(spark, versions)
+        tried(partial(append, reading=reading))
+        self._readings[log.table] = wanted, reading
 
     def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> None:
         """Prepare a lake table for the newest version, unless it is, or a later table goes on with it."""

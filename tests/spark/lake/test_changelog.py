@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from cdcavro import to_changes
 from cdcavro.lake import TypedRows
-from cdcavro.spark.lake import Changelog
+from cdcavro.spark.lake import Changelog, Delta
 from cdcavro.spark.lake.sinks import Sink
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
+from support.pipelines import canal
 from support.shop_lake import frame_of
 from support.shop_state import as_came
 from support.shop_tables import MESSAGES, shop
@@ -50,3 +53,26 @@ def test_every_change_is_in_the_changelog_once(spark: SparkSession, sink: Sink, 
     assert befores == orders.where("_cdc_op = 'u'").count() > 0
     moved = orders.where("tenant = 't9' AND _cdc_op = 'c'").select("order_id", "`amount (until version 4)`")
     assert [tuple(map(str, row)) for row in moved.collect()] == [("7", "11.10")]
+
+
+def test_a_table_has_the_features_of_delta_lake_that_its_statements_need(spark: SparkSession, tmp_path: Path):
+    """Each of them costs time with every write, and keeps readers out that do not know it."""
+    maker, sink = TypedRows(Tables()), Delta(str(tmp_path))
+    logs = {name: Changelog(sink, TableName("d", None, name)) for name in ("t", "spaced")}
+
+    def features(name: str, message: bytes) -> set[str]:
+        maker.of_batch([to_changes(message, "canal")])
+        found = {table.versions[0].table.table: table.versions for table in maker.tables.tables}
+        logs[name].prepare(spark, found[name])
+        rows = spark.sql(f"SHOW TBLPROPERTIES {logs[name].identifier}").collect()
+        return {row["key"].removeprefix("delta.") for row in rows} & {"columnMapping.mode", "enableTypeWidening"}
+
+    def statement(id: int, text: str) -> bytes:
+        return canal("ALTER", [], id=id, isDdl=True, sql=f"ALTER TABLE t {text}")
+
+    assert features("t", canal("INSERT", [{"id": "1", "n": "1"}], id=1)) == set()
+    assert features("t", statement(2, "ADD COLUMN more int")) == set()
+    assert features("t", statement(3, "MODIFY COLUMN n bigint")) == {"enableTypeWidening"}
+    assert features("t", statement(4, "RENAME COLUMN n TO m")) == {"columnMapping.mode", "enableTypeWidening"}
+    spaced = canal("INSERT", [{"id": "1", "a b": "1"}], id=5, table="spaced")
+    assert features("spaced", spaced) == {"columnMapping.mode"}

@@ -94,7 +94,7 @@ class RejectTable:
     def _prepare(self, spark: SparkSession) -> None:
         identifier = self.sink.identifier(self.table)
         self.sink.make_room(spark, self.table)
-        spark.sql(create_table(identifier, [], _COLUMNS, self.sink.using, self.sink.properties))
+        spark.sql(create_table(identifier, [], _COLUMNS, self.sink.using, self.sink.properties(_COLUMNS)))
         found = dict(spark.table(identifier).dtypes)
         if found != _COLUMNS:
             raise FileError(

@@ -1,0 +1,49 @@
+"""Batches to the tables of a lake, one behind another, by one process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdcavro import to_changes
+from cdcavro.lake import TypedRows
+from cdcavro.spark.lake.batch import Facts
+from cdcavro.spark.lake.sinks import Delta, Iceberg
+from cdcavro.spark.pipeline import LakeSettings
+from cdcavro.spark.pipeline.lake_tables import Part
+from cdcavro.table import TableName
+from cdcavro.table.tables import Tables
+from support.pipelines import canal
+from support.shop_lake import frame_of
+
+NAME = TableName("changed columns", None, "t")
+
+
+@pytest.mark.parametrize("is_delta", [True, False], ids=["delta", "iceberg"])
+def test_a_changelog_goes_on_behind_what_somebody_does_to_its_columns(
+    spark: SparkSession, tmp_path: Path, *, is_delta: bool
+):
+    """What is kept from batch to batch of how rows are read is made anew, and no batch waits for the next one."""
+    sink = Delta(str(tmp_path)) if is_delta else Iceberg("ice")
+    tables = LakeSettings(sink, is_current=False, is_changelog=True).writer("the job", None)
+    maker, identifier = TypedRows(Tables()), sink.identifier(NAME, "changes")
+
+    def write(number: int) -> None:
+        message = canal("INSERT", [{"id": str(number), "n": "7"}], id=number)
+        rows = frame_of(spark, maker.of_batch([to_changes(message, "canal")]).rows)
+        part = Part(number, rows, Facts(None, 0, 0, 0, []))
+        assert [one.error for one in tables.write(spark, [(maker.tables.tables[0], NAME, [part])])] == [None]
+
+    write(1)
+    write(2)
+    spark.sql(f"ALTER TABLE {identifier} ADD COLUMNS (mine int)")
+    write(3)
+    if is_delta:
+        spark.sql(f"ALTER TABLE {identifier} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    spark.sql(f"ALTER TABLE {identifier} DROP COLUMN n")
+    write(4)
+    write(5)
+    found = spark.sql(f"SELECT id, mine FROM {identifier} ORDER BY id").collect()
+    assert [tuple(row) for row in found] == [(number, None) for number in range(1, 6)]
