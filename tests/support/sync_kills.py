@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -65,7 +65,7 @@ def _die() -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def _at(owner: Any, name: str, *, is_after: bool = False, calls: int = 1) -> None:
+def at(owner: Any, name: str, *, is_after: bool = False, calls: int = 1) -> None:
     """Die at a call of a function, before it begins or once it has ended."""
     own, left = getattr(owner, name), [calls]
 
@@ -93,19 +93,19 @@ def _freed() -> None:
     WaitingRows.forget = wrapped  # type: ignore[method-assign]
 
 
-def _within(owner: Any, name: str, folder: Path, *, calls: int = 1) -> None:
+def within(owner: Any, name: str, folder: Path, *, calls: int = 1, files: str = "*.parquet") -> None:
     """Die within a call of a function, as soon as it has written a file of data, which nothing refers to yet."""
     own, left = getattr(owner, name), [calls]
 
     def watch(before: set[Path]) -> None:
-        while set(folder.rglob("*.parquet")) <= before:
+        while set(folder.rglob(files)) <= before:
             time.sleep(0.002)
         _die()
 
     def wrapped(*args: Any, **named: Any) -> Any:
         left[0] -= 1
         if left[0] == 0:
-            threading.Thread(target=watch, args=(set(folder.rglob("*.parquet")),), daemon=True).start()
+            threading.Thread(target=watch, args=(set(folder.rglob(files)),), daemon=True).start()
         return own(*args, **named)
 
     setattr(owner, name, wrapped)
@@ -127,21 +127,21 @@ def _when(folder: Path, *names: str) -> None:
 
 # What each point does to a child; `lake` is the folder of its data. A batch calls what is counted once, if not said otherwise.
 POINTS: dict[str, Callable[[Path], None]] = {
-    "before the state": lambda _: _at(JobState, "write", calls=2),
-    "between state and rejects": lambda _: _at(JobState, "write", is_after=True, calls=2),
-    "between rejects and tables": lambda _: _at(batches, "write_rejects", is_after=True),
+    "before the state": lambda _: at(JobState, "write", calls=2),
+    "between state and rejects": lambda _: at(JobState, "write", is_after=True, calls=2),
+    "between rejects and tables": lambda _: at(batches, "write_rejects", is_after=True),
     CREATED: lambda lake: _when(lake, "_delta_log", "metadata"),
-    "before a lake table changes": lambda _: _at(columns, "alter_table"),
-    "between a lake table's steps": lambda _: _at(columns, "create_table", calls=3),
-    "between deletes and MERGE": lambda _: _at(current_state.sql, "merge_state"),
-    "during MERGE": lambda lake: _within(current_state.sql, "merge_state", lake, calls=2),
-    "between MERGE and changelog": lambda _: _at(changelog.Changelog, "append", calls=2),
-    "during the changelog's append": lambda lake: _within(changelog.Changelog, "append", lake, calls=2),
-    "while rows wait": lambda _: _at(WaitingRows, "keep", is_after=True),
-    "between waiting rows and their facts": lambda _: _at(waiting, "_summary"),
+    "before a lake table changes": lambda _: at(columns, "alter_table"),
+    "between a lake table's steps": lambda _: at(columns, "create_table", calls=3),
+    "between deletes and MERGE": lambda _: at(current_state.sql, "merge_state"),
+    "during MERGE": lambda lake: within(current_state.sql, "merge_state", lake, calls=2),
+    "between MERGE and changelog": lambda _: at(changelog.Changelog, "append", calls=2),
+    "during the changelog's append": lambda lake: within(changelog.Changelog, "append", lake, calls=2),
+    "while rows wait": lambda _: at(WaitingRows, "keep", is_after=True),
+    "between waiting rows and their facts": lambda _: at(waiting, "_summary"),
     "between a table that was freed and its waiting rows": lambda _: _freed(),
-    "between two tables": lambda _: _at(LakeTables, "_write", is_after=True),
-    "before the checkpoint's commit": lambda _: _at(batches.Batches, "run", is_after=True, calls=2),
+    "between two tables": lambda _: at(LakeTables, "_write", is_after=True),
+    "before the checkpoint's commit": lambda _: at(batches.Batches, "run", is_after=True, calls=2),
 }
 
 
@@ -185,6 +185,9 @@ class Trial:
     broker: Broker | None = None
     kills: list[str] = field(default_factory=list)
     files: int = 0
+    # What a child runs.
+    script: ClassVar[str] = __file__
+    points: ClassVar[Mapping[str, Callable[[Path], None]]] = POINTS
 
     def __post_init__(self) -> None:
         self.draw = random.Random(self.seed)
@@ -192,6 +195,11 @@ class Trial:
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.broker is not None:
             self.broker.create(self.folder.name, 2)
+
+    @property
+    def lake(self) -> Path:
+        """The folder of its data."""
+        return self.folder / "lake" if self.sink == "delta" else Path(self.warehouse, self.folder.name)
 
     def job(self, spark: SparkSession | None = None, **lake: Any) -> Job:
         """Return the pipeline."""
@@ -234,7 +242,7 @@ class Trial:
         """Run the pipeline until it is killed at a point; return whether it was, and did not end before."""
         names = ("sink", "warehouse", "is_plain", "most", "behavior", "on_misfit", "servers", "kafka")
         said = {name: getattr(self, name) for name in names}
-        command = [sys.executable, __file__, "--child", self.folder, point, json.dumps(said)]
+        command = [sys.executable, self.script, "--child", self.folder, point, json.dumps(said)]
         path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
         log = (self.folder / "child.log").open("ab")
         with (
@@ -271,29 +279,30 @@ class Trial:
         job = self.job(spark)
         reports = self.run(job)
         waiting = [f"rows of {table} wait: {reason}" for one in reports for table, reason in one.waiting.items()]
-        return waiting or [*self._faults_of_tables(job), *self._faults_of_messages()]
+        return waiting or [*self.faults_of_tables(job), *self._faults_of_messages()]
 
-    def _faults_of_tables(self, job: Job) -> Iterator[str]:
+    def faults_of_tables(self, job: Job) -> Iterator[str]:
+        """Yield what differs in tables from what there must be."""
         work = self.work
         for table in work.tables:
             name = f'"{work.database}".{table}'
             columns = ["id", "n", "b"] if table in work.wide else ["id", "n"]
             if table != work.keyless:
                 found = Counter(job.rows(name, *columns))
-                yield from _differences(f"current state of {table}", found, Counter(work.current(table)))
+                yield from differences(f"current state of {table}", found, Counter(work.current(table)))
                 keys = job.rows(name, "count(*)", "count(DISTINCT _cdc_key)", suffix="deletes")
                 yield from [f"deletes of {table}: {all} for {one} keys" for all, one in keys if all != one]
             log = Counter(job.rows(name, "_cdc_op", "id", "n", suffix="changes"))
-            yield from _differences(f"changelog of {table}", log, work.log[table])
+            yield from differences(f"changelog of {table}", log, work.log[table])
 
     def _faults_of_messages(self) -> Iterator[str]:
         state = self.folder / "state"
         rejects = Counter(_raw(state / "rejects"))
-        yield from _differences("rejects", rejects, Counter(self.work.rejects))
+        yield from differences("rejects", rejects, Counter(self.work.rejects))
         batches = JobState(state / "batches")
         totals = batches.facts(batches.batches()[-1] + 1)["totals"]
         found = Counter({name: count for name, count in totals.items() if count})
-        yield from _differences("messages", found, self.work.counts)
+        yield from differences("messages", found, self.work.counts)
         if found["read"] != found["written"] + found["rejected"] + found["statements"]:
             yield f"the account does not add up: {dict(found)}"
 
@@ -303,7 +312,8 @@ def _raw(rejects: Path) -> list[bytes]:
     return [b64decode(json.loads(line)["raw"]) for line in lines]
 
 
-def _differences(what: str, found: Counter[Any], wanted: Counter[Any]) -> Iterator[str]:
+def differences(what: str, found: Counter[Any], wanted: Counter[Any]) -> Iterator[str]:
+    """Yield what is there more or less often than it must be."""
     for one in {*(found - wanted), *(wanted - found)}:
         yield f"{what}: {one!r} {found[one]} times instead of {wanted[one]}"
 
@@ -328,12 +338,13 @@ def session_for(warehouse: str, kafka: Mapping[str, str] | None = None) -> Itera
         made.stop()
 
 
-def _child(folder: Path, point: str, said: dict[str, Any]) -> None:
-    trial = Trial(folder, seed=0, **said)
+def run_child(kind: type[Trial]) -> None:
+    """Run a pipeline until it is killed, as the arguments of this process say."""
+    folder, point = Path(sys.argv[2]), sys.argv[3]
+    trial = kind(folder, seed=0, **json.loads(sys.argv[4]))
     with session_for(trial.warehouse, trial.kafka) as spark:
-        lake = folder / "lake" if trial.sink == "delta" else Path(trial.warehouse, folder.name)
         if point != RANDOM:
-            POINTS[point](lake)
+            trial.points[point](trial.lake)
         job = trial.job(spark, parallel=2 if point == RANDOM else 1)
         print("running", flush=True)
         trial.run(job)
@@ -361,7 +372,7 @@ def _by_hand(kills: int, seed: int, source: str) -> int:
             is_bad |= bool(faults)
         own = {**more, "most": 20 if more else 1}
         control = Trial(Path(folder, "control"), ("delta", "iceberg")[seed % 2], warehouse, seed, is_plain=True, **own)
-        _tell(control, "before the checkpoint's commit")
+        tell(control, "before the checkpoint's commit")
         found = control.finish(spark)
         print(f"control, {control.sink}: {len(found)} differences, {found[:2] or 'NOTHING TWICE'}")
     return is_bad
@@ -369,19 +380,20 @@ def _by_hand(kills: int, seed: int, source: str) -> int:
 
 def _life(trial: Trial, draw: random.Random, spark: SparkSession) -> None:
     """Kill a pipeline while a table refuses rows, when it takes them, and while rejects are read again."""
-    _tell(trial, CREATED)
-    _tell(trial, draw.choice(["while rows wait", "between waiting rows and their facts"]))
-    _tell(trial, RANDOM)
+    tell(trial, CREATED)
+    tell(trial, draw.choice(["while rows wait", "between waiting rows and their facts"]))
+    tell(trial, RANDOM)
     trial.behavior = LENIENT
-    _tell(trial, "between a table that was freed and its waiting rows")
+    tell(trial, "between a table that was freed and its waiting rows")
     # What is a misfit from now on is none, so nothing of before may be left.
     trial.run(trial.job(spark))
     print(f"{trial.replay()} rejects are read again", flush=True)
     for point in (draw.choice(sorted(POINTS)), RANDOM):
-        _tell(trial, point)
+        tell(trial, point)
 
 
-def _tell(trial: Trial, point: str) -> None:
+def tell(trial: Trial, point: str) -> None:
+    """Kill a pipeline over new messages, and print whether it was."""
     trial.feed()
     since = time.monotonic()
     what = "killed" if trial.kill(point) else "not killed"
@@ -390,6 +402,6 @@ def _tell(trial: Trial, point: str) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "--child":
-        _child(Path(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4]))
+        run_child(Trial)
     else:
         sys.exit(_by_hand(int(sys.argv[1]), int((sys.argv[2:] or [1])[0]), (sys.argv[3:] or ["files"])[0]))

@@ -1,7 +1,7 @@
 """Pipelines that are killed with kill -9 and started again: nothing is there twice and nothing is missing.
 
-Each kill costs the start of a JVM, so there are five here. `python tests/support/sync_kills.py 50` kills more often, at
-all points and at random times.
+Each kill costs the start of a JVM, so there are seven here. `python tests/support/sync_kills.py 50` and `output_kills.py 50`
+kill more often, at all points and at random times.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from support.kafka_server import Broker, spark_settings
+from support.output_kills import OutputTrial
 from support.sync_kills import CREATED, Trial
 
 pytestmark = pytest.mark.timeout(1_200)
@@ -48,3 +50,21 @@ def test_a_plain_append_has_rows_twice(trial, spark: SparkSession):
     faults = made.finish(spark)
     assert faults
     assert all(fault.startswith("changelog of") and fault.endswith("2 times instead of 1") for fault in faults)
+
+
+def test_avro_files_have_each_change_once(spark: SparkSession, tmp_path: Path):
+    """Killed while a second batch is written: what lies there of it is replaced."""
+    made = OutputTrial(tmp_path / "killed_avro", "avro", str(tmp_path), seed=16)
+    made.feed()
+    assert made.kill("avro: while a file is written")
+    assert made.finish(spark) == []
+
+
+def test_topics_have_each_change_once_for_a_reader_of_the_headers(spark: SparkSession, kafka: Broker, tmp_path: Path):
+    """Killed behind a batch that is written, and so is written again: without the headers, it would be there twice."""
+    own = {"servers": kafka.servers, "target": kafka, "kafka": spark_settings(tmp_path / "jars")}
+    made = OutputTrial(tmp_path / "killed_topics", "topics", str(tmp_path), 16, **own)
+    made.feed()
+    assert made.kill("topics: before the checkpoint's commit")
+    assert made.finish(spark) == []
+    assert made.again > 0
