@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as sf
 
@@ -21,15 +21,15 @@ from cdcavro.spark.versions.reading import read_fields
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from cdcavro.lake.evolution import Step
     from cdcavro.spark.lake.sinks import Attempt, Sink
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.schema import TableSchema
 
-    # The columns of one selection behind the other.
-    Reading = Sequence[Sequence[Column]]
+    # The columns of one selection behind the other: Columns first, then texts of SQL.
+    Reading = Sequence[Sequence[Any]]
 
 _CHANGES: Final = "changes"
 BEFORE: Final = "b"
@@ -93,25 +93,24 @@ class Changelog:
 
         `rows` is as in `CurrentState.merge`; `job` (str) is unique to what writes, and `batch` (int) goes up. The first
         `attempt` costs less where that is known; a later one then has to know since when. Raises `JobError` if it can
-        no longer be found out whether the first one was written. `reading` is what `reading` returned for the versions.
+        no longer be found out whether the first one was written. `reading` is what `reading` returned for the versions and the
+        lake table as it is.
         """
-        selections = self.reading(rows.sparkSession, versions) if reading is None else reading
-        frame = reduce(lambda read, columns: read.select(*columns), selections, rows)
+        if reading is None:
+            reading = self.reading(rows.sparkSession.table(self.identifier), versions)
+        first, *texts = reading
+        frame = reduce(lambda read, listed: read.selectExpr(*listed), texts, rows.select(*first))
         self.sink.append(frame, self.table, _CHANGES, job, batch, attempt)
 
-    def reading(self, spark: SparkSession, versions: Sequence[TableSchema]) -> Reading:
-        """Return how typed rows of these versions become rows of the lake table as it is, for all batches of them."""
-        table = spark.table(self.identifier)
+    def reading(self, lake: DataFrame, versions: Sequence[TableSchema]) -> Reading:
+        """Return how typed rows of these versions become rows of the lake table, a frame of which is given."""
         envelope, fields = read_fields("version", sf.when(sf.col("operation") != DROP, sf.col("payload")), versions)
-        present = present_columns(table)
+        present = present_columns(lake)
         held = {column.name: fields[one.field] for one, column in held_columns(versions[-1], present)}
         columns = {
             one.name: f"CAST({quoted('image', held[one.name]) if one.name in held else 'NULL'} AS {one.type})"
             for one in present
         }
         values = columns | _OWN
-        last = [f"{values.get(name, quoted(name))} AS {quoted(name)}" for name in table.columns]
-        return [
-            [*map(sf.col, _FACTS), sf.col("operation"), envelope.alias("envelope")],
-            *[[sf.expr(text) for text in texts] for texts in (*_IMAGES, last)],
-        ]
+        last = [f"{values.get(name, quoted(name))} AS {quoted(name)}" for name in lake.columns]
+        return [[*map(sf.col, _FACTS), sf.col("operation"), envelope.alias("envelope")], *_IMAGES, last]

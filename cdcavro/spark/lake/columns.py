@@ -72,7 +72,8 @@ def prepare(
     needed = sink.needed(steps)
     if needed:
         known = properties_of(spark, identifier)
-        put_properties(spark, identifier, {name: value for name, value in needed.items() if name not in known})
+        off = {name: value for name, value in needed.items() if known.get(name, "none") in ("none", "false")}
+        put_properties(spark, identifier, off)
     for step in steps:
         spark.sql(alter_table(identifier, step))
     return steps

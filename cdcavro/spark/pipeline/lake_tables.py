@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
     from cdcavro.spark.lake.changelog import Reading
     from cdcavro.spark.lake.sinks import Sink
@@ -155,7 +156,7 @@ class LakeTables:
     job: str
     _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
     _forgotten: dict[TableName, date] = field(default_factory=dict)
-    _readings: dict[TableName, tuple[tuple[int, int], Reading]] = field(default_factory=dict)
+    _readings: dict[TableName, tuple[tuple[int, int, StructType], Reading]] = field(default_factory=dict)
 
     @property
     def has_changes(self) -> bool:
@@ -213,23 +214,15 @@ class LakeTables:
             self._append_part(spark, log, table, part)
 
     def _append_part(self, spark: SparkSession, log: Changelog, table: Table, part: Part) -> None:
-        """Append rows, read as those before them; anew if the lake table has changed."""
-        wanted, versions = (table.number, table.schema.version), table.versions
-        kept = self._readings.pop(log.table, None)
+        """Append rows, read as those before them unless the table, or somebody its lake table, has changed."""
+        lake = spark.table(log.identifier)
+        key = table.number, table.schema.version, lake.schema
+        known = self._readings.get(log.table)
+        if known is None or known[0] != key:
+            known = self._readings[log.table] = key, log.reading(lake, table.versions)
         job = f"{self.job}/{table.number}"
-        append = partial(log.append, part.rows, versions, job=job, batch=part.batch, attempt=part.attempt)
-        if kept is not None and kept[0] == wanted:
-            try:
-                tried(partial(append, reading=kept[1]))
-            except AnalysisException:
-                # Somebody changed the columns: what cannot be planned is not written.
-                kept = None
-            else:
-                self._readings[log.table] = kept
-                return
-        reading = log.reading(spark, versions)
-        tried(partial(append, reading=reading))
-        self._readings[log.table] = wanted, reading
+        append = partial(log.append, part.rows, table.versions, job=job, batch=part.batch, attempt=part.attempt)
+        tried(partial(append, reading=known[1]))
 
     def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> None:
         """Prepare a lake table for the newest version, unless it is, or a later table goes on with it."""

@@ -55,10 +55,12 @@ def test_every_change_is_in_the_changelog_once(spark: SparkSession, sink: Sink, 
     assert [tuple(map(str, row)) for row in moved.collect()] == [("7", "11.10")]
 
 
+@pytest.mark.every_spark
+@pytest.mark.classic
 def test_a_table_has_the_features_of_delta_lake_that_its_statements_need(spark: SparkSession, tmp_path: Path):
     """Each of them costs time with every write, and keeps readers out that do not know it."""
     maker, sink = TypedRows(Tables()), Delta(str(tmp_path))
-    logs = {name: Changelog(sink, TableName("d", None, name)) for name in ("t", "spaced")}
+    logs = {name: Changelog(sink, TableName("d", None, name)) for name in ("t", "renamed", "spaced", "off")}
 
     def features(name: str, message: bytes) -> set[str]:
         maker.of_batch([to_changes(message, "canal")])
@@ -67,12 +69,21 @@ def test_a_table_has_the_features_of_delta_lake_that_its_statements_need(spark: 
         rows = spark.sql(f"SHOW TBLPROPERTIES {logs[name].identifier}").collect()
         return {row["key"].removeprefix("delta.") for row in rows} & {"columnMapping.mode", "enableTypeWidening"}
 
-    def statement(id: int, text: str) -> bytes:
-        return canal("ALTER", [], id=id, isDdl=True, sql=f"ALTER TABLE t {text}")
+    def insert(id: int, name: str, column: str = "n") -> bytes:
+        return canal("INSERT", [{"id": "1", column: "1"}], id=id, table=name)
 
-    assert features("t", canal("INSERT", [{"id": "1", "n": "1"}], id=1)) == set()
+    def statement(id: int, text: str, name: str = "t") -> bytes:
+        return canal("ALTER", [], id=id, isDdl=True, table=name, sql=f"ALTER TABLE {name} {text}")
+
+    assert features("t", insert(1, "t")) == set()
     assert features("t", statement(2, "ADD COLUMN more int")) == set()
     assert features("t", statement(3, "MODIFY COLUMN n bigint")) == {"enableTypeWidening"}
     assert features("t", statement(4, "RENAME COLUMN n TO m")) == {"columnMapping.mode", "enableTypeWidening"}
-    spaced = canal("INSERT", [{"id": "1", "a b": "1"}], id=5, table="spaced")
-    assert features("spaced", spaced) == {"columnMapping.mode"}
+    assert features("renamed", insert(5, "renamed")) == set()
+    assert features("renamed", statement(6, "RENAME COLUMN n TO m", "renamed")) == {"columnMapping.mode"}
+    assert features("spaced", insert(7, "spaced")) == set()
+    assert features("spaced", statement(8, "ADD COLUMN `a b` int", "spaced")) == {"columnMapping.mode"}
+    features("off", insert(9, "off"))
+    spark.sql(f"ALTER TABLE {logs['off'].identifier} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'false')")
+    assert features("off", statement(10, "MODIFY COLUMN n bigint", "off")) == {"enableTypeWidening"}
+    assert dict(spark.table(logs["off"].identifier).dtypes)["n"] == "bigint"

@@ -53,7 +53,7 @@ def test_a_plain_append_has_rows_twice(trial, spark: SparkSession):
 
 
 def test_avro_files_have_each_change_once(spark: SparkSession, tmp_path: Path):
-    """Killed while a second batch is written: what lies there of it is replaced."""
+    """Killed while the second table of a batch is written: what is there of that batch is replaced."""
     made = OutputTrial(tmp_path / "killed_avro", "avro", str(tmp_path), seed=16)
     made.feed()
     assert made.kill("avro: while a file is written")

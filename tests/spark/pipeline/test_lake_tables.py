@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -25,16 +26,19 @@ NAME = TableName("changed columns", None, "t")
 def test_a_changelog_goes_on_behind_what_somebody_does_to_its_columns(
     spark: SparkSession, tmp_path: Path, *, is_delta: bool
 ):
-    """What is kept from batch to batch of how rows are read is made anew, and no batch waits for the next one."""
+    """What is kept from batch to batch of how rows are read is made anew, and no batch waits for the next one; a table that is gone is not made by an append."""
     sink = Delta(str(tmp_path)) if is_delta else Iceberg("ice")
     tables = LakeSettings(sink, is_current=False, is_changelog=True).writer("the job", None)
     maker, identifier = TypedRows(Tables()), sink.identifier(NAME, "changes")
 
-    def write(number: int) -> None:
-        message = canal("INSERT", [{"id": str(number), "n": "7"}], id=number)
+    def written(number: int) -> list[str | None]:
+        message = canal("INSERT", [{"id": str(number), "n": "7", "m": "8"}], id=number)
         rows = frame_of(spark, maker.of_batch([to_changes(message, "canal")]).rows)
         part = Part(number, rows, Facts(None, 0, 0, 0, []))
-        assert [one.error for one in tables.write(spark, [(maker.tables.tables[0], NAME, [part])])] == [None]
+        return [one.error for one in tables.write(spark, [(maker.tables.tables[0], NAME, [part])])]
+
+    def write(number: int) -> None:
+        assert written(number) == [None]
 
     write(1)
     write(2)
@@ -42,8 +46,16 @@ def test_a_changelog_goes_on_behind_what_somebody_does_to_its_columns(
     write(3)
     if is_delta:
         spark.sql(f"ALTER TABLE {identifier} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
-    spark.sql(f"ALTER TABLE {identifier} DROP COLUMN n")
+    # Names change places: a column is found by its comment.
+    for old, new in (("n", "other"), ("m", "n"), ("other", "m")):
+        spark.sql(f"ALTER TABLE {identifier} RENAME COLUMN {old} TO {new}")
     write(4)
+    spark.sql(f"ALTER TABLE {identifier} DROP COLUMN n")
     write(5)
-    found = spark.sql(f"SELECT id, mine FROM {identifier} ORDER BY id").collect()
-    assert [tuple(row) for row in found] == [(number, None) for number in range(1, 6)]
+    found = spark.sql(f"SELECT id, m, mine FROM {identifier} ORDER BY id").collect()
+    assert [tuple(row) for row in found] == [(number, 7, None) for number in range(1, 6)]
+    spark.sql(f"DROP TABLE {identifier}")
+    if is_delta:
+        shutil.rmtree(sink.path(NAME, "changes"))
+    (refused,) = written(6)
+    assert refused is not None
