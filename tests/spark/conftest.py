@@ -17,6 +17,7 @@ from cdcavro import spark as cdc
 from cdcavro.spark import arrow_udf
 from cdcavro.spark.lake import lake_settings
 from support.connect_server import connect_server
+from support.ivy import alone
 from support.kafka_server import spark_settings
 
 AVRO = "1.8.2"
@@ -64,7 +65,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             made.stop()
         return
     more = _lakes(tmp_path_factory) if IS_OLDER else _lakes_and_kafka(tmp_path_factory)
-    made = cdc.session("cdcavro tests", master="local[2]", config={**SETTINGS, **more})
+    with alone():
+        made = cdc.session("cdcavro tests", master="local[2]", config={**SETTINGS, **more})
     made.sparkContext.setLogLevel("OFF")
     cdc.register(made)
     yield made
@@ -93,9 +95,10 @@ def avro_tools(jars) -> Path:
     """The jar of Avro's tools, fetched by the Ivy that pyspark ships."""
     ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
     wanted = ["-dependency", "org.apache.avro", "avro-tools", AVRO, "-confs", "default", "-notransitive"]
-    subprocess.run(
-        ["java", "-jar", ivy, *wanted, "-retrieve", f"{jars}/[artifact]-[revision].[ext]"],
-        check=True,
-        capture_output=True,
-    )
+    with alone():
+        subprocess.run(
+            ["java", "-jar", ivy, *wanted, "-retrieve", f"{jars}/[artifact]-[revision].[ext]"],
+            check=True,
+            capture_output=True,
+        )
     return jars / f"avro-tools-{AVRO}.jar"

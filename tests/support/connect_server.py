@@ -7,9 +7,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pyspark
+
+from support.ivy import alone
 
 PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
 PORT = "spark.connect.grpc.binding.port"
@@ -33,12 +35,13 @@ def connect_server(config: Mapping[str, str]) -> Iterator[str]:
     packages = ",".join(filter(None, [JAR, config.get("spark.jars.packages", "")]))
     settings = {**config, "spark.plugins": PLUGIN, PORT: str(port), "spark.jars.packages": packages}
     command = [sys.executable, "-c", CODE, json.dumps(settings)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        try:
+    with ExitStack() as stack:
+        with alone():
+            server = stack.enter_context(
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
+            # Its end of the pipe closes, and it ends.
+            stack.callback(server.stdin.close)
             # Ivy may have something to say before it.
             assert "ready\n" in server.stdout
-            yield f"sc://localhost:{port}"
-        finally:
-            # Its end of the pipe closes, and it ends.
-            server.stdin.close()
-            server.wait(60)
+        yield f"sc://localhost:{port}"

@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdcavro.spark.pipeline.config import kafka_package
+from support.ivy import alone
 
 KAFKA = "4.1.1"
 _SERVER = (("org.apache.kafka", "kafka_2.13", KAFKA), ("org.slf4j", "slf4j-simple", "1.7.36"))
@@ -117,9 +118,9 @@ def fetched(folder: Path, modules: Sequence[tuple[str, str, str]], *, is_whole: 
     )
     ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
     command = ["java", "-Xmx200m", "-XX:TieredStopAtLevel=1", "-jar", ivy, "-ivy", about, "-confs", "default"]
-    done = subprocess.run(
-        [*command, "-retrieve", f"{folder}/[artifact]-[revision].[ext]"], capture_output=True, text=True, check=False
-    )
+    with alone():
+        retrieve = ["-retrieve", f"{folder}/[artifact]-[revision].[ext]"]
+        done = subprocess.run([*command, *retrieve], capture_output=True, text=True, check=False)
     found = sorted(folder.glob("*.jar"))
     assert found, done.stdout[-2000:]
     return found
