@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC
 from pathlib import Path
 
@@ -55,35 +56,48 @@ def test_every_change_is_in_the_changelog_once(spark: SparkSession, sink: Sink, 
     assert [tuple(map(str, row)) for row in moved.collect()] == [("7", "11.10")]
 
 
+INSERT = {"id": "1", "n": "1"}
+
+
+def features(spark: SparkSession, sink: Delta, messages: Sequence[bytes], name: str = "t") -> list[set[str]]:
+    """Return which features a table has behind each of its messages."""
+    maker, log = TypedRows(Tables()), Changelog(sink, TableName("d", None, name))
+    found = []
+    for message in messages:
+        maker.of_batch([to_changes(message, "canal")])
+        log.prepare(spark, maker.tables.tables[0].versions)
+        rows = spark.sql(f"SHOW TBLPROPERTIES {log.identifier}").collect()
+        on = {row["key"].removeprefix("delta.") for row in rows if row["value"] not in ("none", "false")}
+        found.append(on & {"columnMapping.mode", "enableTypeWidening"})
+    return found
+
+
+def statement(id: int, text: str) -> bytes:
+    """Return the message of an ALTER TABLE."""
+    return canal("ALTER", [], id=id, isDdl=True, sql=f"ALTER TABLE t {text}")
+
+
 @pytest.mark.every_spark
 @pytest.mark.classic
-def test_a_table_has_the_features_of_delta_lake_that_its_statements_need(spark: SparkSession, tmp_path: Path):
-    """Each of them costs time with every write, and keeps readers out that do not know it."""
-    maker, sink = TypedRows(Tables()), Delta(str(tmp_path))
-    logs = {name: Changelog(sink, TableName("d", None, name)) for name in ("t", "renamed", "spaced", "off")}
+def test_names_of_columns_are_mapped_from_the_first_statement_on_that_needs_it(spark: SparkSession, tmp_path: Path):
+    """It costs time with every write, and keeps readers out that do not know it."""
+    sink, first, mapped = Delta(str(tmp_path)), canal("INSERT", [INSERT], id=1), {"columnMapping.mode"}
+    added, renamed = statement(2, "ADD COLUMN more int"), statement(3, "RENAME COLUMN n TO m")
+    assert features(spark, sink, [first, added, renamed]) == [set(), set(), mapped]
+    assert features(spark, sink, [first, statement(2, "ADD COLUMN `a b` int")], "spaced later") == [set(), mapped]
+    assert features(spark, sink, [canal("INSERT", [{**INSERT, "a b": "1"}], id=1)], "spaced") == [mapped]
 
-    def features(name: str, message: bytes) -> set[str]:
-        maker.of_batch([to_changes(message, "canal")])
-        found = {table.versions[0].table.table: table.versions for table in maker.tables.tables}
-        logs[name].prepare(spark, found[name])
-        rows = spark.sql(f"SHOW TBLPROPERTIES {logs[name].identifier}").collect()
-        return {row["key"].removeprefix("delta.") for row in rows} & {"columnMapping.mode", "enableTypeWidening"}
 
-    def insert(id: int, name: str, column: str = "n") -> bytes:
-        return canal("INSERT", [{"id": "1", column: "1"}], id=id, table=name)
-
-    def statement(id: int, text: str, name: str = "t") -> bytes:
-        return canal("ALTER", [], id=id, isDdl=True, table=name, sql=f"ALTER TABLE {name} {text}")
-
-    assert features("t", insert(1, "t")) == set()
-    assert features("t", statement(2, "ADD COLUMN more int")) == set()
-    assert features("t", statement(3, "MODIFY COLUMN n bigint")) == {"enableTypeWidening"}
-    assert features("t", statement(4, "RENAME COLUMN n TO m")) == {"columnMapping.mode", "enableTypeWidening"}
-    assert features("renamed", insert(5, "renamed")) == set()
-    assert features("renamed", statement(6, "RENAME COLUMN n TO m", "renamed")) == {"columnMapping.mode"}
-    assert features("spaced", insert(7, "spaced")) == set()
-    assert features("spaced", statement(8, "ADD COLUMN `a b` int", "spaced")) == {"columnMapping.mode"}
-    features("off", insert(9, "off"))
-    spark.sql(f"ALTER TABLE {logs['off'].identifier} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'false')")
-    assert features("off", statement(10, "MODIFY COLUMN n bigint", "off")) == {"enableTypeWidening"}
-    assert dict(spark.table(logs["off"].identifier).dtypes)["n"] == "bigint"
+@pytest.mark.every_spark
+@pytest.mark.classic
+@pytest.mark.since("4.0")
+def test_types_can_be_widened_from_the_first_statement_on_that_needs_it(spark: SparkSession, tmp_path: Path):
+    """Also where it is switched off in the table."""
+    sink, widened = Delta(str(tmp_path)), {"enableTypeWidening"}
+    first, second = canal("INSERT", [INSERT], id=1), statement(2, "MODIFY COLUMN n bigint")
+    assert features(spark, sink, [first, second]) == [set(), widened]
+    assert features(spark, sink, [first], "off") == [set()]
+    identifier = sink.identifier(TableName("d", None, "off"), "changes")
+    spark.sql(f"ALTER TABLE {identifier} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'false')")
+    assert features(spark, sink, [first, second], "off") == [set(), widened]
+    assert dict(spark.table(identifier).dtypes)["n"] == "bigint"
