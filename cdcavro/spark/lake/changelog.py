@@ -93,8 +93,8 @@ class Changelog:
 
         `rows` is as in `CurrentState.merge`; `job` (str) is unique to what writes, and `batch` (int) goes up. The first
         `attempt` costs less where that is known; a later one then has to know since when. Raises `JobError` if it can
-        no longer be found out whether the first one was written. `reading` is what `reading` returned for the versions and the
-        lake table as it is.
+        no longer be found out whether the first one was written. `reading` is what the method of that name returned for
+        the versions and the lake table as it is, by default made anew.
         """
         if reading is None:
             reading = self.reading(rows.sparkSession.table(self.identifier), versions)

@@ -211,7 +211,7 @@ class LakeTables:
         self._prepare("log", log.table, table, lambda: steps.extend(map(str, log.prepare(spark, table.versions))))
         for part in waiting:
             # Each for itself: what was appended before it is not tried again.
-            self._append_part(spark, log, table, part)
+            tried(partial(self._append_part, spark, log, table, part))
 
     def _append_part(self, spark: SparkSession, log: Changelog, table: Table, part: Part) -> None:
         """Append rows, read as those before them unless the table, or somebody its lake table, has changed."""
@@ -221,8 +221,7 @@ class LakeTables:
         if known is None or known[0] != key:
             known = self._readings[log.table] = key, log.reading(lake, table.versions)
         job = f"{self.job}/{table.number}"
-        append = partial(log.append, part.rows, table.versions, job=job, batch=part.batch, attempt=part.attempt)
-        tried(partial(append, reading=known[1]))
+        log.append(part.rows, table.versions, job=job, batch=part.batch, attempt=part.attempt, reading=known[1])
 
     def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> None:
         """Prepare a lake table for the newest version, unless it is, or a later table goes on with it."""
