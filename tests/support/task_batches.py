@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdcavro.spark.pipeline.conversion import converter
-from cdcavro.spark.pipeline.facts import Knowledge
-from cdcavro.spark.pipeline.outcome_columns import SUMMARY
+from cdcavro.spark.pipeline.conversion.facts import Knowledge
+from cdcavro.spark.pipeline.conversion.outcome_columns import SUMMARY
+from cdcavro.spark.pipeline.conversion.task import converter
 
 Record = tuple[bytes | None, bytes | None]
 

@@ -17,9 +17,9 @@ from cdcavro.lake.learning import Learned, identity_of
 from cdcavro.lake.report.account import BatchFacts
 from cdcavro.lake.report.watch import VersionWatch
 from cdcavro.spark.lake.sinks import Attempt
-from cdcavro.spark.pipeline.facts import Knowledge
+from cdcavro.spark.pipeline.conversion.facts import Knowledge
+from cdcavro.spark.pipeline.conversion.outcomes import asked, outcomes_of
 from cdcavro.spark.pipeline.lake_tables import LakeNames
-from cdcavro.spark.pipeline.outcomes import asked, outcomes_of
 from cdcavro.spark.pipeline.outputs.reject_places import Rejects, write_elsewhere
 from cdcavro.spark.pipeline.outputs.table_rows import TableRows
 from cdcavro.spark.pipeline.outputs.waiting import WAITING, WaitingRows
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from cdcavro.lake.report.account import Reject
     from cdcavro.lake.report.account_file import AccountFile
     from cdcavro.lake.typed_rows import TypedRows
+    from cdcavro.spark.pipeline.conversion.outcomes import Outcomes
     from cdcavro.spark.pipeline.lake_tables import Written
-    from cdcavro.spark.pipeline.outcomes import Outcomes
     from cdcavro.spark.pipeline.outputs.reject_places import RejectTable, RejectTopic
     from cdcavro.spark.pipeline.outputs.writer import Writer
     from cdcavro.spark.pipeline.progress.lag import Lag

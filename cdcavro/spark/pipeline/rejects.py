@@ -8,7 +8,7 @@ from uuid import uuid4
 from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError
-from cdcavro.spark.pipeline.outcome_columns import REJECT, STATEMENT
+from cdcavro.spark.pipeline.conversion.outcome_columns import REJECT, STATEMENT
 from cdcavro.spark.pipeline.shared import check_written, local_folder
 
 if TYPE_CHECKING:

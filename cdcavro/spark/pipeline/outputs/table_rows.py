@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as sf
 
 from cdcavro.spark.lake.sinks import Attempt
+from cdcavro.spark.pipeline.conversion.outcome_columns import ROW
 from cdcavro.spark.pipeline.lake_tables import Part, facts_of_summary
-from cdcavro.spark.pipeline.outcome_columns import ROW
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from cdcavro.spark.pipeline.conversion.outcomes import Outcomes
     from cdcavro.spark.pipeline.lake_tables import LakeNames, Written
-    from cdcavro.spark.pipeline.outcomes import Outcomes
     from cdcavro.spark.pipeline.outputs.waiting import WaitingRows
     from cdcavro.spark.pipeline.outputs.writer import Writer
     from cdcavro.table.history import Table

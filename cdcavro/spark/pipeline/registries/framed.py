@@ -21,7 +21,7 @@ from cdcavro.registry.backend import normal_form
 from cdcavro.registry.framing import unframe
 from cdcavro.spark.arrow_udf import converted
 from cdcavro.spark.framed_rows import MAX_SCHEMAS, PREFIXES
-from cdcavro.spark.pipeline.outcome_columns import failed
+from cdcavro.spark.pipeline.conversion.outcome_columns import failed
 from cdcavro.spark.registry import looked_up
 from cdcavro.wire.formats import format_of, get_format
 from cdcavro.wire.sniff import MIXED

@@ -21,8 +21,8 @@ from cdcavro.lake.learning import Learner, identity_of
 from cdcavro.lake.placing import Placing, listed
 from cdcavro.lake.reduction import by_table
 from cdcavro.spark.functions import error_fields
-from cdcavro.spark.pipeline.facts import Fault, Knowledge, TaskFacts
-from cdcavro.spark.pipeline.outcome_columns import (
+from cdcavro.spark.pipeline.conversion.facts import Fault, Knowledge, TaskFacts
+from cdcavro.spark.pipeline.conversion.outcome_columns import (
     OF_ROWS,
     REJECT,
     ROW,
@@ -33,8 +33,8 @@ from cdcavro.spark.pipeline.outcome_columns import (
     placed_rows,
     told,
 )
+from cdcavro.spark.pipeline.conversion.runs import MIXED_RUN, Run, check_key, replayed, runs_of
 from cdcavro.spark.pipeline.registries.framed import opening
-from cdcavro.spark.pipeline.runs import MIXED_RUN, Run, check_key, replayed, runs_of
 from cdcavro.spark.tables import outline_of, refusal
 
 if TYPE_CHECKING:

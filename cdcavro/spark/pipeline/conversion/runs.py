@@ -21,7 +21,7 @@ from cdcavro.wire.sniff import MIXED, sniff
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cdcavro.spark.pipeline.outcome_columns import Message
+    from cdcavro.spark.pipeline.conversion.outcome_columns import Message
     from cdcavro.spark.pipeline.settings import Formats
 
 # The format of a run of messages of which none is known.

@@ -12,15 +12,15 @@ from pyspark.sql import functions as sf
 from cdcavro.change.model import Change
 from cdcavro.errors import JobError
 from cdcavro.spark.arrow_udf import in_worker
-from cdcavro.spark.pipeline.conversion import converter
-from cdcavro.spark.pipeline.outcome_columns import COLUMNS, FAILURE, STATEMENT, SUMMARY
+from cdcavro.spark.pipeline.conversion.outcome_columns import COLUMNS, FAILURE, STATEMENT, SUMMARY
+from cdcavro.spark.pipeline.conversion.task import converter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
-    from cdcavro.spark.pipeline.facts import Knowledge
+    from cdcavro.spark.pipeline.conversion.facts import Knowledge
 
 
 class Outcomes(NamedTuple):
