@@ -146,6 +146,8 @@ COVERED_BY = {
     "spark/pipeline/outputs/kafka_admin": "spark/pipeline/outputs/test_kafka_topics",
     "spark/pipeline/outputs/sections": "spark/pipeline/test_config",
     "spark/pipeline/outputs/writer": "spark/pipeline/registries/test_publishing",
+    "spark/pipeline/conversion/asking": "spark/pipeline/conversion/test_task",
+    "spark/pipeline/conversion/keeping": "spark/pipeline/conversion/test_task",
     "spark/pipeline/conversion/runs": "spark/pipeline/test_pipeline",
     "spark/pipeline/conversion/outcome_columns": "spark/pipeline/test_pipeline",
     "spark/pipeline/conversion/outcomes": "spark/pipeline/test_pipeline",

@@ -52,6 +52,12 @@ class Clock:
             for lane, (place, time) in sorted(self._lanes.items(), key=lambda entry: entry[0])
         ]
 
+    def copy(self) -> Clock:
+        """Return a clock that goes on from here for itself."""
+        other = Clock()
+        other._lanes = dict(self._lanes)
+        return other
+
     def get(self, lane: Lane) -> tuple[Place, LaneTime] | None:
         """Return the last place of a lane and its time, None if no message of it was told."""
         return self._lanes.get(lane)

@@ -11,28 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.clock import Clock
-from cdcavro.change.model import DDL, Change
 from cdcavro.errors import FileError, JobError
-from cdcavro.lake.learning import Learned, identity_of
 from cdcavro.lake.report.account import BatchFacts
 from cdcavro.lake.report.watch import VersionWatch
 from cdcavro.spark.lake.sinks import Attempt
-from cdcavro.spark.pipeline.conversion.facts import Knowledge
-from cdcavro.spark.pipeline.conversion.outcomes import asked, outcomes_of
+from cdcavro.spark.pipeline.conversion.rounds import convert
 from cdcavro.spark.pipeline.lake_tables import LakeNames
 from cdcavro.spark.pipeline.outputs.reject_places import Rejects, write_elsewhere
 from cdcavro.spark.pipeline.outputs.table_rows import TableRows
 from cdcavro.spark.pipeline.outputs.waiting import WAITING, WaitingRows
 from cdcavro.spark.pipeline.progress.reasons import rejects_by_reason
 from cdcavro.spark.pipeline.rejects import rejects_of, write_rejects
-from cdcavro.spark.tables import refusal
-from cdcavro.table.tables import ERROR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from cdcavro.change.model import Change
     from cdcavro.lake.job_state import JobState
     from cdcavro.lake.report.account import Reject
     from cdcavro.lake.report.account_file import AccountFile
@@ -46,8 +42,6 @@ if TYPE_CHECKING:
     from cdcavro.table.history import Table
     from cdcavro.table.tables import Tables
 
-# How often a batch is converted again, each time with something new.
-_ROUNDS: Final = 4
 # What a report tells the account.
 _TOLD: Final = ("counts", "operations", "seconds", "steps", "waiting", "rejects")
 # What a message can be; each is exactly one of these but the first.
@@ -109,7 +103,7 @@ class Batches:
         began, maker, since = time.time(), self._resumed(number), self._tried(number)
         seconds: dict[str, float] = {}
         with _timed(seconds, "convert"):
-            outcomes, learned = self._converted(frame, maker)
+            outcomes, learned = convert(frame, maker, self._settings, is_reduced=not self._writer.has_changes)
         try:
             report = BatchReport(number, {name: outcomes.counts[name] for name in COUNTS}, seconds=seconds)
             self._check(report)
@@ -161,53 +155,6 @@ class Batches:
         if number not in self._state.batches():
             return None
         return datetime.fromisoformat(self._state.facts(number + 1)["begun"])
-
-    def _converted(self, frame: DataFrame, maker: TypedRows) -> tuple[Outcomes, list[Change]]:
-        """Return the outcomes of a batch, and what it said of tables.
-
-        It is converted with what was known before. Only if it says something new, it is converted again with that; what
-        is then not placed may be of a table that began behind a statement, and is learned in its turn.
-        """
-        outcomes, learned, faults = self._outcomes(frame, maker, None), Learned([], [], {}), {}
-        for _ in range(_ROUNDS):
-            edits = maker.tables.edits
-            more = maker.learner.learn(asked(outcomes.frame))
-            own = {identity_of(change): refusal(change, error) for change, error in more.faults if change.op in DDL}
-            learned.changes.extend(more.changes)
-            learned.dropped.update(more.dropped)
-            faults.update(own)
-            # Rows that a TRUNCATE ends are ended by a row of its own, though it edits no table.
-            is_ending = any(change.op == "TRUNCATE" for change in more.changes)
-            if not (maker.tables.edits != edits or own or is_ending or outcomes.counts["given up"]):
-                break
-            outcomes.frame.unpersist()
-            outcomes = self._outcomes(frame, maker, (learned, faults))
-        # What was not placed, and about which nothing was learned, is a reject.
-        outcomes.counts["rejected"] += outcomes.counts["unplaced"]
-        return outcomes, learned.changes
-
-    def _outcomes(
-        self,
-        frame: DataFrame,
-        maker: TypedRows,
-        learned: tuple[Learned, Mapping[bytes, Mapping[str, str | None]]] | None,
-    ) -> Outcomes:
-        settings = self._settings
-        left_out = (table.number for table in maker.tables.tables if not settings.chosen.has(table.schema.table))
-        knowledge = Knowledge(
-            maker.tables,
-            maker.clock.state,
-            settings.formats,
-            settings.unavailable,
-            {} if learned is None else learned[0].dropped,
-            {} if learned is None else learned[1],
-            frozenset(left_out),
-            is_all=learned is not None,
-            is_strict=settings.options.get("on_misfit") == ERROR,
-            is_reduced=not self._writer.has_changes,
-            framed=settings.framed,
-        )
-        return outcomes_of(frame, knowledge)
 
     def _check(self, report: BatchReport) -> None:
         """Raise `JobError` if messages were lost, or more were rejected than are allowed."""

@@ -279,7 +279,7 @@ def test_rows_that_wait_where_the_driver_does_not_see_them_stop_the_pipeline(
     with pytest.raises(JobError, match=said):
         waiting.keep(1, Part(0, rows, facts))
     with pytest.raises(JobError, match=said):
-        waiting.keep_all(0, rows, {1: facts, 2: facts})
+        waiting.keep_all(0, rows, {1: facts, 2: facts}, {1: "1", 2: "2"})
     assert waiting.read(spark, 1, 1) == waiting.read(spark, 2, 1) == []
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.lake.row import DELETE, DROP, TRUNCATE
+from cdcavro.spark.pipeline.settings import Chosen
 
 if TYPE_CHECKING:
     from cdcavro.spark.pipeline.registries.access import RegistrySettings
@@ -27,8 +28,8 @@ class Knowledge:
     """What a task knows when it begins: everything that was learned before, and of the whole batch if `is_all`.
 
     Attributes: `tables` (`Tables`); `clock` (list), as `Clock.state`; `formats` (`Formats`); `unavailable`, as in
-    `to_changes`; `dropped`, as in `Learned`; `faults`, why statements were refused, by `identity_of` them; `left_out`
-    (frozenset of int), the numbers of tables that are not wanted; `is_strict` (bool), whether a misfit ends the job;
+    `to_changes`; `dropped`, as in `Learned`; `faults`, why statements were refused, by `identity_of` them; `chosen`
+    (`Chosen`), which tables are wanted; `is_strict` (bool), whether a misfit ends the job;
     `is_reduced` (bool), whether of each key only the last change is wanted; `framed`, as in `Settings`.
     """
 
@@ -38,7 +39,7 @@ class Knowledge:
     unavailable: str | None
     dropped: Mapping[bytes, tuple[int, ...]] = field(default_factory=dict)
     faults: Mapping[bytes, Fault] = field(default_factory=dict)
-    left_out: frozenset[int] = frozenset()
+    chosen: Chosen = field(default_factory=Chosen)
     is_all: bool = False
     is_strict: bool = False
     is_reduced: bool = False
@@ -51,8 +52,8 @@ class TaskFacts:
     def __init__(self) -> None:
         self.tables: dict[int, dict[str, Any]] = {}
 
-    def add(self, rows: pa.RecordBatch) -> None:
-        """Add rows, in a batch of `placing.ROWS`."""
+    def add(self, rows: pa.RecordBatch | pa.Table) -> None:
+        """Add rows, with the columns of `placing.ROWS`."""
         order = rows.column("order")
         told = pa.table(
             {

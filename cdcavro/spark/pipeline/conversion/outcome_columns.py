@@ -3,7 +3,8 @@
 `what` says what a row of them is: ROW, a typed row; REJECT, a message that is none, or contradicts its tables; STATEMENT,
 one whose statements the driver has to learn, or a row of a table or with columns that it has to learn first, with
 `outlines`; SUMMARY, what a task has done, as JSON in `note`, or why it could not. The `note` of a reject is the time of its lane before it. The number of
-a table is a text: Spark compiles a condition on an integer anew for each value.
+a table is a text: Spark compiles a condition on an integer anew for each value; and of a table that began with the batch it is a
+mark, as in `NewTables`.
 """
 
 from __future__ import annotations
@@ -68,11 +69,16 @@ class Message(NamedTuple):
     clock: LaneTime | None = None
 
 
-def placed_rows(rows: pa.Table) -> list[pa.RecordBatch]:
-    """Return typed rows as outcomes."""
+def placed_rows(rows: pa.Table, names: Sequence[str]) -> list[pa.RecordBatch]:
+    """Return typed rows as outcomes; `names` are what tables are called, by number."""
     nothing = [pa.nulls(len(rows), one.type) for one in list(SCHEMA)[len(OF_ROWS) + 1 :]]
     what = pa.array([ROW], pa.int8()).take(pa.nulls(len(rows), pa.int32()).fill_null(0))
-    own = [what, rows.column(OF_ROWS[0]).cast(pa.string()), *[rows.column(name) for name in OF_ROWS[1:]], *nothing]
+    own = [
+        what,
+        pa.array(names, pa.string()).take(rows.column(OF_ROWS[0])),
+        *[rows.column(name) for name in OF_ROWS[1:]],
+        *nothing,
+    ]
     return list(pa.Table.from_arrays(own, schema=SCHEMA).to_batches())
 
 
@@ -91,6 +97,11 @@ def told(what: int, own: Message, error: Fault, outlines: Sequence[bytes] | None
         "outlines": outlines,
         "note": None if own.clock is None else json.dumps(own.clock),
     }
+
+
+def asked_only(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of a message that the driver has to learn from, which is converted once more where it is."""
+    return {"what": STATEMENT, "outlines": row["outlines"]}
 
 
 def failed(error: Exception) -> pa.RecordBatch:

@@ -24,13 +24,36 @@ if TYPE_CHECKING:
 
 
 class Outcomes(NamedTuple):
-    """The outcomes of a batch, kept, and the summaries of its tasks together."""
+    """The outcomes of a batch, kept, and the summaries of its tasks together.
+
+    Attributes: `frame`; `counts` (Counter), of messages by what became of them; `lanes`, the first and last place of each;
+    `clock`, as `Clock.state`, of the lanes that were moved on; `tables` (dict), the facts of rows by table; `names` (dict
+    from int to str), what tables are called in the frame; `begun` (dict), the facts of tables without a number, by mark.
+    """
 
     frame: DataFrame
     counts: Counter[str]
     lanes: list[list[Any]]
     clock: list[Any]
     tables: dict[int, dict[str, Any]]
+    names: dict[int, str]
+    begun: dict[str, dict[str, Any]]
+
+    def numbered(self, marks: Mapping[int, str] | None) -> Outcomes | None:
+        """Return the same with numbers for the tables that began, of which `marks` has the marks.
+
+        None if tasks did not place all messages that are any table's, or know of tables what the marks do not.
+        """
+        if (
+            marks is None
+            or self.counts["unplaced"]
+            or self.counts["given up"]
+            or not self.begun.keys() <= {*marks.values()}
+        ):
+            return None
+        came = {number: mark for number, mark in marks.items() if mark in self.begun}
+        tables = self.tables | {number: self.begun[mark] for number, mark in came.items()}
+        return self._replace(tables=tables, names=self.names | came, begun={})
 
 
 def outcomes_of(frame: DataFrame, knowledge: Knowledge) -> Outcomes:
@@ -55,7 +78,7 @@ def _together(frame: DataFrame, notes: Sequence[dict[str, Any]]) -> Outcomes:
     counts: Counter[str] = Counter()
     lanes: dict[tuple[Any, ...], list[int]] = {}
     clock: list[Any] = []
-    tables: dict[int, dict[str, Any]] = {}
+    tables: dict[str, dict[str, Any]] = {}
     for note in notes:
         if FAILURE in note:
             raise JobError(note[FAILURE])
@@ -67,12 +90,11 @@ def _together(frame: DataFrame, notes: Sequence[dict[str, Any]]) -> Outcomes:
                     f"{lane[2] or f'partition {lane[1]} of {lane[0]}'} was read by two tasks: its order is not known"
                 )
             lanes[tuple(lane)] = [first, last]
-        for number, facts in note["tables"].items():
-            _add(
-                tables.setdefault(int(number), {"floor": "", "begins": [], "partial": 0, "keyless": 0, "ops": {}}),
-                facts,
-            )
-    return Outcomes(frame, counts, [[*lane, *ends] for lane, ends in lanes.items()], clock, tables)
+        for name, facts in note["tables"].items():
+            _add(tables.setdefault(name, {"floor": "", "begins": [], "partial": 0, "keyless": 0, "ops": {}}), facts)
+    numbers = {int(name): name for name in tables if name.isdecimal()}
+    known = {number: tables.pop(name) for number, name in numbers.items()}
+    return Outcomes(frame, counts, [[*lane, *ends] for lane, ends in lanes.items()], clock, known, numbers, tables)
 
 
 def _add(whole: dict[str, Any], facts: Mapping[str, Any]) -> None:

@@ -1,14 +1,14 @@
 """A task's part of a batch: messages to typed rows with their order, and what becomes of all others.
 
-Messages of known patterns go through the engine in columns, the others the exact way. What the driver has to learn first
-is told to it.
+Messages of known patterns go through the engine in columns, the others the exact way. What the driver has to learn is told
+to it; where that is nothing but new tables, the task has learned of them what the driver will, and its rows count.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,35 +17,25 @@ from cdcavro.change.clock import Clock, LaneTime, before, lane_at
 from cdcavro.change.model import DDL, DML, Arrival
 from cdcavro.errors import CdcAvroError, MessageError, MisfitError
 from cdcavro.files.lines import Line
-from cdcavro.lake.learning import Learner, identity_of
+from cdcavro.lake.learning import identity_of
 from cdcavro.lake.placing import Placing, listed
-from cdcavro.lake.reduction import by_table
 from cdcavro.spark.functions import error_fields
-from cdcavro.spark.pipeline.conversion.facts import Fault, Knowledge, TaskFacts
-from cdcavro.spark.pipeline.conversion.outcome_columns import (
-    OF_ROWS,
-    REJECT,
-    ROW,
-    SCHEMA,
-    STATEMENT,
-    SUMMARY,
-    Message,
-    placed_rows,
-    told,
-)
+from cdcavro.spark.pipeline.conversion.asking import Asking
+from cdcavro.spark.pipeline.conversion.keeping import Keeping
+from cdcavro.spark.pipeline.conversion.outcome_columns import REJECT, SCHEMA, SUMMARY, Message, told
 from cdcavro.spark.pipeline.conversion.runs import MIXED_RUN, Run, check_key, replayed, runs_of
 from cdcavro.spark.pipeline.registries.framed import opening
-from cdcavro.spark.tables import outline_of, refusal
+from cdcavro.spark.tables import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cdcavro.change.model import Change
     from cdcavro.lake.row import TypedRow
+    from cdcavro.spark.pipeline.conversion.facts import Fault, Knowledge
+    from cdcavro.spark.pipeline.conversion.keeping import Made
 
 
-# How many bytes of rows a task holds before it hands them over.
-_HELD: Final = 1 << 26
 # How many messages are converted before what they said is learned, at first and at most.
 _FIRST: Final = 256
 _MOST: Final = 1 << 20
@@ -58,7 +48,7 @@ def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iter
         task = _Task(knowledge)
         for batch in batches:
             yield from task.converted(batch)
-        yield from task.kept()
+        yield from task.rows()
         yield task.summary()
 
     return converted if knowledge.framed is None else opening(converted, knowledge.framed, knowledge.formats)
@@ -71,39 +61,22 @@ class _Task:
         self._knowledge = knowledge
         self._clock = Clock(knowledge.clock)
         self._placings: dict[str, Placing] = {}
-        self._counts: Counter[str] = Counter()
         self._lanes: dict[tuple[str | None, int | None, str | None], list[int]] = {}
         self._lines: dict[str, int] = {}
-        self._facts = TaskFacts()
-        self._asked: set[bytes] = set()
-        self._others: list[dict[str, Any]] = []
+        self._asking = Asking(knowledge)
+        self._keeping = Keeping(knowledge, self._asking)
         self._exact: list[tuple[int, TypedRow]] = []
-        self._held: list[pa.RecordBatch] = []
-        self._learner = Learner(knowledge.tables)
-        self._news: list[Change] = []
-        self._is_ahead = False
         self._size = _FIRST
 
     def converted(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what becomes of a batch of messages."""
         is_replayed = batch.column("clock").is_valid()
         if pc.any(is_replayed).as_py():
-            self._replayed(batch.filter(is_replayed))
+            self._learning(partial(self._replayed, batch.filter(is_replayed)))
             batch = batch.filter(pc.invert(is_replayed))
         for piece in self._pieces(batch):
-            for run in runs_of(piece, self._knowledge.formats, self._lines):
-                self._counts["read"] += run.count
-                self._counts["tombstones"] += run.tombstones
-                self._lanes.setdefault(run.lane, [run.first, 0])[1] = run.last
-                if run.format == MIXED_RUN:
-                    self._unknown(run)
-                else:
-                    self._run(run)
-        if self._others:
-            made, self._others = self._others, []
-            yield pa.RecordBatch.from_pylist(made, schema=SCHEMA)
-        if sum(rows.nbytes for rows in self._held) > _HELD:
-            yield from self.kept()
+            self._learning(partial(self._runs, piece))
+        yield from self._keeping.ready()
 
     def _pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the parts of a batch: small ones as long as they say something new."""
@@ -113,6 +86,45 @@ class _Task:
             yield batch.slice(start, size)
             start += size
             self._size = min(size * 2, _MOST) if self._knowledge.tables.edits == edits else _FIRST
+
+    def _learning(self, convert: Callable[[], None]) -> None:
+        """Convert some messages, and learn what the driver is asked to learn, so that it is not asked of each like them.
+
+        What is new gives more of them a place, so they are converted once more with it.
+        """
+        while True:
+            clock, lines = self._clock.copy(), dict(self._lines)
+            convert()
+            is_new = self._asking.learn()
+            if is_new:
+                # They take it that nothing more is learned.
+                self._placings.clear()
+            if not is_new or self._asking.is_ahead:
+                break
+            self._clock, self._lines = clock, lines
+            self._keeping.take_back()
+        if is_new:
+            self._made.counts["given up"] += 1
+        self._keeping.settle()
+
+    @property
+    def _made(self) -> Made:
+        return self._keeping.made
+
+    def _runs(self, piece: pa.RecordBatch) -> None:
+        for run in runs_of(piece, self._knowledge.formats, self._lines):
+            self._made.counts["read"] += run.count
+            self._made.counts["tombstones"] += run.tombstones
+            self._lanes.setdefault(run.lane, [run.first, 0])[1] = run.last
+            if run.format == MIXED_RUN:
+                self._unknown(run)
+            else:
+                self._run(run)
+
+    def _keep_exact(self) -> None:
+        exact, self._exact = self._exact, []
+        if exact:
+            self._keeping.keep(listed(exact))
 
     def _run(self, run: Run) -> None:
         """Convert messages of one lane and one format."""
@@ -126,9 +138,8 @@ class _Task:
             self._take(placing, i, message, own, run.length(i))
 
         for rows in placing.take(run.messages, left):
-            self._keep(rows)
+            self._keeping.keep(rows)
         self._keep_exact()
-        self._learn()
 
     def _placing(self, format: str, clock: Clock) -> Placing:
         own = self._knowledge
@@ -137,7 +148,7 @@ class _Task:
     def _replayed(self, batch: pa.RecordBatch) -> None:
         """Convert messages that were rejected once, each at the time that its lane had then."""
         for i, row in enumerate(batch.to_pylist()):
-            self._counts["read"] += 1
+            self._made.counts["read"] += 1
             place = Arrival(**{name: row[name] for name in ("topic", "partition", "offset", "file", "line")})
             told, clock = json.loads(row["clock"]), Clock()
             time = None if told is None else LaneTime(told[0], tuple(told[1]), told[2])
@@ -151,53 +162,24 @@ class _Task:
                 continue
             self._take(self._placing(format, clock), i, message, own._replace(format=format), len(own.raw))
         self._keep_exact()
-        self._learn()
 
     def _unknown(self, run: Run) -> None:
         """Reject messages of which no format is known."""
         for i, error in run.errors:
             self._refuse(Message(run.raw(i) or b"", run.key(i), run.place(i), None), error_fields(error))
 
-    def _keep(self, rows: pa.RecordBatch) -> None:
-        """Keep rows of tables that are wanted, and count their messages."""
-        if self._is_ahead:
-            return
-        count = pc.count_distinct(rows.column("message")).as_py()
-        if self._knowledge.left_out:
-            unwanted = pc.is_in(rows.column("number"), pa.array(sorted(self._knowledge.left_out), pa.int32()))
-            rows = rows.filter(pc.invert(unwanted))
-        wanted = pc.count_distinct(rows.column("message")).as_py()
-        self._counts["written"] += wanted
-        self._counts["left out"] += count - wanted
-        if rows.num_rows:
-            self._facts.add(rows)
-            self._held.append(rows)
-
-    def _keep_exact(self) -> None:
-        exact, self._exact = self._exact, []
-        if exact:
-            self._keep(listed(exact))
-
-    def kept(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that were kept since, as far as they are wanted."""
-        held, self._held = self._held, []
-        if held:
-            yield from placed_rows(by_table(held, self._reduced()))
-
-    def _reduced(self) -> list[int]:
-        """Return the numbers of tables of whose keys only the last change is wanted: without a key, a table has all."""
-        numbers = self._facts.tables if self._knowledge.is_reduced else ()
-        tables = self._knowledge.tables.tables
-        return [one for one in numbers if all(schema.key is not None for schema in tables[one].versions)]
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of tables that are kept yet."""
+        yield from self._keeping.rows()
 
     def summary(self) -> pa.RecordBatch:
         """Return what was done, as the one row of a batch."""
         before = {tuple(lane[0]): lane for lane in self._knowledge.clock}
         note = {
-            "counts": self._counts,
+            "counts": self._keeping.counts,
             "lanes": [[*lane, *ends] for lane, ends in self._lanes.items()],
             "clock": [lane for lane in self._clock.state if before.get(tuple(lane[0])) != lane],
-            "tables": self._facts.tables,
+            "tables": self._keeping.tables,
         }
         return pa.RecordBatch.from_pylist([{"what": SUMMARY, "note": json.dumps(note)}], schema=SCHEMA)
 
@@ -217,8 +199,8 @@ class _Task:
         if fault is not None:
             self._refuse(own, fault)
         elif not knowledge.is_all and any(change.op in DDL for change in placed):
-            self._counts["statements"] += 1
-            self._ask(placed, own, {})
+            self._made.counts["statements"] += 1
+            self._made.others += self._asking.ask(placed, own, {})
         else:
             self._place(placing, i, message, changes, placed, own)
 
@@ -234,25 +216,21 @@ class _Task:
         try:
             rows = placing.rows(message, changes, own.place)
         except CdcAvroError as error:
-            if self._knowledge.is_strict and isinstance(error, MisfitError):
+            # It may be none once all is learned.
+            is_sure = self._knowledge.is_all or not self._asking.marks
+            if self._knowledge.is_strict and is_sure and isinstance(error, MisfitError):
                 raise
-            self._counts["unplaced"] += 1
-            self._ask(placed, own, refusal(placed[0], error))
+            self._made.counts["unplaced"] += 1
+            self._made.others += self._asking.ask(placed, own, refusal(placed[0], error))
             return
         if not self._knowledge.is_all and any(not self._knowledge.tables.tables[row.table].is_used for row in rows):
             # The driver may change a version, but none with which data is written.
-            self._ask(placed, own, {})
+            self._made.others += self._asking.ask(placed, own, {})
         if rows and any(change.op in DML for change in placed):
             self._exact.extend((i, row) for row in rows)
         else:
-            self._counts["statements"] += 1
-            self._others += [self._statement_row(row) for row in rows if row.table not in self._knowledge.left_out]
-
-    def _statement_row(self, row: TypedRow) -> dict[str, Any]:
-        """Return the row of a statement that ends all rows of a table so far."""
-        self._facts.add(listed([(0, row)]))
-        facts = (str(row.table), row.version, row.operation, row.order, row.key, row.payload)
-        return {"what": ROW, **dict(zip(OF_ROWS, facts, strict=True))}
+            self._made.counts["statements"] += 1
+            self._keeping.keep_statement(rows)
 
     def _fault(self, changes: Sequence[Change]) -> Fault | None:
         """Return why a statement among the changes was refused, if one was."""
@@ -263,35 +241,5 @@ class _Task:
         return next((fault for fault in found if fault is not None), None)
 
     def _refuse(self, own: Message, error: Fault) -> None:
-        self._counts["rejected"] += 1
-        self._others.append(told(REJECT, own, error, None))
-
-    def _learn(self) -> None:
-        """Learn what the driver is asked to learn, so that it is not asked of each message like this one.
-
-        What is converted with it counts for nothing: the driver knows other lanes, and numbers tables otherwise.
-        """
-        news, self._news = self._news, []
-        edits = self._knowledge.tables.edits
-        self._learner.learn(news)
-        if self._knowledge.tables.edits != edits:
-            self._is_ahead = True
-            self._counts["given up"] += 1
-            # They take it that nothing more is learned.
-            self._placings.clear()
-
-    def _ask(self, changes: Sequence[Change], own: Message, error: Fault) -> None:
-        """Ask the driver to learn what a message says, once of all that say the same in its lane between statements."""
-        outlines = []
-        if any(change.op in DDL for change in changes):
-            # Behind a statement the same may mean more.
-            self._asked.clear()
-        for made in filter(None, map(outline_of, changes)):
-            lane = own.place and (own.place.topic, own.place.partition, own.place.file)
-            same = made["digest"] + repr(lane).encode()
-            outlines += [] if same in self._asked else [made["outline"]]
-            self._asked.add(same)
-        if outlines and not self._knowledge.is_all:
-            self._news += changes
-        if outlines or error:
-            self._others.append(told(STATEMENT, own, error, outlines))
+        self._made.counts["rejected"] += 1
+        self._made.others.append(told(REJECT, own, error, None))

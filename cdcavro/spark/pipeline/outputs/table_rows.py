@@ -40,11 +40,11 @@ class TableRows:
         rows = outcomes.frame.where(sf.col("what") == ROW)
         facts = {table: facts_of_summary(summary) for table, summary in outcomes.tables.items()}
         if (number + 1) % self._every:
-            self.waiting.keep_all(number, rows.select("number", *_OF_ROWS), facts)
+            self.waiting.keep_all(number, rows.select("number", *_OF_ROWS), facts, outcomes.names)
             return []
         parts = {}
         for table, summary in outcomes.tables.items():
-            own = rows.where(sf.col("number") == str(table)).select(*_OF_ROWS)
+            own = rows.where(sf.col("number") == outcomes.names[table]).select(*_OF_ROWS)
             # A task, and a file, for a few rows costs more than they do.
             own = own.coalesce(-(-sum(summary["ops"].values()) // _ROWS_OF_TASK))
             parts[table] = Part(number, own, facts[table], Attempt(since is None, since))

@@ -61,8 +61,8 @@ class WaitingRows:
         check_written(own, _rows_in(own), rows.count())
         (own / "facts.json").write_text(json.dumps(_summary(facts)), encoding="utf-8")
 
-    def keep_all(self, batch: int, rows: DataFrame, facts: Mapping[int, Facts]) -> None:
-        """Keep the rows of all tables of a batch, with the column `number`, as `keep` does, in one job."""
+    def keep_all(self, batch: int, rows: DataFrame, facts: Mapping[int, Facts], names: Mapping[int, str]) -> None:
+        """Keep the rows of all tables of a batch, as `keep` does, in one job; in their column `number` each is called by its name."""
         new = self.folder / f"batch={batch}{_NEW}"
         shutil.rmtree(new, ignore_errors=True)
         rows.write.partitionBy("number").parquet(f"file://{new.resolve()}")
@@ -71,7 +71,7 @@ class WaitingRows:
             own = self.folder / str(table) / f"batch={batch}"
             shutil.rmtree(own, ignore_errors=True)
             own.mkdir(parents=True)
-            (new / f"number={table}").rename(own / "rows")
+            (new / f"number={names[table]}").rename(own / "rows")
             (own / "facts.json").write_text(json.dumps(_summary(known)), encoding="utf-8")
         shutil.rmtree(new)
 

@@ -14,6 +14,7 @@ from cdcavro.spark.pipeline import Formats
 from cdcavro.spark.pipeline.conversion.facts import Knowledge
 from cdcavro.spark.pipeline.conversion.outcome_columns import REJECT, ROW, STATEMENT
 from cdcavro.spark.pipeline.pipeline import _job
+from cdcavro.spark.pipeline.settings import Chosen
 from cdcavro.table.tables import Tables
 from support.pipelines import canal
 from support.roundtrip import error_of
@@ -34,19 +35,31 @@ def whats(rows: Sequence[dict[str, Any]]) -> list[int]:
 
 
 def test_messages_of_known_tables_are_rows_and_others_are_asked_for_once():
-    """Of messages that say the same, the first has an outline; all are counted."""
+    """Of messages that say the same, the first has an outline; where the task learned what it asked, all are rows."""
     messages = [canal("INSERT", [{"id": str(i)}], id=i) for i in range(1, 6)]
     batch = batch_of([(None, one) for one in messages])
     rows, summary = converted(Knowledge(Tables(), [], Formats("canal"), None), batch)
-    assert whats(rows) == [STATEMENT] * 5
-    assert [len(row["outlines"]) for row in rows] == [1, 0, 0, 0, 0]
-    assert summary["counts"] == {"read": 5, "tombstones": 0, "unplaced": 5, "given up": 1}
-    rows, summary = converted(known(*messages), batch)
-    assert whats(rows) == [ROW] * 5
+    assert sorted(whats(rows)) == [ROW] * 5 + [STATEMENT]
+    assert summary["counts"] == {"read": 5, "tombstones": 0, "written": 5, "left out": 0}
+    (mark,) = summary["tables"]
+    assert not mark.isdecimal()
+    again, summary = converted(known(*messages), batch)
+    assert whats(again) == [ROW] * 5
     assert summary["counts"] == {"read": 5, "tombstones": 0, "written": 5, "left out": 0}
     assert summary["lanes"] == [["shop", 0, None, 0, 4]]
     assert summary["tables"]["0"]["ops"] == {"c": 5}
     assert [lane[1][2] for lane in summary["clock"]] == [4]
+    assert [row for row in rows if row["what"] == ROW] == [{**row, "number": mark} for row in again]
+
+
+def test_messages_that_contradict_their_table_are_asked_for_with_the_reason():
+    """They are rejects if nothing is learned of them."""
+    messages = [canal("INSERT", [{"id": "1"}], id=1), canal("INSERT", [{"id": "1"}], id=2, table=None)]
+    rows, summary = converted(
+        Knowledge(Tables(), [], Formats("canal"), None), batch_of([(None, one) for one in messages])
+    )
+    assert summary["counts"]["unplaced"] == 1
+    assert [row["reason"] is None for row in rows if row["what"] == STATEMENT] == [True, False]
 
 
 def batches_of(*messages: list[bytes]) -> list[pa.RecordBatch]:
@@ -61,8 +74,15 @@ def test_a_task_that_knows_nothing_learns_what_it_asks():
     then = [canal("INSERT", [{"id": str(i)}], id=i, table=f"t{i % 3}") for i in range(31, 301)]
     more = [canal("INSERT", [{"id": str(i), "b": "1"}], id=i, table="t0") for i in range(301, 311)]
     rows, summary = converted(Knowledge(Tables(), [], Formats("canal"), None), *batches_of(first, then, more, then))
-    assert summary["counts"] == {"read": 580, "tombstones": 0, "unplaced": 40, "given up": 2}
-    assert sum(len(row["outlines"]) for row in rows) == 4
+    assert summary["counts"] == {
+        "read": 580,
+        "tombstones": 0,
+        "written": 300,
+        "left out": 0,
+        "unplaced": 10,
+        "given up": 1,
+    }
+    assert sum(len(row["outlines"] or ()) for row in rows) == 4
     tables = Tables()
     Learner(tables).learn(Change.from_avro(outline) for row in rows for outline in row["outlines"] or ())
     assert sorted(len(table.versions) for table in tables.tables) == [1, 1, 2]
@@ -71,8 +91,9 @@ def test_a_task_that_knows_nothing_learns_what_it_asks():
 def test_a_task_that_knows_nothing_learns_before_it_has_converted_the_whole_first_batch():
     """An Arrow batch has 10,000 messages."""
     messages = [canal("INSERT", [{"id": str(i)}], id=i, table=f"t{i % 3}") for i in range(1, 2001)]
-    _, summary = converted(Knowledge(Tables(), [], Formats("canal"), None), *batches_of(messages))
-    assert summary["counts"] == {"read": 2000, "tombstones": 0, "unplaced": 256, "given up": 1}
+    rows, summary = converted(Knowledge(Tables(), [], Formats("canal"), None), *batches_of(messages))
+    assert summary["counts"] == {"read": 2000, "tombstones": 0, "written": 2000, "left out": 0}
+    assert len([row for row in rows if row["what"] == STATEMENT]) == 3
 
 
 def test_a_task_may_have_any_number_of_batches():
@@ -90,7 +111,8 @@ def test_rows_behind_a_drop_are_asked_for_again():
     rows, _ = converted(
         Knowledge(Tables(), [], Formats("canal"), None), *batches_of([row, row], [drop], [again, again])
     )
-    assert [len(one["outlines"]) for one in rows] == [1, 0, 1, 1, 0]
+    asked = [row["outlines"] for row in rows if row["what"] == STATEMENT]
+    assert [len(outlines) for outlines in asked] == [1, 1, 1, 0]
 
 
 def test_only_the_last_change_of_a_key_goes_on_where_no_more_is_wanted():
@@ -146,7 +168,9 @@ def test_formats_are_told_of_each_message_where_none_is_given():
 def test_rows_of_tables_that_are_not_wanted_are_left_out():
     """They are counted, and nothing else is made of them."""
     messages = [canal("INSERT", [{"id": "1"}], id=i, table=f"t{i % 2}") for i in range(4)]
-    rows, summary = converted(known(*messages, left_out=frozenset([1])), batch_of([(None, one) for one in messages]))
+    rows, summary = converted(
+        known(*messages, chosen=Chosen(exclude=("t1",))), batch_of([(None, one) for one in messages])
+    )
     assert {row["number"] for row in rows} == {"0"}
     assert (summary["counts"]["written"], summary["counts"]["left out"]) == (2, 2)
 

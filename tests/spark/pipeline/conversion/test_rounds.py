@@ -1,0 +1,165 @@
+"""How often a batch is converted, and that its rows are those of the exact way, one change after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from cdcavro.change.model import DML, Arrival, Change, replace
+from cdcavro.lake import TypedRows
+from cdcavro.spark.pipeline import Formats, Settings
+from cdcavro.spark.pipeline.conversion import rounds
+from cdcavro.spark.pipeline.conversion.facts import Knowledge
+from cdcavro.spark.pipeline.conversion.outcome_columns import OF_ROWS, ROW
+from cdcavro.spark.pipeline.conversion.outcomes import Outcomes, outcomes_of
+from cdcavro.spark.pipeline.settings import Chosen
+from cdcavro.table.tables import Tables
+from cdcavro.transcoding.mapping import to_changes
+from cdcavro.wire.formats import FORMATS
+from support.pipelines import canal
+from support.rows_trial import ZONE, shop
+from support.task_batches import batch_of
+
+Lanes = Sequence[Sequence[bytes]]
+Convert = Callable[..., tuple[Outcomes, TypedRows, int]]
+
+
+@pytest.fixture
+def converted(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Convert:
+    """Convert messages of partitions of a topic, a task for each; what comes of them, what was learned, and how often."""
+    seen: list[Knowledge] = []
+
+    def counted(frame: DataFrame, knowledge: Knowledge) -> Outcomes:
+        seen.append(knowledge)
+        return outcomes_of(frame, knowledge)
+
+    monkeypatch.setattr(rounds, "outcomes_of", counted)
+
+    def convert(lanes: Lanes, *, maker: TypedRows | None = None, is_reduced: bool = False, **settings: Any) -> Any:
+        seen.clear()
+        own = Settings(**{"formats": Formats("canal"), "options": {"zone": ZONE}, **settings})
+        maker = maker or TypedRows(own.tables())
+        frame = framed(spark, lanes)
+        outcomes, _ = rounds.convert(frame, maker, own, is_reduced=is_reduced)
+        return outcomes, maker, len(seen)
+
+    return convert
+
+
+def framed(spark: SparkSession, lanes: Lanes) -> DataFrame:
+    """Return messages as the source hands them over, each lane in a partition of its own."""
+    batches = [batch_of([(None, one) for one in lane], partition=i) for i, lane in enumerate(lanes)]
+    table = pa.Table.from_batches(batches)
+    frames = [
+        spark.createDataFrame(table.filter(pa.compute.equal(table["partition"], i))).coalesce(1)
+        for i in range(len(lanes))
+    ]
+    whole = frames[0]
+    for frame in frames[1:]:
+        whole = whole.unionAll(frame)
+    return whole
+
+
+def rows_in(outcomes: Outcomes, maker: TypedRows) -> list[tuple[Any, ...]]:
+    """Return the rows, with the names of their tables, in order."""
+    number_of = {name: number for number, name in outcomes.names.items()}
+    found = outcomes.frame.where(sf.col("what") == ROW).select(*OF_ROWS).toArrow().to_pylist()
+    tables = maker.tables.tables
+    rows = [(tables[number_of[row["number"]]].schema.table, *[row[name] for name in OF_ROWS[1:]]) for row in found]
+    return sorted(rows, key=repr)
+
+
+def exact(lanes: Lanes, format: str) -> tuple[list[tuple[Any, ...]], TypedRows, int]:
+    """Return the rows of the exact way, what it learned, and how many changes it refused."""
+    maker = TypedRows(Tables(zone=ZONE))
+    messages = [
+        [replace(change, place=Arrival(topic="shop", partition=i, offset=offset)) for change in changes_of(one, format)]
+        for i, lane in enumerate(lanes)
+        for offset, one in enumerate(lane)
+    ]
+    batch = maker.of_batch(messages)
+    tables = maker.tables.tables
+    rows = [
+        (tables[row.table].schema.table, row.version, row.operation, row.order, row.key, row.payload)
+        for row in batch.rows
+    ]
+    return sorted(rows, key=repr), maker, len(batch.rejects)
+
+
+def changes_of(message: bytes, format: str) -> list[Change]:
+    """Return the changes of a message as a pipeline reads it."""
+    return to_changes(message, format, zone=ZONE, unavailable=Settings().unavailable)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("most", [8, 1_000])
+def test_rows_of_a_first_batch_are_those_of_the_exact_way(converted: Convert, format: str, most: int):
+    """It is converted once where tables do nothing but begin, and otherwise again."""
+    rows = [one for one in shop(format) if all(change.op in DML for change in changes_of(one, format))][:most]
+    lanes = [rows[i::3] for i in range(3)]
+    outcomes, maker, count = converted(lanes, formats=Formats(format))
+    wanted, learned, refused = exact(lanes, format)
+    assert rows_in(outcomes, maker) == wanted
+    assert outcomes.counts["rejected"] >= (refused > 0)
+    is_plain = not refused and all(len(table.versions) == 1 for table in learned.tables.tables)
+    assert (count == 1) == is_plain
+    assert is_plain or most > 8
+
+
+def inserts(table: str, *ids: int, **values: str) -> list[bytes]:
+    """Return messages that insert rows."""
+    return [canal("INSERT", [{"id": str(i), **values}], id=i, table=table) for i in ids]
+
+
+def test_tables_that_tasks_number_in_other_ways_are_told_from_each_other(converted: Convert):
+    """What is the first table for one is the third for another; those that are known keep their numbers."""
+    a, b, c = (inserts(name, *range(i, 900, 3)) for i, name in enumerate("abc"))
+    _, maker, _ = converted([inserts("known", 1)])
+    outcomes, maker, count = converted([a + b, b + c + inserts("known", 2), c + a], maker=maker)
+    assert count == 1
+    assert sorted(outcomes.tables) == [0, 1, 2, 3]
+    assert {maker.tables.tables[one].schema.table.table: facts["ops"] for one, facts in outcomes.tables.items()} == {
+        "known": {"c": 1},
+        "a": {"c": 600},
+        "b": {"c": 600},
+        "c": {"c": 600},
+    }
+    assert len(rows_in(outcomes, maker)) == 1801
+
+
+@pytest.mark.parametrize(
+    "lanes",
+    [
+        [inserts("a", 1), inserts("a", 2, b="1")],
+        [inserts("a", 1, 2) + inserts("a", 3, b="1"), inserts("b", 4)],
+        [inserts("a", 1), [canal("ALTER", [], id=2, table="a", isDdl=True, sql="ALTER TABLE a ADD b int")]],
+        [inserts("a", 1, 2), [canal("TRUNCATE", [], id=9, table="b", isDdl=True, sql="TRUNCATE b")], inserts("b", 3)],
+        [inserts("a", 1), [canal("ERASE", [], id=2, table="a", isDdl=True, sql="DROP TABLE a")]],
+    ],
+    ids=["two versions", "two versions in a task", "a statement", "a truncate", "a drop"],
+)
+def test_a_batch_that_says_more_than_that_tables_begin_is_converted_again(converted: Convert, lanes: Lanes):
+    """Its first rows count for nothing."""
+    outcomes, maker, count = converted(lanes)
+    assert count > 1
+    wanted, _, _ = exact(lanes, "canal")
+    assert rows_in(outcomes, maker) == wanted
+
+
+def test_tables_that_begin_and_are_not_wanted_are_left_out(converted: Convert):
+    """They are learned nevertheless."""
+    outcomes, maker, count = converted([inserts("a", 1, 3), inserts("b", 2)], chosen=Chosen(exclude=("b",)))
+    assert (count, outcomes.counts["written"], outcomes.counts["left out"]) == (1, 2, 1)
+    assert [row[0].table for row in rows_in(outcomes, maker)] == ["a", "a"]
+    assert len(maker.tables.tables) == 2
+
+
+def test_rejects_of_a_first_batch_are_there_once(converted: Convert):
+    """Though their messages were converted twice, before their table was learned and behind it."""
+    outcomes, _, count = converted([[*inserts("a", 1), b"no message", *inserts("a", 2)]])
+    assert (count, outcomes.counts["read"], outcomes.counts["written"], outcomes.counts["rejected"]) == (1, 3, 2, 1)
