@@ -1,18 +1,20 @@
 """Measures the pipeline beside the same written by hand with Spark's own `from_json` and `try_cast`.
 
-    python tests/benchmarks/pipeline.py [kafka] [MESSAGES] [TABLES] [FILES OF A BATCH]
-    python tests/benchmarks/pipeline.py batches [MESSAGES OF A BATCH] [TABLES]...
+    python tests/benchmarks/pipeline.py [kafka] [iceberg] [MESSAGES] [TABLES] [FILES OF A BATCH]
+    python tests/benchmarks/pipeline.py batches [iceberg] [MESSAGES OF A BATCH] [TABLES]...
 
 Inserts and updates of tables of 8 columns, as Canal sends them, in files of 50,000 messages. By hand, a message is parsed by
 `from_json` with rows as maps, and each table's columns are cast, which is not exact and passes over what it does not
-understand; a changelog has the row before an update, too; rows go into Delta tables whose columns are known, by one append or one MERGE a table. The pipeline knows
+understand; a changelog has the row before an update, too; rows go into tables of Delta Lake, or Iceberg, whose columns are
+known, by one append or one MERGE a table. The pipeline knows
 nothing before it begins: it learns, keeps its state, counts, and writes what a batch of it writes. Both are streams with a
 checkpoint, read the same files in batches of as many, and write tables one after another in as many threads. Clock seconds of
-whole jobs, and their processor time; the second of two rounds counts, whose JVM is warm. With `kafka`, the messages come from
-a topic of two partitions of a broker that is started for it.
+whole jobs, and their processor time: both take turns, six times, and the medians of the last three count, for until then the
+JVM compiles what it runs, a third of a job's processor time in the second turn. With `kafka`, the messages come from a topic of
+two partitions of a broker that is started for it.
 
-With `batches`, what a batch costs whose tables are there, by their number: the median of the last four of six, and their
-processor time, which other work on the machine disturbs less.
+With `batches`, what a batch costs whose tables are there, by their number: the median of the last four of six (of two of three
+with more than 100 tables), and their processor time, which other work on the machine disturbs less.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -37,11 +39,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from cdcavro import spark as cdc
-from cdcavro.spark.lake import Delta, lake_settings
+from cdcavro.spark.lake import Delta, Iceberg, lake_settings
+from cdcavro.spark.lake.sinks import Sink
 from cdcavro.spark.pipeline import BatchReport, Files, Formats, Kafka, LakeSettings, Pipeline, Settings
 from support.kafka_server import Record, broker, spark_settings
 
-Job = Callable[[SparkSession, Path, int], dict[str, float] | None]
+Job = Callable[[SparkSession, Path, Any, int], dict[str, float] | None]
+Make = Callable[[Path], Any]
 COLUMNS = {
     "id": "bigint",
     "n": "int",
@@ -64,6 +68,7 @@ ROWS = """CASE WHEN type = 'UPDATE' THEN array(
 ) ELSE array(struct('c' AS op, data[0] AS row)) END"""
 FILE = 50_000
 THREADS = 4
+TURNS, WARM = 6, 3
 
 
 def message(random: random.Random, i: int, tables: int) -> bytes:
@@ -96,6 +101,28 @@ def message(random: random.Random, i: int, tables: int) -> bytes:
             "type": "UPDATE" if is_update else "INSERT",
         }
     ).encode()
+
+
+class Lake(NamedTuple):
+    """Where tables by hand are, and those of the pipeline."""
+
+    sink: Sink
+    hand: Callable[[int], str]
+
+
+def delta(folder: Path) -> Lake:
+    """Return tables of Delta Lake in a folder."""
+    return Lake(Delta(str(folder / "lake")), lambda number: f"delta.`{folder / 'hand' / f't{number}'}`")
+
+
+def iceberg(folder: Path) -> Lake:
+    """Return tables of Iceberg's, by hand in a namespace that is called as the folder; those of the pipeline are dropped first."""
+    spark = SparkSession.active()
+    for row in spark.sql("SHOW NAMESPACES IN ice").collect():
+        for table in spark.sql(f"SHOW TABLES IN ice.`{row[0]}`").collect():
+            spark.sql(f"DROP TABLE ice.`{row[0]}`.`{table['tableName']}` PURGE")
+    spark.sql(f"CREATE NAMESPACE ice.`{folder.name}`")
+    return Lake(Iceberg("ice"), lambda number: f"ice.`{folder.name}`.t{number}")
 
 
 class Source(NamedTuple):
@@ -150,32 +177,39 @@ def by_hand(texts: DataFrame, *, is_changelog: bool = False) -> DataFrame:
     return rows.select("table", *(["op"] if is_changelog else []), sf.struct("es", "m_id").alias("order"), *casts)
 
 
-def hand_rows(texts: DataFrame, _: Path, __: int) -> None:
+def hand_rows(texts: DataFrame, _: Lake, __: int) -> None:
     """Text to rows, which go nowhere."""
     by_hand(texts).write.format("noop").mode("overwrite").save()
 
 
-def hand_changelog(texts: DataFrame, lake: Path, tables: int) -> None:
+def hand_changelog(texts: DataFrame, lake: Lake, tables: int) -> None:
     """Rows appended to a table each, with those before updates, as the changelog has them."""
-    kept = by_hand(texts, is_changelog=True).persist()
+    kept, spark = by_hand(texts, is_changelog=True).persist(), texts.sparkSession
 
     def write(number: int) -> None:
-        rows = kept.where(sf.col("table") == f"t{number}").drop("table")
-        rows.write.format("delta").mode("append").save(str(lake / f"t{number}"))
+        table = created(spark, lake, number, "op string, ")
+        kept.where(sf.col("table") == f"t{number}").drop("table").writeTo(table).append()
 
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(write, range(tables)))
     kept.unpersist()
 
 
-def hand_current(texts: DataFrame, lake: Path, tables: int) -> None:
+def created(spark: SparkSession, lake: Lake, number: int, more: str = "") -> str:
+    """Return a table by hand, which there is then."""
+    table = lake.hand(number)
+    types = ", ".join(f"`{name}` {CASTS.get(name, declared)}" for name, declared in COLUMNS.items())
+    columns = f"{more}`order` struct<es: bigint, m_id: bigint>, {types.replace('varchar(20)', 'string')}"
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {table} ({columns}) USING {lake.sink.using}")
+    return table
+
+
+def hand_current(texts: DataFrame, lake: Lake, tables: int) -> None:
     """The last row of each key merged into a table each."""
     kept, spark = by_hand(texts).persist(), texts.sparkSession
-    types = ", ".join(f"`{name}` {CASTS.get(name, declared)}" for name, declared in COLUMNS.items())
 
     def write(number: int) -> None:
-        table = f"delta.`{lake / f't{number}'}`"
-        spark.sql(f"CREATE TABLE IF NOT EXISTS {table} ({types}, `order` struct<es: bigint, m_id: bigint>) USING delta")
+        table = created(spark, lake, number)
         rows = kept.where(sf.col("table") == f"t{number}").drop("table")
         struct = sf.struct(*rows.columns)
         last = rows.groupBy(sf.col("id").alias("key")).agg(sf.max_by(struct, "order").alias("r")).select("r.*")
@@ -192,13 +226,13 @@ def hand_current(texts: DataFrame, lake: Path, tables: int) -> None:
 
 
 def streamed(
-    hand: Callable[[DataFrame, Path, int], None], source: Source, say: Callable[[], None] | None = None
+    hand: Callable[[DataFrame, Lake, int], None], source: Source, say: Callable[[], None] | None = None
 ) -> Job:
     """Return the job that one writes by hand, which calls `say` behind each batch."""
 
-    def run(spark: SparkSession, folder: Path, tables: int) -> None:
+    def run(spark: SparkSession, folder: Path, lake: Lake, tables: int) -> None:
         def write(texts: DataFrame, _: int) -> None:
-            hand(texts, folder / "hand", tables)
+            hand(texts, lake, tables)
             if say is not None:
                 say()
 
@@ -210,12 +244,12 @@ def streamed(
     return run
 
 
-def ours(source: Source, **lake: bool) -> Job:
+def ours(source: Source, **chosen_lake: bool) -> Job:
     """Return the pipeline's job."""
 
-    def run(spark: SparkSession, folder: Path, _: int) -> dict[str, float]:
+    def run(spark: SparkSession, folder: Path, lake: Lake, _: int) -> dict[str, float]:
         reports: list[BatchReport] = []
-        sink = LakeSettings(Delta(str(folder / "lake")), parallel=THREADS, **lake)
+        sink = LakeSettings(lake.sink, parallel=THREADS, **chosen_lake)
         chosen = Settings(Formats("canal"))
         Pipeline(source.own, sink, str(folder / "state"), chosen).run(spark, once=True, say=reports.append)
         assert all(report.counts["written"] == report.counts["read"] for report in reports)
@@ -224,14 +258,17 @@ def ours(source: Source, **lake: bool) -> Job:
     return run
 
 
-def measured(job: Job, spark: SparkSession, tables: int) -> tuple[float, float, dict[str, float]]:
-    """Return the seconds of the second of two rounds, its processor time, and the seconds of its parts."""
-    for _ in range(2):
-        with tempfile.TemporaryDirectory() as folder:
-            lap = Laps()
-            parts = job(spark, Path(folder), tables)
-            lap()
-    return *lap.laps[0], parts or {}
+def measured(jobs: Sequence[Job], spark: SparkSession, make: Make, tables: int) -> list[tuple[Any, ...]]:
+    """Return the seconds of each job, its processor time, and the seconds of its parts in its last turn."""
+    laps, parts = [Laps() for _ in jobs], [{}] * len(jobs)
+    for _ in range(TURNS):
+        for i, job in enumerate(jobs):
+            with tempfile.TemporaryDirectory() as folder:
+                lake = make(Path(folder))
+                laps[i].begin()
+                parts[i] = job(spark, Path(folder), lake, tables) or {}
+                laps[i]()
+    return [(*lap.medians(WARM), part) for lap, part in zip(laps, parts, strict=True)]
 
 
 def processor_seconds() -> float:
@@ -251,26 +288,35 @@ class Laps:
     """Clock and processor seconds between calls."""
 
     def __init__(self) -> None:
-        self._last = time.monotonic(), processor_seconds()
         self.laps: list[tuple[float, float]] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a lap."""
+        self._last = time.monotonic(), processor_seconds()
 
     def __call__(self, _: object = None) -> None:
-        """Note what was used since the last call."""
+        """End a lap, and begin one."""
         now = time.monotonic(), processor_seconds()
         self.laps.append((now[0] - self._last[0], now[1] - self._last[1]))
         self._last = now
 
+    def medians(self, count: int) -> tuple[float, float]:
+        """Return the medians of the last ones."""
+        clock, processor = (median(part) for part in zip(*self.laps[-count:], strict=True))
+        return clock, processor
+
     def __str__(self) -> str:
-        """The medians of the last four."""
-        clock, processor = (median(part) for part in zip(*self.laps[-4:], strict=True))
+        """The medians of all but the first two, or the first where there are few."""
+        clock, processor = self.medians(len(self.laps) - (2 if len(self.laps) > 3 else 1))
         return f"{clock:8.2f}{processor:8.2f}"
 
 
-def batches(spark: SparkSession, count: int, numbers: list[int]) -> None:
+def batches(spark: SparkSession, make: Make, count: int, numbers: list[int]) -> None:
     """Print what a batch costs, by hand and with the pipeline, by the number of tables."""
     print(f"a batch of {count:,} messages: seconds by the clock and of processor time")
     print(f"{'into':<16}{'tables':>7}{'by hand':>16}{'pipeline':>16}")
-    for name, hand, lake in (
+    for name, hand, chosen in (
         ("a changelog", hand_changelog, {"is_current": False, "is_changelog": True}),
         ("current states", hand_current, {}),
     ):
@@ -279,33 +325,32 @@ def batches(spark: SparkSession, count: int, numbers: list[int]) -> None:
                 root = Path(folder)
                 (root / "in").mkdir()
                 draw = random.Random(1)
-                for i in range(6):
+                for i in range(3 if tables > 100 else 6):
                     lines = [message(draw, j, tables) + b"\n" for j in range(i * count, (i + 1) * count)]
                     path = root / "in" / f"{i}.jsonl"
                     path.write_bytes(b"".join(lines))
                     os.utime(path, (1_700_000_000 + i,) * 2)
+                lake, source = make(root), of_files(root / "in", 1)
                 base = Laps()
-                source = of_files(root / "in", 1)
-                streamed(hand, source, base)(spark, root, tables)
-                sink = LakeSettings(Delta(str(root / "lake")), parallel=THREADS, **lake)
+                streamed(hand, source, base)(spark, root, lake, tables)
+                sink = LakeSettings(lake.sink, parallel=THREADS, **chosen)
                 own = Laps()
                 job = Pipeline(source.own, sink, str(root / "state"), Settings(Formats("canal")))
                 job.run(spark, once=True, say=own)
                 print(f"{name:<16}{tables:7}{base}{own}", flush=True)
 
 
-def whole(spark: SparkSession, source: Source, count: int, tables: int) -> None:
+def whole(spark: SparkSession, make: Make, source: Source, count: int, tables: int) -> None:
     """Print what a whole job costs, by hand and with the pipeline."""
     print(f"{'into':<16}{'by hand s':>16}{'messages/s':>12}{'pipeline s':>16}{'messages/s':>12}{'ratio':>12}  parts")
     jobs = {
         "a changelog": (hand_changelog, ours(source, is_current=False, is_changelog=True)),
         "current states": (hand_current, ours(source)),
     }
-    rows = measured(streamed(hand_rows, source), spark, tables)[:2]
-    print(f"{'(rows only)':<16}{rows[0]:8.1f}{rows[1]:8.1f}{count / rows[0]:12,.0f}")
+    ((clock, processor, _),) = measured([streamed(hand_rows, source)], spark, make, tables)
+    print(f"{'(rows only)':<16}{clock:8.1f}{processor:8.1f}{count / clock:12,.0f}", flush=True)
     for name, (hand, own) in jobs.items():
-        *base, _ = measured(streamed(hand, source), spark, tables)
-        *made, parts = measured(own, spark, tables)
+        (*base, _), (*made, parts) = measured([streamed(hand, source), own], spark, make, tables)
         ratios = [one / other for one, other in zip(base, made, strict=True)]
         print(
             f"{name:<16}{base[0]:8.1f}{base[1]:8.1f}{count / base[0]:12,.0f}{made[0]:8.1f}{made[1]:8.1f}"
@@ -318,7 +363,7 @@ def main() -> None:
     """Print the table."""
     words = [one for one in sys.argv[1:] if not one.isdigit()]
     numbers = [int(one) for one in sys.argv[1:] if one.isdigit()]
-    count = numbers[0] if numbers else 20_000 if words == ["batches"] else 200_000
+    count = numbers[0] if numbers else 20_000 if "batches" in words else 200_000
     tables = numbers[1] if len(numbers) > 1 else 20
     most = numbers[2] if len(numbers) > 2 else 4
     config = {
@@ -327,11 +372,14 @@ def main() -> None:
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.ui.showConsoleProgress": "false",
-        **lake_settings(),
     }
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        if words == ["kafka"]:
+        config |= (
+            lake_settings(catalog="ice", warehouse=f"{folder}/warehouse") if "iceberg" in words else lake_settings()
+        )
+        make: Make = iceberg if "iceberg" in words else delta
+        if "kafka" in words:
             (folder / "jars").mkdir()
             kafka = spark_settings(folder / "jars")
             packages = ",".join([config["spark.jars.packages"], kafka["spark.jars.packages"]])
@@ -339,11 +387,11 @@ def main() -> None:
         spark = cdc.session("pipeline", master="local[2]", config=config)
         stack.callback(spark.stop)
         spark.sparkContext.setLogLevel("OFF")
-        if words == ["batches"]:
-            batches(spark, count, numbers[1:] or [1, 20, 200])
+        if "batches" in words:
+            batches(spark, make, count, numbers[1:] or [1, 20, 200])
             return
         print(f"{count:,} messages, {tables} tables, {most * FILE:,} messages a batch: seconds, and of processor time")
-        if words == ["kafka"]:
+        if "kafka" in words:
             started = stack.enter_context(broker(folder / "broker"))
             started.create("shop", 2)
             started.send(records(count, tables))
@@ -352,7 +400,7 @@ def main() -> None:
             (folder / "in").mkdir()
             write_files(folder / "in", count, tables)
             source = of_files(folder / "in", most)
-        whole(spark, source, count, tables)
+        whole(spark, make, source, count, tables)
 
 
 if __name__ == "__main__":

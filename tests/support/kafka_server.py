@@ -24,6 +24,7 @@ KAFKA = "4.1.1"
 _SERVER = (("org.apache.kafka", "kafka_2.13", KAFKA), ("org.slf4j", "slf4j-simple", "1.7.36"))
 _JAVA = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 _SECONDS = 240
+_QUEUED = 50_000
 # What Spark's source of Kafka asks for beside itself is not to be had everywhere in the version of Spark.
 _TOKENS = ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0")
 _PROPERTIES = """
@@ -75,6 +76,9 @@ class Broker:
         faults: list[object] = []
         producer = Producer({"bootstrap.servers": self.servers, "enable.idempotence": True})
         for one in records:
+            # It keeps 100,000 at most.
+            while len(producer) >= _QUEUED:
+                producer.poll(1)
             producer.produce(
                 one.topic,
                 one.value,

@@ -32,7 +32,8 @@ from cdcavro.cli import main
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake import changelog as logs
 from cdcavro.spark.lake import current_state, lake_settings
-from cdcavro.spark.pipeline import batches, outcomes
+from cdcavro.spark.pipeline import batches
+from cdcavro.spark.pipeline.conversion import outcomes
 from cdcavro.spark.pipeline.conversion.facts import Knowledge
 from support.cluster import Cluster, cluster, environment, kill_group
 from support.places import TESTS
@@ -45,7 +46,7 @@ POINTS: dict[str, tuple[Any, str]] = {
     "before the state": (JobState, "write"),
     "before the rejects": (batches, "write_rejects"),
     "before deletes": (current_state.sql, "merge_deletes"),
-    "before MERGE": (current_state.sql, "merge_state"),
+    "before MERGE": (current_state.CurrentState, "_put"),
     "before the changelog's append": (logs.Changelog, "append"),
 }
 

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import functions as sf
+
 from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind
 from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake import statements as sql
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.keys import check_keys
+from cdcavro.lake.names import quoted
 from cdcavro.spark.lake.batch import Facts, deletes_of, facts_of, held_columns, last_rows
 from cdcavro.spark.lake.columns import fill, prepare, present_columns, properties_of, put_properties, with_view
 from cdcavro.spark.lake.sinks import Delta
@@ -18,7 +21,7 @@ from cdcavro.spark.lake.sinks import Delta
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from cdcavro.lake.evolution import Step
     from cdcavro.spark.lake.sinks import Sink
@@ -108,14 +111,23 @@ class CurrentState:
             spark.sql(sql.delete_below(self.identifier, floor))
         if facts.deletes:
             self._merge(deletes_of(rows, moment), lambda view: sql.merge_deletes(self.deletes, view))
-        is_partial = _PARTIAL in stated
-        present = present_columns(spark.table(self.identifier))
-        is_guarded = _GUARDED in stated
+        is_partial, is_guarded = _PARTIAL in stated, _GUARDED in stated
+        lake = spark.table(self.identifier)
+        present = present_columns(lake)
         deletes = spark.table(self.deletes) if is_guarded else None
         source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial)
         names = [held.name for _, held in held_columns(versions[-1], present)]
+        is_empty = not is_guarded and _KIND not in properties and lake.isEmpty()
         flags = {"is_guarded": is_guarded, "is_partial": is_partial}
-        self._merge(source, lambda view: sql.merge_state(self.identifier, view, names, **flags))
+        self._put(source, names, lake if is_empty else None, flags)
+
+    def _put(self, source: DataFrame, names: Sequence[str], empty: DataFrame | None, flags: Mapping[str, bool]) -> None:
+        """Merge rows, which have columns of these names; into a lake table that is empty, they are appended."""
+        if empty is None:
+            self._merge(source, lambda view: sql.merge_state(self.identifier, view, names, **flags))
+        else:
+            # If they are written again, they are there, and merged.
+            source.select(*_listed(empty, names)).writeTo(self.identifier).append()
 
     def _merge(self, source: DataFrame, statement: Callable[[str], str]) -> None:
         # Delta Lake keeps the source of a merge itself.
@@ -140,3 +152,12 @@ class CurrentState:
         stated |= dict.fromkeys([_KIND] if kinds else [], "".join(kinds))
         flags = {_PARTIAL: facts.partial, _GUARDED: facts.deletes}
         return stated | {name: "true" for name, count in flags.items() if count or name in properties}
+
+
+def _listed(lake: DataFrame, names: Sequence[str]) -> list[Column]:
+    """Return the columns of a lake table, of which what is merged has some, and those of `statements.STATE`."""
+    held = {*names, *sql.STATE}
+    types = {one.name: one.dataType for one in lake.schema}
+    return [
+        (sf.col(quoted(name)) if name in held else sf.lit(None)).cast(types[name]).alias(name) for name in lake.columns
+    ]

@@ -14,6 +14,7 @@ import pyspark
 from cdcavro.errors import FileError, JobError, SetupError
 from cdcavro.lake.evolution import DROP, RENAME, WIDEN, is_wider_decimal
 from cdcavro.lake.names import folder_names, quoted
+from cdcavro.lake.statements import KEY, ORDER
 from cdcavro.spark.lake.marks import CHANGE, is_appended
 from cdcavro.spark.session import classic
 
@@ -40,6 +41,9 @@ _MAPPED: Final = {"delta.columnMapping.mode": "name"}
 _WIDENED: Final = {"delta.enableTypeWidening": "true"}
 # A checkpoint takes as long as three small batches. Until the next one, readers read up to 99 small files of the log.
 _LOGGED: Final = {"delta.checkpointInterval": "100"}
+# Every order is another one, and so is nearly every key: looking each up in a dictionary of Parquet's, which is given up at a
+# megabyte, took a tenth of an append. Parquet reads these from the properties of a table.
+_PLAIN: Final = {f"parquet.enable.dictionary#{name}": "false" for name in (KEY, ORDER)}
 _WIDER: Final = frozenset({("int", "bigint"), ("float", "double")})
 _WIDER_IN_DELTA: Final = _WIDER | {("int", "double")}
 
@@ -101,7 +105,7 @@ class Delta:
 
     def properties(self, names: Iterable[str]) -> Mapping[str, str]:
         """Return what a table with columns of such names is created with."""
-        return _LOGGED | (_MAPPED if any(map(_SPECIAL.search, names)) else {})
+        return _LOGGED | _PLAIN | (_MAPPED if any(map(_SPECIAL.search, names)) else {})
 
     def needed(self, steps: Sequence[Step]) -> Mapping[str, str]:
         """Return the properties that a table needs for steps.

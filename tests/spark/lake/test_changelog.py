@@ -7,6 +7,7 @@ from datetime import UTC
 from pathlib import Path
 
 import pytest
+from pyarrow.parquet import ParquetFile
 from pyspark.sql import SparkSession
 
 from cdcavro import to_changes
@@ -101,3 +102,20 @@ def test_types_can_be_widened_from_the_first_statement_on_that_needs_it(spark: S
     spark.sql(f"ALTER TABLE {identifier} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'false')")
     assert features(spark, sink, [first, second], "off") == [set(), widened]
     assert dict(spark.table(identifier).dtypes)["n"] == "bigint"
+
+
+@pytest.mark.every_spark
+@pytest.mark.classic
+def test_parquet_makes_no_dictionary_of_keys_and_orders(spark: SparkSession, tmp_path: Path):
+    """Nearly each is another one, so it would be a tenth of the time for nothing; here one key shows that there is none."""
+    sink, maker = Delta(str(tmp_path)), TypedRows(Tables())
+    messages = [to_changes(canal("UPDATE", [{"id": "1", "s": "1"}], id=number), "canal") for number in range(500)]
+    rows, log = maker.of_batch(messages).rows, Changelog(sink, TableName("d", None, "t"))
+    log.prepare(spark, maker.tables.tables[0].versions)
+    log.append(frame_of(spark, rows).coalesce(1), maker.tables.tables[0].versions, job="test's job", batch=1)
+    (path,) = tmp_path.rglob("*.parquet")
+    group = ParquetFile(path).metadata.row_group(0)
+    columns = [group.column(i) for i in range(group.num_columns)]
+    plain = {column.path_in_schema for column in columns if not any("DICT" in one for one in column.encodings)}
+    assert plain >= {"_cdc_key", "_cdc_order"}
+    assert not plain & {"id", "s", "_cdc_op"}

@@ -210,6 +210,34 @@ def test_what_a_kill_left_of_a_creation_does_not_stand_in_the_way(spark: SparkSe
     assert spark.sql(f"SELECT count(*) FROM {lake.state(table).deletes}").collect()[0][0] == 2
 
 
+def test_first_rows_are_appended_and_those_of_a_batch_that_is_run_again_merged(
+    spark: SparkSession, sink: Sink, monkeypatch: pytest.MonkeyPatch
+):
+    """A table that has nothing needs no MERGE; once it has rows, or may have had some, it does."""
+    merged: list[str] = []
+    own = CurrentState._merge
+    monkeypatch.setattr(CurrentState, "_merge", lambda self, *args: (merged.append(self.table.table), own(self, *args)))
+    lake = Lake(spark, sink, database(sink, "first"))
+    batch = [change("INSERT", 1, 1), change("INSERT", 2, 2), change("UPDATE", 3, 2, absent="b")]
+    lake.merge(batch)
+    assert merged == []
+    (table,) = lake.maker.tables.tables
+    assert shown(lake.rows(table)) == shown(lake.plain(table))
+    lake.merge(batch)
+    assert merged == ["t"]
+    assert shown(lake.rows(table)) == shown(lake.plain(table))
+    assert len(lake.rows(table)) == 2
+
+
+def test_a_full_load_into_an_empty_table_that_is_written_again_is_there_once(spark: SparkSession, sink: Sink):
+    """Nothing orders its rows but that they are of one, so the table does not say what does."""
+    lake = Lake(spark, sink, database(sink, "load"))
+    lake.merge([change("SNAPSHOT", 1, 1), change("SNAPSHOT", 2, 2)], times=2)
+    lake.merge([change("SNAPSHOT", 3, 3)])
+    (table,) = lake.maker.tables.tables
+    assert sorted(row["id"] for row in lake.rows(table)) == [1, 2, 3]
+
+
 def test_a_delete_is_guarded_until_its_guard_is_over(spark: SparkSession, sink: Sink):
     """Then a late change is taken for a new one."""
     lake = Lake(spark, sink, database(sink, "guard"), guard=timedelta(days=1))
