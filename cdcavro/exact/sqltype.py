@@ -11,13 +11,14 @@ from cdcavro.exact.caching import bounded_cache
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# Until Python 3.11.5, `*+` behind a group keeps what a repetition has read that fails in its middle.
 _MEMBER: Final = r"'(?:[^']++|'')*+'"
 _DECLARED: Final = re.compile(
     rf"""\s*(?P<name>DOUBLE\s+PRECISION|LONG\s+VARBINARY|LONG\s+VARCHAR|CHAR\s+BYTE
         |(?:CHARACTER|CHAR)\s+VARYING|NATIONAL\s+\w+|\w+)
     \s*(?:\(\s*(?:
-        (?P<arguments>[0-9]{{1,9}}(?:\s*,\s*-?[0-9]{{1,9}})*+)
-        |(?P<members>{_MEMBER}(?:\s*,\s*{_MEMBER})*+)
+        (?P<arguments>[0-9]{{1,9}}(?:\s*,\s*-?[0-9]{{1,9}})*)
+        |(?P<members>{_MEMBER}(?:\s*,\s*{_MEMBER})*)
     )\s*\))?
     (?P<rest>.*)""",
     re.ASCII | re.DOTALL | re.IGNORECASE | re.VERBOSE,

@@ -31,6 +31,8 @@ from cdcavro.exact.sqltype import SqlType, parse_sql_type
         ("enum('a\\','日本\n','unsigned')", SqlType("ENUM", members=("a\\", "日本\n", "unsigned"))),
         ("enum('a','b", SqlType("ENUM")),
         ("enum()", SqlType("ENUM")),
+        ("enum('a',)", SqlType("ENUM")),
+        ("set('a', 'b' ,) unsigned", SqlType("SET", unsigned=True)),
         ("NUMBER(10, -2)", SqlType("NUMBER", (10, -2))),
         ("NUMBER(-10, 2)", SqlType("NUMBER")),
         ("decimal(10,)", SqlType("DECIMAL")),

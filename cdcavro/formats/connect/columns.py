@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Table = tuple[str | None, str | None, str | None]
 
 _IDENTIFIER: Final = re.compile(r'"((?:[^"]|"")*+)"')
-_IDENTIFIERS: Final = re.compile(rf"{_IDENTIFIER.pattern}(?:\.{_IDENTIFIER.pattern})*+")
+_IDENTIFIERS: Final = re.compile(rf"{_IDENTIFIER.pattern}(?:\.{_IDENTIFIER.pattern})*")
 # SQL Server's types of columns that it numbers: `int identity`, `decimal() identity`.
 _IDENTITY: Final = re.compile(r"(?:\(\))?\s+identity", re.ASCII | re.IGNORECASE)
 _IMAGES: Final = frozenset({"before", "after"})
