@@ -161,6 +161,10 @@ class Tables:
         """Return a change with the table given for changes that name none, as `learn`, `find` and `write` want it."""
         return change if change.source.table else self.given_table.named(change)
 
+    def is_alone(self, table: Table) -> bool:
+        """Return whether no other table ever bore the name of a table that was not renamed."""
+        return self._directory.only(table.schema.table) is table
+
     @one_at_a_time
     def learn(self, change: Change) -> TableVersion | None:
         """Apply what a change says about tables; return a row change's table and version. Raises as `add` does."""

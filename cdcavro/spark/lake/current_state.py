@@ -89,7 +89,7 @@ class CurrentState:
         now: datetime | None = None,
         facts: Facts | None = None,
     ) -> None:
-        """Merge a batch of the table's typed rows; a batch that is merged again changes nothing.
+        """Merge a batch of the table's typed rows; a batch that is merged again changes nothing. Nothing else may write.
 
         `rows` has the columns version, operation, order, key and payload of `TypedRow`, and is read several times;
         `versions` are the table's, for which the lake table was prepared; `now` is the time of the batch, and `facts` what is known of it already. Raises

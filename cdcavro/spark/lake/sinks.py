@@ -42,7 +42,8 @@ _WIDENED: Final = {"delta.enableTypeWidening": "true"}
 # A checkpoint takes as long as three small batches. Until the next one, readers read up to 99 small files of the log.
 _LOGGED: Final = {"delta.checkpointInterval": "100"}
 # Every order is another one, and so is nearly every key: looking each up in a dictionary of Parquet's, which is given up at a
-# megabyte, took a tenth of an append. Parquet reads these from the properties of a table.
+# megabyte, took a tenth of an append. Parquet reads these from the properties of a table; where names are mapped, it knows
+# the columns by others.
 _PLAIN: Final = {f"parquet.enable.dictionary#{name}": "false" for name in (KEY, ORDER)}
 _WIDER: Final = frozenset({("int", "bigint"), ("float", "double")})
 _WIDER_IN_DELTA: Final = _WIDER | {("int", "double")}

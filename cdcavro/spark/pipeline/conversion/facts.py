@@ -29,7 +29,7 @@ class Knowledge:
 
     Attributes: `tables` (`Tables`); `clock` (list), as `Clock.state`; `formats` (`Formats`); `unavailable`, as in
     `to_changes`; `dropped`, as in `Learned`; `faults`, why statements were refused, by `identity_of` them; `chosen`
-    (`Chosen`), which tables are wanted; `is_strict` (bool), whether a misfit ends the job;
+    (`Chosen`), which tables are wanted; `left_out` (frozenset of int), the numbers of those known that are not; `is_strict` (bool), whether a misfit ends the job;
     `is_reduced` (bool), whether of each key only the last change is wanted; `framed`, as in `Settings`.
     """
 
@@ -40,6 +40,7 @@ class Knowledge:
     dropped: Mapping[bytes, tuple[int, ...]] = field(default_factory=dict)
     faults: Mapping[bytes, Fault] = field(default_factory=dict)
     chosen: Chosen = field(default_factory=Chosen)
+    left_out: frozenset[int] = frozenset()
     is_all: bool = False
     is_strict: bool = False
     is_reduced: bool = False

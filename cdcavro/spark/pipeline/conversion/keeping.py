@@ -44,7 +44,7 @@ class Keeping:
         self._knowledge, self._asking = knowledge, asking
         self.made, self._all = Made(), Made()
         self._facts = TaskFacts()
-        self._unwanted: tuple[int, frozenset[int]] = -1, frozenset()
+        self._looked, self._unwanted = len(knowledge.tables.tables), knowledge.left_out
 
     @property
     def counts(self) -> Counter[str]:
@@ -112,12 +112,12 @@ class Keeping:
         return [marks.get(table.number, str(table.number)) for table in self._knowledge.tables.tables]
 
     def _left_out(self) -> frozenset[int]:
-        """Return the numbers of the tables that are not wanted."""
-        tables = self._knowledge.tables
-        if self._unwanted[0] != tables.edits:
-            numbers = (one.number for one in tables.tables if not self._knowledge.chosen.has(one.schema.table))
-            self._unwanted = tables.edits, frozenset(numbers)
-        return self._unwanted[1]
+        """Return the numbers of the tables that are not wanted; those that began since are looked at once."""
+        tables, chosen = self._knowledge.tables.tables, self._knowledge.chosen
+        if self._looked < len(tables):
+            new, self._looked = tables[self._looked :], len(tables)
+            self._unwanted |= {one.number for one in new if not chosen.has(one.schema.table)}
+        return self._unwanted
 
     def _reduced(self) -> list[int]:
         """Return the numbers of tables of whose keys only the last change is wanted: without a key, a table has all."""

@@ -3,8 +3,8 @@
 `what` says what a row of them is: ROW, a typed row; REJECT, a message that is none, or contradicts its tables; STATEMENT,
 one whose statements the driver has to learn, or a row of a table or with columns that it has to learn first, with
 `outlines`; SUMMARY, what a task has done, as JSON in `note`, or why it could not. The `note` of a reject is the time of its lane before it. The number of
-a table is a text: Spark compiles a condition on an integer anew for each value; and of a table that began with the batch it is a
-mark, as in `NewTables`.
+a table is a text: Spark compiles a condition on an integer anew for each value; and what tasks make of a table
+that begins with the batch, before the driver has numbered it, has a mark there, as in `NewTables`.
 """
 
 from __future__ import annotations

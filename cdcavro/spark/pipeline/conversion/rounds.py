@@ -9,6 +9,7 @@ from cdcavro.lake.learning import Learned, identity_of
 from cdcavro.lake.new_tables import NewTables
 from cdcavro.spark.pipeline.conversion.facts import Knowledge
 from cdcavro.spark.pipeline.conversion.outcomes import asked, outcomes_of
+from cdcavro.spark.pipeline.settings import Chosen
 from cdcavro.spark.tables import refusal
 from cdcavro.table.tables import ERROR
 
@@ -45,7 +46,8 @@ def convert(
         faults.update(own)
         # Rows that a TRUNCATE ends are ended by a row of its own, though it edits no table.
         is_ending = any(change.op == "TRUNCATE" for change in more.changes)
-        if not (maker.tables.edits != edits or own or is_ending or outcomes.counts["given up"]):
+        is_new = maker.tables.edits != edits or own or is_ending
+        if not (is_new or outcomes.counts["given up"] or outcomes.begun):
             break
         known = None if more.faults or _has_statements(learned) else outcomes.numbered(new.marks)
         if known is not None:
@@ -69,6 +71,8 @@ def _knowledge(
     *,
     is_reduced: bool,
 ) -> Knowledge:
+    chosen = settings.chosen
+    left_out = (table.number for table in maker.tables.tables if not chosen.has(table.schema.table))
     return Knowledge(
         maker.tables,
         maker.clock.state,
@@ -76,7 +80,8 @@ def _knowledge(
         settings.unavailable,
         {} if learned is None else learned[0].dropped,
         {} if learned is None else learned[1],
-        settings.chosen,
+        chosen,
+        frozenset(left_out) if chosen != Chosen() else frozenset(),
         is_all=learned is not None,
         is_strict=settings.options.get("on_misfit") == ERROR,
         is_reduced=is_reduced,

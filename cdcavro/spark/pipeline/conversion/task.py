@@ -217,7 +217,7 @@ class _Task:
             rows = placing.rows(message, changes, own.place)
         except CdcAvroError as error:
             # It may be none once all is learned.
-            is_sure = self._knowledge.is_all or not self._asking.marks
+            is_sure = self._knowledge.is_all or not (self._asking.marks or self._asking.is_ahead)
             if self._knowledge.is_strict and is_sure and isinstance(error, MisfitError):
                 raise
             self._made.counts["unplaced"] += 1

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -17,6 +18,7 @@ from cdcavro.spark.pipeline.conversion import rounds
 from cdcavro.spark.pipeline.conversion.facts import Knowledge
 from cdcavro.spark.pipeline.conversion.outcome_columns import OF_ROWS, ROW
 from cdcavro.spark.pipeline.conversion.outcomes import Outcomes, outcomes_of
+from cdcavro.spark.pipeline.rejects import rejects_of
 from cdcavro.spark.pipeline.settings import Chosen
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
@@ -54,15 +56,14 @@ def converted(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Convert:
 def framed(spark: SparkSession, lanes: Lanes) -> DataFrame:
     """Return messages as the source hands them over, each lane in a partition of its own."""
     batches = [batch_of([(None, one) for one in lane], partition=i) for i, lane in enumerate(lanes)]
-    table = pa.Table.from_batches(batches)
-    frames = [
-        spark.createDataFrame(table.filter(pa.compute.equal(table["partition"], i))).coalesce(1)
-        for i in range(len(lanes))
-    ]
-    whole = frames[0]
-    for frame in frames[1:]:
-        whole = whole.unionAll(frame)
-    return whole
+    frame = spark.createDataFrame(pa.Table.from_batches(batches))
+    # Rows go to the partition that the hash of a number says.
+    found = spark.range(200).select("id", sf.pmod(sf.hash("id"), sf.lit(len(lanes))).alias("goes to")).collect()
+    numbers = {row["goes to"]: row["id"] for row in found}
+    number = sf.array(*[sf.lit(numbers[i]).cast("bigint") for i in range(len(lanes))])[sf.col("partition")]
+    parted = frame.repartition(len(lanes), number).sortWithinPartitions("offset")
+    assert parted.select(sf.spark_partition_id()).distinct().count() == len(lanes)
+    return parted
 
 
 def rows_in(outcomes: Outcomes, maker: TypedRows) -> list[tuple[Any, ...]]:
@@ -97,18 +98,18 @@ def changes_of(message: bytes, format: str) -> list[Change]:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("most", [8, 1_000])
-def test_rows_of_a_first_batch_are_those_of_the_exact_way(converted: Convert, format: str, most: int):
-    """It is converted once where tables do nothing but begin, and otherwise again."""
+@pytest.mark.parametrize(("most", "tasks"), [(8, 1), (1_000, 3)])
+def test_rows_of_a_first_batch_are_those_of_the_exact_way(converted: Convert, format: str, most: int, tasks: int):
+    """It is converted once only where tables do nothing but begin; of the same lane, always where they do."""
     rows = [one for one in shop(format) if all(change.op in DML for change in changes_of(one, format))][:most]
-    lanes = [rows[i::3] for i in range(3)]
+    lanes = [rows[i::tasks] for i in range(tasks)]
     outcomes, maker, count = converted(lanes, formats=Formats(format))
     wanted, learned, refused = exact(lanes, format)
     assert rows_in(outcomes, maker) == wanted
-    assert outcomes.counts["rejected"] >= (refused > 0)
+    assert (outcomes.counts["rejected"] > 0) == (refused > 0)
     is_plain = not refused and all(len(table.versions) == 1 for table in learned.tables.tables)
-    assert (count == 1) == is_plain
-    assert is_plain or most > 8
+    assert is_plain == (tasks == 1)
+    assert is_plain == (count == 1)
 
 
 def inserts(table: str, *ids: int, **values: str) -> list[bytes]:
@@ -140,8 +141,12 @@ def test_tables_that_tasks_number_in_other_ways_are_told_from_each_other(convert
         [inserts("a", 1), [canal("ALTER", [], id=2, table="a", isDdl=True, sql="ALTER TABLE a ADD b int")]],
         [inserts("a", 1, 2), [canal("TRUNCATE", [], id=9, table="b", isDdl=True, sql="TRUNCATE b")], inserts("b", 3)],
         [inserts("a", 1), [canal("ERASE", [], id=2, table="a", isDdl=True, sql="DROP TABLE a")]],
+        [
+            [canal("INSERT", [{"id": "1", "b": "1"}], id=1, mysqlType=None)],
+            [canal("INSERT", [{"id": "2"}], id=2, mysqlType=None)],
+        ],
     ],
-    ids=["two versions", "two versions in a task", "a statement", "a truncate", "a drop"],
+    ids=["two versions", "two versions in a task", "a statement", "a truncate", "a drop", "no lists of columns"],
 )
 def test_a_batch_that_says_more_than_that_tables_begin_is_converted_again(converted: Convert, lanes: Lanes):
     """Its first rows count for nothing."""
@@ -162,4 +167,29 @@ def test_tables_that_begin_and_are_not_wanted_are_left_out(converted: Convert):
 def test_rejects_of_a_first_batch_are_there_once(converted: Convert):
     """Though their messages were converted twice, before their table was learned and behind it."""
     outcomes, _, count = converted([[*inserts("a", 1), b"no message", *inserts("a", 2)]])
+    assert rejects_of(outcomes.frame).count() == 1
     assert (count, outcomes.counts["read"], outcomes.counts["written"], outcomes.counts["rejected"]) == (1, 3, 2, 1)
+
+
+def test_a_table_that_takes_a_name_is_not_taken_for_the_only_one(converted: Convert):
+    """To which of two a late row belongs depends on when the second began, which a task knows of its own lanes only."""
+    drop = canal("ERASE", [], id=80, table="a", isDdl=True, sql="DROP TABLE a")
+    _, maker, _ = converted([[*inserts("a", 70), drop]])
+    outcomes, maker, count = converted([inserts("b", 1), inserts("b", 2)], maker=maker)
+    assert count == 1
+    outcomes, maker, count = converted([inserts("a", 85), inserts("a", 90, 84)], maker=maker)
+    assert count > 1
+    assert outcomes.counts["written"] == 3
+
+
+@pytest.mark.parametrize("word", ["reject", "error"])
+def test_a_misfit_of_a_table_that_begins_is_what_the_word_says(converted: Convert, word: str):
+    """Once all is learned, it still is one."""
+    lanes, options = [inserts("a", 1, n="1"), inserts("a", 2, n="many")], {"zone": ZONE, "on_misfit": word}
+    if word == "error":
+        with pytest.raises(PythonException, match="many"):
+            converted(lanes, options=options)
+    else:
+        outcomes, _, _ = converted(lanes, options=options)
+        assert (outcomes.counts["written"], outcomes.counts["rejected"]) == (1, 1)
+        assert rejects_of(outcomes.frame).count() == 1

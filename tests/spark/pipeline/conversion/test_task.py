@@ -14,7 +14,6 @@ from cdcavro.spark.pipeline import Formats
 from cdcavro.spark.pipeline.conversion.facts import Knowledge
 from cdcavro.spark.pipeline.conversion.outcome_columns import REJECT, ROW, STATEMENT
 from cdcavro.spark.pipeline.pipeline import _job
-from cdcavro.spark.pipeline.settings import Chosen
 from cdcavro.table.tables import Tables
 from support.pipelines import canal
 from support.roundtrip import error_of
@@ -168,9 +167,7 @@ def test_formats_are_told_of_each_message_where_none_is_given():
 def test_rows_of_tables_that_are_not_wanted_are_left_out():
     """They are counted, and nothing else is made of them."""
     messages = [canal("INSERT", [{"id": "1"}], id=i, table=f"t{i % 2}") for i in range(4)]
-    rows, summary = converted(
-        known(*messages, chosen=Chosen(exclude=("t1",))), batch_of([(None, one) for one in messages])
-    )
+    rows, summary = converted(known(*messages, left_out=frozenset([1])), batch_of([(None, one) for one in messages]))
     assert {row["number"] for row in rows} == {"0"}
     assert (summary["counts"]["written"], summary["counts"]["left out"]) == (2, 2)
 
