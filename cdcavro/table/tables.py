@@ -154,8 +154,8 @@ class Tables:
         """
         change = self.named(change)
         emptied = self._emptied(change) if change.op == "TRUNCATE" else []
-        table_version = self.learn(change)
-        return self.write(change, emptied if table_version is None else [table_version])
+        found = self.learn(change)
+        return self.write(change, emptied if found is None else [found])
 
     def named(self, change: Change) -> Change:
         """Return a change with the table given for changes that name none, as `learn`, `find` and `write` want it."""
@@ -172,8 +172,7 @@ class Tables:
             learned = self._learned
             if learned is not None and learned.is_for(change, self._room.edits):
                 return learned.table_version
-            name = self._name(change.source)
-            if name is not None:
+            if (name := self._name(change.source)) is not None:
                 return self._row(change, name)
         check_row(change)
         if change.op in DDL and (change.ddl is not None or change.columns is not None or change.op == "ERASE"):
@@ -222,8 +221,7 @@ class Tables:
             raise SchemaError(name.table, "the table is not known")
         if change.columns is None:
             return [(table, table.having(seen_columns(change), key))]
-        columns = table.with_unsigned(change.columns, key)
-        return [(table, table.at(columns, change.source, self._given, key))]
+        return [(table, table.at(table.with_unsigned(change.columns, key), change.source, self._given, key))]
 
     @one_at_a_time
     def write(self, change: Change, found: Sequence[TableVersion]) -> list[TypedChange]:
@@ -259,8 +257,7 @@ class Tables:
             table = self._follower.begin(change, name, key)
         self._directory.see(name)
         if columns is not None:
-            columns = table.with_unsigned(columns, key)
-            schema = table.state(columns, change.source, self._given, key, change.key)
+            schema = table.state(table.with_unsigned(columns, key), change.source, self._given, key, change.key)
         else:
             schema = table.extend(seen_columns(change), change.source, self._given, key)
         table.use(schema)
@@ -293,8 +290,7 @@ class Tables:
         columns, source, recent = change.columns, change.source, self._recent
         if recent is not None and recent.is_for(schema, source, columns):
             return recent
-        facts = (table.number, schema.version, source, columns)
-        writer: TableWriter | None = self._writers.get(facts)
+        writer: TableWriter | None = self._writers.get(facts := (table.number, schema.version, source, columns))
         if writer is None or writer.schema is not schema:
             ways: Any = {"zone": self.zone, "modes": self._modes, "is_strict": self._is_strict}
             count = partial(self._room.count, self.misfits.setdefault(table.number, Counter()))
