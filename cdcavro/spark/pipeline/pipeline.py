@@ -18,6 +18,7 @@ from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.report.account_file import AccountFile
 from cdcavro.spark.job.line_frame import first_line
 from cdcavro.spark.pipeline.batches import Batches
+from cdcavro.spark.pipeline.conversion.outcomes import KEPT
 from cdcavro.spark.pipeline.outputs.reject_places import Apart, RejectPlaces
 from cdcavro.spark.pipeline.outputs.waiting import WAITING, WaitingRows
 from cdcavro.spark.pipeline.progress.lag import lag_of
@@ -128,7 +129,7 @@ class Pipeline:
         """
         classic(spark, "a pipeline")
         folder = Path(self.state)
-        with _locked(folder), settings(spark), self._publisher() as publisher:
+        with _locked(folder), settings(spark, KEPT), self._publisher() as publisher:
             self._places.check(spark, self.source)
             job = _job(folder, self.sink.identity(spark))
             writer: Writer = self.sink.writer(job, publisher)

@@ -168,10 +168,14 @@ def _no_reject() -> list[Column]:
 
 
 @contextmanager
-def settings(spark: SparkSession) -> Iterator[None]:
-    """Set what the frames of this module need, as long as a stream runs: it asks the session that it was started in."""
-    before = {name: spark.conf.get(name, None) for name in _SETTINGS}
-    for name, value in _SETTINGS.items():
+def settings(spark: SparkSession, preferred: Mapping[str, str]) -> Iterator[None]:
+    """Set what the frames of this module need, as long as a stream runs: it asks the session that it was started in.
+
+    What is `preferred` (dict from name to value) is set, too, unless the user has set something else.
+    """
+    wanted = {name: value for name, value in preferred.items() if spark.conf.get(name, None) is None} | _SETTINGS
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
         spark.conf.set(name, value)
     try:
         yield

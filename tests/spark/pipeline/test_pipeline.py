@@ -21,7 +21,8 @@ from cdcavro.lake.report.account_file import read_account
 from cdcavro.spark.lake import Delta, Iceberg
 from cdcavro.spark.lake.batch import Facts
 from cdcavro.spark.pipeline.batches import Batches
-from cdcavro.spark.pipeline.lake_tables import Part
+from cdcavro.spark.pipeline.conversion.outcomes import KEPT
+from cdcavro.spark.pipeline.lake_tables import LakeTables, Part
 from cdcavro.spark.pipeline.outputs.waiting import WaitingRows
 from cdcavro.spark.pipeline.rejects import replay
 from cdcavro.spark.pipeline.settings import Chosen, Formats
@@ -365,6 +366,29 @@ def test_a_large_file_is_read_by_one_task_and_its_lines_are_numbered(job, spark:
     (reject,) = spark.read.json(f"{made.folder}/state/rejects").collect()
     assert reject["line"] == 201
     assert spark.conf.get("spark.sql.files.maxPartitionBytes") == before
+
+
+@pytest.mark.parametrize("own", [None, "7000"])
+def test_what_is_kept_of_a_batch_is_cut_into_small_pieces_unless_the_session_says_otherwise(
+    job, spark: SparkSession, monkeypatch, own
+):
+    name = "spark.sql.inMemoryColumnarStorage.batchSize"
+    made, sizes, write = job(is_current=False, is_changelog=True), [], LakeTables.write
+
+    def noted(self: LakeTables, session: SparkSession, tables: Any) -> Any:
+        sizes.append(session.conf.get(name))
+        return write(self, session, tables)
+
+    monkeypatch.setattr(LakeTables, "write", noted)
+    made.send(canal("INSERT", [{"id": "1"}], id=1))
+    if own is not None:
+        spark.conf.set(name, own)
+    try:
+        made.run(formats=Formats("canal"))
+        assert sizes == [own or KEPT[name]]
+        assert spark.conf.get(name, None) == own
+    finally:
+        spark.conf.unset(name)
 
 
 def test_a_folder_that_another_job_uses_is_refused(job):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark import StorageLevel
 from pyspark.sql import functions as sf
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from cdcavro.spark.pipeline.conversion.facts import Knowledge
+
+# A task keeps its rows one table behind the other, and Spark cuts what it keeps into pieces of 10,000 rows, of which each table
+# reads all that have a row of its own. With 20 files of 50,000 messages and 20 tables, writing took an eighth longer then.
+KEPT: Final = {"spark.sql.inMemoryColumnarStorage.batchSize": "1000"}
 
 
 class Outcomes(NamedTuple):
