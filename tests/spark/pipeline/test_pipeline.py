@@ -372,6 +372,7 @@ def test_a_large_file_is_read_by_one_task_and_its_lines_are_numbered(job, spark:
 def test_what_is_kept_of_a_batch_is_cut_into_small_pieces_unless_the_session_says_otherwise(
     job, spark: SparkSession, monkeypatch, own
 ):
+    """As long as the stream runs."""
     name = "spark.sql.inMemoryColumnarStorage.batchSize"
     made, sizes, write = job(is_current=False, is_changelog=True), [], LakeTables.write
 

@@ -33,7 +33,8 @@ def convert(
 
     It is converted with what was known before. Where it says something new, tasks learn it themselves; if that is nothing
     but new tables, of which driver and tasks know the same then, that is all. Otherwise it is converted again with all that
-    was learned; what is then not placed may be of a table that began behind a statement, and is learned in its turn.
+    was learned; what is then not placed may be of a table that began behind a statement, and is learned in its turn. A
+    misfit that is to end the job ends it when all is learned.
     """
     new, learned, faults = NewTables(maker.tables), Learned([], [], {}), {}
     outcomes = outcomes_of(frame, _knowledge(maker, settings, None, is_reduced=is_reduced))
@@ -47,7 +48,7 @@ def convert(
         # Rows that a TRUNCATE ends are ended by a row of its own, though it edits no table.
         is_ending = any(change.op == "TRUNCATE" for change in more.changes)
         is_new = maker.tables.edits != edits or own or is_ending
-        if not (is_new or outcomes.counts["given up"] or outcomes.begun):
+        if not (is_new or outcomes.counts["given up"] or outcomes.counts["misfits"] or outcomes.begun):
             break
         known = None if more.faults or _has_statements(learned) else outcomes.numbered(new.marks)
         if known is not None:

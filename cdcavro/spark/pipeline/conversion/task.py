@@ -216,10 +216,11 @@ class _Task:
         try:
             rows = placing.rows(message, changes, own.place)
         except CdcAvroError as error:
-            # It may be none once all is learned.
-            is_sure = self._knowledge.is_all or not (self._asking.marks or self._asking.is_ahead)
-            if self._knowledge.is_strict and is_sure and isinstance(error, MisfitError):
-                raise
+            if self._knowledge.is_strict and isinstance(error, MisfitError):
+                if self._knowledge.is_all:
+                    raise
+                # It may be none once all is learned, of other lanes, too.
+                self._made.counts["misfits"] += 1
             self._made.counts["unplaced"] += 1
             self._made.others += self._asking.ask(placed, own, refusal(placed[0], error))
             return

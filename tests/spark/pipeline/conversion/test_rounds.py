@@ -193,3 +193,28 @@ def test_a_misfit_of_a_table_that_begins_is_what_the_word_says(converted: Conver
         outcomes, _, _ = converted(lanes, options=options)
         assert (outcomes.counts["written"], outcomes.counts["rejected"]) == (1, 1)
         assert rejects_of(outcomes.frame).count() == 1
+
+
+ALTER = canal("ALTER", [], id=80, table="a", isDdl=True, sql="ALTER TABLE a MODIFY n VARCHAR(10)")
+
+
+@pytest.mark.parametrize(
+    ("lanes", "is_one"),
+    [
+        ([inserts("a", 90, n="many")], True),
+        ([[canal("INSERT", [{"id": "90", "n": "many"}], id=90, table="a", mysqlType=None)]], True),
+        ([[ALTER], [canal("INSERT", [{"id": "90", "n": "many"}], id=90, table="a", mysqlType=None)]], False),
+        ([[ALTER, canal("INSERT", [{"id": "90", "n": "many"}], id=90, table="a", mysqlType=None)]], False),
+    ],
+    ids=["declared", "known", "behind a statement of another lane", "behind one of its lane"],
+)
+def test_a_misfit_ends_a_job_only_if_it_is_one_once_all_is_learned(converted: Convert, lanes: Lanes, is_one: bool):
+    """What one lane's task takes for a misfit may fit behind a statement of another's."""
+    options = {"zone": ZONE, "on_misfit": "error"}
+    _, maker, _ = converted([inserts("a", 1, n="1")], options=options)
+    if is_one:
+        with pytest.raises(PythonException, match="many"):
+            converted(lanes, options=options, maker=maker)
+    else:
+        outcomes, _, _ = converted(lanes, options=options, maker=maker)
+        assert (outcomes.counts["written"], outcomes.counts["rejected"]) == (1, 0)
