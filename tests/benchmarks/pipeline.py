@@ -375,9 +375,8 @@ def main() -> None:
     }
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        config |= (
-            lake_settings(catalog="ice", warehouse=f"{folder}/warehouse") if "iceberg" in words else lake_settings()
-        )
+        (folder / "warehouse").mkdir()
+        config |= lake_settings(catalog="ice" if "iceberg" in words else None, warehouse=f"{folder}/warehouse")
         make: Make = iceberg if "iceberg" in words else delta
         if "kafka" in words:
             (folder / "jars").mkdir()

@@ -61,11 +61,15 @@ class CurrentState:
         """The name of the table of deletes in SQL."""
         return self.sink.identifier(self.table, _DELETES)
 
-    def prepare(self, spark: SparkSession, versions: Sequence[TableSchema]) -> list[Step]:
+    def prepare(
+        self, spark: SparkSession, versions: Sequence[TableSchema], *, facts: Facts | None = None
+    ) -> list[Step]:
         """Make the lake table have the columns of the newest version; return what was done to it.
 
-        Raises `SchemaError` for a table without a primary key, which has a changelog only, for a key that does
-        not find older rows, and for a step that the behavior or the sink does not allow.
+        `facts` is what is known of the batch that is merged next: a table that is created says then what orders its
+        changes, and needs no step of its own for it. Raises `SchemaError` for a table without a primary key, which has
+        a changelog only, for a key that does not find older rows, and for a step that the behavior or the sink does not
+        allow.
         """
         if any(schema.key is None for schema in versions):
             raise SchemaError(self.table.table, "has no primary key, and so no current state, only a changelog")
@@ -73,7 +77,9 @@ class CurrentState:
         self.sink.make_room(spark, self.table)
         version = versions[-1].version
         known = {_FILLED: str(version)}
-        steps = prepare(spark, self.sink, self.identifier, versions[-1], sql.STATE, self.behavior, known)
+        kinds = _kinds(facts) if facts else set()
+        first = {**known, _KIND: kinds.pop()} if len(kinds) == 1 else known
+        steps = prepare(spark, self.sink, self.identifier, versions[-1], sql.STATE, self.behavior, first)
         before = int(properties_of(spark, self.identifier).get(_FILLED, "0"))
         if before < version:
             fill(spark, self.identifier, versions[-1], before)
@@ -88,13 +94,15 @@ class CurrentState:
         *,
         now: datetime | None = None,
         facts: Facts | None = None,
+        may_be_empty: bool = False,
     ) -> None:
         """Merge a batch of the table's typed rows; a batch that is merged again changes nothing. Nothing else may write.
 
         `rows` has the columns version, operation, order, key and payload of `TypedRow`, and is read several times;
-        `versions` are the table's, for which the lake table was prepared; `now` is the time of the batch, and `facts` what is known of it already. Raises
-        `OrderError`, with nothing merged, for changes that are ordered by different things, and `SchemaError` for
-        a row without a key.
+        `versions` are the table's, for which the lake table was prepared; `now` is the time of the batch, and `facts` what is
+        known of it already. A lake table that `may_be_empty` is looked at, as is one that does not say yet what orders its
+        changes: first rows are appended. Raises `OrderError`, with nothing merged, for changes that are ordered by
+        different things, and `SchemaError` for a row without a key.
         """
         spark, moment = rows.sparkSession, now or datetime.now(UTC)
         properties, facts = properties_of(spark, self.identifier), facts_of(rows, versions) if facts is None else facts
@@ -117,7 +125,7 @@ class CurrentState:
         deletes = spark.table(self.deletes) if is_guarded else None
         source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial)
         names = [held.name for _, held in held_columns(versions[-1], present)]
-        is_empty = not is_guarded and _KIND not in properties and lake.isEmpty()
+        is_empty = not is_guarded and (may_be_empty or _KIND not in properties) and lake.isEmpty()
         flags = {"is_guarded": is_guarded, "is_partial": is_partial}
         self._put(source, names, lake if is_empty else None, flags)
 
@@ -143,7 +151,7 @@ class CurrentState:
         if facts.keyless:
             raise SchemaError(self.table.table, f"{facts.keyless} rows have no key, and so no current state")
         known = {properties[_KIND]} if _KIND in properties else set()
-        kinds = {order_kind(begin) for begin in facts.begins if not is_of_full_load(begin)} | known
+        kinds = _kinds(facts) | known
         if len(kinds) > 1:
             listed = sorted(kinds, key=KINDS.index, reverse=True)
             raise OrderError(None, self.table.table, " and some with ".join([f"some with {listed[0]}", *listed[1:]]))
@@ -152,6 +160,11 @@ class CurrentState:
         stated |= dict.fromkeys([_KIND] if kinds else [], "".join(kinds))
         flags = {_PARTIAL: facts.partial, _GUARDED: facts.deletes}
         return stated | {name: "true" for name, count in flags.items() if count or name in properties}
+
+
+def _kinds(facts: Facts) -> set[str]:
+    """Return what orders the changes of a batch: those of a full load have an order of their own."""
+    return {order_kind(begin) for begin in facts.begins if not is_of_full_load(begin)}
 
 
 def _listed(lake: DataFrame, names: Sequence[str]) -> list[Column]:

@@ -198,10 +198,16 @@ class LakeTables:
     def _merge(
         self, spark: SparkSession, state: CurrentState, table: Table, waiting: Waiting, steps: list[str]
     ) -> None:
-        self._prepare("state", state.table, table, lambda: steps.extend(map(str, state.prepare(spark, table.versions))))
+        facts = _all_facts([part.facts for part in waiting]) if waiting else None
+        is_first = self._prepare(
+            "state",
+            state.table,
+            table,
+            lambda: steps.extend(map(str, state.prepare(spark, table.versions, facts=facts))),
+        )
         if waiting:
             rows = reduce(DataFrame.unionByName, [part.rows for part in waiting])
-            state.merge(rows, table.versions, facts=_all_facts([part.facts for part in waiting]))
+            state.merge(rows, table.versions, facts=facts, may_be_empty=is_first)
             today = datetime.now(UTC).date()
             if self._forgotten.get(state.table) != today:
                 state.forget_deletes(spark)
@@ -223,12 +229,16 @@ class LakeTables:
         job = f"{self.job}/{table.number}"
         log.append(part.rows, table.versions, job=job, batch=part.batch, attempt=part.attempt, reading=known[1])
 
-    def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> None:
-        """Prepare a lake table for the newest version, unless it is, or a later table goes on with it."""
-        wanted = table.number, table.schema.version
-        if self._prepared.get((name, kind), (-1, 0)) < wanted:
+    def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> bool:
+        """Prepare a lake table for the newest version, unless it is, or a later table goes on with it.
+
+        Return whether it was looked at for the first time.
+        """
+        wanted, known = (table.number, table.schema.version), self._prepared.get((name, kind))
+        if known is None or known < wanted:
             prepare()
             self._prepared[name, kind] = wanted
+        return known is None
 
 
 def _all_facts(facts: Sequence[Facts]) -> Facts:

@@ -15,7 +15,9 @@ from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake import TableState, TypedRow, TypedRows
 from cdcavro.lake.merge import values_of
-from cdcavro.spark.lake import CurrentState, Iceberg, current_state
+from cdcavro.spark.lake import CurrentState, Delta, Iceberg, current_state
+from cdcavro.spark.lake.batch import facts_of
+from cdcavro.spark.lake.columns import properties_of
 from cdcavro.spark.lake.sinks import Sink
 from cdcavro.table import TableName
 from cdcavro.table.history import Table
@@ -227,6 +229,31 @@ def test_first_rows_are_appended_and_those_of_a_batch_that_is_run_again_merged(
     assert merged == ["t"]
     assert shown(lake.rows(table)) == shown(lake.plain(table))
     assert len(lake.rows(table)) == 2
+
+
+def test_a_table_that_is_created_for_a_batch_says_at_once_what_orders_it(
+    spark: SparkSession, sink: Sink, monkeypatch: pytest.MonkeyPatch
+):
+    """It is created and appended to: no step is between, and a kill there leaves a table that is appended to."""
+    merged: list[str] = []
+    own = CurrentState._merge
+    monkeypatch.setattr(CurrentState, "_merge", lambda self, *args: (merged.append(self.table.table), own(self, *args)))
+    lake = Lake(spark, sink, database(sink, "at once"))
+    rows = lake.maker.of_batch([change("INSERT", 1, 1), change("INSERT", 2, 2)]).rows
+    (table,) = lake.maker.tables.tables
+    state, frame = lake.state(table), frame_of(spark, rows)
+    facts = facts_of(frame, table.versions)
+    for _ in range(2):
+        state.prepare(spark, table.versions, facts=facts)
+    state.merge(frame, table.versions, now=NOW, facts=facts, may_be_empty=True)
+    assert merged == []
+    assert properties_of(spark, state.identifier)["cdcavro.order"] == "numbers"
+    if isinstance(sink, Delta):
+        steps = spark.sql(f"DESCRIBE HISTORY {state.identifier}").orderBy("version").select("operation").collect()
+        assert [step["operation"] for step in steps] == ["CREATE TABLE", "WRITE"]
+    state.merge(frame, table.versions, now=NOW, facts=facts, may_be_empty=True)
+    assert merged == ["t"]
+    assert sorted(row["id"] for row in lake.rows(table)) == [1, 2]
 
 
 def test_a_full_load_into_an_empty_table_that_is_written_again_is_there_once(spark: SparkSession, sink: Sink):
