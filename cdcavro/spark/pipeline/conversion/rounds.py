@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.change.model import DDL, Change
@@ -33,8 +34,10 @@ def convert(
 
     It is converted with what was known before. Where it says something new, tasks learn it themselves; if that is nothing
     but new tables, of which driver and tasks know the same then, that is all. Otherwise it is converted again with all that
-    was learned; what is then not placed may be of a table that began behind a statement, and is learned in its turn. A
-    misfit that is to end the job ends it when all is learned.
+    was learned; what is then not placed may be of a table that began behind a statement, and is learned in its turn.
+
+    A misfit that is to end the job ends it when nothing is learned any more: Spark raises `PythonException` then, with its
+    text.
     """
     new, learned, faults = NewTables(maker.tables), Learned([], [], {}), {}
     outcomes = outcomes_of(frame, _knowledge(maker, settings, None, is_reduced=is_reduced))
@@ -48,7 +51,7 @@ def convert(
         # Rows that a TRUNCATE ends are ended by a row of its own, though it edits no table.
         is_ending = any(change.op == "TRUNCATE" for change in more.changes)
         is_new = maker.tables.edits != edits or own or is_ending
-        if not (is_new or outcomes.counts["given up"] or outcomes.counts["misfits"] or outcomes.begun):
+        if not (is_new or outcomes.counts["given up"] or outcomes.begun):
             break
         known = None if more.faults or _has_statements(learned) else outcomes.numbered(new.marks)
         if known is not None:
@@ -56,6 +59,10 @@ def convert(
             break
         outcomes.frame.unpersist()
         outcomes = outcomes_of(frame, _knowledge(maker, settings, (learned, faults), is_reduced=is_reduced))
+    if outcomes.counts["misfits"] and settings.options.get("on_misfit") == ERROR:
+        outcomes.frame.unpersist()
+        strict = replace(_knowledge(maker, settings, (learned, faults), is_reduced=is_reduced), is_strict=True)
+        outcomes = outcomes_of(frame, strict)
     # What was not placed, and about which nothing was learned, is a reject.
     outcomes.counts["rejected"] += outcomes.counts["unplaced"]
     return outcomes, learned.changes
@@ -84,7 +91,6 @@ def _knowledge(
         chosen,
         frozenset(left_out) if chosen != Chosen() else frozenset(),
         is_all=learned is not None,
-        is_strict=settings.options.get("on_misfit") == ERROR,
         is_reduced=is_reduced,
         framed=settings.framed,
     )

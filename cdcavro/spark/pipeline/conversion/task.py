@@ -216,10 +216,9 @@ class _Task:
         try:
             rows = placing.rows(message, changes, own.place)
         except CdcAvroError as error:
-            if self._knowledge.is_strict and isinstance(error, MisfitError):
-                if self._knowledge.is_all:
+            if isinstance(error, MisfitError):
+                if self._knowledge.is_strict:
                     raise
-                # It may be none once all is learned, of other lanes, too.
                 self._made.counts["misfits"] += 1
             self._made.counts["unplaced"] += 1
             self._made.others += self._asking.ask(placed, own, refusal(placed[0], error))
