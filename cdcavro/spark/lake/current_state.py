@@ -66,8 +66,8 @@ class CurrentState:
     ) -> list[Step]:
         """Make the lake table have the columns of the newest version; return what was done to it.
 
-        `facts` is what is known of the batch that is merged next: a table that is created says then what orders its
-        changes, and needs no step of its own for it. Raises `SchemaError` for a table without a primary key, which has
+        `facts` (`Facts` or None) is what is known of the batch that is merged next: a table that is created then says at
+        once what orders its changes, and takes no step of its own for it. Raises `SchemaError` for a table without a primary key, which has
         a changelog only, for a key that does not find older rows, and for a step that the behavior or the sink does not
         allow.
         """
@@ -99,10 +99,11 @@ class CurrentState:
         """Merge a batch of the table's typed rows; a batch that is merged again changes nothing. Nothing else may write.
 
         `rows` has the columns version, operation, order, key and payload of `TypedRow`, and is read several times;
-        `versions` are the table's, for which the lake table was prepared; `now` is the time of the batch, and `facts` what is
-        known of it already. A lake table that `may_be_empty` is looked at, as is one that does not say yet what orders its
-        changes: first rows are appended. Raises `OrderError`, with nothing merged, for changes that are ordered by
-        different things, and `SchemaError` for a row without a key.
+        `versions` are the table's, for which the lake table was prepared; `now` is the time of the batch, and `facts`
+        (`Facts` or None) what is known of it already. With `may_be_empty` (bool), a lake table that never had deletes is
+        looked at, as is one that does not say yet what orders its changes: if it has no rows, these are appended. Raises
+        `OrderError`, with nothing merged, for changes that are ordered by different things, and `SchemaError` for a row
+        without a key.
         """
         spark, moment = rows.sparkSession, now or datetime.now(UTC)
         properties, facts = properties_of(spark, self.identifier), facts_of(rows, versions) if facts is None else facts

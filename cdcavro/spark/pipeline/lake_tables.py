@@ -50,6 +50,8 @@ _REFUSALS: Final = (
     NumberFormatException,
     DateTimeException,
 )
+# What is told of a table of which there is no current state.
+NO_KEY: Final = "no primary key is known: only a changelog is written"
 
 
 class Part(NamedTuple):
@@ -190,6 +192,8 @@ class LakeTables:
                 tried(lambda: self._merge(spark, state, table, waiting, steps))
             if self.settings.is_changelog or not is_keyed:
                 log = Changelog(self.settings.sink, name, behavior)
+                if self.settings.is_current and (log.table, "log") not in self._prepared:
+                    steps += [] if is_keyed else [NO_KEY]
                 self._append(spark, log, table, waiting, steps)
         except _REFUSALS as error:
             return Written(table.number, steps, first_line(error))
@@ -199,15 +203,17 @@ class LakeTables:
         self, spark: SparkSession, state: CurrentState, table: Table, waiting: Waiting, steps: list[str]
     ) -> None:
         facts = _all_facts([part.facts for part in waiting]) if waiting else None
-        is_first = self._prepare(
+        # With the first batch, nearly all lake tables begin; later on, a look at each would take longer than it saves.
+        first = facts if waiting and waiting[0].batch == 0 else None
+        self._prepare(
             "state",
             state.table,
             table,
-            lambda: steps.extend(map(str, state.prepare(spark, table.versions, facts=facts))),
+            lambda: steps.extend(map(str, state.prepare(spark, table.versions, facts=first))),
         )
         if waiting:
             rows = reduce(DataFrame.unionByName, [part.rows for part in waiting])
-            state.merge(rows, table.versions, facts=facts, may_be_empty=is_first)
+            state.merge(rows, table.versions, facts=facts, may_be_empty=first is not None)
             today = datetime.now(UTC).date()
             if self._forgotten.get(state.table) != today:
                 state.forget_deletes(spark)
@@ -229,16 +235,12 @@ class LakeTables:
         job = f"{self.job}/{table.number}"
         log.append(part.rows, table.versions, job=job, batch=part.batch, attempt=part.attempt, reading=known[1])
 
-    def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> bool:
-        """Prepare a lake table for the newest version, unless it is, or a later table goes on with it.
-
-        Return whether it was looked at for the first time.
-        """
-        wanted, known = (table.number, table.schema.version), self._prepared.get((name, kind))
-        if known is None or known < wanted:
+    def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> None:
+        """Prepare a lake table for the newest version, unless it is, or a later table goes on with it."""
+        wanted = table.number, table.schema.version
+        if self._prepared.get((name, kind), (-1, 0)) < wanted:
             prepare()
             self._prepared[name, kind] = wanted
-        return known is None
 
 
 def _all_facts(facts: Sequence[Facts]) -> Facts:

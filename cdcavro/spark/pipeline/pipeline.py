@@ -18,7 +18,7 @@ from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.report.account_file import AccountFile
 from cdcavro.spark.job.line_frame import first_line
 from cdcavro.spark.pipeline.batches import Batches
-from cdcavro.spark.pipeline.conversion.outcomes import KEPT
+from cdcavro.spark.pipeline.conversion.outcomes import PIECES
 from cdcavro.spark.pipeline.outputs.reject_places import Apart, RejectPlaces
 from cdcavro.spark.pipeline.outputs.waiting import WAITING, WaitingRows
 from cdcavro.spark.pipeline.progress.lag import lag_of
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     AnySink = LakeSettings | KafkaTopics | AvroFiles
 
 _POLL: Final = 1
+_JOB: Final = "job.json"
 # Where rejects are put that are read again.
 REPLAY: Final = "replay"
 
@@ -110,6 +111,8 @@ class Pipeline:
             for registry in (self.settings.framed, self.registry):
                 if registry is not None:
                     registry.check()
+            if (Path(self.state) / _JOB).exists():
+                _job(Path(self.state), self.sink.identity(spark))
             state = JobState(Path(self.state) / "batches")
             state.resume(max(state.batches(), default=-1) + 1, self.settings.tables())
 
@@ -129,7 +132,7 @@ class Pipeline:
         """
         classic(spark, "a pipeline")
         folder = Path(self.state)
-        with _locked(folder), settings(spark, KEPT), self._publisher() as publisher:
+        with _locked(folder), settings(spark, PIECES), self._publisher() as publisher:
             self._places.check(spark, self.source)
             job = _job(folder, self.sink.identity(spark))
             writer: Writer = self.sink.writer(job, publisher)
@@ -218,7 +221,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _job(folder: Path, sink: str) -> str:
     """Return what tells the job of a folder from all others. Raises `FileError` if it writes to another sink."""
-    path = folder / "job.json"
+    path = folder / _JOB
     if not path.exists():
         replace_file(path, json.dumps({"job": uuid4().hex, "sink": sink}))
     try:

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.pipeline import BatchReport, Formats
+from cdcavro.spark.pipeline.lake_tables import NO_KEY
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
 from support.pipelines import Job, canal
@@ -134,13 +135,15 @@ def test_tables_that_are_one_behind_the_other_in_a_lake_table_are_counted_togeth
 
 
 def test_a_table_that_gets_its_key_later_has_a_changelog(job):
-    """Its rows without a key have no current state, and none wait for one."""
+    """Its rows without a key have no current state, which is said, and none wait for one."""
     made = job()
     made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1, pkNames=None))
     made.send(
         statement("ALTER", "ALTER TABLE t ADD PRIMARY KEY (id)", 2), canal("INSERT", [{"id": "2", "a": "1"}], id=3)
     )
-    assert [report.waiting for report in made.run()] == [{}, {}]
+    reports = made.run()
+    assert [report.waiting for report in reports] == [{}, {}]
+    assert [report.steps for report in reports] == [[f"d.t: {NO_KEY}"], []]
     assert made.rows("d.t", "id", suffix="changes") == [(1,), (2,)]
 
 

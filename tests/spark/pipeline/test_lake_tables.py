@@ -59,3 +59,18 @@ def test_a_changelog_goes_on_behind_what_somebody_does_to_its_columns(
         shutil.rmtree(sink.path(NAME, "changes"))
     (refused,) = written(6)
     assert refused is not None
+
+
+def test_a_first_batch_is_appended_in_one_step_behind_the_creation(spark: SparkSession, tmp_path: Path):
+    """What is known of the batch is told to the table that is created for it; the second batch is merged."""
+    sink, maker = Delta(str(tmp_path)), TypedRows(Tables())
+    tables = LakeSettings(sink).writer("the job", None)
+    for number in range(2):
+        message = canal("INSERT", [{"id": str(number)}], id=number + 1)
+        rows = maker.of_batch([to_changes(message, "canal")]).rows
+        begins = sorted({row.order[:2] for row in rows})
+        part = Part(number, frame_of(spark, rows), Facts(None, 0, 0, 0, begins))
+        (written,) = tables.write(spark, [(maker.tables.tables[0], NAME, [part])])
+        assert written.error is None
+    history = spark.sql(f"DESCRIBE HISTORY {sink.identifier(NAME)}").orderBy("version").collect()
+    assert [step["operation"] for step in history] == ["CREATE TABLE", "WRITE", "MERGE"]

@@ -21,8 +21,8 @@ from cdcavro.lake.report.account_file import read_account
 from cdcavro.spark.lake import Delta, Iceberg
 from cdcavro.spark.lake.batch import Facts
 from cdcavro.spark.pipeline.batches import Batches
-from cdcavro.spark.pipeline.conversion.outcomes import KEPT
-from cdcavro.spark.pipeline.lake_tables import LakeTables, Part
+from cdcavro.spark.pipeline.conversion.outcomes import PIECES
+from cdcavro.spark.pipeline.lake_tables import LakeSettings, LakeTables, Part
 from cdcavro.spark.pipeline.outputs.waiting import WaitingRows
 from cdcavro.spark.pipeline.rejects import replay
 from cdcavro.spark.pipeline.settings import Chosen, Formats
@@ -386,7 +386,7 @@ def test_what_is_kept_of_a_batch_is_cut_into_small_pieces_unless_the_session_say
         spark.conf.set(name, own)
     try:
         made.run(formats=Formats("canal"))
-        assert sizes == [own or KEPT[name]]
+        assert sizes == [own or PIECES[name]]
         assert spark.conf.get(name, None) == own
     finally:
         spark.conf.unset(name)
@@ -400,6 +400,18 @@ def test_a_folder_that_another_job_uses_is_refused(job):
     pipeline = made.pipeline()
     pipeline.run(made.spark, once=True, say=lambda _: found.append(error_of(made.run)))
     assert found == [f"{made.folder}/state: expected a state that no other job uses, got one that is in use"]
+
+
+def test_a_check_refuses_the_state_of_a_pipeline_into_another_lake(job):
+    """As a run does."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1"}], id=1))
+    made.run()
+    made.pipeline().check(made.spark)
+    other = replace(made.pipeline(), sink=LakeSettings(Delta(f"{made.folder}/other")))
+    wanted = f"Delta Lake at {made.folder}/other, got that of one into Delta Lake at {made.folder}/lake"
+    assert error_of(other.check, made.spark).endswith(wanted)
+    assert not (made.folder / "other").exists()
 
 
 def test_a_source_that_is_not_there_is_said(job):
