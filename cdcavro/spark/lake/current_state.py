@@ -67,9 +67,9 @@ class CurrentState:
         """Make the lake table have the columns of the newest version; return what was done to it.
 
         `facts` (`Facts` or None) is what is known of the batch that is merged next: a table that is created then says at
-        once what orders its changes, and takes no step of its own for it. Raises `SchemaError` for a table without a primary key, which has
-        a changelog only, for a key that does not find older rows, and for a step that the behavior or the sink does not
-        allow.
+        once what orders its changes, and takes no step of its own for it. Raises `SchemaError` for a table without a
+        primary key, which has a changelog only, for a key that does not find older rows, and for a step that the
+        behavior or the sink does not allow.
         """
         if any(schema.key is None for schema in versions):
             raise SchemaError(self.table.table, "has no primary key, and so no current state, only a changelog")

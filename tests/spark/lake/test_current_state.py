@@ -212,13 +212,19 @@ def test_what_a_kill_left_of_a_creation_does_not_stand_in_the_way(spark: SparkSe
     assert spark.sql(f"SELECT count(*) FROM {lake.state(table).deletes}").collect()[0][0] == 2
 
 
+@pytest.fixture
+def merged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tables into which rows were merged, and not appended."""
+    names: list[str] = []
+    own = CurrentState._merge
+    monkeypatch.setattr(CurrentState, "_merge", lambda self, *args: (names.append(self.table.table), own(self, *args)))
+    return names
+
+
 def test_first_rows_are_appended_and_those_of_a_batch_that_is_run_again_merged(
-    spark: SparkSession, sink: Sink, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, sink: Sink, merged: list[str]
 ):
     """A table that has nothing needs no MERGE; once it has rows, or may have had some, it does."""
-    merged: list[str] = []
-    own = CurrentState._merge
-    monkeypatch.setattr(CurrentState, "_merge", lambda self, *args: (merged.append(self.table.table), own(self, *args)))
     lake = Lake(spark, sink, database(sink, "first"))
     batch = [change("INSERT", 1, 1), change("INSERT", 2, 2), change("UPDATE", 3, 2, absent="b")]
     lake.merge(batch)
@@ -232,12 +238,9 @@ def test_first_rows_are_appended_and_those_of_a_batch_that_is_run_again_merged(
 
 
 def test_a_table_that_is_created_for_a_batch_says_at_once_what_orders_it(
-    spark: SparkSession, sink: Sink, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, sink: Sink, merged: list[str]
 ):
     """It is created and appended to: no step is between, and a kill there leaves a table that is appended to."""
-    merged: list[str] = []
-    own = CurrentState._merge
-    monkeypatch.setattr(CurrentState, "_merge", lambda self, *args: (merged.append(self.table.table), own(self, *args)))
     lake = Lake(spark, sink, database(sink, "at once"))
     rows = lake.maker.of_batch([change("INSERT", 1, 1), change("INSERT", 2, 2)]).rows
     (table,) = lake.maker.tables.tables

@@ -195,37 +195,36 @@ def test_a_misfit_of_a_table_that_begins_is_what_the_word_says(converted: Conver
         assert rejects_of(outcomes.frame).count() == 1
 
 
-TEXTS = {"id": "int", "n": "varchar(10)"}
 ALTER = canal("ALTER", [], id=80, table="a", isDdl=True, sql="ALTER TABLE a MODIFY n VARCHAR(10)")
+DROP = canal("ERASE", [], id=80, table="a", isDdl=True, sql="DROP TABLE a")
+
+
+def texts(id: int, n: str) -> bytes:
+    """Return a message that inserts a row whose `n` is declared as text."""
+    return canal("INSERT", [{"id": str(id), "n": n}], id=id, table="a", mysqlType={"id": "int", "n": "varchar(10)"})
+
+
+def untyped(id: int) -> bytes:
+    """Return a message that inserts a row whose `n` is a text and which declares no types."""
+    return canal("INSERT", [{"id": str(id), "n": "many"}], id=id, table="a", mysqlType=None)
 
 
 @pytest.mark.parametrize(
-    ("lanes", "is_one"),
+    ("known", "lanes", "is_one"),
     [
-        ([inserts("a", 90, n="many")], True),
-        ([[canal("INSERT", [{"id": "90", "n": "many"}], id=90, table="a", mysqlType=None)]], True),
-        ([[ALTER], [canal("INSERT", [{"id": "90", "n": "many"}], id=90, table="a", mysqlType=None)]], False),
-        ([[ALTER, canal("INSERT", [{"id": "90", "n": "many"}], id=90, table="a", mysqlType=None)]], False),
-        (
-            [
-                [
-                    canal("ERASE", [], id=80, table="a", isDdl=True, sql="DROP TABLE a"),
-                    *inserts("a", 81, n="1"),
-                    canal("INSERT", [{"id": "82", "n": "x"}], id=82, table="a", mysqlType=TEXTS),
-                    canal("INSERT", [{"id": "83", "n": "many"}], id=83, table="a", mysqlType=None),
-                ]
-            ],
-            False,
-        ),
+        (inserts("a", 1, n="1"), [inserts("a", 90, n="many")], True),
+        (inserts("a", 1, n="1"), [[untyped(90)]], True),
+        (inserts("a", 1, n="1"), [[ALTER], [untyped(90)]], False),
+        (inserts("a", 1, n="1"), [[ALTER, untyped(90)]], False),
+        ([texts(1, "1")], [[DROP, *inserts("a", 81, n="1"), texts(82, "x"), untyped(83)]], False),
     ],
     ids=["declared", "known", "behind a statement of another lane", "behind one of its lane", "learned last"],
 )
-def test_a_misfit_ends_a_job_only_if_it_is_one_once_all_is_learned(converted: Convert, lanes: Lanes, is_one: bool):
+def test_a_misfit_ends_a_job_only_if_it_is_one_once_all_is_learned(
+    converted: Convert, known: Sequence[bytes], lanes: Lanes, is_one: bool
+):
     """What one lane's task takes for a misfit may fit behind a statement of another's, and behind what is learned last."""
     options = {"zone": ZONE, "on_misfit": "error"}
-    known = inserts("a", 1, n="1")
-    if len(lanes[0]) > 2:
-        known = [canal("INSERT", [{"id": "1", "n": "1"}], id=1, table="a", mysqlType=TEXTS)]
     _, maker, _ = converted([known], options=options)
     if is_one:
         with pytest.raises(PythonException, match="many"):
