@@ -130,7 +130,12 @@ class GivenTable:
         return cls(parse_table_name(text))
 
     def named(self, change: Change) -> Change:
-        """Return a change with its table, if it names none and one is given for it; any other change unchanged."""
+        """Return a change with its table, if it names none and one is given for it; any other change unchanged.
+
+        An empty list of columns is left out: every table has columns, so it states none of them.
+        """
+        if change.columns == ():
+            change = structs.replace(change, columns=None)
         source, place = change.source, change.place
         if source.table:
             return change

@@ -159,7 +159,7 @@ class Tables:
 
     def named(self, change: Change) -> Change:
         """Return a change with the table given for changes that name none, as `learn`, `find` and `write` want it."""
-        return change if change.source.table else self.given_table.named(change)
+        return change if change.source.table and change.columns != () else self.given_table.named(change)
 
     def is_alone(self, table: Table) -> bool:
         """Return whether no other table ever bore the name of a table that was not renamed."""

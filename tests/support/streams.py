@@ -82,5 +82,5 @@ def stated(columns: str | None) -> tuple[Column, ...] | None:
     """Return columns that are stated as `"id int, a text"`: the same object for the same ones, as messages of a table do."""
     if columns is None:
         return None
-    pairs = [one.strip().partition(" ") for one in columns.split(", ")]
+    pairs = [one.strip().partition(" ") for one in columns.split(", ") if one]
     return tuple(Column(name=name, type=type or None) for name, _, type in pairs)

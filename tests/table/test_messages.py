@@ -82,6 +82,15 @@ def test_values_that_were_given_for_rows_that_have_none_are_refused():
 
 
 @compiled
+def test_empty_lists_of_types_state_no_columns():
+    """The row is one of the columns that were stated before."""
+    first, blank = canal(), canal(mysqlType={}, sqlType={})
+    assert outcomes([first, first, blank, blank, first]) == [LEFT, BY_ENGINE, LEFT, LEFT, BY_ENGINE]
+    typer = MessageTyper("canal", Tables())
+    assert {one.schema.version for message in (first, blank, first) for one in typer.add(message)} == {1}
+
+
+@compiled
 def test_a_full_load_of_datahub_is_told_by_its_number():
     """The number is -1, which makes a snapshot of what an insert would be."""
     (insert, *_) = of_type("datahub_blob", "LONG")

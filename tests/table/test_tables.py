@@ -165,6 +165,16 @@ def test_rows_that_state_no_columns_add_those_that_they_have_and_drop_none():
     assert (shown["a"], shown["b"], shown["absent"]) == ("1", None, ["b"])
 
 
+def test_an_empty_list_of_columns_states_none_and_drops_none():
+    """Neither with a row nor with a statement, and the key stays."""
+    stream = Stream()
+    stream.row("id int, a int", key=("id",))
+    stream.row("", {"id": "2", "a": "1"}, key=("id",))
+    stream.ddl("ALTER TABLE t ADD b INT", columns="")
+    assert stream.row("id int, a int, b int", key=("id",)).schema.key_names == ("id",)
+    assert stream.versions == ["t: id a | t: id a b"]
+
+
 def test_a_row_with_a_column_that_its_statement_did_not_say_is_an_error():
     """With the column: the table's columns are known."""
     stream = Stream()
