@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 from pyspark.sql import functions as sf
 
@@ -34,7 +35,31 @@ _PARTIAL: Final = "cdcavro.partial"
 _GUARDED: Final = "cdcavro.deletes"
 # The version of which all rows have what it reads in older ones: a kill between two steps leaves the rest to be done.
 _FILLED: Final = "cdcavro.filled"
+# Another one for each try to create the table: whose it has, created it.
+_CREATED: Final = "cdcavro.created"
 _DELETES: Final = "deletes"
+
+
+@dataclass
+class Known:
+    """What is known of a lake table without a look at it, as nothing else writes: one costs as much as a twentieth of a merge.
+
+    Attributes: `properties` (dict of str, or None where they are not known); `is_empty` (bool), whether it surely is.
+    """
+
+    properties: dict[str, str] | None = None
+    is_empty: bool = False
+
+    def look(self, spark: SparkSession, identifier: str) -> dict[str, str]:
+        """Return the properties of a lake table, and know them from now on."""
+        self.properties = properties_of(spark, identifier)
+        return self.properties
+
+    def put(self, spark: SparkSession, identifier: str, properties: Mapping[str, str]) -> None:
+        """Set those properties of a lake table that it does not have yet."""
+        known = self.look(spark, identifier) if self.properties is None else self.properties
+        put_properties(spark, identifier, dict(properties.items() - known.items()))
+        known.update(properties)
 
 
 @dataclass(frozen=True)
@@ -43,13 +68,14 @@ class CurrentState:
 
     Attributes: `sink` (`Delta` or `Iceberg`); `table` (`TableName`), what it is called there; `behavior` (str),
     how the lake table follows the table's statements, as in `cdcavro.lake.evolution`; `guard` (timedelta), how
-    long deletes are kept against late changes.
+    long deletes are kept against late changes; `known` (`Known`), what is known of the lake table already.
     """
 
     sink: Sink
     table: TableName
     behavior: str = LENIENT
     guard: timedelta = timedelta(days=7)
+    known: Known = field(default_factory=Known, repr=False, compare=False)
 
     @property
     def identifier(self) -> str:
@@ -76,15 +102,17 @@ class CurrentState:
         check_keys(versions)
         self.sink.make_room(spark, self.table)
         version = versions[-1].version
-        known = {_FILLED: str(version)}
+        filled, own = {_FILLED: str(version)}, uuid4().hex
         kinds = _kinds(facts) if facts else set()
-        first = {**known, _KIND: kinds.pop()} if len(kinds) == 1 else known
+        first = {**filled, _CREATED: own, **({_KIND: kinds.pop()} if len(kinds) == 1 else {})}
         steps = prepare(spark, self.sink, self.identifier, versions[-1], sql.STATE, self.behavior, first)
-        before = int(properties_of(spark, self.identifier).get(_FILLED, "0"))
+        properties = self.known.look(spark, self.identifier)
+        self.known.is_empty = properties.get(_CREATED) == own
+        before = int(properties.get(_FILLED, "0"))
         if before < version:
             fill(spark, self.identifier, versions[-1], before)
         # A table that was made again begins with its first version.
-        put_properties(spark, self.identifier, known if before != version else {})
+        self.known.put(spark, self.identifier, filled)
         return steps
 
     def merge(
@@ -94,27 +122,24 @@ class CurrentState:
         *,
         now: datetime | None = None,
         facts: Facts | None = None,
-        may_be_empty: bool = False,
     ) -> None:
         """Merge a batch of the table's typed rows; a batch that is merged again changes nothing. Nothing else may write.
 
         `rows` has the columns version, operation, order, key and payload of `TypedRow`, and is read several times;
         `versions` are the table's, for which the lake table was prepared; `now` is the time of the batch, and `facts`
-        (`Facts` or None) what is known of it already. With `may_be_empty` (bool), a lake table that never had deletes is
-        looked at, as is one that does not say yet what orders its changes: if it has no rows, these are appended. Raises
-        `OrderError`, with nothing merged, for changes that are ordered by different things, and `SchemaError` for a row
-        without a key.
+        (`Facts` or None) what is known of it already. Into a lake table that was created for them, they are appended.
+        Raises `OrderError`, with nothing merged, for changes that are ordered by different things, and `SchemaError` for
+        a row without a key.
         """
         spark, moment = rows.sparkSession, now or datetime.now(UTC)
-        properties, facts = properties_of(spark, self.identifier), facts_of(rows, versions) if facts is None else facts
+        properties = self.known.properties or self.known.look(spark, self.identifier)
+        facts = facts_of(rows, versions) if facts is None else facts
         stated = self._stated(facts, properties)
         if facts.deletes and _GUARDED not in properties:
             spark.sql(
                 sql.create_table(self.deletes, [], sql.DELETES, self.sink.using, self.sink.properties(sql.DELETES))
             )
-        put_properties(
-            spark, self.identifier, {name: value for name, value in stated.items() if properties.get(name) != value}
-        )
+        self.known.put(spark, self.identifier, stated)
         floor = bytes.fromhex(stated.get(sql.FLOOR, ""))
         if facts.floor is not None:
             spark.sql(sql.delete_below(self.identifier, floor))
@@ -126,7 +151,7 @@ class CurrentState:
         deletes = spark.table(self.deletes) if is_guarded else None
         source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial)
         names = [held.name for _, held in held_columns(versions[-1], present)]
-        is_empty = not is_guarded and (may_be_empty or _KIND not in properties) and lake.isEmpty()
+        is_empty, self.known.is_empty = self.known.is_empty and not is_guarded, False
         flags = {"is_guarded": is_guarded, "is_partial": is_partial}
         self._put(source, names, lake if is_empty else None, flags)
 
@@ -144,7 +169,7 @@ class CurrentState:
 
     def forget_deletes(self, spark: SparkSession, *, now: datetime | None = None) -> None:
         """Forget the deletes whose guard is over at a time, by default now."""
-        if _GUARDED in properties_of(spark, self.identifier):
+        if _GUARDED in (self.known.properties or self.known.look(spark, self.identifier)):
             spark.sql(sql.delete_until(self.deletes, (now or datetime.now(UTC)) - self.guard))
 
     def _stated(self, facts: Facts, properties: Mapping[str, str]) -> dict[str, str]:

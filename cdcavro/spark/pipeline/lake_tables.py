@@ -23,7 +23,7 @@ from cdcavro.lake.row import DELETE
 from cdcavro.spark.job.line_frame import first_line
 from cdcavro.spark.lake.batch import Facts
 from cdcavro.spark.lake.changelog import Changelog
-from cdcavro.spark.lake.current_state import CurrentState
+from cdcavro.spark.lake.current_state import CurrentState, Known
 from cdcavro.spark.lake.sinks import UNKNOWN, Attempt
 from cdcavro.spark.lake.trying import tried
 from cdcavro.table.ddl.steps import TableName
@@ -158,6 +158,7 @@ class LakeTables:
     job: str
     _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
     _forgotten: dict[TableName, date] = field(default_factory=dict)
+    _known: dict[TableName, Known] = field(default_factory=dict)
     _readings: dict[TableName, tuple[tuple[int, int, StructType], Reading]] = field(default_factory=dict)
 
     @property
@@ -188,7 +189,8 @@ class LakeTables:
             # A table that got its key later has rows without one, of which there is no current state.
             is_keyed = all(schema.key is not None for schema in table.versions)
             if self.settings.is_current and is_keyed:
-                state = CurrentState(self.settings.sink, name, behavior, self.settings.guard)
+                known = self._known.setdefault(name, Known())
+                state = CurrentState(self.settings.sink, name, behavior, self.settings.guard, known)
                 tried(lambda: self._merge(spark, state, table, waiting, steps))
             if self.settings.is_changelog or not is_keyed:
                 log = Changelog(self.settings.sink, name, behavior)
@@ -196,6 +198,8 @@ class LakeTables:
                     steps += [] if is_keyed else [NO_KEY]
                 self._append(spark, log, table, waiting, steps)
         except _REFUSALS as error:
+            # Somebody may mend the lake table.
+            self._known.pop(name, None)
             return Written(table.number, steps, first_line(error))
         return Written(table.number, steps, None)
 
@@ -203,17 +207,15 @@ class LakeTables:
         self, spark: SparkSession, state: CurrentState, table: Table, waiting: Waiting, steps: list[str]
     ) -> None:
         facts = _all_facts([part.facts for part in waiting]) if waiting else None
-        # With the first batch, nearly all lake tables begin; later on, a look at each would take longer than it saves.
-        first = facts if waiting and waiting[0].batch == 0 else None
         self._prepare(
             "state",
             state.table,
             table,
-            lambda: steps.extend(map(str, state.prepare(spark, table.versions, facts=first))),
+            lambda: steps.extend(map(str, state.prepare(spark, table.versions, facts=facts))),
         )
         if waiting:
             rows = reduce(DataFrame.unionByName, [part.rows for part in waiting])
-            state.merge(rows, table.versions, facts=facts, may_be_empty=first is not None)
+            state.merge(rows, table.versions, facts=facts)
             today = datetime.now(UTC).date()
             if self._forgotten.get(state.table) != today:
                 state.forget_deletes(spark)

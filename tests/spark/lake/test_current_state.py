@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -57,9 +57,10 @@ class Lake:
 
     def merge_rows(self, table: Table, rows: Sequence[TypedRow], *, times: int = 1, now: datetime = NOW) -> None:
         """Merge typed rows of a table."""
-        self.state(table).prepare(self.spark, table.versions)
+        state = self.state(table)
+        state.prepare(self.spark, table.versions)
         for _ in range(times):
-            self.state(table).merge(frame_of(self.spark, rows), table.versions, now=now)
+            state.merge(frame_of(self.spark, rows), table.versions, now=now)
 
     def rows(self, table: Table) -> list[Row]:
         """Return the rows of a table in the lake."""
@@ -240,23 +241,56 @@ def test_first_rows_are_appended_and_those_of_a_batch_that_is_run_again_merged(
 def test_a_table_that_is_created_for_a_batch_says_at_once_what_orders_it(
     spark: SparkSession, sink: Sink, merged: list[str]
 ):
-    """It is created and appended to: no step is between, and a kill there leaves a table that is appended to."""
+    """It is created and appended to, and no step is between."""
     lake = Lake(spark, sink, database(sink, "at once"))
     rows = lake.maker.of_batch([change("INSERT", 1, 1), change("INSERT", 2, 2)]).rows
     (table,) = lake.maker.tables.tables
     state, frame = lake.state(table), frame_of(spark, rows)
     facts = facts_of(frame, table.versions)
-    for _ in range(2):
-        state.prepare(spark, table.versions, facts=facts)
-    state.merge(frame, table.versions, now=NOW, facts=facts, may_be_empty=True)
+    state.prepare(spark, table.versions, facts=facts)
+    state.merge(frame, table.versions, now=NOW, facts=facts)
     assert merged == []
     assert properties_of(spark, state.identifier)["cdcavro.order"] == "numbers"
     if isinstance(sink, Delta):
         steps = spark.sql(f"DESCRIBE HISTORY {state.identifier}").orderBy("version").select("operation").collect()
         assert [step["operation"] for step in steps] == ["CREATE TABLE", "WRITE"]
-    state.merge(frame, table.versions, now=NOW, facts=facts, may_be_empty=True)
+    state.merge(frame, table.versions, now=NOW, facts=facts)
     assert merged == ["t"]
     assert sorted(row["id"] for row in lake.rows(table)) == [1, 2]
+
+
+def test_into_a_table_that_another_run_created_rows_are_merged(spark: SparkSession, sink: Sink, merged: list[str]):
+    """It was killed, and nobody knows whether before or behind its append."""
+    lake = Lake(spark, sink, database(sink, "killed"))
+    rows = lake.maker.of_batch([change("INSERT", 1, 1)]).rows
+    (table,) = lake.maker.tables.tables
+    for _ in range(2):
+        (state := lake.state(table)).prepare(
+            spark, table.versions, facts=facts_of(frame_of(spark, rows), table.versions)
+        )
+    state.merge(frame_of(spark, rows), table.versions, now=NOW)
+    assert merged == ["t"]
+    assert [row["id"] for row in lake.rows(table)] == [1]
+
+
+def own(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return those properties of a lake table that a current state puts there."""
+    return {name: value for name, value in properties.items() if name.startswith("cdcavro.")}
+
+
+def test_what_is_known_of_a_lake_table_is_what_it_says(spark: SparkSession, sink: Sink):
+    """What each batch puts into its properties is known without a look, whatever the batches hold."""
+    lake = Lake(spark, sink, database(sink, "known"))
+    batches = [change("INSERT", 1, 1)], [change("UPDATE", 2, 1, absent="b")], [change("DELETE", 3, 1)]
+    lake.maker.of_batch(batches[0])
+    (table,) = lake.maker.tables.tables
+    state = lake.state(table)
+    state.prepare(spark, table.versions)
+    for batch in batches:
+        state.merge(frame_of(spark, lake.maker.of_batch(batch).rows), table.versions, now=NOW)
+        said = own(properties_of(spark, state.identifier))
+        assert own(state.known.properties or {}) == said
+    assert {"cdcavro.order", "cdcavro.partial", "cdcavro.deletes"} < set(said)
 
 
 def test_a_full_load_into_an_empty_table_that_is_written_again_is_there_once(spark: SparkSession, sink: Sink):
