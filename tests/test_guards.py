@@ -272,6 +272,7 @@ NEEDS_JVM = {
     "lake/sinks.py": "Delta Lake's log is looked at by Hadoop",
     "pipeline/shared.py": "a pipeline asks all machines whether they share its folders",
     "pipeline/outputs/kafka_admin.py": "a pipeline creates topics by Kafka's client for Java",
+    "pipeline/progress/stream_log.py": "Spark's log of streams is silenced by Log4j",
     "pipeline/outputs/reject_places.py": "a pipeline matches topics by a pattern of Java",
 }
 OF_THE_JVM = {"_jvm", "_jdf", "_jsc", "_jc", "_jsparkSession", "sparkContext", "rdd"}

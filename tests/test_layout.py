@@ -152,6 +152,7 @@ COVERED_BY = {
     "spark/pipeline/conversion/outcome_columns": "spark/pipeline/test_pipeline",
     "spark/pipeline/conversion/outcomes": "spark/pipeline/test_pipeline",
     "spark/pipeline/progress/reports": "spark/pipeline/test_pipeline",
+    "spark/pipeline/progress/stream_log": "spark/pipeline/test_sync",
     "spark/pipeline/rejects": "spark/pipeline/test_pipeline",
     "spark/pipeline/settings": "spark/pipeline/test_pipeline",
     "spark/messages/changes": "spark/test_tables",

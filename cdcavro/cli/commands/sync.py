@@ -39,6 +39,11 @@ SHOW: Final = "show"
 @click.option("--registry", metavar="URL", help="Publish the schemas of tables here, https://HOST/PATH or file:FOLDER.")
 @click.option("--zone", metavar="ZONE", help="The time zone of times without one, e.g. Asia/Shanghai.")
 @click.option("--state", metavar="DIR", help="The folder for what the pipeline remembers, and for rejects.")
+@click.option(
+    "--max-rejects",
+    metavar="N|N%",
+    help="Stop once more messages are rejected than this number or share of all. Default: never.",
+)
 @click.option("--once", is_flag=True, help="Stop when all that there is now has been read.")
 @click.option("--check", is_flag=True, help="Check the configuration and the connections, and do nothing.")
 @click.option(
@@ -121,7 +126,7 @@ def _config(file: str | None, flags: dict[str, Any]) -> Config:
         sections["registry"] = {"url": flags["registry"]}
     if flags["zone"]:
         sections["tables"]["zone"] = flags["zone"]
-    own = {name: flags[name] for name in ("format", "state") if flags[name]}
+    own = {name: flags[name] for name in ("format", "state", "max_rejects") if flags[name]}
     if file is None:
         missing = [
             name

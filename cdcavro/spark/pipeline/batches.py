@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.clock import Clock
-from cdcavro.errors import FileError, JobError
+from cdcavro.errors import FileError, JobError, plain
 from cdcavro.lake.report.account import BatchFacts
 from cdcavro.lake.report.watch import VersionWatch
 from cdcavro.spark.lake.sinks import Attempt
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 # What a report tells the account.
 _TOLD: Final = ("counts", "operations", "seconds", "steps", "waiting", "rejects")
+# How many reasons are told of too many rejects.
+_EXAMPLES: Final = 3
 # What a message can be; each is exactly one of these but the first.
 COUNTS: Final = ("read", "written", "rejected", "statements", "left out", "tombstones")
 
@@ -106,7 +108,7 @@ class Batches:
             outcomes, learned = convert(frame, maker, self._settings, is_reduced=not self._writer.has_changes)
         try:
             report = BatchReport(number, {name: outcomes.counts[name] for name in COUNTS}, seconds=seconds)
-            self._check(report)
+            self._check(report, outcomes)
             maker.clock = _merged(maker.clock, outcomes.clock)
             tables = maker.tables.tables
             wanted = [tables[one] for one in sorted(outcomes.tables)]
@@ -156,7 +158,7 @@ class Batches:
             return None
         return datetime.fromisoformat(self._state.facts(number + 1)["begun"])
 
-    def _check(self, report: BatchReport) -> None:
+    def _check(self, report: BatchReport, outcomes: Outcomes) -> None:
         """Raise `JobError` if messages were lost, or more were rejected than are allowed."""
         counts = report.counts
         if counts["read"] != sum(counts[name] for name in COUNTS[1:]):
@@ -164,9 +166,14 @@ class Batches:
         total = self._totals + Counter(counts)
         limit = self._settings.max_rejects
         if limit is not None and not limit.allows(total["rejected"], total["read"]):
+            few = rejects_by_reason(outcomes.frame)[:_EXAMPLES]
+            shown = "".join(
+                f"\n{one.count:,} such as {plain(one.place)}: {plain(one.path or '$')}: {plain(one.example)}"
+                for one in few
+            )
             raise JobError(
                 f"batch {report.number} brings the rejects to {total['rejected']:,} of {total['read']:,} messages, which"
-                " is more than are allowed: nothing of it was written"
+                f" is more than are allowed: nothing of it was written{shown}"
             )
 
     def _reject(self, outcomes: Outcomes, report: BatchReport, since: datetime | None) -> None:

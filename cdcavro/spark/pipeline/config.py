@@ -52,6 +52,10 @@ if TYPE_CHECKING:
     from cdcavro.spark.pipeline.registries.access import RegistrySettings
 
 PACKAGES: Final = "spark.jars.packages"
+# An interval of Spark's that is as long at any time.
+_EVERY: Final = re.compile(
+    r"\s*(?:interval\s+)?(?:[0-9]+\s+(?:microsecond|millisecond|second|minute|hour|day|week)s?\s*)+", re.IGNORECASE
+)
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -116,8 +120,10 @@ class Config(Struct, forbid_unknown_fields=True):
     spark: dict[str, str] = {}
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for an address with a password."""
+        """Raise `ValueError` for an address with a password, and for a time between batches that is none."""
         check_addresses({"state": self.state, "rejects": self.rejects})
+        if _EVERY.fullmatch(self.every) is None:
+            raise ValueError(f'every is a time such as "10 seconds", not {shown(self.every)}')
 
     def __repr__(self) -> str:
         return safe_repr(self, "spark")

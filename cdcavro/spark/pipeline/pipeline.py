@@ -23,6 +23,7 @@ from cdcavro.spark.pipeline.outputs.reject_places import Apart, RejectPlaces
 from cdcavro.spark.pipeline.outputs.waiting import WAITING, WaitingRows
 from cdcavro.spark.pipeline.progress.lag import lag_of
 from cdcavro.spark.pipeline.progress.reports import Reports
+from cdcavro.spark.pipeline.progress.stream_log import hushed
 from cdcavro.spark.pipeline.registries.publishing import Publisher, Publishing
 from cdcavro.spark.pipeline.settings import Settings
 from cdcavro.spark.pipeline.shared import check_shared
@@ -32,7 +33,7 @@ from cdcavro.spark.session import classic
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from cdcavro.spark.pipeline.batches import BatchReport
@@ -156,14 +157,15 @@ class Pipeline:
 
     def _stream(self, spark: SparkSession, batches: Batches, reports: Reports, *, once: bool, every: str) -> None:
         """Run a stream to its end."""
-        query = self._start(spark, batches, once=once, every=every)
-        try:
-            while not query.awaitTermination(_POLL):
-                reports.tell(query)
-            batches.finish(spark)
-        finally:
-            reports.tell(query, is_over=True)
-            query.stop()
+        with hushed(spark, batches.run) as run:
+            query = self._start(spark, run, once=once, every=every)
+            try:
+                while not query.awaitTermination(_POLL):
+                    reports.tell(query)
+                batches.finish(spark)
+            finally:
+                reports.tell(query, is_over=True)
+                query.stop()
 
     def _check_shared(self, spark: SparkSession) -> None:
         check_shared(spark, [Path(self.state).resolve(), self.rejects, *self.sink.folders(spark)])
@@ -179,11 +181,13 @@ class Pipeline:
         finally:
             publisher.close()
 
-    def _start(self, spark: SparkSession, batches: Batches, *, once: bool, every: str) -> StreamingQuery:
+    def _start(
+        self, spark: SparkSession, run: Callable[[DataFrame, int], None], *, once: bool, every: str
+    ) -> StreamingQuery:
         again = Path(self.state).resolve() / REPLAY
         again.mkdir(exist_ok=True)
         messages = self.source.stream(spark).unionByName(replayed(spark, f"file://{again}"))
-        writer = messages.writeStream.foreachBatch(batches.run)
+        writer = messages.writeStream.foreachBatch(run)
         writer = writer.option("checkpointLocation", f"file://{Path(self.state).resolve() / 'checkpoint'}")
         writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=every)
         return writer.start()

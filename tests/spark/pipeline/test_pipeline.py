@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from base64 import b64decode
 from dataclasses import replace
@@ -199,8 +200,11 @@ def test_more_rejects_than_allowed_stop_the_stream_before_anything_is_written(jo
     """It goes on there once more are allowed."""
     made = job()
     made.send(canal("INSERT", [{"id": "1"}], id=1), b"x", b"y")
-    with pytest.raises(JobError, match="batch 0 brings the rejects to 2 of 3 messages"):
+    with pytest.raises(JobError, match="batch 0 brings the rejects to 2 of 3 messages") as caught:
         made.run(max_rejects=MaxRejects(Fraction(1)))
+    assert re.search(
+        r"^2 such as .*0000[.]jsonl line [23]: [$]: expected JSON, got '[xy]'", str(caught.value), re.MULTILINE
+    )
     assert not (made.folder / "lake").exists()
     (report,) = made.run(max_rejects=MaxRejects(Fraction(2)))
     assert (report.counts["written"], report.counts["rejected"]) == (1, 2)

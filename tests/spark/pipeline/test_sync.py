@@ -159,6 +159,22 @@ def test_a_check_does_nothing(tmp_path: Path):
     assert not (tmp_path / "state" / "checkpoint").exists()
 
 
+def test_too_many_rejects_end_with_sentences_alone(tmp_path: Path):
+    """Neither Spark nor its bridge to Python says where they saw the error; an example of the rejects is told."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_bytes(b"\n".join([canal("INSERT", [{"id": "1"}], id=1), b"no message"]))
+    done = sync(*FLAGS, "--max-rejects", "10%", "--once", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    *_, sentence, example = done.stderr.splitlines()
+    assert sentence.startswith("Error: batch 0 brings the rejects to 1 of 2 messages, which is more than are allowed")
+    assert re.fullmatch(r"1 such as .*/in/a[.]jsonl line 2: [$]: expected JSON, got 'no message' at .*", example)
+    assert [
+        line for line in done.stderr.splitlines() if "Traceback" in line or line.startswith(("\tat ", "  File "))
+    ] == []
+    assert " ERROR " not in done.stderr
+    assert not (tmp_path / "lake").exists()
+
+
 def test_rejects_at_an_address_are_not_moved(tmp_path: Path):
     """It is said what to do, instead of that there are none."""
     text = 'state = "state"\nrejects = "s3a://bucket/rejects"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n'
