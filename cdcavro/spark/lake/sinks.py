@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _PACKAGES: Final = {
     "3.5": ("io.delta:delta-spark_2.12:3.3.2", "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.11.0"),
     "4.0": ("io.delta:delta-spark_2.13:4.0.1", "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0"),
-    "4.1": ("io.delta:delta-spark_4.1_2.13:4.1.0", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"),
+    "4.1": ("io.delta:delta-spark_4.1_2.13:4.3.1", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"),
 }
 # The lake tables of a table.
 _SUFFIXES: Final = ("", "deletes", "changes")
