@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 from cdcavro.lake.evolution import same_column
 from cdcavro.lake.names import OWN, quoted
 from cdcavro.lake.row import DELETE, DROP, TRUNCATE, UPSERTS
-from cdcavro.lake.statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED
+from cdcavro.lake.statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
 from cdcavro.spark.lake.columns import wanted_columns
 from cdcavro.spark.versions.reading import read_fields, read_versions
 
@@ -105,46 +105,49 @@ def last_rows(
     return joined.withColumn(KEY, sf.coalesce(KEY, _DELETED_KEY)).drop(_DELETED_KEY)
 
 
-def _absent(versions: Sequence[TableSchema], columns: Sequence[tuple[LakeColumn, LakeColumn]]) -> Column:
-    """Return the names in the lake of the columns that a change lacks, which it states under those of its version."""
-    absent = sf.col("image")["absent"]
+def _absent(versions: Sequence[TableSchema], columns: Sequence[tuple[LakeColumn, LakeColumn]]) -> str:
+    """Return the names in the lake of the columns that a change lacks, which it states under those of its version, in SQL."""
     flags = []
     for wanted, held in columns:
-        named = {
-            schema.version: column.name
+        named = [
+            f"{schema.version}, {literal(column.name)}"
             for schema in versions
             for column in schema.columns
             if column.field in (wanted.field, *wanted.aliases)
-        }
-        name = sf.create_map(*[sf.lit(part) for pair in named.items() for part in pair])[sf.col("version")]
-        flags.append(sf.when(sf.array_contains(absent, name), sf.lit(held.name)))
-    return sf.when(sf.size(absent) > 0, sf.array_compact(sf.array(*flags)))
+        ]
+        is_absent = f"array_contains(image.absent, map({', '.join(named)})[version])"
+        flags.append(f"CASE WHEN {is_absent} THEN {literal(held.name)} END")
+    return f"CASE WHEN size(image.absent) > 0 THEN array_compact(array({', '.join(flags)})) END AS {ABSENT}"
 
 
-def _images(upserts: DataFrame, versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> DataFrame:
-    """Return the columns of the rows that were put, and what is not in them."""
-    columns, image = held_columns(versions[-1], present), sf.col("image")
+def _images(
+    upserts: DataFrame,
+    versions: Sequence[TableSchema],
+    columns: Sequence[tuple[LakeColumn, LakeColumn]],
+    more: str,
+) -> DataFrame:
+    """Return the columns of the rows that were put, and one more. Texts of SQL: a Column is made by several calls of the JVM."""
     envelope, fields = read_fields("version", sf.col("payload"), versions)
-    texts = image["unparsed"]
-    return upserts.select("key", "order", "version", envelope["after"].alias("image")).select(
-        sf.col("key").alias(KEY),
-        sf.col("order").alias(ORDER),
-        *[image.getField(fields[one.field]).cast(held.type).alias(held.name) for one, held in columns],
-        sf.when(sf.size(texts) > 0, texts).alias(UNPARSED),
-        _absent(versions, columns).alias(ABSENT),
-    )
+    values = [
+        f"CAST({quoted('image', fields[one.field])} AS {held.type}) AS {quoted(held.name)}" for one, held in columns
+    ]
+    own = [f"key AS {KEY}", f"`order` AS {ORDER}"]
+    texts = f"CASE WHEN size(image.unparsed) > 0 THEN image.unparsed END AS {UNPARSED}"
+    read = upserts.select("key", "order", "version", envelope["after"].alias("image"))
+    return read.selectExpr(*own, *values, texts, more)
 
 
 def _last_changes(upserts: DataFrame, versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> DataFrame:
     """Return the last change of each key, of which alone the payload is read."""
     whole = sf.struct("order", "version", "payload")
     found = upserts.groupBy("key").agg(sf.max_by(whole, "order").alias(_LAST)).select("key", f"{_LAST}.*")
-    return _images(found, versions, present).drop(ABSENT).withColumn(OLDER, sf.lit(None).cast("map<string,binary>"))
+    return _images(found, versions, held_columns(versions[-1], present), f"CAST(NULL AS map<string,binary>) AS {OLDER}")
 
 
 def _last_columns(upserts: DataFrame, versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> DataFrame:
     """Return the last value of each column; a column that nobody states has the order of nothing."""
-    alive, names = _images(upserts, versions, present), [held.name for _, held in held_columns(versions[-1], present)]
+    columns = held_columns(versions[-1], present)
+    alive, names = _images(upserts, versions, columns, _absent(versions, columns)), [held.name for _, held in columns]
     stated = {name: ~sf.coalesce(sf.array_contains(ABSENT, sf.lit(name)), sf.lit(False)) for name in names}  # noqa: FBT003
     text = {name: sf.try_element_at(UNPARSED, sf.lit(name)) for name in names}
     pieces = [
