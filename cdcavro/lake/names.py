@@ -29,7 +29,8 @@ def _unfit(characters: str, *others: str, end: str = "", flags: re.RegexFlag = r
     return re.compile("|".join([rf"~(?=[0-9a-f]*(?:{behind}))", f"[{characters}]", *others]), flags)
 
 
-_UNFIT_COLUMN: Final = _unfit(_CONTROL, "^_(?=cdc_)", flags=re.IGNORECASE)
+# Spark puts what a variable says for `${NAME}` anywhere in a text of SQL, that of the environment for `${env:NAME}`.
+_UNFIT_COLUMN: Final = _unfit(_CONTROL, "^_(?=cdc_)", r"\$(?=\{)", end=r"\$\{", flags=re.IGNORECASE)
 # Beside that, what hides a folder, and what Windows cannot have at the end.
 _UNFIT_FOLDER: Final = _unfit(_CONTROL + _MEANING, "^[._ ]", "[. ]$", end="[. ]$")
 _EMPTY: Final = "~~"

@@ -46,10 +46,12 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 def literal(text: str) -> str:
     r"""Return a text as a literal of Spark's SQL.
 
-    >>> print(literal("it's"), literal("a\\b"))
-    'it\'s' 'a\\b'
+    Of `${`, for which Spark looks in the whole text of SQL, the first half is its code.
+
+    >>> print(literal("it's"), literal("a\\b"), literal("${x}"))
+    'it\'s' 'a\\b' '\u0024{x}'
     """
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{") + "'"
 
 
 def create_table(

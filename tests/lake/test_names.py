@@ -12,7 +12,7 @@ from cdcavro.lake.statements import literal
 from cdcavro.table import TableName
 
 HOSTILE = ["", ".", "..", "a/b", "a~2f~b", "~", "~~", "~2f~", "A", "a", "_cdc_key", "_CDC_KEY", "~5f~cdc_key", "ß", "SS", "ss",
-           "`", "a`; DROP TABLE x; --", "\n", "\0", "\ud800", "é", "日本", "a b", "a ", " a", "a.", "_a", "%2f", "x=1"]  # fmt: skip
+           "`", "a`; DROP TABLE x; --", "\n", "\0", "\ud800", "é", "日本", "a b", "a ", " a", "a.", "_a", "%2f", "x=1", "${x}", "~24~{x}", "~2${x}"]  # fmt: skip
 names = st.text(max_size=6) | st.sampled_from(HOSTILE)
 
 
@@ -76,3 +76,4 @@ def test_quoted_names_and_texts_end_where_they_end():
     """Whatever stands in them."""
     assert quoted("a`; DROP TABLE x") == "`a``; DROP TABLE x`"
     assert literal("'; DROP TABLE x; \\") == "'\\'; DROP TABLE x; \\\\'"
+    assert "${" not in literal("${env:HOME}") + "".join(column_names(["${env:HOME}", "$${x}"]))

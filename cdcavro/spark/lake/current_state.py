@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
@@ -42,8 +42,9 @@ _DELETES: Final = "deletes"
 
 @dataclass
 class Known:
-    """What is known of a lake table without a look at it, as nothing else writes: one costs as much as a twentieth of a merge.
+    """What is known of a lake table without a look at it: one costs as much as a twentieth of a merge.
 
+    It belongs to the only one that writes the table, and to no other table.
     Attributes: `properties` (dict of str, or None where they are not known); `is_empty` (bool), whether it surely is.
     """
 
@@ -68,14 +69,15 @@ class CurrentState:
 
     Attributes: `sink` (`Delta` or `Iceberg`); `table` (`TableName`), what it is called there; `behavior` (str),
     how the lake table follows the table's statements, as in `cdcavro.lake.evolution`; `guard` (timedelta), how
-    long deletes are kept against late changes; `known` (`Known`), what is known of the lake table already.
+    long deletes are kept against late changes; `known` (`Known` or None), what is known of the lake table from call to
+    call, for which nobody else may write it: by default each call looks.
     """
 
     sink: Sink
     table: TableName
     behavior: str = LENIENT
     guard: timedelta = timedelta(days=7)
-    known: Known = field(default_factory=Known, repr=False, compare=False)
+    known: Known | None = None
 
     @property
     def identifier(self) -> str:
@@ -100,19 +102,20 @@ class CurrentState:
         if any(schema.key is None for schema in versions):
             raise SchemaError(self.table.table, "has no primary key, and so no current state, only a changelog")
         check_keys(versions)
+        known = self.known or Known()
         self.sink.make_room(spark, self.table)
         version = versions[-1].version
         filled, own = {_FILLED: str(version)}, uuid4().hex
         kinds = _kinds(facts) if facts else set()
         first = {**filled, _CREATED: own, **({_KIND: kinds.pop()} if len(kinds) == 1 else {})}
         steps = prepare(spark, self.sink, self.identifier, versions[-1], sql.STATE, self.behavior, first)
-        properties = self.known.look(spark, self.identifier)
-        self.known.is_empty = properties.get(_CREATED) == own
+        properties = known.look(spark, self.identifier)
+        known.is_empty = properties.get(_CREATED) == own
         before = int(properties.get(_FILLED, "0"))
         if before < version:
             fill(spark, self.identifier, versions[-1], before)
         # A table that was made again begins with its first version.
-        self.known.put(spark, self.identifier, filled)
+        known.put(spark, self.identifier, filled)
         return steps
 
     def merge(
@@ -127,19 +130,21 @@ class CurrentState:
 
         `rows` has the columns version, operation, order, key and payload of `TypedRow`, and is read several times;
         `versions` are the table's, for which the lake table was prepared; `now` is the time of the batch, and `facts`
-        (`Facts` or None) what is known of it already. Into a lake table that was created for them, they are appended.
+        (`Facts` or None) what is known of it already. Into a lake table that is known to have been created for
+        them, they are appended.
         Raises `OrderError`, with nothing merged, for changes that are ordered by different things, and `SchemaError` for
         a row without a key.
         """
         spark, moment = rows.sparkSession, now or datetime.now(UTC)
-        properties = self.known.properties or self.known.look(spark, self.identifier)
+        known = self.known or Known()
+        properties = known.properties or known.look(spark, self.identifier)
         facts = facts_of(rows, versions) if facts is None else facts
         stated = self._stated(facts, properties)
         if facts.deletes and _GUARDED not in properties:
             spark.sql(
                 sql.create_table(self.deletes, [], sql.DELETES, self.sink.using, self.sink.properties(sql.DELETES))
             )
-        self.known.put(spark, self.identifier, stated)
+        known.put(spark, self.identifier, stated)
         floor = bytes.fromhex(stated.get(sql.FLOOR, ""))
         if facts.floor is not None:
             spark.sql(sql.delete_below(self.identifier, floor))
@@ -151,7 +156,7 @@ class CurrentState:
         deletes = spark.table(self.deletes) if is_guarded else None
         source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial)
         names = [held.name for _, held in held_columns(versions[-1], present)]
-        is_empty, self.known.is_empty = self.known.is_empty and not is_guarded, False
+        is_empty, known.is_empty = known.is_empty and not is_guarded, False
         flags = {"is_guarded": is_guarded, "is_partial": is_partial}
         self._put(source, names, lake if is_empty else None, flags)
 
@@ -169,7 +174,8 @@ class CurrentState:
 
     def forget_deletes(self, spark: SparkSession, *, now: datetime | None = None) -> None:
         """Forget the deletes whose guard is over at a time, by default now."""
-        if _GUARDED in (self.known.properties or self.known.look(spark, self.identifier)):
+        known = self.known or Known()
+        if _GUARDED in (known.properties or known.look(spark, self.identifier)):
             spark.sql(sql.delete_until(self.deletes, (now or datetime.now(UTC)) - self.guard))
 
     def _stated(self, facts: Facts, properties: Mapping[str, str]) -> dict[str, str]:

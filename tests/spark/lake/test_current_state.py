@@ -18,6 +18,7 @@ from cdcavro.lake.merge import values_of
 from cdcavro.spark.lake import CurrentState, Delta, Iceberg, current_state
 from cdcavro.spark.lake.batch import facts_of
 from cdcavro.spark.lake.columns import properties_of
+from cdcavro.spark.lake.current_state import Known
 from cdcavro.spark.lake.sinks import Sink
 from cdcavro.table import TableName
 from cdcavro.table.history import Table
@@ -43,7 +44,8 @@ class Lake:
 
     def state(self, table: Table) -> CurrentState:
         """Return the state of a table, under its first name."""
-        return CurrentState(self.sink, TableName(self.database, None, table.versions[0].table.table), **self.settings)
+        name = TableName(self.database, None, table.versions[0].table.table)
+        return CurrentState(self.sink, name, **self.settings, known=Known())
 
     def merge(self, messages: Sequence[list[Change]], *, times: int = 1, tables: Sequence[str] = ()) -> None:
         """Merge a batch of messages, each of these tables' rows so many times."""
@@ -273,6 +275,37 @@ def test_into_a_table_that_another_run_created_rows_are_merged(spark: SparkSessi
     assert [row["id"] for row in lake.rows(table)] == [1]
 
 
+def test_a_name_is_no_variable_of_a_text_of_sql(spark: SparkSession, sink: Sink):
+    """Spark would put a variable of the environment in its place, in the lake and where it is told what a change lacks."""
+    lake, name = Lake(spark, sink, database(sink, "variable")), "a${env:HOME}"
+    columns = (Column(name="id", type="int"), Column(name=name, type="int"))
+    first = replace(change("INSERT", 1, 1)[0], after={"id": 1, name: 5}, columns=columns)
+    lake.merge([[first]])
+    (table,) = lake.maker.tables.tables
+    assert "a~24~{env:HOME}" in spark.table(lake.state(table).identifier).columns
+    lacking = replace(change("UPDATE", 2, 1)[0], after={"id": 1}, columns=columns, unavailable=(name,))
+    rename = replace(lacking, op="ALTER", position=(3,), ddl=f"ALTER TABLE t RENAME COLUMN `{name}` TO c", after=None)
+    renamed = replace(rename, columns=None, unavailable=None, key=None, place=Arrival(topic="x", partition=0, offset=3))
+    lake.merge([[lacking], [renamed]])
+    assert shown(lake.rows(table)) == shown([{"id": 1, "c": 5}])
+
+
+def test_two_that_write_a_table_may_know_nothing_of_it(spark: SparkSession, sink: Sink):
+    """What is not given to know is looked at: neither appends what the other has merged, nor forgets its deletes."""
+    lake = Lake(spark, sink, database(sink, "two"))
+    rows = [
+        lake.maker.of_batch([one]).rows
+        for one in (change("INSERT", 1, 1), change("DELETE", 3, 1), change("UPDATE", 2, 1))
+    ]
+    (table,) = lake.maker.tables.tables
+    one, other = (CurrentState(sink, TableName(lake.database, None, "t")) for _ in range(2))
+    for state in (one, other):
+        state.prepare(spark, table.versions)
+    for state, batch in zip((one, other, other, one), (rows[0], rows[0], rows[1], rows[2]), strict=True):
+        state.merge(frame_of(spark, batch), table.versions, now=NOW)
+    assert lake.rows(table) == []
+
+
 def own(properties: Mapping[str, str]) -> dict[str, str]:
     """Return those properties of a lake table that a current state puts there."""
     return {name: value for name, value in properties.items() if name.startswith("cdcavro.")}
@@ -281,7 +314,12 @@ def own(properties: Mapping[str, str]) -> dict[str, str]:
 def test_what_is_known_of_a_lake_table_is_what_it_says(spark: SparkSession, sink: Sink):
     """What each batch puts into its properties is known without a look, whatever the batches hold."""
     lake = Lake(spark, sink, database(sink, "known"))
-    batches = [change("INSERT", 1, 1)], [change("UPDATE", 2, 1, absent="b")], [change("DELETE", 3, 1)]
+    batches = [
+        [change("INSERT", 1, 1)],
+        [change("UPDATE", 2, 1, absent="b")],
+        [change("DELETE", 3, 1)],
+        [change("TRUNCATE", 4, 0)],
+    ]
     lake.maker.of_batch(batches[0])
     (table,) = lake.maker.tables.tables
     state = lake.state(table)
@@ -290,7 +328,7 @@ def test_what_is_known_of_a_lake_table_is_what_it_says(spark: SparkSession, sink
         state.merge(frame_of(spark, lake.maker.of_batch(batch).rows), table.versions, now=NOW)
         said = own(properties_of(spark, state.identifier))
         assert own(state.known.properties or {}) == said
-    assert {"cdcavro.order", "cdcavro.partial", "cdcavro.deletes"} < set(said)
+    assert {"cdcavro.order", "cdcavro.partial", "cdcavro.deletes", "cdcavro.floor"} < set(said)
 
 
 def test_a_full_load_into_an_empty_table_that_is_written_again_is_there_once(spark: SparkSession, sink: Sink):
