@@ -52,10 +52,9 @@ if TYPE_CHECKING:
     from cdcavro.spark.pipeline.registries.access import RegistrySettings
 
 PACKAGES: Final = "spark.jars.packages"
-# An interval of Spark's that is as long at any time.
-_EVERY: Final = re.compile(
-    r"\s*(?:interval\s+)?(?:[0-9]+\s+(?:microsecond|millisecond|second|minute|hour|day|week)s?\s*)+", re.IGNORECASE
-)
+# An interval of Spark's that is as long at any time; only seconds may have a fraction.
+_PART: Final = r"(?:[0-9]{1,9}\s+(?:micro|milli)?seconds?|[0-9]{1,9}[.][0-9]{1,9}\s+seconds?|[0-9]{1,6}\s+(?:minute|hour|day|week)s?)"
+_EVERY: Final = re.compile(rf"\s*(?:interval\s+)?{_PART}(?:\s+{_PART})*\s*", re.IGNORECASE | re.ASCII)
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 

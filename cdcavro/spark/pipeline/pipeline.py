@@ -160,11 +160,13 @@ class Pipeline:
         with hushed(spark, batches.run) as run:
             query = self._start(spark, run, once=once, every=every)
             try:
-                while not query.awaitTermination(_POLL):
-                    reports.tell(query)
-                batches.finish(spark)
+                try:
+                    while not query.awaitTermination(_POLL):
+                        reports.tell(query)
+                    batches.finish(spark)
+                finally:
+                    reports.tell(query, is_over=True)
             finally:
-                reports.tell(query, is_over=True)
                 query.stop()
 
     def _check_shared(self, spark: SparkSession) -> None:

@@ -194,7 +194,7 @@ def table_schema_of(change: Change, *, given: TypeOverrides = NONE_GIVEN) -> Tab
     if table is None:
         raise SchemaError("$", "the change is of no table")
     names = dict.fromkeys(name for image in (change.before, change.after) for name in image or ())
-    columns = [Column(name=name) for name in names] if change.columns is None else change.columns
+    columns = change.columns or [Column(name=name) for name in names]
     return create_table(table, columns, change.key or (), change.source, given)
 
 

@@ -181,6 +181,8 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         (SIMPLE + '[tables]\non_misfit = "shrug"', "on_misfit is one of"),
         ('format = "canall"\n' + SIMPLE, "canall"),
         ('every = "often"\n' + SIMPLE, "every is a time such as \"10 seconds\", not 'often'"),
+        ('every = "1 second2 minutes"\n' + SIMPLE, "every is a time such as"),
+        ('every = "5\u00a0seconds"\n' + SIMPLE, "every is a time such as"),
         ('every = "1 month"\n' + SIMPLE, "every is a time such as \"10 seconds\", not '1 month'"),
         ('max_rejects = "some"\n' + SIMPLE, "expected a number such as 5 or a share such as 2%, got 'some'"),
         ('rejects_table = "rejects"\n' + SIMPLE, "rejects_table is called database.table, not 'rejects'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack, contextmanager, suppress
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 _STREAMS: Final = "org.apache.spark.sql.execution.streaming"
 _BRIDGE: Final = "py4j.clientserver"
 _NEVER: Final = logging.CRITICAL + 1
+# What is raised where Spark logs by something else than Log4j.
+_OTHER_LOGS: Final = (Py4JError, TypeError)
+# Levels are the process's: of two streams that end at once, the first puts them back.
+_ONE: Final = Lock()
 
 
 @contextmanager
@@ -34,7 +39,7 @@ def hushed(spark: SparkSession, run: Callable[[DataFrame, int], None]) -> Iterat
                 run(frame, number)
             except CdcAvroError:
                 # A log of another kind is no reason to fail.
-                with suppress(Py4JError, TypeError):
+                with suppress(*_OTHER_LOGS):
                     _hush(spark, stack)
                 raise
 
@@ -42,12 +47,23 @@ def hushed(spark: SparkSession, run: Callable[[DataFrame, int], None]) -> Iterat
 
 
 def _hush(spark: SparkSession, stack: ExitStack) -> None:
-    """Silence both loggers, until the stack is left."""
+    """Silence both loggers, until the stack is left. Raises `_OTHER_LOGS`."""
+    if not _ONE.acquire(blocking=False):
+        return
+    stack.callback(_ONE.release)
     bridge = logging.getLogger(_BRIDGE)
     stack.callback(bridge.setLevel, bridge.level)
     bridge.setLevel(_NEVER)
     jvm: Any = spark._jvm  # noqa: SLF001  Spark's log has no Python interface but for its root
     log4j = jvm.org.apache.logging.log4j
-    put = log4j.core.config.Configurator.setLevel
-    stack.callback(put, _STREAMS, log4j.LogManager.getLogger(_STREAMS).getLevel())
+    context = log4j.LogManager.getContext(False)  # noqa: FBT003  that which is in use
+    put, own = log4j.core.config.Configurator.setLevel, context.getConfiguration().getLoggers().containsKey(_STREAMS)
+    before = log4j.LogManager.getLogger(_STREAMS).getLevel()
     put(_STREAMS, log4j.Level.OFF)
+    stack.callback(put, _STREAMS, before) if own else stack.callback(_forget, context)
+
+
+def _forget(context: Any) -> None:
+    """Let streams log at the level of all again."""
+    context.getConfiguration().removeLogger(_STREAMS)
+    context.updateLoggers()
