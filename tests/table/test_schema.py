@@ -260,6 +260,10 @@ def test_a_schema_is_made_of_one_change():
     assert (made.key_names, made.table.table, made.version) == (("id",), "t", 1)
     (bare,) = cdcavro.to_changes('{"meta":{"op":"ins","table":"s.t"},"data":{"x":1}}', "oms_shareplex")
     assert [(one.name, one.avro) for one in cdcavro.table_schema_of(bare).columns] == [("x", "string")]
+    (empty,) = cdcavro.to_changes(
+        '{"type":"INSERT","table":"t","pkNames":["x"],"mysqlType":{},"data":[{"x":"1"}]}', "canal"
+    )
+    assert cdcavro.table_schema_of(empty).key_names == ("x",)
     (mark,) = cdcavro.to_changes('{"recordType":"HEARTBEAT"}', "oms_default")
     with pytest.raises(cdcavro.SchemaError, match="the change is of no table"):
         cdcavro.table_schema_of(mark)
