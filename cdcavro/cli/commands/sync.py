@@ -41,8 +41,8 @@ SHOW: Final = "show"
 @click.option("--state", metavar="DIR", help="The folder for what the pipeline remembers, and for rejects.")
 @click.option(
     "--max-rejects",
-    metavar="N|N%",
-    help="Stop once more messages are rejected than this number or share of all. Default: never.",
+    metavar="N|P%",
+    help="Stop once more than N messages are rejected, or P percent of all. Default: never.",
 )
 @click.option("--once", is_flag=True, help="Stop when all that there is now has been read.")
 @click.option("--check", is_flag=True, help="Check the configuration and the connections, and do nothing.")

@@ -44,8 +44,8 @@ _DELETES: Final = "deletes"
 class Known:
     """What is known of a lake table without a look at it: one costs as much as a twentieth of a merge.
 
-    It belongs to the only one that writes the table, and to no other table.
-    Attributes: `properties` (dict of str, or None where they are not known); `is_empty` (bool), whether it surely is.
+    It belongs to the only one that writes the table, and to no other table. Attributes: `properties` (dict of str, or None
+    where they are not known); `is_empty` (bool), whether it surely is.
     """
 
     properties: dict[str, str] | None = None
@@ -130,10 +130,9 @@ class CurrentState:
 
         `rows` has the columns version, operation, order, key and payload of `TypedRow`, and is read several times;
         `versions` are the table's, for which the lake table was prepared; `now` is the time of the batch, and `facts`
-        (`Facts` or None) what is known of it already. Into a lake table that is known to have been created for
-        them, they are appended.
-        Raises `OrderError`, with nothing merged, for changes that are ordered by different things, and `SchemaError` for
-        a row without a key.
+        (`Facts` or None) what is known of it already. Into a lake table that is known to have been created for them, they
+        are appended. Raises `OrderError`, with nothing merged, for changes that are ordered by different things, and
+        `SchemaError` for a row without a key.
         """
         spark, moment = rows.sparkSession, now or datetime.now(UTC)
         known = self.known or Known()
