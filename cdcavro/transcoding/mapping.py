@@ -133,8 +133,15 @@ def each_record(changes: Sequence[Change], format: str, zone: tzinfo | None = No
             batch = [target.parse(members[WHOLE])]
             members = {KAFKA: members[KAFKA]} if KAFKA in members else {}
         if members and batch:
-            batch[0] = extras.apply(batch[0], members)
+            batch[0] = extras.apply(_unshared(batch[0]), members)
         yield from batch
+
+
+def _unshared(value: Any) -> Any:
+    """Return a JSON value of its own: records have rows, objects and arrays in common with the changes they are made of."""
+    if type(value) is dict:
+        return {name: _unshared(member) for name, member in value.items()}
+    return [_unshared(item) for item in value] if type(value) is list else value
 
 
 def _applicable(rows: Sequence[Change], row_members: Sequence[str]) -> Mapping[str, str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import contextlib
+import copy
 import json
 import types
 from zoneinfo import ZoneInfo
@@ -10,14 +12,21 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import cdcavro
+from cdcavro.change import in_order, join_halves, order_value, split_key_change
 from cdcavro.change.model import Arrival, Change, Column, Source, replace, to_record
 from cdcavro.errors import MessageError, StructureError
 from cdcavro.exact import diff
 from cdcavro.exact.numbers import ExactNumber
+from cdcavro.formats import BRIDGES
+from cdcavro.formats.connect.unavailable import PLACEHOLDER
+from cdcavro.lake import TypedRows
+from cdcavro.table import TableName, TypeOverrides, create_table
+from cdcavro.transcoding import SchemaHistory, Transcoder
 from cdcavro.transcoding.mapping import from_changes, to_changes
+from cdcavro.transcoding.schema_history import with_columns
 from cdcavro.transcoding.unzoned import unzoned
-from cdcavro.wire.formats import FORMATS
-from support.messages import goldens, shop_canal
+from cdcavro.wire.formats import FORMATS, get_format
+from support.messages import goldens, shop_canal, shop_debezium
 from support.roundtrip import error_of, exact
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
@@ -461,3 +470,100 @@ def test_a_value_of_any_kind_in_any_place_is_taken_or_refused(format):
             except MessageError:
                 counts["refused"] += 1
     assert min(counts["taken"], counts["refused"]) > 0
+
+
+SCHEMA_CHANGE = {
+    "source": {"connector": "oracle", "db": "D", "schema": "S", "table": "T", "scn": "1"},
+    "databaseName": "D",
+    "schemaName": "S",
+    "ddl": "CREATE TABLE S.T (ID NUMBER(9) PRIMARY KEY, DOC CLOB)",
+    "tableChanges": [
+        {
+            "type": "CREATE",
+            "id": '"D"."S"."T"',
+            "table": {
+                "primaryKeyColumnNames": ["ID"],
+                "columns": [
+                    {"name": "ID", "jdbcType": 2, "typeName": "NUMBER", "typeExpression": "NUMBER", "length": 9},
+                    {"name": "DOC", "jdbcType": 2005, "typeName": "CLOB", "typeExpression": "CLOB"},
+                ],
+            },
+        }
+    ],
+}
+UNLOGGED = {
+    "before": None,
+    "after": {"ID": 1, "DOC": PLACEHOLDER},
+    "source": SCHEMA_CHANGE["source"] | {"scn": "2"},
+    "op": "u",
+    "ts_ms": 2,
+}
+HISTORY = [json.dumps(SCHEMA_CHANGE), json.dumps(UNLOGGED)]
+
+
+def changes_of(messages, format: str = "debezium", **given) -> list[Change]:
+    """Return the changes of messages."""
+    return [one for message in messages for one in to_changes(message, format, **given)]
+
+
+def test_a_placeholder_is_no_value_of_a_column_that_only_the_history_knows():
+    """A row that states no columns, as without embedded schemas, lacks what its source did not log, wherever it goes."""
+    history, tables, transcoder = SchemaHistory(), cdcavro.Tables(), Transcoder("debezium", "oms_canal")
+    completed = [history.add(one) for one in changes_of(HISTORY)][-1]
+    assert (completed.after, completed.unavailable) == ({"ID": 1}, ("DOC",))
+    typed = [made for one in changes_of(HISTORY) for made in tables.add(one)][-1]
+    assert typed.absent == ("DOC",)
+    assert PLACEHOLDER.encode() not in typed.payload
+    made = [outcome.result() for message in HISTORY for outcome in transcoder.add(message)][-1]
+    assert json.loads(made.texts[0])["data"] == [{"ID": 1}]
+    assert ("$.after.DOC", f'"{PLACEHOLDER}"') in [(loss.path, loss.value) for loss in made.losses]
+    (back,) = from_changes([completed], "debezium")
+    assert exact(back) == exact(HISTORY[1])
+
+
+# What takes changes, each as a function of a list of them.
+TAKERS = {
+    "from_changes": lambda changes: [from_changes(changes, format) for format in cdcavro.FORMATS],
+    "to_avro": lambda changes: [one.to_avro() for one in changes],
+    "order_key": lambda changes: [cdcavro.order_key(one) for one in changes],
+    "order_value": lambda changes: [order_value(one) for one in changes],
+    "in_order": in_order,
+    "shard": lambda changes: [cdcavro.shard(one, 3) for one in changes],
+    "split_key_change": lambda changes: [split_key_change(one) for one in changes],
+    "join_halves": lambda changes: list(join_halves(changes)),
+    "SchemaHistory": lambda changes: list(map(SchemaHistory().add, changes)),
+    "Tables": lambda changes: list(map(cdcavro.Tables().add, changes)),
+    "TypedRows": lambda changes: TypedRows(cdcavro.Tables()).of_batch([[one] for one in changes]),
+    "create_table": lambda changes: [
+        create_table(TableName(None, None, "t"), one.columns or (), one.key or (), one.source, TypeOverrides({}))
+        for one in changes
+    ],
+    "with_columns": lambda changes: [with_columns(one, (Column(name="id", type="INT"),)) for one in changes],
+}
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_what_takes_changes_leaves_them_as_they_are(taker):
+    """Whoever goes on with a change after a function has it finds what was there before, rows and all."""
+    streams = [[one] for format, text in MESSAGES for one in to_changes(text, format)]
+    streams += [[one] for message in shop_debezium() for one in to_changes(message, "debezium")]
+    for changes in [*streams, changes_of(HISTORY), changes_of(shop_debezium()), changes_of(shop_canal(), "canal")]:
+        placed = [replace(one, place=Arrival(file="f", line=line)) for line, one in enumerate(changes, 1)]
+        before = copy.deepcopy(placed)
+        with contextlib.suppress(cdcavro.CdcAvroError):
+            TAKERS[taker](placed)
+        assert placed == before
+
+
+@pytest.mark.parametrize("format", cdcavro.FORMATS)
+def test_what_takes_records_leaves_them_as_they_are(format):
+    """A record that is written or rendered stays as it was, and so does one that another thing is made of."""
+    for text in goldens(format):
+        record = get_format(format).parse(text)
+        before = copy.deepcopy(record)
+        get_format(format).write(record)
+        available = BRIDGES[format].available(record, PLACEHOLDER)[0]
+        for one in BRIDGES[format].to_changes(get_format(format).opened(available), None):
+            from_changes([one], format)
+            to_record(one)
+        assert record == before
