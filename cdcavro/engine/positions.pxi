@@ -226,6 +226,34 @@ cdef int _lsn(Typing *t, const Slot *slots) noexcept nogil:
     return OK if at == end else LEFT
 
 
+cdef int _check_sequence(Typing *t) noexcept nogil:
+    """Take back a sequence at whose time the message cannot have been made, as `formats/oms_shareplex.py` says."""
+    cdef const uint8_t *start
+    cdef const uint8_t *end
+    cdef int64_t first = 1577836800, last = 4102444799, time
+    cdef bint has_time = False
+    cdef const Slot *slot
+    cdef int i
+    if t.number_count < 0:
+        return OK
+    for i in range(2):
+        slot = t.slots + (EVENT if i == 0 else SYSTEM)
+        if slot.start == NULL:
+            continue
+        if _text_at(t.run, slot, &start, &end) or end - start > 26 or not cdcavro_local(start, end, &time):
+            return LEFT
+        time = (time - (999999 if time < 0 else 0)) // 1000000
+        first = time if not has_time or time < first else first
+        last = time if not has_time or time > last else last
+        has_time = True
+    if has_time:
+        first -= 86400
+        last += 86400
+    if not first <= t.numbers[0] <= last:
+        t.number_count = -1
+    return OK
+
+
 cdef int _scn(Typing *t, const Slot *slots) noexcept nogil:
     """Take the numbers of SharePlex: of the change, then the first of its place, and of the message, as far as known."""
     cdef const uint8_t *at
@@ -235,7 +263,7 @@ cdef int _scn(Typing *t, const Slot *slots) noexcept nogil:
     cdef bint has_place = False, has_seq = False
     cdef int count = 0
     if slots[0].start != NULL:
-        if _sequence(t, slots):
+        if _sequence(t, slots) or _check_sequence(t):
             return LEFT
         if t.number_count < 0:
             if _text_at(t.run, slots, &at, &end):

@@ -1,24 +1,28 @@
 """OMS Community Edition, SharePlex serialization (`avsc/oms_shareplex.avsc`).
 
-Source: OMS data formats, "SharePlex-compatible JSON message format".
+Source: OMS data formats, "SharePlex-compatible JSON message format"; Alibaba Cloud, "Data formats of a Kafka cluster"
+of Data Transmission Service (DTS).
 
 * Operations are `ins`, `upd` and `del`, in lower case.
 * For `upd`, `key` is the whole row before the change and `data` has only the changed columns.
 * Times are text without a zone; a time with a zone is an instant already.
 * `seq` is documented as a string but printed as a number.
 * `size` and `idx` occur in the samples only.
+* `scn` is a time and a counter of OMS, or Oracle's system change number where Alibaba DTS sends this format: it is the
+  first only if its time is one at which the message can have been made.
 """
 
 from __future__ import annotations
 
 import re
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.images import check_images
 from cdcavro.change.model import Change, Row, Source, meant, spelled
 from cdcavro.errors import StructureError
 from cdcavro.exact.diff import same
-from cdcavro.exact.instants import from_text, to_local
+from cdcavro.exact.instants import SECOND, from_text, to_local
 from cdcavro.exact.members import at, given, string_at, whole_number
 from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.oms_default import sequence
@@ -31,6 +35,9 @@ FORMAT: Final = "oms_shareplex"
 OPERATIONS: Final = {"ins": "INSERT", "upd": "UPDATE", "del": "DELETE"}
 SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "ins"}
 _PLACE: Final = re.compile(r"([0-9]{1,18})/[0-9]{1,18}", re.ASCII)
+# In seconds: how far a text without a zone may be from its instant, and the years of OMS for a message without times.
+_DAY: Final = 86_400
+_FIRST, _LAST = 1_577_836_800, 4_102_444_800
 
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
@@ -99,12 +106,23 @@ def _changed(change: Change) -> Row | None:
 def _position(meta: dict[str, Any]) -> tuple[int, ...] | None:
     """Return the numbers that order changes: `scn`, then the first number of `idx` and `seq`, each to break ties."""
     scn, seq = string_at(meta, "scn"), whole_number(string_at(meta, "seq"))
-    first = sequence(scn) or whole_number(scn)
+    parts = sequence(scn)
+    first = parts if parts is not None and _is_time(parts[0], meta) else whole_number(scn)
     match = _PLACE.fullmatch(string_at(meta, "idx") or "")
     place = () if match is None else (int(match[1]),)
     if first is None:
         return None if seq is None else (*seq, *place)
     return (*first, *place) if seq is None else (*first, *(place or (0,)), *seq)
+
+
+def _is_time(seconds: int, meta: dict[str, Any]) -> bool:
+    """Return whether OMS can have numbered a message then: between the change and the message, or in the years of OMS.
+
+    The system change number of a source says nothing of the time, and cut like one of OMS it falls back with a digit more.
+    """
+    stated = (from_text(at(meta, name), UTC) for name in ("time", "posttime"))
+    times = [instant // SECOND for instant in stated if instant is not None]
+    return min(times) - _DAY <= seconds <= max(times) + _DAY if times else _FIRST <= seconds < _LAST
 
 
 BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes)

@@ -337,6 +337,45 @@ def test_a_shareplex_change_is_ordered_by_scn_idx_and_seq(facts, position):
     assert change(f'{{"data":{{}},"meta":{{"op":"ins",{facts}}}}}', "oms_shareplex").position == position
 
 
+DTS_META = {"time": "2017-06-16T14:24:34", "posttime": "2017-06-16T14:33:52", "op": "ins", "table": "s.t", "seq": 1}
+
+
+@pytest.mark.parametrize("times", [DTS_META, {"op": "ins"}, {"op": "ins", "time": "2017-06-16T14:24:34Z"}])
+def test_a_system_change_number_of_any_length_is_one_number(times):
+    """Alibaba DTS sends Oracle's own, whose beginning may be a time, but not one at which the message was made."""
+    numbers = [10**digits + more for digits in range(18) for more in (-1, 0, 1)] + [
+        14_589_063_118_712,
+        15_999_999_999_999,
+        16_000_000_000_000,
+        2**63 - 1,
+    ]
+    if "time" not in times:
+        numbers = [number for number in numbers if str(number)[:2] not in ("15", "16")]  # which may be of OMS
+    texts = [json.dumps({"data": {}, "meta": {**times, "scn": str(number)}}) for number in sorted({*numbers} - {0})]
+    positions = [change(text, "oms_shareplex").position for text in texts]
+    assert positions == sorted(positions)
+    assert [position[0] for position in positions] == sorted({*numbers} - {0})
+
+
+@pytest.mark.parametrize(
+    ("time", "posttime", "position"),
+    [
+        ("2020-12-30T16:11:11", "2020-12-30T16:11:12", (1_609_344_671, 12)),
+        ("2020-12-31T00:11:11", None, (1_609_344_671, 12)),  # the same in Shanghai
+        (None, "2020-12-30T10:11:11", (1_609_344_671, 12)),
+        ("2020-12-01T00:00:00", "2021-02-01T00:00:00", (1_609_344_671, 12)),  # numbered while an old log was read
+        ("2021-02-01T00:00:00", "2020-12-01T00:00:00", (1_609_344_671, 12)),  # clocks that disagree
+        ("2020-12-01T00:00:00", "2020-12-29T00:00:00", (160_934_467_112,)),
+        ("2021-01-01T00:00:00", None, (160_934_467_112,)),
+        ("no time", "", (1_609_344_671, 12)),
+    ],
+)
+def test_a_number_of_oms_begins_with_a_time_of_its_message(time, posttime, position):
+    """From when the change was made to when the message was, a day more for zones; the counter has up to five digits."""
+    meta = {"op": "ins", "scn": "160934467112", "time": time, "posttime": posttime}
+    assert change(json.dumps({"data": {}, "meta": meta}), "oms_shareplex").position == position
+
+
 UNKNOWN = {
     "oms_default": '{"recordType":"REPLACE","prevStruct":null,"postStruct":{"a":1}}',
     "oms_default_extend_column_type": '{"recordType":"REPLACE","prevStruct":{"a":1},"postStruct":{"a":1}}',
