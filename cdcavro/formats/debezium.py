@@ -40,6 +40,7 @@ from cdcavro.formats.connect.kinds import HEARTBEAT, IMAGES, MARK, MARKS, NOTHIN
 from cdcavro.formats.connect.position import connector_position
 from cdcavro.formats.connect.shape import in_shape, shape_of
 from cdcavro.formats.connect.unavailable import available, placeholders
+from cdcavro.wire.sniff import stranger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -160,13 +161,17 @@ def _row(line: _Line) -> Change:
 
 
 def _check_rows(line: _Line) -> None:
-    """Raise `StructureError` for a change in MongoDB, whose documents are text and no rows."""
+    """Raise `StructureError` for a change in MongoDB, whose documents are text, and for one that is not Debezium's."""
     for name in IMAGES:
         if type(at(line.envelope, name)) is str:
             raise StructureError(
                 "a row as an object of columns", "a document as text", pointer=f"{line.pointer}/{name}"
             )
-    if string_at(line.envelope, "source", "connector") == _DOCUMENTS:
+    connector = string_at(line.envelope, "source", "connector")
+    strange = stranger(line.envelope) if connector is None else None
+    if strange is not None:
+        raise StructureError("a change of Debezium", strange, pointer=line.pointer)
+    if connector == _DOCUMENTS:
         pointer = f"{line.pointer}/source/connector"
         raise StructureError("a connector of tables", f"{_DOCUMENTS}, whose documents are no rows", pointer=pointer)
 

@@ -12,6 +12,7 @@ have columns as members, which may have any names.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -262,6 +263,23 @@ def _is_ticdc(message: dict[str, Any]) -> bool:
     return {"commitTs", "type"} <= message.keys() and ("buildTs" in message or "schemaVersion" in message)
 
 
+def _is_cockroach(message: dict[str, Any]) -> bool:
+    """Return whether a message is one of CockroachDB, enriched (with Debezium's members, but another source) or wrapped.
+
+    Source: CockroachDB documentation, "Changefeed Message Envelope".
+    """
+    source = message.get("source")
+    if type(source) is dict:
+        return source.get("origin") == "cockroachdb" or ("changefeed_sink" in source and "connector" not in source)
+    if "op" in message:
+        return "ts_ns" in message and not {"ts_ms", "source"} & message.keys()
+    clock = next((message[name] for name in ("resolved", "updated", "mvcc_timestamp") if name in message), None)
+    is_known = message.keys() <= _OF_COCKROACH and bool({"after", "resolved"} & message.keys())
+    return is_known and type(clock) is str and _HYBRID_TIME.fullmatch(clock) is not None
+
+
+_OF_COCKROACH: Final = frozenset({"after", "before", "key", "topic", "updated", "resolved", "mvcc_timestamp"})
+_HYBRID_TIME: Final = re.compile(r"[0-9]{1,20}\.[0-9]{10}", re.ASCII)
 _STRANGERS: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
     "a message of Maxwell": _is_maxwell,
     "a message of TiCDC's Simple Protocol": _is_ticdc,
@@ -270,5 +288,6 @@ _STRANGERS: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
     "a notification of Debezium": lambda message: {"aggregate_type", "type"} <= message.keys(),
     "a signal to Debezium": lambda message: type(message.get("type")) is str and message["type"] in _SIGNALS,
     "a row that Debezium sent without its envelope": lambda message: {"__deleted", "__op"} & message.keys() != set(),
+    "a message of a CockroachDB changefeed": _is_cockroach,
     "a message of AWS DMS": lambda message: type(at(message, "metadata", "record-type")) is str,
 }

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import cdcavro
 from cdcavro.change.model import Arrival, Change, Column, Source
+from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.formats.connect.envelope import with_sent_values
@@ -606,3 +607,16 @@ def test_values_as_they_were_sent_leave_the_row_alone_that_was_read_back():
     read = Change(op="INSERT", source=Source(format="canal"), columns=(Column(name="n", type="int"),), after={"n": 5})
     made = with_sent_values(read, original)
     assert (render(made.after), render(read.after), render(original.after)) == (b'{"n":5.0}', b'{"n":5}', b'{"n":5}')
+
+
+@pytest.mark.parametrize("around", ["{}", '{{"schema":null,"payload":{}}}', '{{"key":null,"value":{}}}'])
+def test_a_row_of_another_producer_has_no_changes(around):
+    """CockroachDB's enriched envelope has Debezium's members, but its table, key and time stand elsewhere."""
+    source = {"origin": "cockroachdb", "database_name": "shop", "table_name": "t", "primary_keys": ["id"]}
+    for own in ({"source": source}, {}):
+        text = around.format(json.dumps({"after": {"id": 1}, "op": "c", "ts_ns": 1751162467008308178} | own))
+        with pytest.raises(
+            StructureError, match="expected a change of Debezium, got a message of a CockroachDB changefeed"
+        ):
+            to_changes(text, "debezium")
+        assert_round_trip("debezium", text)

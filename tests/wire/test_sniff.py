@@ -67,7 +67,31 @@ _SIMPLE = {
     "buildTs": 2,
     "data": {"a": "1"},
 }
+_ENRICHED = {
+    "after": {"id": 1, "name": "x"},
+    "before": None,
+    "op": "c",
+    "source": {
+        "changefeed_sink": "kafka",
+        "database_name": "shop",
+        "origin": "cockroachdb",
+        "primary_keys": ["id"],
+        "schema_name": "public",
+        "table_name": "t",
+        "ts_hlc": "1751161903005030052.0000000000",
+    },
+    "ts_ns": 1751162467008308178,
+}
+_COCKROACH = [
+    _ENRICHED,
+    {name: value for name, value in _ENRICHED.items() if name != "source"},
+    _ENRICHED | {"source": {"changefeed_sink": "webhook", "table_name": "t"}, "op": "d", "after": None},
+    {"after": {"id": 1}, "updated": "1751161903005030052.0000000000"},
+    {"after": None, "key": [1], "topic": "t", "before": {"id": 1}, "mvcc_timestamp": "1751161903005030052.0000000001"},
+    {"resolved": "1751161903005030052.0000000000"},
+]
 _NAMED = [
+    *((message, "a message of a CockroachDB changefeed") for message in _COCKROACH),
     *((message, "a message of Maxwell") for message in _MAXWELL),
     (_SIMPLE, "a message of TiCDC's Simple Protocol"),
     (
