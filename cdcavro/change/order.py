@@ -6,7 +6,7 @@ Which order is true differs by format, and its wire schema says so (`order` in t
   is delivered again has the same numbers, so it falls where it was.
 * Where the numbers are a time at which statements began (`es` of the Canal formats), the order of
   arrival within one topic partition or file is: an UPDATE that waited for a row has the earlier time
-  and the later place in the log.
+  and the later place in the log. TiDB numbers its commits in these formats, too, and then its numbers are.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _ALL: Final = "numbers"
 _BATCH: Final = "the number of a batch without its time"
 _PLACE: Final = "a place that says the order"
 _RANKS: Final = (_NONE, _BATCH, _ALL)
+# The type of a source whose changes have numbers of their commits, whatever the format usually has.
+NUMBERED: Final = "TiDB"
 _NUMBER: Final = re.compile("[0-9]+")
 _WIDTH: Final = 20
 _KEPT: Final = 1_000
@@ -181,8 +183,13 @@ def _has_place(key: Key) -> bool:
 
 
 def is_by_numbers(change: Change) -> bool:
-    """Return whether the numbers of a change's format are its true order."""
-    return rule_of(change.source.format).order != ARRIVAL
+    """Return whether the numbers of a change are its true order."""
+    return rule_of(change.source.format).order != ARRIVAL or change.source.db_type == NUMBERED
+
+
+def is_batched(change: Change) -> bool:
+    """Return whether the numbers of a change without a time are those of a batch."""
+    return rule_of(change.source.format).batched and not is_by_numbers(change)
 
 
 def is_of_before(one: Key, other: Key) -> bool:
@@ -219,7 +226,7 @@ def kind_of_numbers(numbers: tuple[int, ...]) -> str:
 def _kind(change: Change) -> str:
     if change.position is None:
         return _NONE
-    return _BATCH if change.event_time is None and rule_of(change.source.format).batched else _ALL
+    return _BATCH if change.event_time is None and is_batched(change) else _ALL
 
 
 def _is_place(place: Arrival | None) -> bool:

@@ -22,9 +22,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.change.order import is_by_arrival, is_by_numbers, kind_of_numbers, order_key, rank_of_numbers
+from cdcavro.change.order import is_batched, is_by_arrival, is_by_numbers, kind_of_numbers, order_key, rank_of_numbers
 from cdcavro.errors import StructureError, shown
-from cdcavro.wire.formats import rule_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -116,7 +115,7 @@ def order_in_common(change: Change) -> tuple[int, int, bool]:
     if change.op == "SNAPSHOT":
         return _PHASES.index(0), 0, False
     phase = _PHASES.index(-1 if change.snapshot else 1)
-    return phase, 1 if is_by_numbers(change) else 2, rule_of(change.source.format).batched
+    return phase, 1 if is_by_numbers(change) else 2, is_batched(change)
 
 
 def _integers(numbers: Iterable[int], change: Change) -> bytes:

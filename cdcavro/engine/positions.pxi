@@ -84,7 +84,14 @@ cdef int _take_numbers(Typing *t, int rule) noexcept nogil:
     t.number_count = -1
     if rule == NO_POSITION:
         return OK
+    if rule == COMMIT:
+        if slots[1].start == NULL or _long_at(t.run, slots + 1, numbers) or numbers[0] < 0:
+            return LEFT
+        t.number_count = 1
+        return OK
     if rule == COUNTS:
+        if slots[1].start != NULL:
+            return LEFT
         t.number_count = 0
         if t.has_event:
             numbers[0] = t.event // 1000

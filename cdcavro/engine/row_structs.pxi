@@ -9,7 +9,7 @@ cdef enum:  # which part of a typed row a member is
     PARTS
 
 cdef enum:  # how the numbers of a position are told
-    NO_POSITION, COUNTS, SEQUENCE, WHOLE_NUMBER, SEQUENCE_ID, BINLOG, LSN, SCN, REDO, NUMBERS
+    NO_POSITION, COUNTS, SEQUENCE, WHOLE_NUMBER, SEQUENCE_ID, BINLOG, LSN, SCN, REDO, NUMBERS, COMMIT
 
 cdef enum:
     MOST_NUMBERS = 34

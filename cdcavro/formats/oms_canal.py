@@ -6,6 +6,8 @@ Source: OMS data formats, "Canal-compatible JSON message format"; the event type
 * Numbers are JSON numbers and binary values are base64; Alibaba's own messages, all strings, are `canal`.
 * `type` also names the kinds of DDL; `sql` then holds the statement and `isDdl` is true.
 * Many real messages lack `es`, `ts`, `id`, `isDdl` and `sql`.
+* TiCDC's `_tidb` has the number of a commit, which is the order, and says where a message has the key of a row alone;
+  such a message has no changes, as its other values stand elsewhere.
 """
 
 from __future__ import annotations
@@ -14,14 +16,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.images import check_images
 from cdcavro.change.model import DDL, Change, Column, Row, Source, meant, replace, spelled
+from cdcavro.change.order import NUMBERED, is_batched
 from cdcavro.change.rows import MAX_ROWS, batches, check_count
 from cdcavro.engine.machine import same
 from cdcavro.errors import StructureError
 from cdcavro.exact.caching import MOST_COLUMNS, IdentityCache, WeightedCache, weight_of
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
 from cdcavro.exact.members import at, given, member_names, text_or_none
+from cdcavro.exact.numbers import MAX_LONG
 from cdcavro.formats.bridge import Bridge
-from cdcavro.wire.formats import rule_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +35,14 @@ if TYPE_CHECKING:
 FORMAT: Final = "oms_canal"
 OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "GTID", "XACOMMIT", "XAROLLBACK")} | {
     "MHEARTBEAT": "HEARTBEAT",
+    "TIDB_WATERMARK": "HEARTBEAT",
 }
-SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {"SNAPSHOT": "INSERT"}
+SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {
+    "SNAPSHOT": "INSERT",
+    "HEARTBEAT": "MHEARTBEAT",
+}
+# Members of `_tidb` that say that a row has its key alone, since it was too large for a message.
+_ELSEWHERE: Final = ("onlyHandleKey", "claimCheckLocation")
 
 
 class _Listed(NamedTuple):
@@ -69,7 +78,10 @@ def changes_of(
     operation = text_or_none(record.get("type")) or ""
     database, table = text_or_none(record.get("database")), text_or_none(record.get("table"))
     transaction = text_or_none(record.get("gtid"))
-    source, columns = _table(record, Source(format=format, database=database, table=table))
+    tidb = record.get("_tidb")
+    commit = None if tidb is None else _commit(tidb)
+    db_type = None if commit is None else NUMBERED
+    source, columns = _table(record, Source(format=format, db_type=db_type, database=database, table=table))
     event, batch = from_count(record.get("es"), MILLISECOND), record.get("id")
     whole = Change(
         op=meant(operation, OPERATIONS),
@@ -77,7 +89,7 @@ def changes_of(
         source=source,
         key=member_names(record.get("pkNames")),
         columns=columns,
-        position=_position(event, batch),
+        position=_position(event, batch) if commit is None else (commit,),
         event_time=event,
         system_time=from_count(record.get("ts"), MILLISECOND),
         transaction=transaction if transaction or format == FORMAT else None,
@@ -96,6 +108,19 @@ def changes_of(
         converter = converters.of(columns, zone)
         rows, olds = [row and converter.convert(row) for row in rows], [row and converter.convert(row) for row in olds]
     return [_row(whole, row, olds[i] if i < len(olds) else None, i, len(rows)) for i, row in enumerate(rows)]
+
+
+def _commit(tidb: Any) -> int | None:
+    """Return the number of the commit, or of the watermark, of a message of TiCDC; None if it has none.
+
+    Raises `StructureError` for a message that has the key of a row alone.
+    """
+    for name in _ELSEWHERE:
+        if at(tidb, name) not in (None, False, ""):
+            got = "its key alone, as it was too large for TiCDC's message"
+            raise StructureError("a whole row", got, pointer=f"/_tidb/{name}")
+    numbers = (at(tidb, name) for name in ("commitTs", "watermarkTs"))
+    return next((number for number in numbers if type(number) is int and 0 <= number <= MAX_LONG), None)
 
 
 def _position(event: int | None, batch: Any) -> tuple[int, ...] | None:
@@ -139,7 +164,7 @@ def _message(rows: list[Change], format: str, converter: RowReader | RowWriter |
     position, before = first.position or (), int(first.event_time is not None)
     types, codes = (None, None) if columns is None else _MEMBERS.of(columns)
     scalars = {
-        "id": position[before] if rule_of(source.format).batched and len(position) > before else None,
+        "id": position[before] if is_batched(first) and len(position) > before else None,
         "database": source.database,
         "table": source.table,
         "isDdl": first.op in DDL,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.change.model import Change, replace
+from cdcavro.change.order import is_by_numbers
 from cdcavro.change.rows import check_count
 from cdcavro.change.values.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE
 from cdcavro.errors import MessageError, StructureError
@@ -23,7 +24,6 @@ from cdcavro.transcoding.losses import Loss, Way, find_losses
 from cdcavro.transcoding.mapping import each_record, to_changes
 from cdcavro.transcoding.schema_history import SchemaHistory
 from cdcavro.transcoding.unzoned import unzoned_places
-from cdcavro.wire.attributes import ARRIVAL
 from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
@@ -113,7 +113,6 @@ class Transcoder:
         # If the target has halves too, messages that are stated to be halves stay as they are.
         self._joiner = StreamJoiner(passes_stated=target_rule.has_halves)
         self._is_numbered = target_rule.id == "position" and not source_rule.has_halves
-        self._is_by_arrival = source_rule.order == ARRIVAL
         # By the number of a position's parts: without its time, a position of Canal has one part less.
         self._greatest: dict[int, tuple[int, ...]] = {}
         self._count = 0
@@ -144,7 +143,7 @@ class Transcoder:
     def _raised(self, change: Change) -> Change:
         """Return a change with the greatest position so far, if its own falls back and does not say the order."""
         position = change.position
-        if position is None or not self._is_by_arrival:
+        if position is None or is_by_numbers(change):
             return change
         greatest = self._greatest[len(position)] = max(position, self._greatest.get(len(position), ()))
         return replace(change, position=greatest)

@@ -29,7 +29,7 @@ On the outermost record, about the format as a whole:
 | `rows` | list of strings | these members apply to all rows of a message |
 | `shard` | `"random"` | the shard of a change without a key is chosen at random |
 | `id` | `"position"` | messages need an id, which is derived from the position of their change |
-| `position` | one of `POSITIONS`, or an object from connectors to these | how the numbers of a position are told, for the engine |
+| `position` | one of `POSITIONS`, or an object from connectors (`""` for none) to these | how the numbers of a position are told, for the engine |
 
 On an enum:
 
@@ -78,6 +78,7 @@ UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1, LOCAL: 0}
 _TIME: Final = "_time"
 POSITIONS: Final = (
     *("none", "counts", "sequence", "whole number", "sequence id", "binlog", "log sequence", "scn", "redo", "numbers"),
+    "commit",
 )
 
 

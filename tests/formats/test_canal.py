@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
+from cdcavro.change import Arrival, Clock, in_order, order_value, replace
 from cdcavro.change.model import Change, Column, Source
 from cdcavro.change.order import split_key_change
 from cdcavro.exact.jsontext import parse
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.transcoding.mapping import from_changes, to_changes
-from cdcavro.transcoding.transcoder import transcode
+from cdcavro.transcoding.transcoder import Transcoder, transcode
 from support.messages import SAMPLES, lines, shop_canal
 from support.roundtrip import assert_golden, assert_round_trip, avro, error_of, exact, golden_cases, left
 
@@ -442,3 +443,68 @@ def test_through_oms_canal_values_are_oms_s():
     """Numbers are JSON numbers there, and binary is base64."""
     (made,) = transcode(golden(EVERY_TYPE), "canal", "oms_canal", zone=UTC).texts
     assert exact(made)["data"][0] == exact(FIRST_ROW)
+
+
+COMMIT = 429918007904436226
+TIDB = {"id": 0, "database": "d", "table": "t", "pkNames": ["id"], "isDdl": False, "es": 1639633141221, "old": None}
+TIDB |= {"sqlType": {"id": 4, "v": 12}, "mysqlType": {"id": "int", "v": "varchar"}, "data": [{"id": "2", "v": "x"}]}
+
+
+def tidb(type: str = "UPDATE", commit: int = COMMIT, **members) -> str:
+    """Write a message of TiCDC, with the extension that it adds."""
+    return json.dumps(TIDB | {"type": type, "_tidb": {"commitTs": commit} | members})
+
+
+@pytest.mark.parametrize("format", ["canal", "oms_canal"])
+@pytest.mark.parametrize("type", ["INSERT", "UPDATE", "DELETE"])
+@pytest.mark.parametrize(
+    "elsewhere",
+    [{"onlyHandleKey": True}, {"claimCheckLocation": "s3://b/f.json"}, {"onlyHandleKey": True, "rowkey": "dA=="}],
+)
+def test_a_row_that_was_too_large_for_its_message_is_refused(format, type, elsewhere):
+    """It has its key alone: as a whole row, it would lose the other values without a word."""
+    text = tidb(type, **elsewhere)
+    assert cdcavro.sniff(text) == "canal"
+    assert_round_trip(format, text)
+    expected = "expected a whole row, got its key alone, as it was too large for TiCDC's message"
+    assert error_of(to_changes, text, format) == f"{format}: $._tidb.{next(iter(elsewhere))}: {expected}"
+
+
+def test_the_number_of_a_commit_is_the_order_across_partitions():
+    """Whatever the times and the places say; what says that a row is elsewhere may say that it is not."""
+    places = [Arrival(topic="t", partition=number % 3, offset=9 - number) for number in range(6)]
+    texts = [tidb(commit=COMMIT + number, onlyHandleKey=False, claimCheckLocation="") for number in range(6)]
+    made = [replace(to_changes(text, "canal")[0], place=place) for text, place in zip(texts, places, strict=True)]
+    assert [one.position for one in made] == [(COMMIT + number,) for number in range(6)]
+    assert made[0].source == Source(format="canal", db_type="TiDB", database="d", table="t")
+    shuffled = [made[number] for number in (3, 0, 5, 1, 4, 2)]
+    assert sorted(shuffled, key=cdcavro.order_key) == sorted(shuffled, key=order_value) == in_order(shuffled) == made
+    assert Clock().time(made[0]) is None
+    assert [order_value(one)[1] for one in made] == [3] * 6
+    assert order_value(replace(made[0], event_time=None))[1] == 3
+
+
+def test_a_watermark_of_tidb_is_a_heartbeat():
+    """All changes before it were sent; a message of Canal's own has its usual word for it."""
+    text = json.dumps(TIDB | {"type": "TIDB_WATERMARK", "table": "", "data": None, "_tidb": {"watermarkTs": COMMIT}})
+    (made,) = to_changes(text, "canal")
+    assert (made.op, made.operation, made.position) == ("HEARTBEAT", "TIDB_WATERMARK", (COMMIT,))
+    assert_round_trip("canal", text)
+    assert exact(from_changes([made], "canal")[0]) == exact(text)
+    assert json.loads(transcode(text, "canal", "oms_canal").texts[0])["type"] == "MHEARTBEAT"
+
+
+@pytest.mark.parametrize("extension", [None, {}, {"commitTs": None}, {"rowkey": "dA=="}, {"commitTs": -1}])
+def test_without_the_number_of_a_commit_arrival_is_the_order(extension):
+    """As of any message of Canal."""
+    (made,) = to_changes(json.dumps(TIDB | {"type": "INSERT", "_tidb": extension}), "canal")
+    assert (made.position, made.source.db_type) == ((TIDB["es"], 0), None)
+
+
+def test_a_message_of_tidb_becomes_another_without_its_number():
+    """The number of a commit is no number of a batch, and an id of two halves has it as it is, in any order."""
+    assert "id" not in json.loads(transcode(tidb(), "canal", "oms_canal").texts[0])
+    transcoder = Transcoder("canal", "datahub_tuple")
+    texts = [tidb("INSERT", commit) for commit in (COMMIT + 1, COMMIT)]
+    ids = [json.loads(outcome.result().texts[0])["_sequence_id_"] for text in texts for outcome in transcoder.add(text)]
+    assert ids == sorted(ids, reverse=True)

@@ -220,6 +220,21 @@ def test_what_orders_a_message_is_the_most_that_it_states():
     assert kinds_of(placed_as_exactly(unplaced), unplaced) == [b"\2\2", b"\2\3"]
 
 
+def test_commits_of_tidb_are_ordered_by_their_numbers():
+    """By the engine as by the exact way, also where some messages of the table have none, or what is no number."""
+    whole = json.loads(canal(1000, 1)[0])
+    extensions = [{"commitTs": 5 - i, "rowkey": f"{i}"} for i in range(3)] + [{"rowkey": "x"}, {"commitTs": -1}, None]
+    raw = [json.dumps({**whole, "_tidb": one}).encode() for one in (*extensions[:3], {"commitTs": 7})]
+    messages = [(one, Arrival(topic="x", partition=i % 2, offset=i)) for i, one in enumerate([*raw, *raw, *raw])]
+    assert kinds_of(placed_as_exactly(messages), messages) == [b"\2\3"]
+    for one in extensions[3:]:
+        other = (json.dumps({**whole, "_tidb": one}).encode(), Arrival(topic="x", partition=5, offset=1))
+        placed_as_exactly([*messages, other, *messages])
+    large = (json.dumps({**whole, "_tidb": {"commitTs": 9, "onlyHandleKey": True}}).encode(), None)
+    placer = placed_as_exactly(messages)
+    assert len(rows_in(placer.of_batch(batch_of([*messages, large])).rows)) == len(messages)
+
+
 def test_a_lane_has_the_most_that_was_stated_there():
     """Whatever comes behind with less, or with fewer numbers."""
     whole = json.loads(canal(1000, 1)[0])
