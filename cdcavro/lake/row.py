@@ -9,6 +9,7 @@ from msgspec import Struct
 from cdcavro.change.model import DDL, DML, replace
 from cdcavro.change.order_value import order_value
 from cdcavro.lake.learning import identity_of
+from cdcavro.table.ddl.contents import empties
 from cdcavro.table.writing.writer import OPERATIONS
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ def written(tables: Tables, change: Change) -> list[TypedChange]:
     if change.half is not None:
         # The row before an update goes and the one after it comes, whatever message brings them.
         change = replace(change, op="DELETE" if change.half == "BEFORE" else "INSERT", half=None)
-    is_written = change.op in DML or change.op == "TRUNCATE"
-    return tables.write(change, tables.find(change)) if is_written else []
+    return tables.write(change, tables.find(change)) if change.op in DML or empties(change) else []
 
 
 def dropped_by(dropped: Mapping[bytes, Sequence[int]], tables: Tables) -> Callable[[Change], Sequence[Table]]:

@@ -273,8 +273,15 @@ class StatementFollower:
             return full
         return self._tables.alike(full) or full
 
-    def _on_nothing(self, step: ddl.NoChange | ddl.Truncate, change: Change, start: Key | None) -> None:
-        """Do nothing: removing rows does not affect schemas."""
+    def _on_nothing(self, step: ddl.NoChange | ddl.Truncate, change: Change, _start: Key | None) -> None:
+        """Say that rows are gone of which no change tells; removing rows does not affect schemas."""
+        if isinstance(step, ddl.NoChange) and step.emptied_in_part is not None:
+            table = self._tables.live(self._name(step.emptied_in_part, change))
+            if table is not None:
+                self._tables.touch(table)
+                table.find_out(
+                    f"its source removed rows by their partition, which stay here: {shown(change.ddl or '')}"
+                )
 
 
 def _plain(change: Change) -> Source:

@@ -22,7 +22,8 @@ from cdcavro.exact.caching import WeightedCache, text_size, weight_of
 from cdcavro.exact.locks import one_at_a_time
 from cdcavro.table.beginnings import time_of
 from cdcavro.table.catalog import TableCatalog
-from cdcavro.table.ddl.contents import truncated
+from cdcavro.table.ddl.contents import empties, truncated
+from cdcavro.table.ddl.tokens import is_mysql
 from cdcavro.table.evolution.column_list import columns_of_version, only_version
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.history import Table
@@ -153,9 +154,10 @@ class Tables:
         row that contradicts its table, and for one without a table or a known operation.
         """
         change = self.named(change)
-        emptied = self._emptied(change) if change.op == "TRUNCATE" else []
         found = self.learn(change)
-        return self.write(change, emptied if found is None else [found])
+        if found is None:
+            return self.write(change, self._emptied(change) if empties(change) else [])
+        return self.write(change, [found])
 
     def named(self, change: Change) -> Change:
         """Return a change with the table given for changes that name none, as `learn`, `find` and `write` want it."""
@@ -212,7 +214,7 @@ class Tables:
         key, name = time_of(change), table_name_of(change.source)
         if key is None:
             raise OrderError(change.source.format, change.source.table)
-        if change.op == "TRUNCATE":
+        if empties(change):
             return self._emptied(change)
         if change.op not in DML or name is None:
             return []
@@ -225,8 +227,12 @@ class Tables:
 
     @one_at_a_time
     def write(self, change: Change, found: Sequence[TableVersion]) -> list[TypedChange]:
-        """Return a change as Avro, once for each of its tables and versions. Raises `StructureError`, `SchemaError`."""
+        """Return a change as Avro, once for each of its tables and versions. Raises `StructureError`, `SchemaError`.
+
+        A statement is a TRUNCATE of the tables that it was found to empty.
+        """
         typed = []
+        change = replace(change, op="TRUNCATE") if change.op in DDL else change
         for table, schema in found:
             table.is_written = True
             completed = self._completed(change, schema)
@@ -265,8 +271,14 @@ class Tables:
 
     def _emptied(self, change: Change) -> list[TableVersion]:
         """Return the tables that a TRUNCATE empties, each with its version."""
-        tables = [self._directory.when(name, change) for name in truncated(change)]
+        is_folded = change.ddl is not None and is_mysql(change.source.db_type)
+        tables = [self._directory.when(self._spelled(name, is_folded=is_folded), change) for name in truncated(change)]
         return [(table, table.having((), key)) for table, key in tables if table is not None]
+
+    def _spelled(self, name: TableName, *, is_folded: bool) -> TableName:
+        """Return a statement's name of a table as the table is known, if only the case differs."""
+        is_other = is_folded and self._directory.live(name) is None
+        return (self._directory.alike(name) if is_other else None) or name
 
     def _name(self, source: Source) -> TableName | None:
         name: TableName | None = self._names.get(source)

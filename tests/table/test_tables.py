@@ -19,17 +19,20 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.errors import CdcAvroError, DdlError, OrderError, SchemaError, StructureError
 from cdcavro.exact.caching import WeightedCache
+from cdcavro.lake.row import written
 from cdcavro.table import history, schema
 from cdcavro.table import tables as tables_module
 from cdcavro.table.columns.overrides import TypeOverrides
+from cdcavro.table.ddl.contents import empties
 from cdcavro.table.evolution import limits
 from cdcavro.table.evolution.explanation import Unexplained
 from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
+from cdcavro.table.writing.writer import OPERATIONS
 from cdcavro.transcoding.mapping import to_changes
 from support import stream_trial
 from support.calls import calls
-from support.streams import CANAL, KINDS, Stream, stated
+from support.streams import CANAL, KINDS, CanalFile, Stream, stated
 from support.typed import read, read_row
 
 # Where versions come from
@@ -1017,3 +1020,88 @@ def test_a_version_costs_little_more_where_there_are_many():
     again.came, again.went = table.unexplained.came, table.unexplained.went
     assert len(again.went) == 600
     assert again.size == table.unexplained.size
+
+
+# What a statement does, its text says
+
+
+STATEMENTS = ["QUERY", "ALTER", "CREATE", "ERASE", "RENAME", "CINDEX", "DINDEX", "TRUNCATE"]
+
+
+def emptied_by(ddl: str, kind: str) -> list[tuple[str | None, int]]:
+    """Return the name and the number of each table, of t and u, that a statement empties, both ways of reading."""
+    made = []
+    for is_learned_first in (False, True):
+        stream = CanalFile()
+        for name in ("t", "u"):
+            stream.row("id int", table=name)
+        change = Change(op=kind, ddl=ddl, source=CANAL, **stream._order(50))
+        if is_learned_first:
+            stream.tables.learn(change)
+        typed = written(stream.tables, change) if is_learned_first else stream.tables.add(change)
+        assert all(read(one.payload, one.schema.envelope)["op"] == OPERATIONS[one.change.op] == "t" for one in typed)
+        made.append([(one.change.source.table, one.table.number) for one in typed])
+    assert made[0] == made[1]
+    return made[0]
+
+
+@pytest.mark.parametrize("kind", STATEMENTS)
+@pytest.mark.parametrize(
+    ("ddl", "emptied"),
+    [
+        ("TRUNCATE TABLE t", [("t", 0)]),
+        ("truncate t", [("t", 0)]),
+        ("/* by hand */ TRUNCATE TABLE shop.u; TRUNCATE t", [("u", 1), ("t", 0)]),
+        ("/*!50000 TRUNCATE TABLE t */", [("t", 0)]),
+        ("-- all\nTRUNCATE TABLE t", [("t", 0)]),
+        ("ALTER TABLE t ADD k INT; TRUNCATE TABLE t", [("t", 0)]),
+        ("TRUNCATE TABLE t; ALTER TABLE t ADD k INT", [("t", 0)]),
+        ("RENAME TABLE t TO v; TRUNCATE TABLE v", [("v", 0)]),
+        ("TRUNCATE TABLE t; RENAME TABLE t TO v", [("v", 0)]),
+        ("TRUNCATE TABLE t; ALTER TABLE t RENAME TO v", [("v", 0)]),
+        ("TRUNCATE TABLE t; DROP TABLE t", []),
+        ("CREATE TABLE w (id INT); TRUNCATE TABLE u", [("u", 1)]),
+        ("TRUNCATE TABLE `T`", [("t", 0)]),
+        ("TRUNCATE TABLE nothing", []),
+        ("ALTER TABLE t ADD truncate_me INT COMMENT 'TRUNCATE TABLE t'", []),
+        ("DROP TABLE t", []),
+    ],
+)
+def test_a_statement_empties_what_its_text_says_whatever_it_is_called(kind, ddl, emptied):
+    """Canal calls a statement QUERY that it does not know, and by its first words one that has several."""
+    assert emptied_by(ddl, kind) == emptied
+
+
+def test_a_statement_that_is_called_a_truncate_may_do_something_else():
+    """Its text is followed."""
+    stream = Stream()
+    stream.row("id int", table="t")
+    assert stream._add("TRUNCATE", None, table="t", ddl="ALTER TABLE t ADD k INT", columns=None) == []
+    assert [column.name for column in stream.tables.tables[0].schema.columns] == ["id", "k"]
+
+
+def test_a_text_in_no_known_dialect_empties_nothing_unless_it_is_called_so():
+    """Which columns it leads to is stated beside it."""
+    change = Change(op="ALTER", ddl="TRUNCATE TABLE t", source=Source(db_type="sqlserver", table="t"), columns=())
+    assert not empties(change)
+
+
+@pytest.mark.parametrize(
+    ("ddl", "db_type"),
+    [
+        ("ALTER TABLE t TRUNCATE PARTITION p0, p1", None),
+        ("ALTER TABLE t DROP PARTITION p0", None),
+        ("ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE v", None),
+        ("ALTER TABLE t DROP SUBPARTITION p0", "OB_ORACLE"),
+        ("ALTER TABLE t TRUNCATE PARTITION p0 UPDATE INDEXES", "OB_ORACLE"),
+        ("ALTER TABLE t DETACH PARTITION p", "postgresql"),
+    ],
+)
+def test_rows_that_go_with_their_partition_are_said_to_stay(ddl, db_type):
+    """No change tells which they are."""
+    stream = Stream(replace(CANAL, db_type=db_type))
+    name = "T" if db_type == "OB_ORACLE" else "t"
+    stream.row("id int", table=name)
+    stream._add("ALTER", None, table=name, ddl=ddl, columns=None)
+    (finding,) = stream.tables.tables[0].findings
+    assert finding == f"its source removed rows by their partition, which stay here: {ddl!r}"

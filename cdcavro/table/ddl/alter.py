@@ -54,7 +54,9 @@ def alter_table(cursor: TokenCursor) -> AlterTable | NoChange:
         if not (cursor.accept(",") or _goes_on(cursor)):
             break
     cursor.bound(sum(isinstance(action, RenameTo) for action in actions), MAX_NAMES, "new names of a table")
-    return AlterTable(table, tuple(actions), if_exists) if actions else NoChange(unchanged[0])
+    if actions:
+        return AlterTable(table, tuple(actions), if_exists)
+    return NoChange("partition", table) if unchanged[0] == _ROWS else NoChange(unchanged[0])
 
 
 def _altered(cursor: TokenCursor) -> TableName:
@@ -86,12 +88,17 @@ def _action(cursor: TokenCursor, table: TableName) -> Actions:
     for what, starts in UNCHANGED.items():
         if cursor.sees_one_of(starts):
             cursor.take()
-            return _unchanged(cursor, what)
+            return _unchanged(cursor, _ROWS if word in _REMOVING else what)
     raise cursor.fail("an action of ALTER TABLE")
 
 
+# Of a partition that goes, its rows go with it.
+_ROWS: Final = "rows of a partition"
+_REMOVING: Final = frozenset({"TRUNCATE", "EXCHANGE", "DETACH"})
+
+
 def _unchanged(cursor: TokenCursor, what: str) -> str:
-    if what in {"partition", "order"}:
+    if what in {"partition", "order", _ROWS}:
         cursor.skip()  # its lists have commas, and nothing follows it
     else:
         cursor.skip(STOPS)
@@ -139,7 +146,7 @@ def _drop(cursor: TokenCursor, _: TableName) -> Actions:
     if cursor.dialect.is_mysql and cursor.accept_one_of({"INDEX", "KEY", "CHECK"}):
         return _unchanged(cursor, "index")
     if not cursor.dialect.is_postgres and cursor.accept_one_of({"PARTITION", "SUBPARTITION"}):
-        return _unchanged(cursor, "partition")
+        return _unchanged(cursor, _ROWS)
     if cursor.accept("CONSTRAINT"):
         return _drop_constraint(cursor)
     return _drop_column(cursor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdcavro.change.model import replace
+from cdcavro.change.model import DDL, replace
 from cdcavro.errors import shown
 from cdcavro.table.ddl.parse import parse_ddl
 from cdcavro.table.ddl.steps import (
@@ -13,6 +13,7 @@ from cdcavro.table.ddl.steps import (
     CreateTable,
     DropTable,
     RenameColumn,
+    RenameTable,
     RenameTo,
     TableName,
     Truncate,
@@ -50,13 +51,35 @@ def told(change: Change) -> Change:
     return replace(change, ddl=None) if change.columns is not None or change.op == "ERASE" else change
 
 
+def empties(change: Change) -> bool:
+    """Return whether a change empties tables: its text says so, whatever the format calls it. Raises `DdlError`."""
+    if change.op not in DDL or change.ddl is None:
+        return change.op == "TRUNCATE"
+    if change.op == "TRUNCATE":
+        return True
+    return "truncate" in change.ddl.lower() and has_dialect(change.source.db_type) and bool(truncated(change))
+
+
 def truncated(change: Change) -> list[TableName]:
-    """Return the names of the tables that a change empties. Raises `DdlError`."""
+    """Return the names of the tables that a change empties, as they are called behind it. Raises `DdlError`."""
     if change.ddl is None:
         name = table_name_of(change.source)
         return [] if name is None else [name]
-    steps = [step for step in steps_of(change) if isinstance(step, Truncate)]
-    return [statement_table(table, change.source) for step in steps for table in step.tables]
+    names: dict[TableName, None] = {}
+    for step in steps_of(change):
+        for old, new in _renames(step, change.source):
+            names = dict.fromkeys(new if name == old else name for name in names)
+        if isinstance(step, Truncate):
+            names |= dict.fromkeys(statement_table(table, change.source) for table in step.tables)
+    return list(names)
+
+
+def _renames(step: Step, source: Source) -> list[tuple[TableName, TableName]]:
+    """Return the old and the new name of each table that a step renames."""
+    pairs = [(step.old, step.new)] if isinstance(step, RenameTable) else []
+    if isinstance(step, AlterTable):
+        pairs = [(step.table, action.new) for action in step.actions if isinstance(action, RenameTo)]
+    return [(statement_table(old, source), statement_table(new, source)) for old, new in pairs]
 
 
 def sentence(name: TableName, columns: Sequence[Column]) -> str:

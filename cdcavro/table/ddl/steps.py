@@ -238,9 +238,13 @@ class AlterTable:
 
 @dataclass(frozen=True, slots=True)
 class NoChange:
-    """A statement that changes no table's columns; `what` (str) says what it is about (index, comment, data …)."""
+    """A statement that changes no table's columns; `what` (str) says what it is about (index, comment, data …).
+
+    `emptied_in_part` (`TableName` or None) is a table that loses the rows of a partition, which no change tells.
+    """
 
     what: str
+    emptied_in_part: TableName | None = None
 
 
 Step = CreateTable | DropTable | DropDatabase | Truncate | RenameTable | AlterTable | NoChange

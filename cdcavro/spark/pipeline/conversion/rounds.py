@@ -12,6 +12,7 @@ from cdcavro.spark.pipeline.conversion.facts import Knowledge
 from cdcavro.spark.pipeline.conversion.outcomes import asked, outcomes_of
 from cdcavro.spark.pipeline.settings import Chosen
 from cdcavro.spark.tables import refusal
+from cdcavro.table.ddl.contents import empties
 from cdcavro.table.tables import ERROR
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def convert(
         learned.dropped.update(more.dropped)
         faults.update(own)
         # Rows that a TRUNCATE ends are ended by a row of its own, though it edits no table.
-        is_ending = any(change.op == "TRUNCATE" for change in more.changes)
+        is_ending = any(map(empties, more.changes))
         is_new = maker.tables.edits != edits or own or is_ending
         if not (is_new or outcomes.counts["given up"] or outcomes.begun):
             break
