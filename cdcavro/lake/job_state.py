@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.clock import Clock
 from cdcavro.change.model import from_record, to_record
 from cdcavro.errors import FileError
+from cdcavro.exact.locks import held, left_beside
 from cdcavro.lake.typed_rows import TypedRows
 
 if TYPE_CHECKING:
@@ -104,13 +106,23 @@ def _checked(path: Path) -> tuple[dict[str, Any], list[Any], list[Any]]:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a file so that there is the old one or the new one, whole, whenever the machine stops."""
-    new = path.with_suffix(".new")
-    with new.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    """Write a file so that there is the old one or the new one, whole, whenever the machine stops.
+
+    What is being written is hidden beside it, under a name that nobody has; what a run that was killed left so goes.
+    """
+    hidden = path.with_name(f".{path.name}")
+    new = hidden.with_name(f"{hidden.name}.{secrets.token_hex(4)}.part")
+    try:
+        with new.open("x", encoding="utf-8") as file, held(new):
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+    for left in left_beside(hidden, ["part"]):
+        left.unlink(missing_ok=True)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -1,12 +1,17 @@
-"""A folder of JSON files that survives crashes and has one writer at a time."""
+"""A folder of JSON files that survives crashes and has one writer at a time.
+
+Others may write in it, too: no link in it is followed, and what is no regular file is refused, not waited for.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
+import stat
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -30,6 +35,10 @@ _MARKED: Final = Path("registry.json")
 _FILES: Final = frozenset({"registry.json", "compatibility.json", "lock"})
 _POLL: Final = 0.005
 _MAX_FILE: Final = 8 * MAX_LENGTH
+# A pipe would be waited for.
+_PLAIN: Final = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+_WITHIN: Final = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_DIRECTORY", "O_CLOEXEC"))
+_HAS_DESCRIPTORS: Final = os.open in os.supports_dir_fd
 
 
 class Folder:
@@ -52,8 +61,8 @@ class Folder:
         with self.failing():
             self._check_own()
             self.path.mkdir(parents=True, exist_ok=True)
-            with (self.path / "lock").open("ab") as lock:
-                self._wait_for(lock.fileno())
+            with self._opened(Path("lock"), os.O_RDWR | os.O_CREAT) as lock:
+                self._wait_for(lock)
                 self._prepare()
                 yield
 
@@ -91,10 +100,12 @@ class Folder:
     def read_bytes(self, place: Path) -> bytes | None:
         """Return the bytes of a file; None if there is no such file."""
         try:
-            with (self.path / place).open("rb") as stream:
+            with self._opened(place, os.O_RDONLY) as file, open(file, "rb", closefd=False) as stream:
                 raw = stream.read(_MAX_FILE + 1)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except RegistryError:
+            raise
         except OSError as error:
             raise self._failed(error) from error
         if len(raw) > _MAX_FILE:
@@ -103,40 +114,46 @@ class Folder:
 
     def write(self, place: Path, value: dict[str, Any]) -> None:
         """Write a file completely or not at all; it is on the disk when this returns."""
-        part = self.path / "parts" / secrets.token_hex(8)
-        with part.open("xb") as stream:
-            stream.write(json.dumps(value).encode() + b"\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        target = self.path / place
-        part.replace(target)
-        _sync(target.parent)
+        part = Path("parts", secrets.token_hex(8))
+        with self._opened(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as file:
+            _write(file, json.dumps(value).encode() + b"\n")
+        with self._within(part) as (parts, name), self._within(place) as (folder, target):
+            os.replace(name, target, src_dir_fd=parts, dst_dir_fd=folder)
+            self._sync(folder, place)
 
     def append(self, place: Path, value: dict[str, Any]) -> None:
         """Append a line to a file; a line that a crash cut short stays separate."""
-        with (self.path / place).open("ab+") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(size - 1, 0))
-            torn = b"\n" if size and stream.read(1) != b"\n" else b""
-            stream.write(torn + json.dumps(value).encode() + b"\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        _sync((self.path / place).parent)
+        with self._opened(place, os.O_RDWR | os.O_CREAT | os.O_APPEND) as file:
+            size = os.lseek(file, 0, os.SEEK_END)
+            os.lseek(file, max(size - 1, 0), os.SEEK_SET)
+            torn = b"\n" if size and os.read(file, 1) != b"\n" else b""
+            _write(file, torn + json.dumps(value).encode() + b"\n")
+        with self._within(place) as (folder, _):
+            self._sync(folder, place)
 
     def make(self, place: Path) -> None:
         """Create a folder if it does not exist."""
-        if not (self.path / place).is_dir():
-            (self.path / place).mkdir()
-            _sync((self.path / place).parent)
+        with self._within(place) as (folder, name), suppress(FileExistsError):
+            os.mkdir(name, dir_fd=folder)
+            self._sync(folder, place)
 
     def names(self, place: Path) -> list[str]:
         """Return the names of a folder's entries."""
-        with self.failing(), os.scandir(self.path / place) as entries:
-            return [entry.name for entry in entries]
+        with self.failing(), self._within(place / "*") as (folder, _):
+            return os.listdir(self.path / place if folder is None else folder)  # noqa: PTH208  of a descriptor
 
     def last(self, place: Path) -> int:
         """Return the number of the last of the files 1.json, 2.json, …, which have no gap; 0 if there are none."""
-        return _last(lambda number: (self.path / place / f"{number}.json").exists())
+        try:
+            with self._within(place / "*") as (folder, name):
+                beside = "" if folder is not None else name.removesuffix("*")
+                return _last(lambda number: _is_there(f"{beside}{number}.json", folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
+        except RegistryError:
+            raise
+        except OSError as error:
+            raise self._failed(error) from error
 
     def checked(self, check: Callable[..., T], *values: Any) -> T:
         """Return what `check` returns for values read from a file; its ValueError becomes a `RegistryError`."""
@@ -148,6 +165,53 @@ class Folder:
     def damaged(self, place: Path, why: str) -> RegistryError:
         """Return the error for a file that is not as it was written."""
         return UnusableError(self.url, f"{place.as_posix()} is damaged: {why}")
+
+    @contextmanager
+    def _within(self, place: Path) -> Iterator[tuple[int | None, str]]:
+        """Open the folder that a place is in, link by link; give its descriptor, and the name in it."""
+        if not _HAS_DESCRIPTORS:
+            yield None, str(self.path / place)
+            return
+        folder = os.open(self.path, _WITHIN)
+        try:
+            for i, name in enumerate(place.parts[:-1], 1):
+                try:
+                    inner = os.open(name, _WITHIN | os.O_NOFOLLOW, dir_fd=folder)
+                except NotADirectoryError:
+                    raise self.damaged(Path(*place.parts[:i]), "it is no folder") from None
+                os.close(folder)
+                folder = inner
+            yield folder, place.name
+        finally:
+            os.close(folder)
+
+    @contextmanager
+    def _opened(self, place: Path, flags: int) -> Iterator[int]:
+        """Open a regular file, and nothing that a link leads to; give its descriptor."""
+        with self._within(place) as (folder, name):
+            try:
+                file = os.open(name, flags | _PLAIN, 0o666, dir_fd=folder)
+            except OSError as error:
+                if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+                    raise
+                raise self.damaged(place, "it is no regular file") from error
+        try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise self.damaged(place, "it is no regular file")
+            yield file
+        finally:
+            os.close(file)
+
+    def _sync(self, folder: int | None, place: Path) -> None:
+        """See to it that the names in the folder of a place are on the disk."""
+        if folder is not None:
+            os.fsync(folder)
+            return
+        handle = os.open((self.path / place).parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
     def _failed(self, error: OSError) -> RegistryError:
         return RegistryError(self.url, f"the folder cannot be used: {error.strerror or type(error).__name__}")
@@ -163,7 +227,8 @@ class Folder:
         for name in FOLDERS:
             self.make(Path(name))
         for leftover in self.names(Path("parts")):
-            (self.path / "parts" / leftover).unlink()
+            with self._within(Path("parts", leftover)) as (folder, name):
+                os.unlink(name, dir_fd=folder)
         if not (self.path / _MARKED).exists():
             self.write(_MARKED, MARK)
         self.check_there()
@@ -200,9 +265,16 @@ def _last(is_there: Callable[[int], bool]) -> int:
     return last
 
 
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def _is_there(name: str, folder: int | None) -> bool:
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _write(file: int, raw: bytes) -> None:
+    with open(file, "wb", closefd=False) as stream:
+        stream.write(raw)
+        stream.flush()
+        os.fsync(file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from datetime import UTC
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.lake import JobState, TypedRow
+from cdcavro.lake.job_state import replace_file
 from cdcavro.table.tables import Tables
 from support.roundtrip import error_of
 from support.shop_state import as_came
@@ -123,3 +125,25 @@ def test_a_table_whose_rows_were_written_before_its_statement_has_a_version_of_t
     for batch in every:
         maker.of_batch(batch)
     assert [table.steps for table in maker.tables.tables] == [table.steps for table in whole]
+
+
+def test_a_file_is_replaced_by_way_of_a_hidden_name_that_nobody_has(tmp_path):
+    """A file of the user's that is called almost so stays, and no link is written through; what a kill left goes."""
+    own, target = tmp_path / "page.new", tmp_path / "page.html"
+    own.write_text("mine")
+    left = tmp_path / ".page.html.0123abcd.part"
+    left.write_text("half")
+    os.utime(left, (0, 0))
+    (tmp_path / "page.html.part").symlink_to(own)
+    replace_file(target, "one")
+    replace_file(target, "two")
+    assert (target.read_text(), own.read_text()) == ("two", "mine")
+    assert {path.name for path in tmp_path.iterdir()} == {"page.html", "page.new", "page.html.part"}
+    linked = tmp_path / "linked.html"
+    linked.symlink_to(own)
+    replace_file(linked, "three")
+    assert (linked.read_text(), own.read_text(), linked.is_symlink()) == ("three", "mine", False)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        replace_file(tmp_path / "folder", "x")
+    assert not list(tmp_path.glob(".*"))

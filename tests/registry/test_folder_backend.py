@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -81,15 +83,20 @@ def check_folder_but_shared(schemas):
 def test_every_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
     """The bytes first, then the name, then the folder that holds the name."""
     events = []
-    fsync, replace = os.fsync, Path.replace
+    fsync, replace = os.fsync, os.replace
+
+    def at(folder: int, name: str) -> str:
+        return str(Path(f"/proc/self/fd/{folder}").readlink() / name)
+
+    def named_now(name: str, target: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+        events.append(("name", at(src_dir_fd, name), at(dst_dir_fd, target)))
+        replace(name, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
     monkeypatch.setattr(
         "cdcavro.registry.folder.os.fsync",
         lambda handle: (events.append(("sync", str(Path(f"/proc/self/fd/{handle}").readlink()))), fsync(handle))[1],
     )
-    monkeypatch.setattr(
-        "pathlib.Path.replace",
-        lambda self, target: (events.append(("name", str(self), str(target))), replace(self, target))[1],
-    )
+    monkeypatch.setattr("cdcavro.registry.folder.os.replace", named_now)
     registry.connect(f"file:{tmp_path / 's'}").publish('"int"', "s")
     named = [i for i, one in enumerate(events) if one[0] == "name"]
     assert len(named) >= 5
@@ -369,3 +376,49 @@ def test_threads_of_one_program_exclude_each_other(tmp_path):
         thread.join()
     assert sorted(one.version for one in made) == [1, 2, 3, 4]
     assert sorted(one.id for one in made) == [1, 2, 3, 4]
+
+
+def _published(folder: Path) -> Path:
+    """Return a folder with a registry in it, and one beside it that is somebody's own."""
+    registry.connect(f"file:{folder}").publish('"int"', "s")
+    own = folder.with_name("own")
+    (own / "s").mkdir(parents=True)
+    (own / "precious").write_text("mine")
+    (own / "1.json").write_text('{"id":1,"guid":"0","schema":"\\"string\\"","references":[],"subject":"s","version":1}')
+    return own
+
+
+@pytest.mark.parametrize("name", ["parts", "schemas", "guids", "fingerprints", "uses", "subjects", "subjects/s"])
+def test_a_link_in_place_of_a_folder_is_not_followed(tmp_path, name):
+    """Whoever may write there could have a publisher remove files elsewhere, or readers read them."""
+    folder = tmp_path / "r"
+    own = _published(folder)
+    before = {path: path.stat().st_mtime_ns for path in own.rglob("*")}
+    shutil.rmtree(folder / name)
+    (folder / name).symlink_to(own if name != "subjects/s" else own / "s")
+    said = f"registry file:{folder}: {name} is damaged: it is no folder"
+    assert error_of(registry.connect(f"file:{folder}").publish, '"long"', "s") == said
+    assert {path: path.stat().st_mtime_ns for path in own.rglob("*")} == before
+    if name != "parts":
+        for find in ({"subject": "s"}, {"id": 1}):
+            with contextlib.suppress(cdcavro.CdcAvroError):
+                assert (
+                    registry.connect(f"file:{folder}").fetch(**find).schema.root == cdcavro.parse_schema('"int"').root
+                )
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.mkdir(), lambda path: path.symlink_to("/dev/zero")])
+@pytest.mark.parametrize("name", ["lock", "registry.json", "schemas/1.json", "subjects/s/1.json", "uses/1.jsonl"])
+def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path, name, make):
+    """A pipe would block whoever opens it, for ever."""
+    folder = tmp_path / "r"
+    _published(folder)
+    (folder / name).unlink()
+    make(folder / name)
+    open_registry = registry.connect(f"file:{folder}")
+    said = f"registry file:{folder}: {name} is damaged: it is no regular file"
+    assert error_of(open_registry.publish, '"int"', "s") == said
+    if name == "registry.json":
+        assert error_of(open_registry.subjects) == said
+    elif name not in ("lock", "uses/1.jsonl"):
+        assert error_of(lambda: open_registry.fetch(subject="s", version=1)) == said

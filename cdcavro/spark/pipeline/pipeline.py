@@ -217,7 +217,10 @@ def _failure(error: Exception) -> CdcAvroError:
 def _locked(folder: Path) -> Iterator[None]:
     """Keep other jobs out of a folder, which is created if there is none. Raises `FileError` if one is in it."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as file:
+    lock = folder / "lock"
+    if lock.is_symlink() or (lock.exists() and not lock.is_file()):
+        raise FileError(str(lock), "a regular file", "something else")
+    with lock.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -43,7 +45,8 @@ def list_files(paths: Iterable[str]) -> list[Found]:
     A path is a file, a folder, of which all files are taken, those in folders within as well, or a pattern with `*`,
     `?`, `[…]` and `{…,…}`, where nothing has just this name. Names that Spark passes over are passed over below that:
     those that begin with `.`, with `_` if they have no `=`, or end with `._COPYING_`. Raises `FileError` for a path that
-    means nothing or that cannot be read, and for a link to a folder that it is in.
+    means nothing or that cannot be read, and for a link to a folder that it is in. A folder that a path has several ways
+    to is read once.
     """
     found = {file.name: file for path in paths for file in _listed(path)}
     return [found[name] for name in sorted(found)]
@@ -83,39 +86,52 @@ class _Place(NamedTuple):
     def found(self, info: fs.FileInfo) -> Found:
         return Found(self.name(info.path), info.size or 0, info.mtime_ns or 0)
 
-    def below(self, folder: str) -> list[fs.FileInfo]:
-        """Return the files in a folder, and in those within, whose names are not hidden."""
+    def below(self, folder: str, pattern: str = "") -> list[fs.FileInfo]:
+        """Return the files in a folder, and in those within, whose names are not hidden and fit a pattern."""
+        wanted = re.compile(f"{_pattern(pattern)}(?:/.*)?" if pattern else ".*", re.DOTALL)
         if isinstance(self.system, fs.LocalFileSystem):
-            return list(_local_files(self.system, folder))
+            return list(_local_files(self.system, folder, wanted, pattern.count("/")))
         infos = self.system.get_file_info(fs.FileSelector(folder, recursive=True))
-        files = [info for info in infos if info.type == fs.FileType.File]
+        files = [info for info in infos if info.type == fs.FileType.File and wanted.fullmatch(info.path)]
         return [info for info in files if not _is_hidden(info.path[len(folder) :])]
 
 
-def _local_files(system: fs.FileSystem, folder: str) -> Iterator[fs.FileInfo]:
+def _local_files(system: fs.FileSystem, folder: str, wanted: re.Pattern[str], depth: int) -> Iterator[fs.FileInfo]:
     """Yield the files in a folder, and in those within that are not hidden; what goes meanwhile is not there.
 
-    Raises `FileError` for a link to a folder that it is in, which would be read for ever.
+    Nothing deeper than `depth` is looked for in folders that do not fit. Of those that do, none is read twice: where links lead to one, it is where it is itself, or else behind the first link by its name.
+    Raises `FileError` for a link to a folder that it is in.
     """
-    waiting = [(folder, frozenset[str]())]
-    while waiting:
-        path, above = waiting.pop()
+    seen: set[str] = set()
+    waiting, links = [(folder, frozenset[str]())], list[tuple[str, frozenset[str]]]()
+    while waiting or links:
+        path, above = waiting.pop() if waiting else heapq.heappop(links)
         real = os.path.realpath(path)
         if real in above:
             raise FileError(path, "a folder that is not within itself", f"a link to {real}")
-        try:
-            infos = system.get_file_info(fs.FileSelector(path))
-        except FileNotFoundError:
-            if path == folder:
-                raise
-            continue
-        for info in infos:
-            if _is_hidden(info.base_name):
+        if wanted.fullmatch(path):
+            if real in seen:
                 continue
-            if info.type == fs.FileType.File:
+            seen.add(real)
+        elif path.count("/") >= depth > 0:
+            continue
+        for info in _shown(system, path, is_needed=path == folder):
+            if info.type == fs.FileType.File and wanted.fullmatch(info.path):
                 yield info
             elif info.type == fs.FileType.Directory:
-                waiting.append((info.path, above | {real}))
+                place = info.path, above | {real}
+                heapq.heappush(links, place) if Path(info.path).is_symlink() else waiting.append(place)
+
+
+def _shown(system: fs.FileSystem, folder: str, *, is_needed: bool) -> list[fs.FileInfo]:
+    """Return what is in a folder and not hidden; nothing if it is not there and not needed."""
+    try:
+        infos = system.get_file_info(fs.FileSelector(folder))
+    except FileNotFoundError:
+        if is_needed:
+            raise
+        return []
+    return [info for info in infos if not _is_hidden(info.base_name)]
 
 
 def _is_hidden(path: str) -> bool:
@@ -134,8 +150,7 @@ def _listed(path: str) -> list[Found]:
         elif info.type == fs.FileType.Directory:
             files = place.below(place.path)
         elif base is not None:
-            wanted = re.compile(f"{_pattern(place.path)}(?:/.*)?", re.DOTALL)
-            files = [file for file in place.below(base) if wanted.fullmatch(file.path)]
+            files = place.below(base, place.path)
         else:
             raise FileError(place.name(place.path), "a file or folder", "none")
         return [place.found(file) for file in files]

@@ -153,6 +153,35 @@ def test_links_are_followed_but_not_for_ever(folder, tmp_path):
         assert str(caught.value) == f"{path}/{link}: expected a folder that is not within itself, got a link to {real}"
 
 
+def test_a_folder_that_several_links_lead_to_is_read_once(tmp_path):
+    """A ladder of links would have 2 to the power of its steps; each is where it is itself, or behind the first link."""
+    for step in range(40):
+        (tmp_path / f"{step}").mkdir()
+        (tmp_path / f"{step}" / "a.jsonl").write_text("{}")
+        for name in ("x", "y"):
+            (tmp_path / f"{step}" / name).symlink_to(tmp_path / f"{step + 1}")
+    (tmp_path / "40").mkdir()
+    (tmp_path / "40" / "b.jsonl").write_text("{}")
+    assert (
+        listed(tmp_path, "")
+        == listed(tmp_path, "*")
+        == sorted([f"{step}/a.jsonl" for step in range(40)] + ["40/b.jsonl"])
+    )
+    assert listed(tmp_path, "0") == sorted(
+        [f"0/{'x/' * step}a.jsonl" for step in range(40)] + [f"0/{'x/' * 40}b.jsonl"]
+    )
+    assert listed(tmp_path, "39/?/b.jsonl") == ["39/x/b.jsonl", "39/y/b.jsonl"]
+
+
+def test_a_pattern_may_name_a_link(folder):
+    """Beside the folder that it leads to, which the pattern does not mean."""
+    (folder / "latest").symlink_to(folder / "day=1")
+    assert listed(folder, "latest/*.jsonl") == ["latest/a.jsonl"]
+    assert listed(folder, "lat*") == ["latest/a.jsonl"]
+    assert listed(folder, "{latest,day=1}") == ["day=1/a.jsonl"]
+    assert listed(folder, "day=1", "latest/*") == ["day=1/a.jsonl", "latest/a.jsonl"]
+
+
 def test_folders_that_go_while_they_are_listed_are_not_there(folder):
     """As those of which somebody moves away what was read; the files that stay are found each time."""
     went = threading.Event()
