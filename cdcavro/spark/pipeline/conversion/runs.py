@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 # The format of a run of messages of which none is known.
 MIXED_RUN: Final = ""
 _LANE: Final = ("topic", "partition", "file")
+# Reads to the end of one JSON value, and makes nothing of it.
+_ONE: Final = msgspec.json.Decoder(msgspec.Raw)
 
 
 @dataclass(frozen=True)
@@ -203,10 +206,37 @@ def _messages(
 
 
 def _records(topic: str, keys: pa.Array, texts: pa.Array) -> pa.Array:
-    """Return the JSON of Kafka records, for a format that reads a record's key; null without a message."""
+    """Return the JSON of Kafka records, for a format that reads a record's key; null without a message.
+
+    Of a value that is not one JSON text there is the value alone, which is refused, and of such a key nothing is: what
+    closes its member and goes on would be a record that nobody sent.
+    """
     head = b'{"topic":' + json.dumps(topic).encode() + b',"key":'
     parts = [_literal(head), pc.fill_null(keys, b"null"), _literal(b',"value":'), texts, _literal(b"}")]
-    return pc.binary_join_element_wise(*parts, _literal(b""), null_handling="emit_null")
+    joined = pc.binary_join_element_wise(*parts, _literal(b""), null_handling="emit_null")
+    for one, otherwise in ((texts, texts), (keys, _literal(b""))):
+        broken = _broken(one)
+        if any(broken):
+            joined = pc.if_else(pa.array(broken), otherwise, joined)
+    return joined
+
+
+def _broken(texts: pa.Array) -> list[bool]:
+    """Return of each text whether it is something else than one JSON text; a null is not."""
+    ends = memoryview(texts.buffers()[1]).cast("i")[texts.offset : texts.offset + len(texts) + 1]
+    data = memoryview(texts.buffers()[2] or b"")
+    there = texts.is_valid().to_pylist()
+    return [
+        is_there and not _is_one(data[start:end]) for is_there, (start, end) in zip(there, pairwise(ends), strict=True)
+    ]
+
+
+def _is_one(text: memoryview) -> bool:
+    try:
+        _ONE.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
 
 
 def _literal(value: bytes) -> pa.Scalar:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -180,3 +181,57 @@ def test_the_state_of_a_pipeline_is_not_that_of_one_into_another_lake(tmp_path):
         f"{tmp_path}: expected the state of a pipeline into Delta Lake at /b, got that of one into Delta Lake at /a"
     )
     assert error_of(_job, tmp_path, "Delta Lake at /b") == expected
+
+
+HOSTILE = [
+    b'%s,"headers":%s',
+    b'%s,"headers":{"x":%s}',
+    b"%s}%s",
+    b'%s,"timestamp":1',
+    b'%s,"headers":null',
+    b"%s %s",
+    b"%s/**/",
+    b"%s]",
+    b'%s,"value":%s',
+]
+
+
+def test_a_value_that_closes_its_member_is_a_reject_with_all_its_bytes():
+    """Beside a key, value and key become one text: what follows the first value would be dropped, or be another member."""
+    key = b'{"id":1}'
+    one, other = (
+        json.dumps({"op": "c", "source": {"connector": "mysql", "table": "t"}, "after": {"id": 1, "a": word}}).encode()
+        for word in "xy"
+    )
+    values = [form.replace(b"%s", one, 1).replace(b"%s", other) for form in HOSTILE]
+    keys = [
+        b'{"id":1},"headers":{}',
+        b'{"id":1},"headers":null,"offset":7',
+        b'1,"timestamp":2',
+        b"",
+        b"id",
+        b'{"id":1}}',
+    ]
+    good = [(key, one), (None, one), (key, None), (b' {"id":1}\n', b" " + one + b"\n"), (b"null", one)]
+    records = [*good, *((key, value) for value in values), *((name, one) for name in keys), (None, values[0]), *good]
+    knowledge = known_records(good)
+    for some in (records, records[::-1], [*records] * 2):
+        rows, summary = converted(knowledge, batch_of(some))
+        rejects = [row for row in rows if row["what"] == REJECT]
+        assert sorted((row["record_key"], row["raw"]) for row in rejects if row["record_key"] is not None) == sorted(
+            (name, value) for name, value in some if name is not None and (value in values or name in keys)
+        )
+        assert sum(row["what"] == ROW for row in rows) == summary["counts"]["written"] == 8 * len(some) // len(records)
+        assert (
+            summary["counts"]["read"]
+            == len(some)
+            == sum(summary["counts"].get(name, 0) for name in ("written", "rejected", "tombstones"))
+        )
+
+
+def known_records(records: Sequence[Record]) -> Knowledge:
+    """Return what a task knows when all records of Debezium are learned."""
+    tables = Tables()
+    rows, _ = converted(Knowledge(tables, [], Formats("debezium"), None), batch_of(records))
+    Learner(tables).learn(Change.from_avro(outline) for row in rows for outline in row["outlines"] or ())
+    return Knowledge(tables, [], Formats("debezium"), None, is_all=True)
