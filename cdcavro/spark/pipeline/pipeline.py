@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +23,7 @@ from cdcavro.spark.pipeline.batches import Batches
 from cdcavro.spark.pipeline.conversion.outcomes import PIECES
 from cdcavro.spark.pipeline.outputs.reject_places import Apart, RejectPlaces
 from cdcavro.spark.pipeline.outputs.waiting import WAITING, WaitingRows
-from cdcavro.spark.pipeline.progress.lag import lag_of
+from cdcavro.spark.pipeline.progress.lag import check_unchanged, lag_of
 from cdcavro.spark.pipeline.progress.reports import Reports
 from cdcavro.spark.pipeline.progress.stream_log import hushed
 from cdcavro.spark.pipeline.registries.publishing import Publisher, Publishing
@@ -47,6 +49,9 @@ if TYPE_CHECKING:
     AnySink = LakeSettings | KafkaTopics | AvroFiles
 
 _POLL: Final = 1
+# How often files are looked at that were read, in seconds, or in times of how long that takes.
+_LOOK: Final = 30
+_SHARE: Final = 50
 _JOB: Final = "job.json"
 # Where rejects are put that are read again.
 REPLAY: Final = "replay"
@@ -161,13 +166,24 @@ class Pipeline:
             query = self._start(spark, run, once=once, every=every)
             try:
                 try:
-                    while not query.awaitTermination(_POLL):
-                        reports.tell(query)
+                    self._await(spark, query, reports, once=once)
                     batches.finish(spark)
                 finally:
                     reports.tell(query, is_over=True)
             finally:
                 query.stop()
+
+    def _await(self, spark: SparkSession, query: StreamingQuery, reports: Reports, *, once: bool) -> None:
+        """Tell the reports of batches until the stream ends. Raises `FileError` for files that change behind their reading."""
+        look, is_over = math.inf if once else time.monotonic(), False
+        while not is_over:
+            is_over = bool(query.awaitTermination(_POLL))
+            reports.tell(query)
+            began = time.monotonic()
+            if isinstance(self.source, Files) and (is_over or began >= look):
+                check_unchanged(spark, self.source, Path(self.state).resolve() / "checkpoint")
+                # Where there are many files, looking at them is a small part of the work.
+                look = time.monotonic() + max(_LOOK, _SHARE * (time.monotonic() - began))
 
     def _check_shared(self, spark: SparkSession) -> None:
         check_shared(spark, [Path(self.state).resolve(), self.rejects, *self.sink.folders(spark)])

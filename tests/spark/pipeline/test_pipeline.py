@@ -196,6 +196,27 @@ def test_a_file_of_long_ago_is_read_too(job):
     assert made.rows("d.t", "id") == [(1,), (2,)]
 
 
+@pytest.mark.parametrize("is_address", [False, True])
+def test_a_file_that_changes_behind_its_reading_is_an_error(job, *, is_address: bool):
+    """What is new elsewhere is read all the same; it goes on where what was added has a file of its own."""
+    made = job()
+    folder = made.folder / "in"
+    made.source = Files(f"file://{folder}", most=1) if is_address else None
+    made.send(canal("INSERT", [{"id": "1"}], id=1))
+    made.run()
+    made.send(canal("INSERT", [{"id": "2"}], id=2))
+    with (folder / "0000.jsonl").open("ab") as file:
+        file.write(canal("INSERT", [{"id": "3"}], id=3) + b"\n")
+    said = f"{folder}/0000.jsonl: expected the file as it was when it was read"
+    assert error_of(made.run).startswith(said)
+    assert made.rows("d.t", "id") == [(1,), (2,)]
+    lines = (folder / "0000.jsonl").read_bytes().splitlines()
+    (folder / "0000.jsonl").rename(made.folder / "away")
+    made.send(lines[1])
+    made.run()
+    assert made.rows("d.t", "id") == [(1,), (2,), (3,)]
+
+
 def test_more_rejects_than_allowed_stop_the_stream_before_anything_is_written(job):
     """It goes on there once more are allowed."""
     made = job()

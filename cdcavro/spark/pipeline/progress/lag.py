@@ -1,18 +1,25 @@
-"""How much is left to read behind a batch: messages of topics, as Spark's source of Kafka tells, or files."""
+"""How much is left to read behind a batch: messages of topics, as Spark's source of Kafka tells, or files.
+
+And what will never be read: what is written into a file that was read already.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cdcavro.errors import FileError
 from cdcavro.spark.job.line_frame import plain_path
 from cdcavro.spark.pipeline.sources import Files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from pyspark.sql import SparkSession
 
     from cdcavro.spark.pipeline.sources import Kafka
 
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
 _CHUNK: Final = 1 << 16
 _COMPACT: Final = ".compact"
 _HIDDEN: Final = ("_", ".")
+_MILLISECOND: Final = 1_000_000
 
 
 class Lag(NamedTuple):
@@ -64,7 +72,7 @@ class FilesLeft:
     def __init__(self, path: str, checkpoint: Path) -> None:
         self._path = path
         self._checkpoint = checkpoint
-        self._taken: set[str] = set()
+        self._taken: dict[str, int] = {}
         self._read: dict[Path, int] = {}
 
     def left(self, progress: Progress) -> Lag | None:
@@ -79,8 +87,25 @@ class FilesLeft:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         # What is there no more is of no use.
-        self._taken &= there
-        return Lag(len(there - self._taken), "files")
+        self._taken = {path: time for path, time in self._taken.items() if path in there}
+        return Lag(len(there - self._taken.keys()), "files")
+
+    def check_unchanged(self, there: Mapping[str, int]) -> None:
+        """Raise `FileError` for a file that has changed since Spark took it, which it will not read again.
+
+        `there` are the files with the times at which they were modified, in milliseconds since the epoch, as Spark's log
+        has them.
+        """
+        for folder in sorted((self._checkpoint / "sources").glob("*")):
+            logs = [int(path.name.removesuffix(_COMPACT)) for path in folder.iterdir() if path.name[0].isdecimal()]
+            self._take(folder, max(logs, default=-1))
+        changed = sorted(path for path, time in there.items() if self._taken.get(path, time) != time)
+        if changed:
+            more = f" (and {len(changed) - 1:,} more)" if len(changed) > 1 else ""
+            expected = (
+                "the file as it was when it was read: what was added since is not read. Put that into a file of its own"
+            )
+            raise FileError(changed[0], f"{expected}, and move this one away", f"one that has changed{more}")
 
     def _take(self, folder: Path, last_log: int) -> None:
         """Note the files that are in the logs of a source since the last time, up to one of them."""
@@ -93,8 +118,35 @@ class FilesLeft:
         first = max((number for number, path in logs.items() if path.name.endswith(_COMPACT)), default=0)
         for number, path in sorted(logs.items()):
             if number > last and (last >= 0 or number >= first):
-                self._taken.update(plain_path(entry["path"]) for entry in _entries(path, last))
+                self._taken.update((plain_path(entry["path"]), entry["timestamp"]) for entry in _entries(path, last))
                 self._read[folder] = number
+
+
+def check_unchanged(spark: SparkSession, source: Files, checkpoint: Path) -> None:
+    """Raise `FileError` for a file that has changed since a pipeline has read it, as its checkpoint tells.
+
+    A log of another Spark, which is not understood, tells nothing.
+    """
+    try:
+        FilesLeft(source.path, checkpoint).check_unchanged(_modified(spark, source.path))
+    except FileError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+
+
+def _modified(spark: SparkSession, path: str) -> dict[str, int]:
+    """Return the files that Spark would read, with the times at which they were modified, in milliseconds."""
+    if "://" in path or "{" in path:
+        found = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
+        rows = found.selectExpr("path", "unix_millis(modificationTime) AS time").collect()
+        return {plain_path(row["path"]): row["time"] for row in rows}
+    times: dict[str, int] = {}
+    for file in _files(path):
+        # One that is gone by now is not there.
+        with suppress(FileNotFoundError):
+            times[file] = Path(file).stat().st_mtime_ns // _MILLISECOND
+    return times
 
 
 def _entries(path: Path, last: int) -> list[dict[str, Any]]:

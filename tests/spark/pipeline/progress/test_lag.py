@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pyspark.sql import SparkSession
 
+from cdcavro.errors import FileError
 from cdcavro.spark.pipeline import Files, Kafka
-from cdcavro.spark.pipeline.progress.lag import lag_of, messages_left
+from cdcavro.spark.pipeline.progress.lag import check_unchanged, lag_of, messages_left
 
 NOTHING = {"latestOffset": None, "endOffset": None}
 
@@ -59,7 +62,13 @@ class Taken:
     def write(self, number: int, upto: int | None = None, name: str = "") -> None:
         """Write the log of one batch, or of all up to it, each of one file."""
         lines = [
-            json.dumps({"path": self.paths[i].as_uri(), "timestamp": 1, "batchId": i})
+            json.dumps(
+                {
+                    "path": self.paths[i].as_uri(),
+                    "timestamp": self.paths[i].stat().st_mtime_ns // 1_000_000 if self.paths[i].exists() else 1,
+                    "batchId": i,
+                }
+            )
             for i in range(number if upto is None else upto, number + 1)
         ]
         (self.log / (name or str(number))).write_text("\n".join(["v1", *lines]))
@@ -115,3 +124,45 @@ def test_a_pattern_and_a_link_are_followed(taken: Callable[[int], Taken], tmp_pa
     (tmp_path / "link").symlink_to(tmp_path / "in")
     for path in (f"{tmp_path}/in/day*", str(tmp_path / "link")):
         assert lag_of(Files(path), tmp_path / "checkpoint")(files(0)) == (3, "files")
+
+
+def fault(taken: Taken, path: Path) -> str | None:
+    """Return what is said of files that changed behind their reading; None if none did."""
+    try:
+        check_unchanged(cast("SparkSession", None), Files(str(path)), taken.log.parents[1])
+    except FileError as error:
+        return str(error)
+    return None
+
+
+def test_a_file_that_changed_behind_its_reading_is_an_error(taken: Callable[[int], Taken], tmp_path: Path):
+    """What was added is never read; a file that is as it was, gone, or not read yet, is none."""
+    made = taken(6)
+    made.write(3, 0, "3.compact")
+    made.write(4)
+    assert fault(made, tmp_path / "in") is None
+    with made.paths[5].open("a") as file:
+        file.write("{}")
+    made.paths[0].unlink()
+    assert fault(made, tmp_path / "in") is None
+    said = "expected the file as it was when it was read: what was added since is not read. Put that into a file of its own"
+    for number, more in ((4, ""), (2, " (and 1 more)")):
+        before = made.paths[number].stat()
+        os.utime(made.paths[number], ns=(before.st_atime_ns, before.st_mtime_ns + 1_000_000))
+        first = made.paths[4]
+        assert (
+            fault(made, tmp_path / "in") == f"{first}: {said}, and move this one away, got one that has changed{more}"
+        )
+    assert fault(made, tmp_path / "in" / "day 2") is not None
+    assert fault(made, Path(f"{tmp_path}/in/day*")) is not None
+    made.paths[2].unlink()
+    made.paths[4].rename(tmp_path / "away")
+    assert fault(made, tmp_path / "in") is None
+
+
+def test_a_log_that_is_not_understood_tells_nothing(taken: Callable[[int], Taken], tmp_path: Path):
+    """Nor does one that is not there, as before the first batch."""
+    made = taken(1)
+    assert fault(made, tmp_path / "in") is None
+    (made.log / "0").write_text("v7\nnothing\n")
+    assert fault(made, tmp_path / "in") is None
