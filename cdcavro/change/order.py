@@ -106,13 +106,21 @@ def order_key(change: Change) -> Key:
     place = _is_place(change.place)
     if change.position is None and not place:
         raise OrderError(change.source.format, change.source.table)
-    if change.op == "SNAPSHOT":
+    if is_full_load(change):
         return 0, (), _arrival(change), (), change.row
     phase, position, kind = -1 if change.snapshot else 1, change.position or (), _kind(change)
     if place and not is_by_numbers(change):
         ties = Numbers.of(change, kind, position)
         return phase, Numbers.of(change, _PLACE, ()), _arrival(change), ties, change.row
     return phase, Numbers.of(change, kind, position), _arrival(change), (), change.row
+
+
+def is_full_load(change: Change) -> bool:
+    """Return whether a change is a row of a full load, which comes before all changes of its table.
+
+    A row that was read again in mid-stream is none: it has its place among the changes, as any of them.
+    """
+    return change.op == "SNAPSHOT" and change.snapshot is not False
 
 
 def in_order(changes: Iterable[Change]) -> list[Change]:

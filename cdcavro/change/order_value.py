@@ -22,7 +22,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.change.order import is_batched, is_by_arrival, is_by_numbers, kind_of_numbers, order_key, rank_of_numbers
+from cdcavro.change.order import (
+    is_batched,
+    is_by_arrival,
+    is_by_numbers,
+    is_full_load,
+    kind_of_numbers,
+    order_key,
+    rank_of_numbers,
+)
 from cdcavro.errors import StructureError, shown
 
 if TYPE_CHECKING:
@@ -112,7 +120,7 @@ def order_in_common(change: Change) -> tuple[int, int, bool]:
     That is the first byte of their values; 0 for rows of a full load, 1 where numbers are the order, 2 where arrival
     is; and whether numbers without a time are those of batches.
     """
-    if change.op == "SNAPSHOT":
+    if is_full_load(change):
         return _PHASES.index(0), 0, False
     phase = _PHASES.index(-1 if change.snapshot else 1)
     return phase, 1 if is_by_numbers(change) else 2, is_batched(change)

@@ -11,6 +11,8 @@ Source: Debezium reference, the connectors' "Data change events", "Schema change
 * A column whose value the source did not give has a placeholder, and a change does not have the column:
   see `connect.unavailable`.
 * An update of the primary key is a delete and a create with the same position.
+* A row that an incremental snapshot has read (`source.snapshot` is "incremental") is a reading in mid-stream, any other
+  row that was read is one of a full load.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ TABLE_CHANGES: Final = {"CREATE": "CREATE", "ALTER": "ALTER", "DROP": "ERASE"}
 VALUE_ALONE: Final = "/value"
 KEY_SCHEMA: Final = "/key/schema"
 _DOCUMENTS: Final = "mongodb"
-_NO_SNAPSHOT: Final = frozenset({None, "", "false", "incremental"})
+# A row that an incremental snapshot has read stands in the stream behind the changes that it has, and before the next.
+_IN_STREAM: Final = "incremental"
+_NO_SNAPSHOT: Final = frozenset({None, "", "false", _IN_STREAM})
 # How many members of an unknown message an error names.
 _SHOWN: Final = 8
 
@@ -152,6 +156,7 @@ def _row(line: _Line) -> Change:
     change = replace(
         whole,
         operation=operation,
+        snapshot=False if whole.op == "SNAPSHOT" and string_at(envelope, "source", "snapshot") == _IN_STREAM else None,
         key=_names(line) if whole.op != "OTHER" else None,
         columns=columns,
         before=read_row(before, columns, whole.source.db_type),

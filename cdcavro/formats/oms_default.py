@@ -5,7 +5,8 @@ Source: OMS data formats, "Default JSON message format".
 * The row images are `prevStruct` and `postStruct`; an absent one is null, not left out.
 * `recordType` is ROW for a row of a full load. It is DDL for every kind of statement: `postStruct.ddl` holds its text.
 * Times are seconds since the epoch, as strings.
-* `storeDataSequence`, `timestamp` and `uniqueId` come in the incremental phase only.
+* `storeDataSequence`, `timestamp` and `uniqueId` come in the incremental phase only: a `ROW` with the first is a row that
+  was read in mid-stream, and has its place there.
 * Binary values are base64; DECIMAL and 64-bit values are JSON numbers of any length.
 """
 
@@ -59,6 +60,7 @@ def change_of(record: dict[str, Any], format: str, before: Row | None, after: Ro
     op = statement_kind(ddl or "") if is_ddl else meant(operation, OPERATIONS)
     db_type = string_at(meta, "dbType")
     tenant, database = _database(string_at(meta, "db"), db_type)
+    number = sequence(at(meta, "storeDataSequence"))
     change = Change(
         op=op,
         operation=operation,
@@ -68,11 +70,12 @@ def change_of(record: dict[str, Any], format: str, before: Row | None, after: Ro
         key=_split(string_at(meta, "record_primary_key")),
         before=before,
         after=None if ddl is not None else after,
-        position=sequence(at(meta, "storeDataSequence")),
+        position=number,
         event_time=from_count(at(meta, "timestamp"), SECOND),
         checkpoint_time=from_count(at(meta, "checkpoint"), SECOND) if op != "SNAPSHOT" else None,
         transaction=string_at(meta, "uniqueId"),
         ddl=ddl,
+        snapshot=False if op == "SNAPSHOT" and number is not None else None,
     )
     return check_images(change, "/prevStruct", "/postStruct")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import astuple
 
 from cdcavro.change.model import DDL, DML, Change, Source, replace, seen_columns
-from cdcavro.change.order import in_order, order_key
+from cdcavro.change.order import in_order, is_full_load, order_key
 from cdcavro.change.order_value import order_kind, order_value
 from cdcavro.errors import CdcAvroError, OrderError
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
@@ -131,7 +131,7 @@ def _in_time(changes: Iterable[Change]) -> list[tuple[Change, OrderError | None]
     groups: dict[tuple[str | None, str], list[tuple[Change, Change]]] = {}
     found: list[tuple[Change, OrderError | None]] = []
     for change in changes:
-        is_read = change.op == "SNAPSHOT" and change.position is not None
+        is_read = is_full_load(change) and change.position is not None
         read = replace(change, op="INSERT") if is_read else change
         try:
             kind = order_kind(order_value(read))
@@ -139,7 +139,7 @@ def _in_time(changes: Iterable[Change]) -> list[tuple[Change, OrderError | None]
             found.append((change, error))
         else:
             groups.setdefault((change.source.format, kind), []).append((read, change))
-    for pairs in sorted(groups.values(), key=lambda pairs: pairs[0][0].op != "SNAPSHOT"):
+    for pairs in sorted(groups.values(), key=lambda pairs: not is_full_load(pairs[0][0])):
         came = {id(read): change for read, change in pairs}
         found += [(came[id(read)], None) for read in _sorted([read for read, _ in pairs])]
     return found

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
-from cdcavro.change.model import Arrival, Change, Column, Source
+from cdcavro.change.model import Arrival, Change, Column, Source, replace
+from cdcavro.change.order import is_full_load
 from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import ExactNumber
@@ -620,3 +621,37 @@ def test_a_row_of_another_producer_has_no_changes(around):
         ):
             to_changes(text, "debezium")
         assert_round_trip("debezium", text)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "is_in_stream"),
+    [
+        ("incremental", True),
+        ("true", False),
+        ("first", False),
+        ("last_in_data_collection", False),
+        (True, False),
+        (None, False),
+    ],
+)
+def test_a_row_of_an_incremental_snapshot_is_a_reading_in_mid_stream(snapshot, is_in_stream):
+    """And comes back as one, also from a change alone; any other row that was read is one of a full load."""
+    source = {
+        "connector": "mysql",
+        "db": "d",
+        "table": "t",
+        "file": "b.000001",
+        "pos": 5,
+        "row": 0,
+        "snapshot": snapshot,
+    }
+    text = json.dumps({"before": None, "after": {"id": 1}, "source": source, "op": "r"})
+    (made,) = to_changes(text, "debezium")
+    assert (made.op, made.snapshot) == ("SNAPSHOT", False if is_in_stream else None)
+    assert is_full_load(made) is not is_in_stream
+    assert Change.from_avro(made.to_avro()) == made
+    assert exact(from_changes([made], "debezium")[0]) == exact(text)
+    (bare,) = from_changes([replace(made, members=None)], "debezium")
+    assert json.loads(bare)["value"]["source"]["snapshot"] == ("incremental" if is_in_stream else "true")
+    (changed,) = to_changes(text.replace('"op": "r"', '"op": "u"'), "debezium")
+    assert changed.snapshot is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections.abc import Sequence
@@ -11,15 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.change.model import Arrival, Change, Source
-from cdcavro.change.order_value import order_value
+from cdcavro.change.model import Arrival, Change, Source, replace
+from cdcavro.change.order_value import is_of_full_load, order_value
 from cdcavro.errors import OrderError
-from cdcavro.lake import TableState, TypedRow, last_changes
+from cdcavro.lake import TableState, TypedRow, TypedRows, last_changes
 from cdcavro.lake.merge import values_of
 from cdcavro.lake.row import DROP
+from cdcavro.table.tables import Tables
+from cdcavro.transcoding.mapping import to_changes
 from support.roundtrip import error_of
 from support.shop_losses import assert_as_the_server
-from support.shop_state import as_came, learned, merged, shown, whole
+from support.shop_state import as_came, image, learned, merged, shown, whole
 from support.shop_streams import REPEATS, shuffled
 from support.shop_tables import MESSAGES, ORACLE
 
@@ -195,3 +198,98 @@ def test_the_state_depends_on_the_changes_and_not_on_how_they_come(rows: list[Ty
     batches = [arrived[i:j] for i, j in zip([0, *cuts], [*cuts, len(arrived)], strict=True)]
     found = state_of(*batches)
     assert (found.rows, found.deletes, found.floor) == (wanted.rows, wanted.deletes, wanted.floor)
+
+
+def _position(connector: str, number: int) -> dict[str, object]:
+    """Return the members of Debezium's source that say a position."""
+    return {
+        "mysql": {"file": "b.000001", "pos": number, "row": 0},
+        "postgresql": {"lsn": number, "sequence": f'["{number}","{number}"]'},
+        "oracle": {"scn": f"{number}", "commit_scn": f"{number}"},
+        "sqlserver": {"commit_lsn": f"00000025:00000d98:{number:04x}", "change_lsn": f"00000025:00000d98:{number:04x}"},
+    }[connector]
+
+
+def _sent(producer: str, kind: str, number: int, id: int, value: int | None) -> bytes:
+    """Return a message about a row: a change, one of a full load (`r`), or one that was read in mid-stream (`i`)."""
+    row = {"id": id, "v": value}
+    images = {"before": row, "after": None} if kind == "d" else {"before": None, "after": row}
+    if producer == "oms_default":
+        operation = {"c": "INSERT", "u": "UPDATE", "d": "DELETE", "r": "ROW", "i": "ROW"}[kind]
+        meta = {"table_name": "t", "db": "d", "record_primary_key": "id"}
+        meta |= {} if kind == "r" else {"storeDataSequence": f"16093{number:05}00001"}
+        structs = {"prevStruct": images["before"], "postStruct": images["after"]}
+        return json.dumps(structs | {"allMetaData": meta, "recordType": operation}).encode()
+    source = {"connector": producer, "db": "d", "table": "t", **_position(producer, number)}
+    source |= {"snapshot": {"r": "first_in_data_collection", "i": "incremental"}.get(kind, "false")}
+    envelope = images | {"source": source, "op": "r" if kind in "ri" else kind, "ts_ms": 1}
+    return json.dumps({"key": {"id": id}, "value": envelope}).encode()
+
+
+def _history(random: random.Random, producer: str) -> tuple[list[tuple[bytes, Arrival]], dict[int, int]]:
+    """Return what a source sends, in the order of its arrival, and what its table holds in the end.
+
+    Some changes are never sent: what was lost before a table was read again. A reading has the position of the last change.
+    """
+    table = dict.fromkeys(range(6), 0)
+    sent = [_sent(producer, "r", 1, id, value) for id, value in table.items()]
+    number = 1
+    for _ in range(40):
+        id, number = random.randrange(9), number + random.choice((0, 1)) + 1
+        is_lost = random.random() < 0.2
+        if id in table and random.random() < 0.3:
+            del table[id]
+            sent += [] if is_lost else [_sent(producer, "d", number, id, None)]
+            # What a reading does not find is no row, but its source deletes it there, too.
+            sent += [_sent(producer, "d", number, id, None)] if is_lost else []
+        else:
+            kind = "u" if id in table else "c"
+            table[id] = number
+            sent += [] if is_lost else [_sent(producer, kind, number, id, number)]
+        if random.random() < 0.1:
+            sent += [_sent(producer, "i", number, one, value) for one, value in table.items()]
+    sent += [_sent(producer, "i", number, one, value) for one, value in table.items()]
+    for _ in range(3):
+        id, number = random.randrange(9), number + 1
+        sent.append(_sent(producer, "u" if id in table else "c", number, id, number))
+        table[id] = number
+    return [(text, Arrival(topic="t", partition=0, offset=i)) for i, text in enumerate(sent)], table
+
+
+@pytest.mark.parametrize("producer", ["mysql", "postgresql", "oracle", "sqlserver", "oms_default"])
+def test_a_row_that_is_read_again_in_mid_stream_has_its_place_there(producer: str):
+    """It wins against what came before and loses to what comes behind, however all of it is cut and shuffled."""
+    for seed in range(60):
+        draw = random.Random(f"{producer} {seed}")
+        messages, table = _history(draw, producer)
+        came = draw.sample(messages, len(messages)) if seed % 3 else messages
+        format = producer if producer == "oms_default" else "debezium"
+        changes = [[replace(one, place=place) for one in to_changes(text, format)] for text, place in came]
+        size = draw.choice((1, 7, 1000))
+        maker, state = TypedRows(Tables()), TableState("t")
+        for i in range(0, len(changes), size):
+            batch = maker.of_batch(changes[i : i + size])
+            assert batch.rejects == []
+            state.merge(batch.rows)
+        (made,) = maker.tables.tables
+        rows = [
+            values_of(pieces, lambda piece, made=made: image(piece, made.versions)) for pieces in state.rows.values()
+        ]
+        assert {int(row["id"]): int(row["v"]) for row in rows} == table, seed
+
+
+def test_a_statement_comes_before_what_was_read_behind_it():
+    """In one batch with the CREATE of its table, a row that an incremental snapshot has read is one of that table."""
+    create = {"source": {"connector": "mysql", "db": "d", "table": "t", "file": "b.000001", "pos": 5, "row": 0}}
+    create |= {"databaseName": "d", "ddl": "CREATE TABLE t (id INT PRIMARY KEY, v INT)", "tableChanges": [], "ts_ms": 1}
+    drop = {**create, "ddl": "DROP TABLE t", "source": create["source"] | {"pos": 2}}
+    texts = [json.dumps(drop).encode(), json.dumps(create).encode(), _sent("mysql", "i", 9, 1, 7)]
+    messages = [
+        [replace(one, place=Arrival(file="f", line=i)) for one in to_changes(text, "debezium")]
+        for i, text in enumerate([_sent("mysql", "c", 1, 1, 3), *texts], 1)
+    ]
+    maker = TypedRows(Tables())
+    batch = maker.of_batch(messages)
+    assert batch.rejects == []
+    read = [row for row in batch.rows if row.operation == "r"]
+    assert [(row.table, is_of_full_load(row.order)) for row in read] == [(1, False)]

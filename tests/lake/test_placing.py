@@ -208,6 +208,19 @@ def test_rows_of_full_loads_come_before_all_changes():
     assert kinds_of(placed_as_exactly(messages, "debezium"), messages) == [b"\1\0", b"\2\3"]
 
 
+def test_a_row_that_was_read_in_mid_stream_is_ordered_as_a_change():
+    """By the engine, too, which tells it from a row of a full load."""
+    told = {"connector": "mysql", "db": "d", "table": "t", "file": "b.000001", "pos": 5, "row": 0}
+    texts = [
+        debezium(op="r", after={"id": i}, source=told | {"snapshot": snapshot})
+        for i, snapshot in enumerate(("incremental", "true", "incremental", "last", True, "first", "incremental"))
+    ]
+    messages = [(text, Arrival(topic="t", partition=0, offset=i)) for i, text in enumerate(texts * 2)]
+    placer = placed_as_exactly(messages, "debezium")
+    assert kinds_of(placer, messages) == [b"\1\0", b"\2\3"]
+    assert kinds_of(placer, [one for one in messages if b"incremental" in one[0]]) == [b"\2\3"]
+
+
 def test_what_orders_a_message_is_the_most_that_it_states():
     """A time, the number of a batch alone, or nothing but the place; without a place numbers have to do."""
     whole = json.loads(canal(1000, 1)[0])

@@ -128,7 +128,7 @@ def _source(change: Change) -> dict[str, Any]:
     known = {
         "connector": source.db_type,
         **_times(change.event_time),
-        "snapshot": "true" if change.op == "SNAPSHOT" or change.snapshot else "false",
+        "snapshot": _snapshot(change),
         "db": source.database,
         "schema": source.schema,
         "table": source.table,
@@ -137,6 +137,12 @@ def _source(change: Change) -> dict[str, Any]:
     if is_debezium(change) and is_mysql and change.position is not None and len(change.position) == _BINLOG_PARTS:
         known |= {"pos": change.position[1], "row": change.position[2]}
     return dict.fromkeys(_SENT_AS_NULL if is_mysql else ()) | given(known)
+
+
+def _snapshot(change: Change) -> str:
+    if change.op == "SNAPSHOT" and change.snapshot is False:
+        return "incremental"
+    return "true" if change.op == "SNAPSHOT" or change.snapshot else "false"
 
 
 def _block(change: Change) -> dict[str, Any] | None:
