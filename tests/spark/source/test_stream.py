@@ -8,12 +8,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 
 from cdcavro.files.lines import read_lines
+from cdcavro.spark.source.options import Options
+from cdcavro.spark.source.stream import FileStreamReader
 from support.messages import shop_canal
 
 LINES = [*shop_canal()[:60], b"", b"{"]
@@ -192,3 +195,46 @@ def test_a_stream_that_is_killed_goes_on_with_the_rest(spark, folder, part):
     folder.run(spark)
     folder.run(spark)
     assert folder.rows(spark) == folder.wanted()
+
+
+def names_of(reader: FileStreamReader, start: Any, end: Any) -> list[str]:
+    """Return the names of the files between two offsets."""
+    names = [Path(piece.file).name for part in reader.partitions(start, end) for piece in part.pieces]
+    return list(dict.fromkeys(names))
+
+
+def told(reader: FileStreamReader, most: int | None) -> list[list[str]]:
+    """Return the files of each batch that a reader gives a Spark 4.2 with `availableNow`, which goes on until there is none."""
+    reader.prepareForTriggerAvailableNow()
+    batches, start = [], reader.initialOffset()
+    while True:
+        end = reader.latestOffset(start, SimpleNamespace(**({} if most is None else {"max_files": most})))
+        if end == start:
+            return batches
+        batches.append(names_of(reader, start, end))
+        reader.commit(end)
+        start = end
+
+
+@pytest.mark.parametrize(("most", "wanted"), [(1, ["a", "b", "c"]), (2, ["ab", "c"]), (None, ["abc"])])
+def test_all_files_of_now_are_read_in_as_many_batches_as_it_takes(tmp_path, most, wanted):
+    """As Spark asks from 4.2 on: it says where a batch begins, and how much it may have; what comes meanwhile is left."""
+    made = Folder(tmp_path)
+    for i, name in enumerate("abc", 1):
+        made.put(name, LINES[:i], modified=i)
+    reader = FileStreamReader(Options.of({"path": str(made.into), "maxFilesPerTrigger": "1"}))
+    reader.prepareForTriggerAvailableNow()
+    listed = reader._last
+    made.put("d", LINES[:3], modified=0)
+    assert listed == {str(made.into / name) for name in "abc"}
+    (made.into / "d").rename(tmp_path / "d")
+    assert told(reader, most) == [list(names) for names in wanted]
+    again = FileStreamReader(Options.of({"path": str(made.into)}))
+    last = again.latestOffset(again.initialOffset(), SimpleNamespace())
+    made.put("e", LINES[:2])
+    assert again.latestOffset(last, SimpleNamespace(max_files=1)) != last
+    again.prepareForTriggerAvailableNow()
+    made.put("f", LINES[:2])
+    end = again.latestOffset(last, SimpleNamespace())
+    assert names_of(again, last, end) == ["e"]
+    assert again.latestOffset(end, SimpleNamespace()) == end
