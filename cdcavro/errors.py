@@ -272,6 +272,16 @@ def plain(name: str) -> str:
     return name if name.isprintable() and name else shown(name)
 
 
+def number_of(count: int, noun: str) -> str:
+    """Return a number of things for use in a sentence; the noun is that of one, or of one and of several with a slash.
+
+    >>> number_of(1, "file"), number_of(1000, "file"), number_of(2, "batch/batches")
+    ('1 file', '1,000 files', '2 batches')
+    """
+    one, _, several = noun.partition("/")
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
+
+
 def _bounded(text: str) -> str:
     return text if len(text) <= _BOUND else text[:_BOUND] + "..."
 

@@ -43,6 +43,7 @@ ACROSS = {
 }
 # Modules without tests of their own name, and the tests that cover them.
 COVERED_BY = {
+    "__main__": "cli/test_group",
     "engine/left_rows": "engine/test_row_lines",
     "engine/program": "wire/test_program",
     "engine/row_program": "table/writing/test_cells",

@@ -12,7 +12,7 @@ import click
 
 from cdcavro.cli.faults import say
 from cdcavro.cli.report import table
-from cdcavro.errors import plain
+from cdcavro.errors import number_of, plain
 
 if TYPE_CHECKING:
     from cdcavro.spark.pipeline import BatchReport
@@ -82,13 +82,13 @@ class BatchLines:
                 return
             self._tables()
             self._reasons()
-            counts = self._counts
+            counts = {"written": 0, "rejected": 0, **self._counts}
             others = [
                 f"{name} {count:,}"
                 for name, count in counts.items()
                 if name != "read" and (count or name in ("written", "rejected"))
             ]
-            click.echo(f"read {counts['read']:,} = {' + '.join(others)}")
+            click.echo(f"read {counts.get('read', 0):,} = {' + '.join(others)}")
             if counts["rejected"]:
                 say(f"rejected messages are in {rejects}, with the reason of each")
             if is_whole:
@@ -111,14 +111,17 @@ class BatchLines:
         seconds = sum(report.seconds.values())
         read, rejected, tables = report.counts["read"], report.counts["rejected"], len(report.operations)
         rate = f" ({read / seconds:,.{0 if read >= 10 * seconds else 1}f}/s)" if seconds else ""
-        lag = "" if report.lag is None else f", lag {report.lag.left:,} {report.lag.unit}"
+        lag = "" if report.lag is None else f", lag {number_of(report.lag.left, report.lag.unit.removesuffix('s'))}"
         if self._is_live:
             counts = self._counts
             return (
                 f"batch {report.number}: read {read:,}{rate}{lag}; so far {counts['read']:,},"
-                f" {len(self._operations):,} tables, rejected {counts['rejected']:,}"
+                f" {number_of(len(self._operations), 'table')}, rejected {counts['rejected']:,}"
             )
-        return f"batch {report.number}: read {read:,} in {seconds:.1f} s{rate}{lag}, {tables:,} tables, rejected {rejected:,}"
+        return (
+            f"batch {report.number}: read {read:,} in {seconds:.1f} s{rate}{lag},"
+            f" {number_of(tables, 'table')}, rejected {rejected:,}"
+        )
 
     def _write_page(self) -> None:
         if self._page is not None:
@@ -137,11 +140,11 @@ class BatchLines:
         if rows:
             click.echo(table(("table", *[_WORDS[kind] for kind in kinds], ""), rows))
         if len(every) > _MOST:
-            click.echo(f"... and {len(every) - _MOST:,} more tables")
+            click.echo(f"... and {number_of(len(every) - _MOST, 'more table')}")
         for step in self._steps:
             click.echo(plain(step))
         if self._step_count > _MOST:
-            click.echo(f"... and {self._step_count - _MOST:,} earlier steps")
+            click.echo(f"... and {number_of(self._step_count - _MOST, 'earlier step')}")
 
     def _reasons(self) -> None:
         """Print the rejects by reason."""

@@ -73,7 +73,8 @@ class Commands(click.Group):
             raise click.exceptions.Exit(PIPE_CLOSED) from None
         except OSError as error:
             _discard()
-            raise Fault(f"the output failed: {error.strerror or error}") from error
+            place = "the output failed" if error.filename is None else click.format_filename(str(error.filename))
+            raise Fault(f"{place}: {error.strerror or error}") from error
 
 
 @contextmanager

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-from cdcavro.errors import UnknownFormatError, shown
+from cdcavro.errors import UnknownFormatError
+from cdcavro.exact.instants import zone_called
 from cdcavro.files.lines import HEAD_LINES
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.files.streams import STANDARD
@@ -17,6 +17,7 @@ from cdcavro.wire.sniff import AUTO, MIXED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from zoneinfo import ZoneInfo
 
 INPUT: Final = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
 OUTPUT: Final = click.Path(dir_okay=False, allow_dash=True)
@@ -39,9 +40,9 @@ def parse_zone(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     if value is None:
         return None
     try:
-        return ZoneInfo(value)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise click.BadParameter(f"no time zone is called {shown(value)}") from error
+        return zone_called(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 def _jobs(_ctx: click.Context, _param: click.Parameter, value: int) -> int:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Final
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from cdcavro.errors import shown
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
 
 SECOND: Final = 1_000_000
 MILLISECOND: Final = 1_000
+_LONGEST_NAME: Final = 64
 _INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,18})", re.ASCII)
 _LOCAL: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?", re.ASCII
@@ -47,6 +49,17 @@ def check_zone(zone: object) -> None:
     # Used directly, a pytz zone has the local mean time of its place, such as UTC+8:06 in Shanghai.
     if hasattr(zone, "localize"):
         raise TypeError(f"a zone as of zoneinfo.ZoneInfo, not {type(zone).__module__}.{type(zone).__qualname__}")
+
+
+def zone_called(name: str) -> ZoneInfo:
+    """Return the time zone with a name. Raises `ValueError`, with the nearest name that a zone has."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        known = {zone.lower(): zone for zone in available_timezones()}
+        near = get_close_matches(name.lower()[:_LONGEST_NAME], known, n=1, cutoff=0.8)
+        hint = f": did you mean {known[near[0]]}?" if near else ""
+        raise ValueError(f"no time zone is called {shown(name)}{hint}") from error
 
 
 def from_count(value: Any, unit: int) -> int | None:

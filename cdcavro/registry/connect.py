@@ -15,6 +15,8 @@ from cdcavro.registry.folder_backend import FileRegistry
 
 TIMEOUT: Final = 10.0
 _USERINFO: Final = re.compile(r"[^/]*:[^/]*@")
+_QUERY: Final = re.compile(r"[?#].*", re.DOTALL)
+_NO_PORT: Final = re.compile(r":(?![0-9]{0,5}(?:/|\Z))[^/]*")
 _VARIABLE: Final = "CDCAVRO_REGISTRY_"
 _EXPECTED: Final = "expected an address such as https://HOST/PATH, http://HOST/PATH or file:FOLDER"
 
@@ -44,7 +46,7 @@ def connect(
     """
     scheme, colon, rest = url.partition(":")
     if not colon or scheme.lower() not in ("http", "https", "file"):
-        raise RegistryError(shown(scheme if colon else ""), _EXPECTED)
+        raise RegistryError(_safe(url), _EXPECTED)
     if scheme.lower() == "file":
         return Registry(FileRegistry(_folder(rest)))
     clean, user, password = _without_credentials(url)
@@ -54,6 +56,13 @@ def connect(
         for name, value in (("ca", ca), ("certificate", certificate), ("key", key))
     }
     return _server(clean, credentials, files, timeout)
+
+
+def _safe(url: str) -> str:
+    """Return an address that is none for use in a sentence: what may be a login, a password or a token is left out."""
+    scheme, _, rest = url.rpartition("@")[2].rpartition("//")
+    place = _QUERY.sub("...", rest)
+    return shown(f"{scheme}//{_NO_PORT.sub(':...', place)}" if scheme else _NO_PORT.sub(":...", place))
 
 
 def _folder(rest: str) -> Path:
@@ -80,7 +89,7 @@ def _without_credentials(url: str) -> tuple[str, str, str]:
         host, port = None, None
         parts = urlsplit("")
     if not host or parts.query or parts.fragment or not url.isprintable() or " " in url:
-        raise RegistryError(parts.scheme or "http", _EXPECTED + ", without ? and #")
+        raise RegistryError(_safe(url), _EXPECTED + ", without ? and #")
     place = f"[{host}]" if ":" in host else host
     clean = f"{parts.scheme}://{place}{'' if port is None else f':{port}'}{parts.path.rstrip('/')}"
     return clean, unquote(parts.username or ""), unquote(parts.password or "")

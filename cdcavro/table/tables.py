@@ -19,6 +19,7 @@ from cdcavro.change.values.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECI
 from cdcavro.change.values.unsigned import with_unsigned
 from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
+from cdcavro.exact.instants import check_zone
 from cdcavro.exact.locks import one_at_a_time
 from cdcavro.table.beginnings import time_of
 from cdcavro.table.catalog import TableCatalog
@@ -75,7 +76,7 @@ class Tables:
     cannot carry: "keep" puts the value's text into `unparsed`, "error" and "reject" raise `MisfitError`, for the
     caller to stop or to set the change aside; `decimals`, `times` and `binaries` (str) are as in `SchemaHistory`;
     `table` (str or None) is the table of rows that name none, as in `GivenTable.of`. Raises `ValueError` for any
-    other `on_misfit`, mode or `table`. Attributes: `tables` (list of `Table`), all that ever existed; `given_table`
+    other `on_misfit`, mode or `table`, and `TypeError` for a `zone` that is not a time zone. Attributes: `tables` (list of `Table`), all that ever existed; `given_table`
     (`GivenTable`); `zone`; `misfits` (dict from a table's number to a Counter), how many values of each column went into
     `unparsed` as text, those of columns for which there is no room as `other columns`.
     """
@@ -111,6 +112,7 @@ class Tables:
     ) -> None:
         if on_misfit not in ON_MISFIT:
             raise ValueError(f"on_misfit is one of {', '.join(ON_MISFIT)}, not {shown(on_misfit)}")
+        check_zone(zone)
         self._given, self.zone, self._modes = given, zone, checked_modes(decimals, times, binaries)
         self._is_strict = on_misfit != KEEP
         self.given_table = GivenTable.of(table)

@@ -115,6 +115,30 @@ def test_the_version_is_told():
     assert result.stdout == f"cdcavro {version('cdcavro')} ({build})\n"
 
 
+def test_the_module_runs_as_the_script_does():
+    """`python -m cdcavro`, also for what is wrong."""
+    module = [sys.executable, "-m", "cdcavro"]
+    for arguments in (["--version"], ["--help"], ["sniff", SHOP], ["sniff", "none.jsonl"], ["snif"]):
+        ours, script = (
+            subprocess.run([*one, *arguments], capture_output=True, check=False) for one in (module, [COMMAND])
+        )
+        assert (ours.returncode, ours.stdout, ours.stderr) == (script.returncode, script.stdout, script.stderr)
+
+
+def test_what_the_system_refuses_names_its_file(monkeypatch):
+    """An error of the system without a file is of the output; one with a file says which."""
+    for arguments, said in (
+        ((13, "Permission denied"), "the output failed"),
+        ((13, "Permission denied", "/a/b"), "/a/b"),
+    ):
+
+        def refuse(*_, arguments=arguments, **__):
+            raise OSError(*arguments)
+
+        monkeypatch.setattr("cdcavro.cli.commands.formats.table", refuse)
+        assert_ends(run("formats"), 2, f"Error: {said}: Permission denied\n")
+
+
 @pytest.mark.parametrize("command", [[], *[[name] for name in main.commands]])
 def test_every_command_has_help_with_an_example(command):
     """The example stands on a line of its own."""

@@ -6,10 +6,12 @@ from datetime import UTC, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
 import pytest
+import pytz
 from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
+from cdcavro import Tables, from_changes, to_changes, transcode
 from cdcavro.exact import instants
 from cdcavro.exact.instants import (
     MILLISECOND,
@@ -19,7 +21,9 @@ from cdcavro.exact.instants import (
     from_text,
     to_count,
     to_local,
+    zone_called,
 )
+from cdcavro.lake.typed_rows import TypedRows
 from cdcavro.transcoding.transcoder import Transcoder
 
 MESSAGE = '{"meta":{"op":"ins"},"data":{"id":1}}'
@@ -181,3 +185,39 @@ def test_hours_in_which_clocks_are_changed_are_not_taken_for_others(name):
 def test_hours_that_are_remembered_give_what_the_zone_gives(seconds, zone, part):
     """In all years, at both ends of the calendar, with a fraction and what is none."""
     _assert_remembered(seconds, zone, part)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("Asia/Shangai", ": did you mean Asia/Shanghai?"),
+        ("asia/shanghai ", ": did you mean Asia/Shanghai?"),
+        ("Asia", ""),
+        ("", ""),
+        ("../../etc/passwd", ""),
+        ("x" * 10_000, ""),
+    ],
+)
+def test_a_name_that_no_zone_has_is_told_with_the_nearest(name, hint):
+    """Also where it is a folder of zones, or a path."""
+    with pytest.raises(ValueError, match="no time zone is called") as told:
+        zone_called(name)
+    assert str(told.value).endswith(hint or "'")
+
+
+ZONED = {
+    "Tables": lambda zone: Tables(zone=zone),
+    "TypedRows": lambda zone: TypedRows(Tables(zone=zone)),
+    "to_changes": lambda zone: to_changes("{}", "canal", zone=zone),
+    "from_changes": lambda zone: from_changes([], "canal", zone=zone),
+    "transcode": lambda zone: transcode("{}", "canal", "oms_canal", zone=zone),
+    "Transcoder": lambda zone: Transcoder("canal", "oms_canal", zone=zone),
+}
+
+
+@pytest.mark.parametrize("name", ZONED)
+@pytest.mark.parametrize("zone", ["Asia/Shanghai", "", 8, pytz.timezone("Asia/Shanghai")])
+def test_what_is_no_zone_is_refused_where_it_is_given(name, zone):
+    """Not at the first time of day that needs it."""
+    with pytest.raises(TypeError, match=r"^a zone "):
+        ZONED[name](zone)

@@ -289,6 +289,25 @@ def test_credentials_come_by_argument_address_or_environment(serve, monkeypatch,
     assert server.asked[0][2]["Authorization"] == f"Basic {_USERINFO}"
 
 
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("", "''"),
+        ("schemas", "'schemas'"),
+        ("localhost:8081", "'localhost:8081'"),
+        ("ftp://x/y", "'ftp://x/y'"),
+        ("http://host:80x/a", "'http://host:.../a'"),
+        ("http://host/a?token=secret", "'http://host/a...'"),
+        ("http://user:secret@host:80x", "'host:...'"),
+        ("user:sec/secret@host", "'host'"),
+        ("http://user:secret", "'http://user:...'"),
+    ],
+)
+def test_an_address_that_is_none_is_named_without_what_may_be_a_secret(url, said):
+    """The sentence says which address, so that the mistake in it is seen."""
+    assert error_of(lambda: registry.connect(url)).startswith(f"registry {said}: expected an address such as")
+
+
 def test_without_credentials_none_are_sent(serve):
     """Nothing is made up."""
     server = serve(Answer(200, []))

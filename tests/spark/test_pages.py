@@ -67,6 +67,6 @@ def test_an_interrupt_ends_the_job_without_a_word_too_much(tmp_path):
             if line.startswith("converting"):
                 os.killpg(process.pid, signal.SIGINT)
     assert process.returncode == 130
-    assert "converting 1 files\n" in said
+    assert "converting 1 file\n" in said
     assert [line for line in said if "Traceback" in line or "ERROR" in line or "Exception" in line] == []
     assert not (tmp_path / "out").exists()

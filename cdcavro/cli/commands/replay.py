@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from cdcavro.cli.group import example
-from cdcavro.errors import FileError
+from cdcavro.errors import FileError, number_of
 
 
 @click.command(epilog=example("cdcavro replay --state state/"))
@@ -43,4 +43,4 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
     if rejects is None:
         raise FileError(stated, "rejects in a folder that is seen here", f"an address: move its batches to {again}")
     count = len(moved(rejects, again, batches))
-    click.echo(f"the rejects of {count:,} batches will be read again")
+    click.echo(f"the rejects of {number_of(count, 'batch/batches')} will be read again")

@@ -12,7 +12,7 @@ from cdcavro.cli.batch_lines import BatchLines
 from cdcavro.cli.faults import say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.spark_session import in_thread, spark_session
-from cdcavro.errors import FileError, plain
+from cdcavro.errors import FileError, number_of, plain
 
 if TYPE_CHECKING:
     from cdcavro.spark.pipeline.config import Config
@@ -98,7 +98,9 @@ def sync(
             # A stream that runs on ends by Ctrl-C, or by what no message is to blame for.
             progress.finish(pipeline.rejects, is_whole=is_whole)
     if pipeline.waiting:
-        say(f"rows of {pipeline.waiting:,} tables wait in {read.state}, and are tried again with the next batch")
+        say(
+            f"rows of {number_of(pipeline.waiting, 'table')} wait in {read.state}, and are tried again with the next batch"
+        )
     ctx.exit(REJECTED if pipeline.waiting else 0)
 
 

@@ -25,7 +25,7 @@ from cdcavro.cli.options import (
 from cdcavro.cli.progress import Progress
 from cdcavro.cli.report import table
 from cdcavro.cli.table_options import AVRO, folder_options, given_options
-from cdcavro.errors import DdlError, FileError, MessageError, MisfitError, SchemaError, StructureError, plain
+from cdcavro.errors import DdlError, FileError, MessageError, MisfitError, SchemaError, StructureError, number_of, plain
 from cdcavro.exact.jsontext import to_bytes
 from cdcavro.files.chunks import read_chunks, told_chunks
 from cdcavro.files.lines import Line
@@ -223,9 +223,12 @@ class _Job:
         ]
         if misfits:
             listed = ", ".join(f"{name} {count:,}" for name, count in misfits[:_SHOWN_NOTES])
-            more = f" and {len(misfits) - _SHOWN_NOTES:,} more columns" if len(misfits) > _SHOWN_NOTES else ""
+            more = (
+                f" and {number_of(len(misfits) - _SHOWN_NOTES, 'more column')}" if len(misfits) > _SHOWN_NOTES else ""
+            )
             total = sum(count for _, count in misfits)
-            say(f"{total:,} values that their type cannot carry are text in unparsed: {listed}{more}")
+            kept = number_of(total, "value that its type cannot carry is/values that their type cannot carry are")
+            say(f"{kept} text in unparsed: {listed}{more}")
         if self._tables.zone is None and any(
             _is_instant(table, name) for table in tables for name, _ in self._misfits(table)
         ):

@@ -24,7 +24,7 @@ from cdcavro.cli.options import (
     zone_option,
 )
 from cdcavro.cli.progress import Progress
-from cdcavro.errors import shown
+from cdcavro.errors import number_of, shown
 from cdcavro.files.lines import Line, read_lines, told_lines
 from cdcavro.files.streams import STANDARD, input_size, open_output
 from cdcavro.transcoding.transcoder import Outcome, Transcoded, Transcoder
@@ -117,18 +117,19 @@ class _Job:
         read, rejected = self._run.read, self._run.rejected
         say(
             f"read {read:,} = transcoded {read - self._unanswered - rejected:,}"
-            f" + without a counterpart {self._unanswered:,} + rejected {rejected:,}; wrote {self._written:,} messages"
+            f" + without a counterpart {self._unanswered:,} + rejected {rejected:,}; wrote {number_of(self._written, 'message')}"
         )
         if self._transcoder.unzoned:
             say(
-                f"{self._transcoder.unzoned:,} times came without a zone and stay text"
+                f"{number_of(self._transcoder.unzoned, 'time came/times came')} without a zone and"
+                f" {'stays' if self._transcoder.unzoned == 1 else 'stay'} text"
                 f" (most in {self._unzoned_places()}); --zone gives the source's"
             )
         kinds = sorted(self._reasons.items(), key=lambda kind: (kind[0] not in self._of_values, -kind[1]))
         for reason, count in kinds[:_REASONS]:
             say(f"lost {'once' if count == 1 else f'{count:,} times'}: {reason}")
         if len(self._reasons) > _REASONS:
-            say(f"... and {len(self._reasons) - _REASONS:,} other kinds of losses")
+            say(f"... and {number_of(len(self._reasons) - _REASONS, 'other kind/other kinds')} of losses")
 
     def _unzoned_places(self) -> str:
         return ", ".join(shown(place) for place, _ in self._transcoder.unzoned_places.most_common(_PLACES))

@@ -17,7 +17,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
-from cdcavro.errors import FileError, JobError
+from cdcavro.errors import FileError, JobError, number_of
 from cdcavro.files.lines import HEAD_BYTES, tell_format
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.job.conversion import COLUMNS, converter
@@ -93,12 +93,14 @@ def _run(
         _make_room(spark, folder, force=force)
     passed_over = hidden_files(inputs)
     if passed_over:
-        say(f"passing over {len(passed_over)} files whose names start with _ or ., such as {passed_over[0]}")
+        say(
+            f"passing over {number_of(len(passed_over), 'file whose name starts/files whose names start')} with _ or ., such as {passed_over[0]}"
+        )
     lines = read_line_frame(spark, inputs)
     formats, notes = _formats(spark, lines.inputFiles(), format)
     for note in notes[:1]:
         say(note)
-    say(f"converting {len(formats)} files")
+    say(f"converting {number_of(len(formats), 'file')}")
     counted = Observation("lines")
     lines = lines.observe(counted, sf.count(sf.lit(1)).alias("read"))
     converted = lines.mapInArrow(in_worker(converter(formats)), COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)

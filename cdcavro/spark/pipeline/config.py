@@ -20,12 +20,12 @@ import os
 import re
 import tomllib
 from typing import TYPE_CHECKING, Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 from msgspec import Struct
 
 from cdcavro.errors import FileError, shown
+from cdcavro.exact.instants import zone_called
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.formats.connect.unavailable import PLACEHOLDER
 from cdcavro.spark.lake.sinks import lake_settings
@@ -239,9 +239,9 @@ def _source(file: str, config: SourceConfig) -> Kafka | Files:
 def _options(file: str, config: TablesConfig) -> Any:
     """Return the arguments of `Tables`."""
     try:
-        zone = None if config.zone is None else ZoneInfo(config.zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise FileError(file, "a time zone in [tables]", shown(config.zone)) from error
+        zone = None if config.zone is None else zone_called(config.zone)
+    except ValueError as error:
+        raise FileError(file, "a time zone as zone in [tables]", str(error)) from error
     given = TypeOverrides.from_mapping(config.types, file=f"{file}: [tables.types]")
     stated = {name: getattr(config, name) for name in ("table", "decimals", "times", "binaries")}
     told = {name: value for name, value in stated.items() if value is not None}

@@ -130,7 +130,7 @@ def test_a_value_that_its_type_cannot_carry_is_kept_or_rejected_or_ends_the_comm
     if policy == "keep":
         (after,) = rows_of(tmp_path / "out" / "s.t" / "v1.avro")
         assert (after["d"], after["unparsed"]) == (None, {"d": "0000-00-00"})
-        assert done.stderr == "1 values that their type cannot carry are text in unparsed: t.d 1\n"
+        assert done.stderr == "1 value that its type cannot carry is text in unparsed: t.d 1\n"
     elif policy == "reject":
         assert done.stderr == f"{file}:1: canal: {sentence}\n"
     else:

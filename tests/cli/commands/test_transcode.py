@@ -103,7 +103,7 @@ def test_a_half_without_its_other_half_is_a_reject_with_its_bytes(tmp_path):
     path = lines_file(tmp_path, before(1, 5), odd, after(2, 5))
     out, rejects = tmp_path / "out.jsonl", tmp_path / "rejects.jsonl"
     result = run(path, "--to", "oms_canal", "--out", out, "--rejects", rejects)
-    summary = "read 3 = transcoded 2 + without a counterpart 0 + rejected 1; wrote 1 messages\n"
+    summary = "read 3 = transcoded 2 + without a counterpart 0 + rejected 1; wrote 1 message\n"
     assert_ends(result, 1, b"", f"{path}:2: datahub_blob: $: {ALONE}\n{summary}{LOST}")
     assert out.read_bytes() == CANAL_UPDATE
     (reject,) = members(rejects)
@@ -158,7 +158,7 @@ def test_messages_without_a_counterpart_are_counted_as_such():
     """SharePlex has no heartbeats, and Tuple needs both images of an update: neither was transcoded."""
     result = run("--to", "oms_shareplex", input=b"\n".join([before(1, 5), HEARTBEAT, after(2, 5), before(3, 6)]))
     assert result.stderr.splitlines()[1] == (
-        "read 4 = transcoded 2 + without a counterpart 1 + rejected 1; wrote 1 messages"
+        "read 4 = transcoded 2 + without a counterpart 1 + rejected 1; wrote 1 message"
     )
     update = b'{"type":"UPDATE","es":1609344671000,"data":[{"id":2}]}'
     summary = (
@@ -298,7 +298,7 @@ def test_times_without_a_zone_are_instants_of_the_zone_named(zone, event, system
     assert (made["es"], made["ts"], made["data"]) == (event, system, [{"id": 1}])
     assert (result.exit_code, result.stderr) == (
         0,
-        "read 1 = transcoded 1 + without a counterpart 0 + rejected 0; wrote 1 messages\n",
+        "read 1 = transcoded 1 + without a counterpart 0 + rejected 0; wrote 1 message\n",
     )
 
 
@@ -307,7 +307,7 @@ def test_times_without_a_zone_are_lost_without_one():
     result = run("--to", "oms_canal", input=SHAREPLEX)
     assert {"es", "ts"}.isdisjoint(json.loads(result.stdout))
     stderr = (
-        "read 1 = transcoded 1 + without a counterpart 0 + rejected 0; wrote 1 messages\n"
+        "read 1 = transcoded 1 + without a counterpart 0 + rejected 0; wrote 1 message\n"
         "2 times came without a zone and stay text (most in '$.meta.time', '$.meta.posttime'); --zone gives the source's\n"
         "lost once: $.meta.posttime: oms_canal has no place for it\n"
         "lost once: $.meta.time: oms_canal has no place for it\n"

@@ -46,7 +46,7 @@ def test_a_folder_of_files_becomes_lake_tables(spark: SparkSession, tmp_path: Pa
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "read 3 = written 2 + rejected 1"), done.stderr
     assert re.search(r"^d\.t +1 +1$", done.stdout, re.MULTILINE)
     assert re.search(r"^canal +\$ +expected JSON, .* +1 +.*/in/a[.]jsonl line 2$", done.stdout, re.MULTILINE)
-    assert re.search(r"batch 0: read 3 in .* lag 0 files, 1 tables, rejected 1\n", done.stderr)
+    assert re.search(r"batch 0: read 3 in .* lag 0 files, 1 table, rejected 1\n", done.stderr)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert all(said in page for said in ("d.t", "expected JSON, got", "Messages per second", "a.jsonl line 2"))
     assert registry.connect(f"file:{tmp_path}/schemas").subjects() == ["d.t.Envelope", "d.t.Key"]
@@ -56,7 +56,7 @@ def test_a_folder_of_files_becomes_lake_tables(spark: SparkSession, tmp_path: Pa
     ] == [(1, 2)]
     assert list((tmp_path / "state" / "rejects" / "batch=0").glob("*.json"))
     replayed = cdcavro("replay", "--state", "state", cwd=tmp_path)
-    assert (replayed.returncode, replayed.stdout) == (0, "the rejects of 1 batches will be read again\n")
+    assert (replayed.returncode, replayed.stdout) == (0, "the rejects of 1 batch will be read again\n")
     assert cdcavro("replay", "--state", "state", cwd=tmp_path).returncode == 2
     shown = sync("show", "--state", "state", "--report", "again.html", cwd=tmp_path)
     assert shown.returncode == 0
@@ -97,8 +97,8 @@ def test_a_stream_on_a_terminal_has_one_line_and_ends_with_its_summary(tmp_path:
     os.close(own)
     assert process.returncode == 130
     lines = said.decode().replace("\r\n", "\n")
-    assert re.search(r"\r\x1b\[Kbatch 0: read 2 \(.*/s\), lag 1 files; so far 2, 1 tables, rejected 1", lines)
-    assert re.search(r"\r\x1b\[Kd\.t: column 'b' is added\nbatch 1: .*; so far 4, 1 tables, rejected 2\n", lines)
+    assert re.search(r"\r\x1b\[Kbatch 0: read 2 \(.*/s\), lag 1 file; so far 2, 1 table, rejected 1", lines)
+    assert re.search(r"\r\x1b\[Kd\.t: column 'b' is added\nbatch 1: .*; so far 4, 1 table, rejected 2\n", lines)
     assert summary.splitlines()[-1] == "read 4 = written 2 + rejected 2"
     assert re.search(r"^d\.t +2 *$", summary, re.MULTILINE)
     assert "d.t: column 'b' is added" in summary.splitlines()

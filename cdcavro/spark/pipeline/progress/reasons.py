@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 _MOST: Final = 200
 _LONGEST: Final = 500
 _GOT: Final = ", got "
-# What a sentence shows of a message: quoted, or a number.
-_VALUE: Final = "'[^']*'|\"[^\"]*\"|[0-9][0-9,.]*"
+# What a sentence shows of a message: quoted, or a number, also a byte's (0xef) and a character's (U+FEFF).
+_VALUE: Final = (
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|0x[0-9A-Fa-f]+|U\+[0-9A-Fa-f]+|-?[0-9][0-9,.]*(?:[eE][-+]?[0-9]+)?"""
+)
 _INDEX: Final = r"\[[0-9]+\]"
 _LOGIN: Final = re.compile(r"//[^/@]*@")
 _PLACE: Final = ("topic", "partition", "offset", "file", "line")
@@ -33,7 +35,7 @@ def rejects_by_reason(outcomes: DataFrame) -> list[Reject]:
     found = rejects_of(outcomes).select(
         sf.coalesce("format", sf.lit("")).alias("own"),
         sf.regexp_replace(sf.coalesce("path", sf.lit("")), _INDEX, "[*]").alias("at"),
-        _kind(said).alias("kind"),
+        kind_of(said).alias("kind"),
         sf.struct(*_PLACE, sf.substring(said, 1, _LONGEST).alias("said")).alias("one"),
     )
     counted = found.groupBy("own", "at", "kind").agg(sf.count("*").alias("count"), sf.min("one").alias("one"))
@@ -43,7 +45,7 @@ def rejects_by_reason(outcomes: DataFrame) -> list[Reject]:
     ]
 
 
-def _kind(said: Column) -> Column:
+def kind_of(said: Column) -> Column:
     """Return a sentence with its values left out, which stand behind what was expected."""
     at = sf.locate(_GOT, said)
     got = sf.regexp_replace(sf.substr(said, at), _VALUE, "…")
