@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as replace_fields
 from typing import TYPE_CHECKING
 
 from cdcavro.change.model import Change, Column, Source, replace, seen_columns
@@ -132,7 +133,11 @@ class StatementFollower:
             else:
                 live.begin_again(create_table(table, listed, key, source, self._given), [sentence(table, listed)])
             live.is_stated = names <= new
-        actions: list[Action] = [*map(ddl.AddColumn, step.columns), *([ddl.AddKey(tuple(key))] if key else [])]
+        # They were there with the first row: there are no older ones for their source to fill.
+        stated = [
+            replace_fields(one, nullable=None, key=False, generated=False, numbered=False) for one in step.columns
+        ]
+        actions: list[Action] = [*map(ddl.AddColumn, stated), *([ddl.AddKey(tuple(key))] if key else [])]
         live.explain(actions, _dialect(change), self._given, start)
         return True
 

@@ -1105,3 +1105,24 @@ def test_rows_that_go_with_their_partition_are_said_to_stay(ddl, db_type):
     stream._add("ALTER", None, table=name, ddl=ddl, columns=None)
     (finding,) = stream.tables.tables[0].findings
     assert finding == f"its source removed rows by their partition, which stay here: {ddl!r}"
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_rows_that_stand_have_the_zero_of_a_column_that_is_added_not_null(*, is_late: bool):
+    """Whether the statement comes before the first rows with the column or behind them; a CREATE fills no rows."""
+    stream = Stream()
+    stream.row("id int", {"id": 1})
+    steps = [
+        lambda: stream.ddl("ALTER TABLE t ADD q INT NOT NULL"),
+        lambda: stream.row("id int, q int", {"id": 2, "q": 5}),
+    ]
+    for step in reversed(steps) if is_late else steps:
+        step()
+    (table,) = stream.tables.tables
+    old = parse_schema(table.versions[0].row.json)
+    assert read(b"\2\2\0\0", old, table.schema.row)["q"] == 0
+    created = Stream()
+    created.row("id int", {"id": 1})
+    created.row("id int, q int", {"id": 2, "q": 5})
+    created.ddl("CREATE TABLE t (id INT NOT NULL, q INT NOT NULL)", number=5)
+    assert read(b"\2\2\0\0", old, created.tables.tables[0].schema.row)["q"] is None

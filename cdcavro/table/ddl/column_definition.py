@@ -25,6 +25,7 @@ class _Stated:
     default: Constant | Expression | None = None
     key: bool = False
     generated: bool = False
+    numbered: bool = False
 
 
 def column(cursor: TokenCursor, *, typed: bool = True) -> ColumnDef:
@@ -38,7 +39,9 @@ def column(cursor: TokenCursor, *, typed: bool = True) -> ColumnDef:
     if stated.type is None and not stated.generated and (typed or cursor.dialect.is_mysql):
         cursor.at = place
         raise cursor.fail("a type")
-    return ColumnDef(name, stated.type, stated.nullable, stated.default, stated.key, stated.generated)
+    return ColumnDef(
+        name, stated.type, stated.nullable, stated.default, stated.key, stated.generated, numbered=stated.numbered
+    )
 
 
 def charset(cursor: TokenCursor) -> None:
@@ -100,7 +103,7 @@ def _unique(cursor: TokenCursor, _: _Stated) -> None:
 
 def _serial(cursor: TokenCursor, stated: _Stated) -> None:
     cursor.expect("DEFAULT", "VALUE")
-    stated.nullable = False
+    stated.nullable, stated.numbered = False, True
 
 
 def _generated(cursor: TokenCursor, stated: _Stated) -> None:
@@ -114,7 +117,7 @@ def _generated(cursor: TokenCursor, stated: _Stated) -> None:
 
 def _as(cursor: TokenCursor, stated: _Stated) -> None:
     if cursor.accept("IDENTITY"):
-        _maybe_group(cursor, stated)
+        _identity(cursor, stated)
         return
     if cursor.accept("ROW"):
         if not cursor.accept_one_of({"START", "END", "BEGIN"}):
@@ -122,6 +125,15 @@ def _as(cursor: TokenCursor, stated: _Stated) -> None:
     else:
         cursor.group()
     stated.generated = True
+
+
+def _identity(cursor: TokenCursor, stated: _Stated) -> None:
+    stated.numbered = True
+    _maybe_group(cursor, stated)
+
+
+def _numbered(_: TokenCursor, stated: _Stated) -> None:
+    stated.numbered = True
 
 
 def _maybe_group(cursor: TokenCursor, _: _Stated) -> None:
@@ -207,7 +219,7 @@ _ATTRIBUTES: Final[dict[str, Callable[[TokenCursor, _Stated], None]]] = {
     "CONSTRAINT": _constraint,
     "DEFAULT": _default,
     "GENERATED": _generated,
-    "IDENTITY": _maybe_group,
+    "IDENTITY": _identity,
     "KEY": _key,
     "NO": _no,
     "NOT": _not,
@@ -223,6 +235,7 @@ _ATTRIBUTES: Final[dict[str, Callable[[TokenCursor, _Stated], None]]] = {
     "WITHOUT": _without,
     **dict.fromkeys(VALUED, _value),
     **dict.fromkeys(ALONE, _word),
+    **dict.fromkeys(("AUTOINCREMENT", "AUTO_INCREMENT"), _numbered),
 }
 # Words that begin attributes but no types; the subtracted ones begin both.
 _NO_TYPES: Final = frozenset(_ATTRIBUTES) - {"BINARY", "CHAR", "CHARACTER", "SERIAL"}

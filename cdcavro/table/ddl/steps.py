@@ -47,7 +47,8 @@ class ColumnDef:
     Attributes: `name` (str); `type` (str or None), as spelled, with single spaces, no spaces around
     brackets and commas, and labels in apostrophes, `''` for an apostrophe; `nullable` (bool or None), None
     if not stated; `default` (`Constant`, `Expression` or None), None if not stated; `key` (bool), whether
-    the definition itself says PRIMARY KEY; `generated` (bool), whether the column is computed from others.
+    the definition itself says PRIMARY KEY; `generated` (bool), whether the column is computed from others; `numbered`
+    (bool), whether the source numbers its rows.
     """
 
     name: str
@@ -56,6 +57,7 @@ class ColumnDef:
     default: Constant | Expression | None = None
     key: bool = False
     generated: bool = False
+    numbered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

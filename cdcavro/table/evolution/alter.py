@@ -28,7 +28,7 @@ from cdcavro.table.ddl.steps import (
     SetNullable,
 )
 from cdcavro.table.ddl.tokens import dialect_of
-from cdcavro.table.evolution.defaults import constant_of, default_text, filling
+from cdcavro.table.evolution.defaults import constant_of, default_text, filling, older_value
 from cdcavro.table.evolution.promotion import without_attributes
 from cdcavro.table.evolution.row_edit import RowEdit
 from cdcavro.table.fields import ATTRIBUTE, OLDER, avro_of, column_name, said_of
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cdcavro.change.model import Source
     from cdcavro.table.columns.column_type import ColumnType
     from cdcavro.table.columns.overrides import TypeOverrides
-    from cdcavro.table.ddl.steps import Action
+    from cdcavro.table.ddl.steps import Action, ColumnDef
     from cdcavro.table.ddl.tokens import Dialect
     from cdcavro.table.schema import TableSchema
 
@@ -76,16 +76,21 @@ class AlterContext:
         """Return how the values of a column are read and stored."""
         return column_type(column, self._source, given=self._given.of(self._source, column.name))
 
-    def add(self, column: Column, default: Any = None, *, first: bool = False, after: str | None = None) -> None:
-        """Add a column of its type, with its default."""
+    def add(
+        self, column: Column, declared: ColumnDef | None = None, *, first: bool = False, after: str | None = None
+    ) -> None:
+        """Add a column of its type, with its default, and with what rows that stand have, as its definition says."""
         given = self._given.of(self._source, column.name)
         resolved = column_type(column, self._source, given=given)
-        attributes, fill = said_by(column, resolved, given), filling(default, resolved)
-        if default is not None:
-            attributes["default"] = default_text(default)
+        older = None if declared is None else older_value(declared, self.dialect)
+        attributes, fill = said_by(column, resolved, given), filling(older, resolved)
+        if declared is not None and declared.default is not None:
+            attributes["default"] = default_text(declared.default)
+        elif isinstance(older, Constant):
+            attributes[OLDER] = default_text(older)
         self.edit.add(column.name or "", resolved.avro, attributes, fill=fill, first=first, after=after)
-        if fill is ABSENT and default not in (None, Constant(None)):
-            self.edit.steps.append(f"what {shown(column.name)} is in older rows is not known: {default_text(default)}")
+        if fill is ABSENT and older is not None and older != Constant(None):
+            self.edit.steps.append(f"what {shown(column.name)} is in older rows is not known: {default_text(older)}")
 
     def retype(self, name: str, column: Column) -> None:
         """Change the type of a column, if it differs."""
@@ -139,7 +144,7 @@ def _add(context: AlterContext, action: AddColumn) -> None:
     column = action.column
     if action.if_not_exists and context.edit.find(column.name) is not None:
         return
-    context.add(column_of(column, context.dialect), column.default, first=action.first, after=action.after)
+    context.add(column_of(column, context.dialect), column, first=action.first, after=action.after)
     if column.key:
         context.edit.set_key([column.name])
 

@@ -1,4 +1,4 @@
-"""Defaults of columns: constants as defaults of Avro fields, and as SQL text and back."""
+"""Defaults of columns: constants as defaults of Avro fields, and as SQL text and back; and what older rows have without one."""
 
 from __future__ import annotations
 
@@ -6,21 +6,75 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.exact.members import ABSENT
-from cdcavro.exact.numbers import number, plain_text
+from cdcavro.exact.numbers import ExactNumber, number, plain_text
 from cdcavro.exact.scan import is_number
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.table.columns.constants import constant
+from cdcavro.table.columns.declaration import column_type_names
 from cdcavro.table.columns.strings import MISFIT
 from cdcavro.table.ddl.steps import Constant, Expression
 
 if TYPE_CHECKING:
     from cdcavro.table.columns.column_type import ColumnType
+    from cdcavro.table.ddl.steps import ColumnDef
+    from cdcavro.table.ddl.tokens import Dialect
 
 
 _STRING: Final = re.compile(r"'((?:[^']|'')*)'")
 _BYTES: Final = re.compile(r"x'((?:[0-9a-f]{2})*)'")
 _LONG: Final = 8
 _WORDS: Final[dict[str, bool | None]] = {"TRUE": True, "FALSE": False, "NULL": None}
+
+_NUMBERS: Final = frozenset(
+    {
+        *("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "INTEGER", "BIGINT", "INT1", "INT2", "INT3", "INT4", "INT8"),
+        *("MIDDLEINT", "BOOL", "BOOLEAN", "YEAR", "FLOAT", "FLOAT4", "FLOAT8", "DOUBLE", "DOUBLE PRECISION", "REAL"),
+        *("DECIMAL", "DEC", "NUMERIC", "FIXED"),
+    }
+)
+_TEXTS: Final = frozenset(
+    {
+        *("CHAR", "VARCHAR", "CHARACTER", "CHARACTER VARYING", "CHAR VARYING", "NCHAR", "NVARCHAR", "NATIONAL CHAR"),
+        *("NATIONAL VARCHAR", "NATIONAL CHARACTER", "NATIONAL CHARACTER VARYING", "LONG VARCHAR", "LONG", "TINYTEXT"),
+        *("TEXT", "MEDIUMTEXT", "LONGTEXT", "SET", "BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"),
+    }
+)
+# What no type carries exactly is said, and not put into older rows.
+_ZERO_TIMES: Final = {"DATE": "0000-00-00", "DATETIME": "0000-00-00 00:00:00", "TIME": "00:00:00"}
+_SERIALS: Final = frozenset(f"{size}SERIAL{count}" for size in ("", "SMALL", "BIG") for count in ("", "2", "4", "8"))
+_OWN_DEFAULT: Final = Expression("the default of its type")
+_COMPUTED: Final = Expression("its source computes it")
+
+
+def older_value(declared: ColumnDef, dialect: Dialect) -> Constant | Expression | None:
+    """Return what an added column has in rows that stand: its default, or what its source gives there without one.
+
+    None is NULL. MySQL and its kin give a column that is NOT NULL the zero, the empty text or the first label of its type;
+    Oracle, PostgreSQL, SQL Server and DB2 refuse it where there are rows. An expression is not known here. Source: MySQL
+    reference manual, "Data Type Default Values".
+    """
+    if declared.default is not None:
+        return declared.default
+    if declared.generated or declared.numbered or (declared.type or "").upper() in _SERIALS:
+        return _COMPUTED
+    is_given = dialect.is_mysql and (declared.nullable is False or declared.key)
+    return _implied(declared.type or "") if is_given else None
+
+
+def _implied(type: str) -> Constant | Expression:
+    names = {name.removesuffix(" UNSIGNED") for name in column_type_names(type)}
+    members = parse_sql_type(type).members
+    if names & _NUMBERS:
+        return Constant(ExactNumber("0"))
+    if names & _TEXTS:
+        return Constant("")
+    if "BIT" in names:
+        return Constant(b"\0")
+    if "ENUM" in names and members:
+        return Constant(members[0])
+    # TIMESTAMP has the time of the statement or a zero, by a setting; JSON and geometries have values of their own.
+    zero = next((_ZERO_TIMES[name] for name in names if name in _ZERO_TIMES), None)
+    return _OWN_DEFAULT if zero is None else Constant(zero)
 
 
 def filling(default: Constant | Expression | None, type: ColumnType) -> Any:

@@ -27,10 +27,10 @@ from cdcavro.table.ddl.steps import (
 )
 from cdcavro.table.ddl.tokens import dialect_of
 from cdcavro.table.evolution.alter import AlterContext, column_of
-from cdcavro.table.evolution.defaults import default_text, filling
+from cdcavro.table.evolution.defaults import default_text, filling, older_value
 from cdcavro.table.evolution.promotion import is_promotion, promoted, without_attributes
 from cdcavro.table.evolution.row_edit import RowEdit
-from cdcavro.table.fields import ATTRIBUTE, avro_of, column_fields, column_name, filled, said_of
+from cdcavro.table.fields import ATTRIBUTE, OLDER, avro_of, column_fields, column_name, filled, said_of
 from cdcavro.table.schema import TableSchema, as_schema
 
 if TYPE_CHECKING:
@@ -163,16 +163,18 @@ def _add(context: AlterContext, action: AddColumn | ChangeColumn | ModifyColumn,
     if said_of(own).get("type") is None:
         context.retype(name, column)
         own = context.edit.need(name)
-    if declared.default is None or "default" in said_of(own):
-        return
-    text, resolved, avro = default_text(declared.default), context.resolved(column).avro, avro_of(own)
-    fill = _as(filling(declared.default, context.resolved(column)), resolved, avro)
-    own[ATTRIBUTE] = said_of(own) | {"default": text}
     is_older = isinstance(action, AddColumn) and said_of(own).get("since", 1) > 1 and own.get("default") is None
+    older = older_value(declared, context.dialect) if is_older else declared.default
+    if older is None or "default" in said_of(own) or OLDER in said_of(own):
+        return
+    text, resolved, avro = default_text(older), context.resolved(column).avro, avro_of(own)
+    fill = _as(filling(older, context.resolved(column)), resolved, avro)
+    if declared.default is not None or isinstance(older, Constant):
+        own[ATTRIBUTE] = said_of(own) | {"default" if declared.default is not None else OLDER: text}
     if is_older and fill is not ABSENT:
         own.update(filled(own, avro, fill))
         context.edit.steps.append(f"column {shown(name)} was added: {text} in older rows")
-    elif is_older and declared.default != Constant(None):
+    elif is_older and older != Constant(None):
         context.edit.steps.append(f"what {shown(name)} is in older rows is not known: {text}")
     else:
         context.edit.steps.append(f"column {shown(name)} has the default {shown(text)}")

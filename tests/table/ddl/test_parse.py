@@ -198,8 +198,11 @@ _MYSQL = [
             ("char byte", "char byte"),
             ("double /* x */ precision", "double precision"),
             ("long varbinary", "long varbinary"),
-            ("bigint unsigned auto_increment unique key comment 'not null'", "bigint unsigned"),
         ]
+    ),
+    (
+        "alter table t add c bigint unsigned auto_increment unique key comment 'not null' not null",
+        alter(add("c", "bigint unsigned", nullable=False, numbered=True)),
     ),
     # Defaults.
     *(
@@ -453,7 +456,7 @@ _POSTGRES = [
         'create unlogged table t (key text collate "C" primary key, index int generated always as identity, exclude bigserial, exclude using gist (c with &&))',
         create(
             ColumnDef("key", "text", key=True),
-            ColumnDef("index", "int"),
+            ColumnDef("index", "int", numbered=True),
             ColumnDef("exclude", "bigserial"),
             key=("key",),
         ),

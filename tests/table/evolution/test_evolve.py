@@ -13,7 +13,7 @@ from cdcavro.change.model import Column, Source
 from cdcavro.errors import CdcAvroError, DdlError, SchemaError
 from cdcavro.table.columns.overrides import TypeOverrides
 from cdcavro.table.ddl.steps import TableName
-from cdcavro.table.evolution.evolve import by_columns, evolve
+from cdcavro.table.evolution.evolve import by_columns, create_table, evolve
 from support.calls import calls
 from support.typed import SOURCE, read, read_row, table, write
 
@@ -89,6 +89,76 @@ def test_old_rows_have_the_constant_that_a_column_was_added_with(declared, shown
     assert (found.schema.row if part == "row" else found.schema) == (new.row if part == "row" else new.envelope)
     assert old_row(old, new) == {"id": 1, "c": shown}
     assert read_row(write(new, {"id": 1, "c": None}), new) == {"id": 1, "c": None}
+
+
+@pytest.mark.parametrize("source", [None, "mysql", "mariadb", "ob_mysql", "TiDB"])
+@pytest.mark.parametrize(
+    ("declared", "shown"),
+    [
+        *(
+            (f"{type} NOT NULL", 0)
+            for type in ("INT", "TINYINT(1)", "BIGINT UNSIGNED", "SMALLINT", "INT(10) UNSIGNED ZEROFILL", "YEAR")
+        ),
+        *((f"{type} NOT NULL", 0.0) for type in ("DOUBLE", "FLOAT", "DOUBLE PRECISION")),
+        ("DECIMAL(10,2) NOT NULL", Decimal("0.00")),
+        ("DECIMAL(65,30) NOT NULL", "0." + "0" * 30),
+        *(
+            (f"{type} NOT NULL", "")
+            for type in ("VARCHAR(9)", "CHAR(3)", "TEXT", "LONGTEXT", "SET('a','b')", "NVARCHAR(3)")
+        ),
+        ("ENUM('x','y') NOT NULL", "x"),
+        ("ENUM('it''s','y') NOT NULL", "it's"),
+        ("VARBINARY(9) NOT NULL", b""),
+        ("BLOB NOT NULL", b""),
+        ("BINARY(4) NOT NULL", b"\0\0\0\0"),
+        ("BIT(12) NOT NULL", b"\0\0"),
+        ("TIME NOT NULL", dt.time(0)),
+        ("INT NOT NULL DEFAULT 7", 7),
+        ("INT NOT NULL COMMENT 'x' AFTER id", 0),
+    ],
+)
+def test_old_rows_have_what_mysql_gives_a_column_that_is_not_null(source, declared, shown):
+    """Its rows that stand get the zero of the type, the empty text or the first label; a new row may still have a null."""
+    old = table("id|int")
+    new = evolve(old, f"ALTER TABLE t ADD c {declared}", source=Source(db_type=source))
+    assert old_row(old, new.schema) == {"id": 1, "c": shown}
+    assert len(new.steps) == 1
+    assert read_row(write(new.schema, {"id": 1, "c": None}), new.schema) == {"id": 1, "c": None}
+    said = next(one for one in new.schema.record["fields"] if one["name"] == "c")["cdc"]
+    assert ("default" in said) is ("DEFAULT" in declared)
+
+
+@pytest.mark.parametrize(
+    ("declared", "text"),
+    [
+        ("DATE NOT NULL", "'0000-00-00'"),
+        ("DATETIME(3) NOT NULL", "'0000-00-00 00:00:00'"),
+        ("TIMESTAMP NOT NULL", "the default of its type"),
+        ("JSON NOT NULL", "the default of its type"),
+        ("POINT NOT NULL", "the default of its type"),
+        ("INT NOT NULL AUTO_INCREMENT UNIQUE", "its source computes it"),
+        ("SERIAL", "its source computes it"),
+        ("INT AS (id + 1) STORED NOT NULL", "its source computes it"),
+    ],
+)
+def test_what_no_constant_is_in_rows_that_stand_is_said(declared, text):
+    """A zero that no date is, and what the source counts or computes."""
+    found = evolve(table("id|int"), f"ALTER TABLE t ADD c {declared}")
+    assert found.steps[1:] == (f"what 'c' is in older rows is not known: {text}",)
+    assert old_row(table("id|int"), found.schema) == {"id": 1, "c": None}
+
+
+@pytest.mark.parametrize("source", ["oracle", "OB_ORACLE", "postgresql", "db2"])
+def test_where_a_column_that_is_not_null_needs_an_empty_table_there_are_no_older_rows(source):
+    """The statement is refused for any other."""
+    name = "T" if source in ("oracle", "OB_ORACLE", "db2") else "t"
+    old = create_table(TableName(None, None, name), [Column(name="ID", type="INT")])
+    found = evolve(old, "ALTER TABLE t ADD c INT NOT NULL", source=Source(db_type=source))
+    assert [step.partition(": ")[2] for step in found.steps] == ["null in older rows"]
+    (serial,) = [
+        evolve(old, "ALTER TABLE t ADD c INT GENERATED ALWAYS AS IDENTITY", source=Source(db_type=source)).steps[1:]
+    ]
+    assert serial == (f"what {'C' if name == 'T' else 'c'!r} is in older rows is not known: its source computes it",)
 
 
 @pytest.mark.parametrize(
