@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.table.ddl.column_definition import charset, column
+from cdcavro.table.ddl.column_definition import charset, column, of_binary_table
 from cdcavro.table.ddl.constraints import constraint, elements, key_names, sees_constraint
 from cdcavro.table.ddl.cursor import MAX_ACTIONS, MAX_NAMES
 from cdcavro.table.ddl.default_clause import default
@@ -26,14 +28,16 @@ from cdcavro.table.ddl.steps import (
     SetDefault,
     SetNullable,
     TableName,
+    TextToBytes,
 )
 from cdcavro.table.ddl.type_text import type_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cdcavro.table.ddl.cursor import TokenCursor
     from cdcavro.table.ddl.steps import Action
+    from cdcavro.table.ddl.tokens import Token
 
     Actions = list[Action] | str  # a str says what the action is about if it changes no column
 
@@ -42,6 +46,8 @@ def alter_table(cursor: TokenCursor) -> AlterTable | NoChange:
     """Parse what follows ALTER TABLE."""
     if_exists = cursor.accept("IF", "EXISTS")
     table = _altered(cursor)
+    if cursor.dialect.is_mysql and cursor.ends():
+        return NoChange("table option")
     actions: list[Action] = []
     unchanged: list[str] = []
     while True:
@@ -54,9 +60,18 @@ def alter_table(cursor: TokenCursor) -> AlterTable | NoChange:
         if not (cursor.accept(",") or _goes_on(cursor)):
             break
     cursor.bound(sum(isinstance(action, RenameTo) for action in actions), MAX_NAMES, "new names of a table")
+    if _BINARY in unchanged or TextToBytes() in actions:
+        actions = [
+            replace(action, column=of_binary_table(action.column))
+            if isinstance(action, (AddColumn, ChangeColumn, ModifyColumn))
+            else action
+            for action in actions
+        ]
     if actions:
         return AlterTable(table, tuple(actions), if_exists)
-    return NoChange("partition", table) if unchanged[0] == _ROWS else NoChange(unchanged[0])
+    if unchanged[0] == _ROWS:
+        return NoChange("partition", table)
+    return NoChange("table option" if unchanged[0] == _BINARY else unchanged[0])
 
 
 def _altered(cursor: TokenCursor) -> TableName:
@@ -92,6 +107,7 @@ def _action(cursor: TokenCursor, table: TableName) -> Actions:
     raise cursor.fail("an action of ALTER TABLE")
 
 
+_BINARY: Final = "a binary character set"
 # Of a partition that goes, its rows go with it.
 _ROWS: Final = "rows of a partition"
 _REMOVING: Final = frozenset({"TRUNCATE", "EXCHANGE", "DETACH"})
@@ -101,8 +117,17 @@ def _unchanged(cursor: TokenCursor, what: str) -> str:
     if what in {"partition", "order", _ROWS}:
         cursor.skip()  # its lists have commas, and nothing follows it
     else:
+        start = cursor.at - 1
         cursor.skip(STOPS)
+        if cursor.dialect.is_mysql and what == "table option" and _is_binary(cursor.tokens[start : cursor.at]):
+            return _BINARY
     return what
+
+
+def _is_binary(options: Sequence[Token]) -> bool:
+    """Return whether options of a table in MySQL make `binary` its character set, which new columns have then."""
+    keys = [token.text.upper() for token in options if token.key != "="]
+    return any(was in {"CHARSET", "SET", "COLLATE"} and key == "BINARY" for was, key in pairwise(keys))
 
 
 def _position(cursor: TokenCursor) -> tuple[bool, str | None]:
@@ -215,6 +240,14 @@ def _alter(cursor: TokenCursor, _: TableName) -> Actions:
     cursor.accept("COLUMN")
     cursor.accept("IF", "EXISTS")
     name = cursor.name("column's name")
+    if cursor.dialect.is_mysql and cursor.accept("SET"):
+        if cursor.accept_one_of({"VISIBLE", "INVISIBLE"}):
+            return _alter_column(cursor, name) if cursor.sees_one_of({"SET", "DROP"}) else "column option"
+        cursor.at -= 1
+    return _alter_column(cursor, name)
+
+
+def _alter_column(cursor: TokenCursor, name: str) -> Actions:
     for words, make in _ALTERED.items():
         if cursor.accept(*words):
             return make(cursor, name)
@@ -278,8 +311,9 @@ def _convert(cursor: TokenCursor, _: TableName) -> Actions:
     if not cursor.sees_one_of({"CHARACTER", "CHAR", "CHARSET"}):
         raise cursor.fail("CHARACTER SET")
     cursor.take()
-    charset(cursor)
-    return _unchanged(cursor, "character set")
+    is_binary = charset(cursor)
+    _unchanged(cursor, "character set")
+    return [TextToBytes()] if is_binary else "character set"
 
 
 _VERBS: Final[dict[str, Callable[[TokenCursor, TableName], Actions]]] = {

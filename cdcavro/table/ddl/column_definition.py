@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.table.ddl.default_clause import default
 from cdcavro.table.ddl.keywords import ALONE, STOPS, VALUED
 from cdcavro.table.ddl.steps import ColumnDef, Constant, Expression
-from cdcavro.table.ddl.type_text import type_of
+from cdcavro.table.ddl.type_text import binary_type, states_charset, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,7 @@ class _Stated:
     key: bool = False
     generated: bool = False
     numbered: bool = False
+    charset: bool = False
 
 
 def column(cursor: TokenCursor, *, typed: bool = True) -> ColumnDef:
@@ -39,31 +40,47 @@ def column(cursor: TokenCursor, *, typed: bool = True) -> ColumnDef:
     if stated.type is None and not stated.generated and (typed or cursor.dialect.is_mysql):
         cursor.at = place
         raise cursor.fail("a type")
+    charset = stated.charset or (stated.type is not None and states_charset(stated.type))
     return ColumnDef(
-        name, stated.type, stated.nullable, stated.default, stated.key, stated.generated, numbered=stated.numbered
+        name,
+        stated.type,
+        stated.nullable,
+        stated.default,
+        stated.key,
+        stated.generated,
+        numbered=stated.numbered,
+        charset=charset,
     )
 
 
-def charset(cursor: TokenCursor) -> None:
-    """Skip the character set that follows CHARACTER or CHARSET; refuse `binary`, which turns text into bytes."""
-    if cursor.tokens[cursor.at - 1].key != "CHARSET":
+def charset(cursor: TokenCursor) -> bool:
+    """Skip the character set that follows CHARACTER or CHARSET, or the collation that follows COLLATE.
+
+    Return whether it is MySQL's `binary`, which turns characters into bytes.
+    """
+    if cursor.tokens[cursor.at - 1].key not in {"CHARSET", "COLLATE"}:
         cursor.expect("SET")
     cursor.accept("=")
-    not_binary(cursor, "character set")
-
-
-def not_binary(cursor: TokenCursor, what: str) -> None:
-    """Skip the name of a character set or collation; refuse `binary`, which would silently turn text into bytes."""
-    if cursor.dialect.is_mysql and cursor.token.text.lower() == "binary":
-        raise cursor.fail(f"a {what} other than binary")
-    cursor.take()
+    is_binary = cursor.take().text.lower() == "binary" and cursor.dialect.is_mysql
     while cursor.accept("."):
         cursor.take()
+    return is_binary
 
 
-def _collate(cursor: TokenCursor, _: _Stated) -> None:
-    cursor.accept("=")
-    not_binary(cursor, "collation")
+def of_binary_table(column: ColumnDef) -> ColumnDef:
+    """Return a column as MySQL makes it in a table of the character set `binary`: bytes, unless it states another one."""
+    type = None if column.type is None or column.charset else binary_type(column.type)
+    return column if type is None else replace(column, type=type)
+
+
+def _charset(cursor: TokenCursor, stated: _Stated) -> None:
+    stated.charset = True
+    if charset(cursor) and stated.type is not None:
+        stated.type = binary_type(stated.type) or stated.type
+
+
+def _own_charset(_: TokenCursor, stated: _Stated) -> None:
+    stated.charset = True  # ASCII and UNICODE
 
 
 def _not(cursor: TokenCursor, stated: _Stated) -> None:
@@ -210,11 +227,11 @@ def _without(cursor: TokenCursor, _: _Stated) -> None:
 
 _ATTRIBUTES: Final[dict[str, Callable[[TokenCursor, _Stated], None]]] = {
     "AS": _as,
-    "CHAR": lambda cursor, _: charset(cursor),
-    "CHARACTER": lambda cursor, _: charset(cursor),
-    "CHARSET": lambda cursor, _: charset(cursor),
+    "CHAR": _charset,
+    "CHARACTER": _charset,
+    "CHARSET": _charset,
     "CHECK": _check,
-    "COLLATE": _collate,
+    "COLLATE": _charset,
     "COMPRESSED": _compressed,
     "CONSTRAINT": _constraint,
     "DEFAULT": _default,
@@ -236,6 +253,7 @@ _ATTRIBUTES: Final[dict[str, Callable[[TokenCursor, _Stated], None]]] = {
     **dict.fromkeys(VALUED, _value),
     **dict.fromkeys(ALONE, _word),
     **dict.fromkeys(("AUTOINCREMENT", "AUTO_INCREMENT"), _numbered),
+    **dict.fromkeys(("ASCII", "UNICODE"), _own_charset),
 }
 # Words that begin attributes but no types; the subtracted ones begin both.
 _NO_TYPES: Final = frozenset(_ATTRIBUTES) - {"BINARY", "CHAR", "CHARACTER", "SERIAL"}

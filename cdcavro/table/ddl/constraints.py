@@ -24,6 +24,7 @@ _ANYWHERE: Final = (
     ("CHECK",),
     ("SUPPLEMENTAL", "LOG"),
     ("PERIOD", "FOR"),
+    ("PERIOD", "IF", "NOT", "EXISTS", "FOR"),
 )
 _MYSQL: Final = (
     ("INDEX",),

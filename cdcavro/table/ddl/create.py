@@ -1,7 +1,7 @@
 """CREATE TABLE: columns and key, a table to copy them from, or a query that does not state them.
 
 Of what follows the columns, only what affects them is parsed: a query, INHERITS, and a binary
-character set (which would turn all text into bytes, and is refused). The rest is skipped.
+character set, which turns text into bytes. The rest is skipped.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.errors import shown
-from cdcavro.table.ddl.column_definition import charset, column, not_binary
+from cdcavro.table.ddl.column_definition import charset, column, of_binary_table
 from cdcavro.table.ddl.constraints import elements
 from cdcavro.table.ddl.steps import ColumnDef, CreateTable, TableName
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "(", "EXECUTE"})
 _STORED: Final = frozenset({"STORE", "SECUREFILE", "BASICFILE"})
-_CHARSETS: Final = frozenset({"CHARACTER", "CHARSET"})
+_CHARSETS: Final = frozenset({"CHARACTER", "CHAR", "CHARSET", "COLLATE"})
 
 
 def parse_create_table(cursor: TokenCursor) -> CreateTable:
@@ -32,7 +32,7 @@ def parse_create_table(cursor: TokenCursor) -> CreateTable:
         return CreateTable(table, like=lender, if_not_exists=if_not_exists)
     like, columns, key = _body(cursor) if _sees_body(cursor) else (None, (), ())
     place = cursor.at
-    parent, as_select = _tail(cursor)
+    parent, as_select, is_binary = _tail(cursor)
     cursor.at, end = place, cursor.at
     if like is None and parent is None and not columns and not as_select:
         raise cursor.fail("columns, LIKE or AS SELECT")
@@ -41,6 +41,8 @@ def parse_create_table(cursor: TokenCursor) -> CreateTable:
     if not as_select and any(definition.type is None and not definition.generated for definition in columns):
         raise cursor.fail("AS SELECT, since columns have no type")
     cursor.at = end
+    if is_binary:
+        columns = tuple(map(of_binary_table, columns))
     return CreateTable(table, columns, key, like or parent, if_not_exists, as_select)
 
 
@@ -70,23 +72,26 @@ def _body(cursor: TokenCursor) -> tuple[TableName | None, tuple[ColumnDef, ...],
     return like, tuple(columns), key or tuple(definition.name for definition in columns if definition.key)
 
 
-def _tail(cursor: TokenCursor) -> tuple[TableName | None, bool]:
-    """Skip what follows the columns; return the table whose columns are inherited, and whether a query adds some."""
-    parent = None
+def _tail(cursor: TokenCursor) -> tuple[TableName | None, bool, bool]:
+    """Skip what follows the columns.
+
+    Return the table whose columns are inherited, whether a query adds some, and whether the character set is binary.
+    """
+    parent, is_binary = None, False
     while True:
-        cursor.skip({"AS", "SELECT", "(", "VALUES", "TABLE", "INHERITS", "COLLATE", *_CHARSETS})
+        cursor.skip({"AS", "SELECT", "(", "VALUES", "TABLE", "INHERITS", *_CHARSETS})
         if cursor.ends() or cursor.sees(")"):
-            return parent, False
+            return parent, False, is_binary
         if _sees_query(cursor):
             cursor.skip()
-            return parent, True
+            return parent, True, is_binary
         if cursor.accept("INHERITS", "("):
             parent = cursor.table()
             cursor.expect(")")
         elif cursor.sees("("):
             cursor.group()
-        else:
-            _option(cursor)
+        elif cursor.take().key in _CHARSETS and cursor.dialect.is_mysql:
+            is_binary |= charset(cursor)
 
 
 def _sees_query(cursor: TokenCursor) -> bool:
@@ -96,12 +101,3 @@ def _sees_query(cursor: TokenCursor) -> bool:
     if key == "(":
         return ahead in {"SELECT", "WITH"}
     return key == "SELECT" or (cursor.dialect.is_mysql and key in {"VALUES", "TABLE"})
-
-
-def _option(cursor: TokenCursor) -> None:
-    word = cursor.take().key
-    if cursor.dialect.is_mysql and word in _CHARSETS:
-        charset(cursor)
-    elif cursor.dialect.is_mysql and word == "COLLATE":
-        cursor.accept("=")
-        not_binary(cursor, "collation")

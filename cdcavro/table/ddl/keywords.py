@@ -73,6 +73,7 @@ DROPPED: Final = {
     ("UNIQUE",): "constraint",
     ("SYSTEM", "VERSIONING"): "versioning",
     ("PERIOD", "FOR"): "versioning",
+    ("PERIOD", "IF", "EXISTS", "FOR"): "versioning",
     ("SUPPLEMENTAL", "LOG"): "log",
     ("UNUSED", "COLUMNS"): "column option",
     ("COLUMNS", "CONTINUE"): "column option",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class ColumnDef:
     brackets and commas, and labels in apostrophes, `''` for an apostrophe; `nullable` (bool or None), None
     if not stated; `default` (`Constant`, `Expression` or None), None if not stated; `key` (bool), whether
     the definition itself says PRIMARY KEY; `generated` (bool), whether the column is computed from others; `numbered`
-    (bool), whether the source numbers its rows.
+    (bool), whether the source numbers its rows; `charset` (bool), whether it states a character set, which the type
+    shows if it is MySQL's `binary`.
     """
 
     name: str
@@ -58,6 +59,7 @@ class ColumnDef:
     key: bool = False
     generated: bool = False
     numbered: bool = False
+    charset: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,11 @@ class DropConstraint:
 
 
 @dataclass(frozen=True, slots=True)
+class TextToBytes:
+    """All columns of characters that become bytes (MySQL's CONVERT TO CHARACTER SET binary)."""
+
+
+@dataclass(frozen=True, slots=True)
 class RenameTo:
     """The table's new name (or its new schema), within ALTER TABLE."""
 
@@ -175,6 +182,7 @@ Action = (
     | AddKey
     | DropKey
     | DropConstraint
+    | TextToBytes
     | RenameTo
 )
 

@@ -12,19 +12,21 @@ if TYPE_CHECKING:
     from cdcavro.table.ddl.tokens import Token
 
 
-# MySQL turns characters in the character set `binary` into bytes.
+# MySQL turns characters in the character set `binary` into bytes: the MySQL reference manual, "The binary Character
+# Set", and, of LONG, "Using Data Types from Other Database Engines".
 _BINARY: Final = {
-    "CHAR": "binary",
-    "CHARACTER": "binary",
-    "VARCHAR": "varbinary",
+    **dict.fromkeys(("CHAR", "CHARACTER", "NCHAR", "NATIONAL CHAR", "NATIONAL CHARACTER"), "binary"),
+    **dict.fromkeys(("VARCHAR", "VARCHARACTER", "CHAR VARYING", "CHARACTER VARYING", "NVARCHAR"), "varbinary"),
+    **dict.fromkeys(("NATIONAL VARCHAR", "NATIONAL CHAR VARYING", "NATIONAL CHARACTER VARYING"), "varbinary"),
+    **dict.fromkeys(("NCHAR VARCHAR", "NCHAR VARYING", "NATIONAL VARCHARACTER", "NCHAR VARCHARACTER"), "varbinary"),
     "TINYTEXT": "tinyblob",
     "TEXT": "blob",
-    "MEDIUMTEXT": "mediumblob",
+    **dict.fromkeys(("MEDIUMTEXT", "LONG", "LONG VARCHAR", "LONG CHAR VARYING"), "mediumblob"),
+    **dict.fromkeys(("LONG CHARACTER VARYING", "LONG VARCHARACTER"), "mediumblob"),
     "LONGTEXT": "longblob",
 }
-_IN_BINARY: Final = re.compile(
-    r"(\w+)(\([0-9]+\))?(?: binary)? (?:char(?:acter)? set|charset) binary", re.ASCII | re.IGNORECASE
-)
+_CHARACTERS: Final = re.compile(r"([a-z]+(?: [a-z]+)*?) ?(\([0-9]+\))?(?: binary)?", re.ASCII | re.IGNORECASE)
+_IN_BINARY: Final = re.compile(r"(.+) (?:char(?:acter)? set|charset) binary", re.ASCII | re.IGNORECASE)
 
 
 def type_of(cursor: TokenCursor) -> str:
@@ -45,9 +47,24 @@ def type_of(cursor: TokenCursor) -> str:
         pass
     text = _spelled(cursor.tokens[start : cursor.at])
     match = _IN_BINARY.fullmatch(text) if cursor.dialect.is_mysql else None
+    return text if match is None or states_charset(match[1]) else binary_type(match[1]) or text
+
+
+def binary_type(type: str) -> str | None:
+    """Return the type of bytes that MySQL makes of a type of characters in the character set `binary`; None for others.
+
+    >>> binary_type("VARCHAR(5)"), binary_type("enum('a')")
+    ('varbinary(5)', None)
+    """
+    match = _CHARACTERS.fullmatch(type)
     if match is None or match[1].upper() not in _BINARY:
-        return text
+        return None
     return _BINARY[match[1].upper()] + (match[2] or "")
+
+
+def states_charset(type: str) -> bool:
+    """Return whether a type of characters states its own character set by its name, as NCHAR does."""
+    return type.startswith(("N", "n"))
 
 
 def _spelled(tokens: list[Token]) -> str:

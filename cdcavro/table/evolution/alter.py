@@ -26,12 +26,14 @@ from cdcavro.table.ddl.steps import (
     RenameTo,
     SetDefault,
     SetNullable,
+    TextToBytes,
 )
 from cdcavro.table.ddl.tokens import dialect_of
+from cdcavro.table.ddl.type_text import binary_type
 from cdcavro.table.evolution.defaults import constant_of, default_text, filling, older_value
 from cdcavro.table.evolution.promotion import without_attributes
 from cdcavro.table.evolution.row_edit import RowEdit
-from cdcavro.table.fields import ATTRIBUTE, OLDER, avro_of, column_name, said_of
+from cdcavro.table.fields import ATTRIBUTE, OLDER, avro_of, column_fields, column_name, said_of
 from cdcavro.table.names import completed, source_of
 
 if TYPE_CHECKING:
@@ -186,6 +188,15 @@ def _set_nullable(context: AlterContext, action: SetNullable) -> None:
     context.edit.need(action.name)
 
 
+def _text_to_bytes(context: AlterContext, _: TextToBytes) -> None:
+    for field in column_fields(context.edit.record):
+        name, declared = column_name(field), str(said_of(field).get("type"))
+        type = binary_type(declared)
+        # LONG is MySQL's name of MEDIUMTEXT, and that of a number where a format states it.
+        if type is not None and declared.upper() != "LONG" and context.edit.find(name) is field:
+            context.retype(name, Column(name=name, type=type))
+
+
 def _add_key(context: AlterContext, action: AddKey) -> None:
     if not (action.if_not_exists and context.edit.key):
         context.edit.set_key(action.names)
@@ -228,4 +239,5 @@ _ACTIONS: Final[dict[type, Callable[[AlterContext, Any], None]]] = {
     DropKey: _drop_key,
     DropConstraint: _nothing,
     RenameTo: _rename_to,
+    TextToBytes: _text_to_bytes,
 }

@@ -399,6 +399,33 @@ def test_bytes_that_are_no_text_stay_bytes():
     assert old_row(old, new) == {"id": 1, "c": None, "c<2": b"\xff"}
 
 
+def test_a_table_converted_to_the_binary_character_set_has_bytes_for_characters():
+    """CONVERT TO CHARACTER SET binary makes bytes of all columns of characters, and of no others."""
+    columns = {
+        "id": "int",
+        "a": "varchar(9)",
+        "b": "longtext",
+        "e": "enum('x','y')",
+        "j": "json",
+        "l": "LONG",
+        "n": "nchar(2)",
+        "g": "text",
+        "v": "blob",
+    }
+    schema = table(*(f"{name}|{type}" for name, type in columns.items()))
+    made = evolve(schema, "ALTER TABLE t CONVERT TO CHARACTER SET binary, DROP g, ADD k TEXT", source=SOURCE)
+    types = {column.name: (column.type, column.avro) for column in made.schema.columns}
+    before = {column.name: (column.type, column.avro) for column in schema.columns}
+    assert types == {name: one for name, one in before.items() if name != "g"} | {
+        "a": ("varbinary(9)", "bytes"),
+        "b": ("longblob", "bytes"),
+        "n": ("binary(2)", "bytes"),
+        "k": ("blob", "bytes"),
+    }
+    assert "column 'a' reads string as bytes" in made.steps
+    assert evolve(made.schema, "ALTER TABLE t CONVERT TO CHARACTER SET binary", source=SOURCE).steps == ()
+
+
 def test_a_column_takes_the_fields_of_its_older_types_along():
     """Renamed, they are that column's; dropped, they are gone, and their names with them."""
     schemas = [table("id|int", "a|int")]
