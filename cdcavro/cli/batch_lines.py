@@ -28,10 +28,13 @@ _WIDTH: Final = 60
 class BatchLines:
     """Says what batches did; `page` is the file of the report on the pipeline of a state, None if none is wanted.
 
+    `called` is what the folder of the state is called there.
+
     Batches are added by another thread than that in which the command ends.
     """
 
-    def __init__(self, state: str, page: str | None, *, is_quiet: bool) -> None:
+    def __init__(self, state: str, page: str | None, *, is_quiet: bool, called: str) -> None:
+        self._called = called
         self._state, self._page, self._is_quiet = state, page, is_quiet
         self._is_live = not is_quiet and sys.stderr is not None and sys.stderr.isatty()
         self._lock = threading.Lock()
@@ -127,7 +130,7 @@ class BatchLines:
         if self._page is not None:
             from cdcavro.lake.report.page import write_report  # noqa: PLC0415  only this command needs it
 
-            write_report(self._state, self._page)
+            write_report(self._state, self._page, called=self._called)
 
     def _tables(self) -> None:
         """Print the rows by table and operation, and how lake tables changed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -78,29 +79,29 @@ def sync(
     if page is not None and not Path(page).absolute().parent.is_dir():
         raise FileError(page, "a file in a folder that there is", "none")
     if action == SHOW:
-        _show(flags["state"] or (None if config is None else _config(config, flags).state), page)
+        _show(flags["state"], page, None if config is None else _config(config, flags))
         return
     read = _config(config, flags)
-    pipeline = read.pipeline(config or "the options")
-    with spark_session(master, {"spark.driver.memory": "2g", **read.settings()}) as spark:
+    pipeline, hidden = read.pipeline(config or "the options"), read.redaction
+    with hidden.errors(), spark_session(master, {"spark.driver.memory": "2g", **read.settings()}) as spark:
         if check:
             in_thread(partial(pipeline.check, spark))
             has_registry = pipeline.registry is not None or pipeline.settings.framed is not None
             parts = [pipeline.source.name, pipeline.sink.name, *(["the registry"] if has_registry else [])]
-            click.echo(f"{', '.join(parts[:-1])} and {parts[-1]} can be reached, and {read.state} is free")
+            said = f"{', '.join(parts[:-1])} and {parts[-1]} can be reached, and {read.state} is free"
+            click.echo(hidden.of(said))
             return
-        progress = BatchLines(read.state, page, is_quiet=quiet)
+        progress = BatchLines(read.state, page, is_quiet=quiet, called=hidden.of(read.state))
         is_whole = False
         try:
             in_thread(partial(pipeline.run, spark, once=once, every=read.every, say=progress.add))
             is_whole = True
         finally:
             # A stream that runs on ends by Ctrl-C, or by what no message is to blame for.
-            progress.finish(pipeline.rejects, is_whole=is_whole)
+            progress.finish(hidden.of(pipeline.rejects), is_whole=is_whole)
     if pipeline.waiting:
-        say(
-            f"rows of {number_of(pipeline.waiting, 'table')} wait in {read.state}, and are tried again with the next batch"
-        )
+        wait = f"rows of {number_of(pipeline.waiting, 'table')} wait in {read.state}"
+        say(hidden.of(f"{wait}, and are tried again with the next batch"))
     ctx.exit(REJECTED if pipeline.waiting else 0)
 
 
@@ -144,24 +145,26 @@ def _config(file: str | None, flags: dict[str, Any]) -> Config:
     return read_config(None if file is None else Path(file), {**own, **sections})
 
 
-def _show(state: str | None, page: str | None) -> None:
+def _show(state: str | None, page: str | None, config: Config | None) -> None:
     """Print what a pipeline remembers, and write a page on it if that is wanted."""
+    redaction = None if config is None else config.redaction
+    state = state or (None if config is None else config.state)
     if state is None:
         raise click.UsageError("show needs --state or --config")
     from cdcavro.lake.job_state import JobState  # noqa: PLC0415  the other commands do not need it
     from cdcavro.lake.report.page import write_report  # noqa: PLC0415
 
-    folder = Path(state) / "batches"
-    batches = JobState(folder).batches() if folder.is_dir() else []
-    if not batches:
-        raise FileError(state, "the state of a pipeline", "none")
-    if page is not None:
-        write_report(state, page)
-    job, last = JobState(folder), batches[-1] + 1
-    facts = job.facts(last)
-    click.echo(f"batch {batches[-1]}")
-    click.echo(", ".join(f"{name} {count:,}" for name, count in facts.get("totals", {}).items()))
+    with nullcontext() if redaction is None else redaction.errors():
+        folder = Path(state) / "batches"
+        batches = JobState(folder).batches() if folder.is_dir() else []
+        if not batches:
+            raise FileError(state, "the state of a pipeline", "none")
+        if page is not None:
+            write_report(state, page, called=state if redaction is None else redaction.of(state))
+        facts = JobState(folder).facts(batches[-1] + 1)
+    lines = [f"batch {batches[-1]}", ", ".join(f"{name} {count:,}" for name, count in facts.get("totals", {}).items())]
     for topic, partition, file, _, end in facts.get("read", []):
-        click.echo(plain(f"{file} to line {end}" if file else f"{topic} partition {partition} to offset {end}"))
-    for _, *name in facts.get("names", []):
-        click.echo(plain("table " + ".".join(part for part in name if part)))
+        lines.append(f"{file} to line {end}" if file else f"{topic} partition {partition} to offset {end}")
+    lines += ["table " + ".".join(part for part in name if part) for _, *name in facts.get("names", [])]
+    for line in lines if redaction is None else redaction.of(lines):
+        click.echo(line and plain(line))

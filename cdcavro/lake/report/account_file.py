@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -12,6 +12,7 @@ from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.report.account import Account
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from cdcavro.lake.report.account import BatchFacts
@@ -23,10 +24,13 @@ _FORMAT: Final = 1
 class AccountFile:
     """The account in the folder of a job's state; batches are added by one thread, and lags by another.
 
+    `hide` is called with what is added, and returns it without what nothing may show.
+
     Raises `FileError` if the file is not what `add` wrote.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, hide: Callable[[Any], Any] = lambda added: added) -> None:
+        self._hide = hide
         self._path = folder / NAME
         self._account = read_account(folder)
         self._lock = threading.Lock()
@@ -34,7 +38,7 @@ class AccountFile:
     def add(self, facts: BatchFacts) -> None:
         """Add a batch, all of which is written; one that is run again is added once."""
         with self._lock:
-            self._account.add(facts)
+            self._account.add(self._hide(facts))
             self._write()
 
     def note_lag(self, batch: int, lag: int, unit: str) -> None:
@@ -46,7 +50,7 @@ class AccountFile:
     def note_written(self, batch: int, steps: list[str], waiting: dict[str, str]) -> None:
         """Note what became of rows that waited, where no batch came with which they were written."""
         with self._lock:
-            self._account.note_written(batch, steps, waiting)
+            self._account.note_written(batch, self._hide(steps), self._hide(waiting))
             self._write()
 
     def _write(self) -> None:

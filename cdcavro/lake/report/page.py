@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def write_report(state: str | Path, file: str | Path) -> None:
+def write_report(state: str | Path, file: str | Path, *, called: str | None = None) -> None:
     """Write the page on the job whose state is in a folder; there is the old page or the new one, whole.
+
+    `called` is what the page calls the folder, by default its path.
 
     Raises `FileError` for an account that no job wrote, and `OSError`.
     """
     folder = Path(state)
-    replace_file(Path(file), page_of(read_account(folder), str(state), time.time()))
+    replace_file(Path(file), page_of(read_account(folder), called or str(state), time.time()))
 
 
 def page_of(account: Account, state: str, now: float) -> str:

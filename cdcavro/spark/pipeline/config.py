@@ -11,7 +11,8 @@
     delta = "lake"
 
 A text may have `${NAME}`, which stands for the environment variable of that name, so that no secret has to be in the
-file; Spark's pages hide the options and settings that have one. What is not known is an error, which names its place.
+file: whatever came from a variable is shown nowhere, and Spark's pages hide the options and settings that have one. What
+is not known is an error, which names its place.
 """
 
 from __future__ import annotations
@@ -36,7 +37,15 @@ from cdcavro.spark.pipeline.outputs.sections import (  # noqa: TC001  msgspec re
     RegistryConfig,
 )
 from cdcavro.spark.pipeline.pipeline import Pipeline
-from cdcavro.spark.pipeline.registries.secrets import check_addresses, from_variables, hiding, safe_repr
+from cdcavro.spark.pipeline.registries.secrets import (
+    FromVariable,
+    Redaction,
+    check_addresses,
+    from_variables,
+    hiding,
+    redaction_of,
+    safe_repr,
+)
 from cdcavro.spark.pipeline.settings import Chosen, Formats, Settings
 from cdcavro.spark.pipeline.sources import Files, Kafka
 from cdcavro.spark.session import REDACTED
@@ -56,6 +65,12 @@ PACKAGES: Final = "spark.jars.packages"
 _PART: Final = r"(?:[0-9]{1,9}\s+(?:micro|milli)?seconds?|[0-9]{1,9}[.][0-9]{1,9}\s+seconds?|[0-9]{1,6}\s+(?:minute|hour|day|week)s?)"
 _EVERY: Final = re.compile(rf"\s*(?:interval\s+)?{_PART}(?:\s+{_PART})*\s*", re.IGNORECASE | re.ASCII)
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+# What reads TOML takes the square of the parts of a key, and a level of Python's stack for each bracket.
+MAX_SIZE: Final = 256 << 10
+_MOST_PARTS: Final = 32
+_LONG_KEY: Final = re.compile(
+    rf"""(?:(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}"""
+)
 
 
 class SourceConfig(Struct, forbid_unknown_fields=True):
@@ -127,8 +142,17 @@ class Config(Struct, forbid_unknown_fields=True):
     def __repr__(self) -> str:
         return safe_repr(self, "spark")
 
+    @property
+    def redaction(self) -> Redaction:
+        """What hides whatever came from variables."""
+        return redaction_of(self)
+
     def pipeline(self, file: str) -> Pipeline:
         """Return the pipeline that is configured. Raises `FileError`, which names the file and the place."""
+        with self.redaction.errors():
+            return self._pipeline(file)
+
+    def _pipeline(self, file: str) -> Pipeline:
         source, sink = _source(file, self.source), self._sink(file)
         registry = None if self.registry is None else self.registry.settings(file, "registry")
         try:
@@ -144,7 +168,7 @@ class Config(Struct, forbid_unknown_fields=True):
                 self.rejects_table,
                 self.rejects_topic,
             )
-            return Pipeline(source, sink, self.state, settings, registry)
+            return Pipeline(source, sink, self.state, settings, registry, self.redaction)
         except (ValueError, LookupError) as error:
             raise FileError(file, "a configuration", str(error)) from error
 
@@ -178,33 +202,59 @@ class Config(Struct, forbid_unknown_fields=True):
 def read_config(path: Path | None, instead: Mapping[str, Any] | None = None) -> Config:
     """Read a configuration; `instead` has members that count instead of those of the file, if there is one.
 
-    Raises `FileError`, which names the place of what is wrong, and never a value of `options`.
+    Raises `FileError`, which names the place of what is wrong, and never a value of `options` or from a variable.
     """
     name = "the options" if path is None else str(path)
+    stated = {} if path is None else _read(_text(path), name)
+    for member, value in (instead or {}).items():
+        old = stated.get(member, {})
+        if not isinstance(value, dict):
+            stated[member] = value
+        elif isinstance(old, dict):
+            stated[member] = {**old, **value}
+    with redaction_of(stated).errors():
+        try:
+            return msgspec.convert(stated, Config)
+        except msgspec.ValidationError as error:
+            raise FileError(name, "a configuration", str(error)) from error
+
+
+def _text(path: Path) -> str:
+    """Return the text of a configuration. Raises `FileError` for what takes too long to be read as TOML, too."""
     try:
-        stated = {} if path is None else _read(path.read_bytes().decode(), name)
-        for member, value in (instead or {}).items():
-            old = stated.get(member, {})
-            if not isinstance(value, dict):
-                stated[member] = value
-            elif isinstance(old, dict):
-                stated[member] = {**old, **value}
-        return msgspec.convert(stated, Config)
+        with path.open("rb") as file:
+            raw = file.read(MAX_SIZE + 1)
+        text = raw.decode() if len(raw) <= MAX_SIZE else None
     except OSError as error:
-        raise FileError(name, "a file that can be read", str(error.strerror)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FileError(name, "TOML", str(error)) from error
-    except msgspec.ValidationError as error:
-        raise FileError(name, "a configuration", str(error)) from error
+        raise FileError(str(path), "a file that can be read", str(error.strerror)) from error
+    except UnicodeDecodeError as error:
+        raise FileError(str(path), "TOML", str(error)) from error
+    if text is None:
+        raise FileError(str(path), f"a configuration of at most {MAX_SIZE >> 10} KiB", "more")
+    long = _LONG_KEY.search(text)
+    if long is not None:
+        line = text.count("\n", 0, long.start()) + 1
+        raise FileError(str(path), f"keys of at most {_MOST_PARTS} parts", f"a longer one in line {line}")
+    return text
 
 
 def _read(text: str, path: str) -> Any:
     """Return the members of a text of TOML, with variables replaced and Spark told to hide what they stand in."""
-    stated = tomllib.loads(text)
-    source = stated.get("source")
-    options = source.get("options") if isinstance(source, dict) else None
-    names = [*from_variables(stated.get("spark"), _VARIABLE), *from_variables(options, _VARIABLE)]
-    filled = _filled(stated, path)
+    try:
+        stated = tomllib.loads(text)
+        filled = _filled(stated, path)
+    except RecursionError as error:
+        raise FileError(path, "TOML", "more levels of brackets than it can have here") from error
+    except tomllib.TOMLDecodeError as error:
+        raise FileError(path, "TOML", str(error)) from error
+    except FileError:
+        raise
+    except ValueError as error:
+        # An integer of thousands of digits.
+        raise FileError(path, "TOML", str(error).partition(";")[0]) from error
+    sections = [stated.get(name) for name in ("source", "kafka")]
+    options = [section.get("options") for section in sections if isinstance(section, dict)]
+    names = [name for section in (stated.get("spark"), *options) for name in from_variables(section, _VARIABLE)]
     if names and isinstance(spark := filled.setdefault("spark", {}), dict):
         spark[REDACTED] = hiding(names, spark.get(REDACTED))
     return filled
@@ -216,7 +266,10 @@ def _filled(value: Any, path: str) -> Any:
         return {name: _filled(one, path) for name, one in value.items()}
     if isinstance(value, list):
         return [_filled(one, path) for one in value]
-    return _VARIABLE.sub(lambda found: _variable(found[1], path), value) if isinstance(value, str) else value
+    if not isinstance(value, str) or _VARIABLE.search(value) is None:
+        return value
+    variables = {name: _variable(name, path) for name in _VARIABLE.findall(value)}
+    return FromVariable(_VARIABLE.sub(lambda found: variables[found[1]], value), value, variables)
 
 
 def _variable(name: str, path: str) -> str:

@@ -27,6 +27,7 @@ from cdcavro.spark.pipeline.progress.lag import check_unchanged, lag_of
 from cdcavro.spark.pipeline.progress.reports import Reports
 from cdcavro.spark.pipeline.progress.stream_log import hushed
 from cdcavro.spark.pipeline.registries.publishing import Publisher, Publishing
+from cdcavro.spark.pipeline.registries.secrets import Redaction
 from cdcavro.spark.pipeline.settings import Settings
 from cdcavro.spark.pipeline.shared import check_shared
 from cdcavro.spark.pipeline.sources import Files, replayed, settings
@@ -64,7 +65,7 @@ class Pipeline:
     Attributes: `source` (`Kafka` or `Files`); `sink` (`LakeSettings`, `KafkaTopics` or `AvroFiles`); `state` (str), a folder for all that it remembers:
     how far it has read, what it learned of tables, rows that wait, and rejects, which all machines of Spark see under the
     same path if there are several; `settings` (`Settings`); `registry` (`RegistrySettings` or None), where the schemas of
-    tables are published.
+    tables are published; `redaction` (`Redaction`), which hides what came from variables in errors and reports.
     """
 
     source: Kafka | Files
@@ -72,6 +73,7 @@ class Pipeline:
     state: str
     settings: Settings = field(default_factory=Settings)
     registry: RegistrySettings | None = None
+    redaction: Redaction = field(default_factory=Redaction, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for subjects and places of rejects that cannot be, and for framed payloads without a registry or in lines."""
@@ -106,7 +108,7 @@ class Pipeline:
         Raises `FileError`, `JobError` and `RegistryError`, and `SetupError` over Spark Connect.
         """
         classic(spark, "a pipeline")
-        with _locked(Path(self.state)):
+        with self.redaction.errors(), _locked(Path(self.state)):
             self._check_shared(spark)
             self._places.check(spark, self.source)
             for name, part in ((self.source.name, self.source), (self.sink.name, self.sink)):
@@ -138,15 +140,17 @@ class Pipeline:
         """
         classic(spark, "a pipeline")
         folder = Path(self.state)
-        with _locked(folder), settings(spark, PIECES), self._publisher() as publisher:
+        with self.redaction.errors(), _locked(folder), settings(spark, PIECES), self._publisher() as publisher:
             self._places.check(spark, self.source)
             job = _job(folder, self.sink.identity(spark))
             writer: Writer = self.sink.writer(job, publisher)
             if publisher is not None:
                 writer = Publishing(writer, publisher)
             writer = Apart(writer, self._places, self.sink.topic)
-            account = AccountFile(folder)
-            reports = Reports(say, account, lag_of(self.source, folder / "checkpoint"))
+            account = AccountFile(folder, self.redaction.of)
+            reports = Reports(
+                lambda report: say(self.redaction.of(report)), account, lag_of(self.source, folder / "checkpoint")
+            )
             outputs = self._places.outputs(job)
             batches = Batches(self.settings, JobState(folder / "batches"), writer, account, reports.add, outputs)
             try:

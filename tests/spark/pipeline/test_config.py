@@ -6,16 +6,18 @@ import os
 import re
 import subprocess
 import sys
+import time
+import traceback
 from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from cdcavro.errors import FileError
+from cdcavro.errors import FileError, JobError
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.spark.lake import Delta, Iceberg
-from cdcavro.spark.pipeline import Chosen, Files, Formats, Kafka, KafkaTopics, RegistrySettings
+from cdcavro.spark.pipeline import BatchReport, Chosen, Files, Formats, Kafka, KafkaTopics, RegistrySettings
 from cdcavro.spark.pipeline.config import read_config
 from cdcavro.table.ddl.steps import TableName
 from support.pages import Block, all_pages, blocks
@@ -360,3 +362,147 @@ def test_no_secret_is_on_the_pages_of_spark_nor_in_logs(tmp_path: Path):
 
 
 CANARY = re.compile("canary-password")
+
+
+ANYWHERE = [
+    ('files = "in"', 'files = "${LOGIN}/in"'),
+    ('state = "s"', 'state = "s"\nevery = "${LOGIN}"'),
+    ('state = "s"', 'state = "s"\nformat = "${LOGIN}"'),
+    ('state = "s"', 'state = "s"\nformat = { "shop*" = "${LOGIN}" }'),
+    ('state = "s"', 'state = "s"\nmax_rejects = "${LOGIN}"'),
+    ('state = "s"', 'state = "s"\nrejects_table = "${LOGIN}"'),
+    ('state = "s"', 'state = "s"\nrejects_topic = "${LOGIN}"'),
+    ('state = "s"', 'state = "s"\nrejects = "${LOGIN}"'),
+    ('state = "s"', 'state = "${LOGIN}"'),
+    ('files = "in"', 'kafka = "${LOGIN}"\ntopics = ["${LOGIN}"]'),
+    ('files = "in"', 'kafka = "${LOGIN}"\npattern = "${LOGIN}"\noptions = { minPartitions = "${LOGIN}" }'),
+    ('files = "in"', 'files = "in"\nmost = "${LOGIN}"'),
+    ('delta = "lake"', 'delta = "${LOGIN}"'),
+    ('delta = "lake"', 'iceberg = "${LOGIN}"\nwarehouse = "${LOGIN}"'),
+    ('delta = "lake"', 'delta = "lake"\nbehavior = "${LOGIN}"'),
+    ('[lake]\ndelta = "lake"', '[kafka]\nservers = "${LOGIN}"\ntopic = "${LOGIN}-{name}"\nshards = "${LOGIN}"'),
+    ('[lake]\ndelta = "lake"', '[avro]\nfolder = "x://${LOGIN}"\ncodec = "${LOGIN}"'),
+    ("[lake]", '[registry]\nurl = "${LOGIN}"\nstrategy = "${LOGIN}"\ntopic = "${LOGIN}"\n[lake]'),
+    ("[lake]", '[registry]\nurl = "file:x"\ncompatibility = "${LOGIN}"\n[lake]'),
+    *[
+        ("[lake]", f"[tables]\n{line}\n[lake]")
+        for line in (
+            'zone = "${LOGIN}"',
+            'table = "${LOGIN}"',
+            'include = ["${LOGIN}.*"]',
+            'exclude = ["${LOGIN}"]',
+            'on_misfit = "${LOGIN}"',
+            'decimals = "${LOGIN}"',
+            'times = "${LOGIN}"',
+            'binaries = "${LOGIN}"',
+            'unavailable = "${LOGIN}"',
+            'types = { orders = { id = "${LOGIN}" } }',
+        )
+    ],
+]
+
+
+@pytest.mark.parametrize("value", ["canary password", "Canary-'é\"\\/:1", "canary" * 40, "k" * 70 + "canary" * 3])
+@pytest.mark.parametrize(("old", "new"), ANYWHERE)
+def test_what_came_from_a_variable_is_in_no_error_and_no_repr(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, value: str
+):
+    """Wherever in a configuration it stands, and in whatever form a sentence has it."""
+    monkeypatch.setenv("LOGIN", value)
+    path = written(tmp_path, SIMPLE.replace(old, new))
+    try:
+        config = read_config(path)
+        made = config.pipeline("sync.toml")
+        shown = "".join(map(repr, (config, config.source, config.tables, made, made.source, made.sink, made.settings)))
+    except FileError as error:
+        shown = str(error) + repr(error) + "".join(traceback.format_exception(error))
+    assert "canary" not in shown.lower()
+    assert value[:20] not in shown
+
+
+def test_an_error_and_a_report_name_the_variable_instead_of_its_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A reader still knows what is meant."""
+    monkeypatch.setenv("TOPIC", "canary")
+    text = 'state = "s"\nevery = "${TOPIC}"\n[source]\nkafka = "a:1"\ntopics = ["${TOPIC}"]\n[lake]\ndelta = "lake"\n'
+    with pytest.raises(FileError, match=r"not '\$\{TOPIC\}'") as caught:
+        read_config(written(tmp_path, text))
+    assert caught.value.__cause__ is None
+    redaction = read_config(written(tmp_path, text.replace('every = "${TOPIC}"', ""))).redaction
+    report = BatchReport(3, {"read": 1}, steps=["canary.t: added"], waiting={"canary.t": "why", "${TOPIC}.t": "why"})
+    hidden = redaction.of(report)
+    assert hidden.steps == ["${TOPIC}.t: added"]
+    assert list(hidden.waiting) == ["${TOPIC}.t", "${TOPIC}.t'"]
+    assert report.steps == ["canary.t: added"]
+    with pytest.raises(JobError) as raised, redaction.errors():
+        raise JobError("Kafka says canary%2Fx, 'canar...' and 'other...'")
+    assert str(raised.value) == "Kafka says ${TOPIC}%2Fx, '${TOPIC}...' and 'other...'"
+
+
+def test_a_short_value_hides_no_words_of_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It is hidden where it stands alone."""
+    monkeypatch.setenv("FILES", "in")
+    monkeypatch.setenv("MOST", "5")
+    text = SIMPLE.replace('"in"', '"${FILES}"').replace('state = "s"', 'state = "s"\nmax_rejects = "${MOST}"')
+    redaction = read_config(written(tmp_path, text)).redaction
+    assert redaction.of("read 5 in 5 s from 'in', in") == "read 5 in 5 s from '${FILES}', in"
+    assert redaction.of("in") == "${FILES}"
+
+
+@pytest.mark.parametrize(
+    ("address", "is_refused"),
+    [
+        ("s3a://KEY:a/b@bucket/in", True),
+        ("s3a://KEY:1/b@bucket/in", True),
+        ("s3a://KEY:a/b/c@bucket", True),
+        ("https://user:12345678/x@host/in", True),
+        ("hdfs://name:9000/user@home/in", False),
+        ("abfss://container@account.dfs.core.windows.net/in", False),
+        ("file:///data/a:b@c", False),
+        ("s3a://bucket/a:b@c", False),
+    ],
+)
+@pytest.mark.parametrize("name", ["files", "delta", "folder", "rejects"])
+def test_a_password_with_a_slash_is_seen_in_an_address(tmp_path: Path, address: str, is_refused: bool, name: str):
+    """A port, and a path with a colon and an at sign, are none."""
+    text = {
+        "files": SIMPLE.replace('"in"', f'"{address}"'),
+        "delta": SIMPLE.replace('"lake"', f'"{address}"'),
+        "folder": SIMPLE.replace('[lake]\ndelta = "lake"', f'[avro]\nfolder = "{address}"'),
+        "rejects": f'rejects = "{address}"\n{SIMPLE}',
+    }[name]
+    if not is_refused:
+        assert read_config(written(tmp_path, text))
+        return
+    with pytest.raises(FileError) as caught:
+        read_config(written(tmp_path, text))
+    assert "an address without user and password" in str(caught.value)
+    assert "KEY" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a = " + "[" * 50_000, "TOML, got more levels of brackets"),
+        ("a = " + "{a=" * 50_000, "TOML, got more levels of brackets"),
+        ("a = " + "[" * 300 + "]" * 300, "a configuration"),
+        (
+            "\n".join("a." * i + f"b{i} = 1" for i in range(400)),
+            "keys of at most 32 parts, got a longer one in line 33",
+        ),
+        ("[" + "a." * 100_000 + "b]", "keys of at most 32 parts"),
+        ("[" + "'a' . " * 1_000 + "b]", "keys of at most 32 parts"),
+        ("# x\n" + '"a\\".b" . ' * 1_000 + "b = 1", "keys of at most 32 parts, got a longer one in line 2"),
+        ("a = 1\n" * 100_000, "a configuration of at most 256 KiB, got more"),
+        ("\n".join(f"{'a.' * 31}b{i} = 1" for i in range(3_500)), "a configuration, got"),
+        ("a = " + "9" * 10_000, "TOML, got "),
+        ("a = " + '"' * 100_000, "TOML"),
+        ("state = '" + "x.y" * 10_000 + "'", ""),
+    ],
+)
+def test_a_configuration_that_would_take_long_to_read_is_an_error(tmp_path: Path, text: str, said: str):
+    """Neither a traceback nor minutes."""
+    began = time.monotonic()
+    with pytest.raises(FileError) as caught:
+        read_config(written(tmp_path, text))
+    assert said in str(caught.value)
+    assert time.monotonic() - began < 10

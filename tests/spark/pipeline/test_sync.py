@@ -105,6 +105,40 @@ def test_a_stream_on_a_terminal_has_one_line_and_ends_with_its_summary(tmp_path:
     assert "Batches 0 to 1" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
+def test_what_came_from_a_variable_is_printed_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """In lines, pages, the account and errors the variable is named, whose value is in names of files and of a table."""
+    monkeypatch.setenv("SECRET", f"{tmp_path}/canary in")
+    monkeypatch.setenv("TABLE", "canarydb.canary_table")
+    (tmp_path / "canary in").mkdir()
+    row = json.loads(canal("INSERT", [{"id": "1", "a": "2"}], id=1))
+    row |= {"database": "canarydb", "table": "canary_table"}
+    (tmp_path / "canary in" / "a.jsonl").write_bytes(json.dumps(row).encode() + b"\n{")
+    text = """
+        state = "${SECRET} state"
+        format = "canal"
+        [source]
+        files = "${SECRET}"
+        [tables]
+        include = ["${TABLE}"]
+        [lake]
+        delta = "${SECRET} lake"
+    """
+    (tmp_path / "sync.toml").write_text(text)
+    done = sync("--config", "sync.toml", "--once", "--report", "r.html", cwd=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "read 2 = written 1 + rejected 1"), done.stderr
+    assert re.search(r"^[$]{TABLE} +1$", done.stdout, re.MULTILINE)
+    shown = sync("show", "--config", "sync.toml", "--report", "again.html", cwd=tmp_path)
+    assert "table ${TABLE}" in shown.stdout
+    state = tmp_path / "canary in state"
+    (tmp_path / "canary in").rename(tmp_path / "elsewhere")
+    failed = sync("--config", "sync.toml", "--once", cwd=tmp_path)
+    assert failed.returncode == 2
+    assert "${SECRET}: expected a file or folder, got none" in failed.stderr
+    pages = [path.read_text(encoding="utf-8") for path in (*tmp_path.glob("*.html"), state / "account.json")]
+    assert len(pages) == 3
+    assert "canary" not in "".join(pages) + "".join(one.stdout + one.stderr for one in (done, shown, failed))
+
+
 def test_flags_name_the_sink_and_the_registry():
     """They become what a configuration would say."""
     flags = dict.fromkeys(option.name or "" for option in sync_command.params)

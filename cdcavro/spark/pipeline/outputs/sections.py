@@ -90,6 +90,10 @@ class AvroConfig(Struct, forbid_unknown_fields=True):
     codec: str = "deflate"
     parallel: int = 4
 
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for an address with a password."""
+        check_addresses({"folder": self.folder})
+
     def sink(self, file: str) -> AvroFiles:
         """Return the files that are configured. Raises `FileError`, which names the file."""
         try:

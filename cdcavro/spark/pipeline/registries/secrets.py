@@ -1,16 +1,175 @@
-"""Secrets in a configuration, which nothing shows."""
+"""Secrets in a configuration, which nothing shows: passwords, and whatever came from a variable of the environment."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import os
 import re
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from cdcavro.errors import CdcAvroError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Self
 
-    from msgspec import Struct
+T = TypeVar("T")
 
-_PASSWORD: Final = re.compile(r"://[^/]*:[^/]*@")
+# A password may have a slash. What looks like a port is one, except where stores of objects are addressed by a bucket.
+_PASSWORD: Final = re.compile(r"://[^/@]*:(?![0-9]{1,5}/)[^@]*@|(?:s3[an]?|oss|obs|cosn?|gs)://[^/@]*:[^@]*@")
+_IN_ADDRESS: Final = re.compile(r"://([^/@:]*):([^@]*)@")
+_ADDRESS: Final = re.compile("[/:]")
+_QUOTED: Final = re.compile("[\"']([^\"']+)[\"']")
+# What is shorter may be a word of any sentence: it is hidden where a value stands alone.
+_LONG: Final = 4
+_CUT: Final = "..."
+# How many characters of a text that is cut are looked at.
+_LOOKED_AT: Final = 400
+
+
+class FromVariable(str):
+    """A text with what variables of the environment have. Its repr is the text as the configuration states it.
+
+    Attributes: `stated` (str); `variables` (dict), the values of the variables by name.
+    """
+
+    __slots__ = ("stated", "variables")
+    stated: str
+    variables: Mapping[str, str]
+
+    def __new__(cls, text: str, stated: str, variables: Mapping[str, str]) -> Self:
+        """Return a text; `stated` and `variables` are the attributes."""
+        made = super().__new__(cls, text)
+        made.stated, made.variables = stated, variables
+        return made
+
+    def __repr__(self) -> str:
+        return repr(self.stated)
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Pickle the text alone, for processes of Spark that need no more."""
+        return str, (str(self),)
+
+
+class Redaction:
+    """Replaces what came from variables by their names, in any text: as it is, escaped, or cut."""
+
+    def __init__(self, texts: Iterable[FromVariable] = ()) -> None:
+        self._names: dict[str, str] = {}
+        for text in texts:
+            for form in _forms(text):
+                self._names.setdefault(form, text.stated)
+            for name, value in text.variables.items():
+                for piece in _pieces(value):
+                    for form in _forms(piece) if len(piece) >= _LONG else ():
+                        self._names.setdefault(form, f"${{{name}}}")
+        longest_first = sorted(self._names, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(_pattern, longest_first))) if longest_first else None
+
+    def of(self, value: T) -> T:
+        """Return a value in all of whose texts nothing is shown: a text, a list, a dict, a dataclass or a `Struct`."""
+        made: Any = value if self._pattern is None else self._without(value)
+        return made  # type: ignore[no-any-return]
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Let errors of the block show nothing, neither by themselves nor by what they were raised from."""
+        try:
+            yield
+        except (CdcAvroError, OSError) as error:
+            if self._pattern is None:
+                raise
+            for name, value in vars(error).items():
+                setattr(error, name, self.of(value))
+            error.args = self.of(error.args)
+            if isinstance(error, OSError) and error.filename is not None:
+                error.filename = self.of(str(error.filename))
+            raise error from None
+
+    def _without(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, dict):
+            made: dict[Any, Any] = {}
+            for name, one in value.items():
+                key = self._without(name)
+                while key in made:
+                    key += "'"
+                made[key] = self._without(one)
+            return made
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*map(self._without, value))
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(self._without, value))
+        if isinstance(value, Struct):
+            return msgspec.structs.replace(
+                value, **{name: self._without(getattr(value, name)) for name in value.__struct_fields__}
+            )
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            own = [field.name for field in dataclasses.fields(value)]
+            return dataclasses.replace(value, **{name: self._without(getattr(value, name)) for name in own})
+        return value
+
+    def _text(self, text: str) -> str:
+        if self._pattern is None:
+            return text
+        parts = self._pattern.sub(lambda found: self._names[found[0]], text).split(_CUT)
+        return _CUT.join([*map(self._uncut, parts[:-1]), parts[-1]])
+
+    def _uncut(self, text: str) -> str:
+        """Return a text that was cut at its end, without the beginning of what is hidden there."""
+        for form, name in self._names.items():
+            for length in range(min(len(form), len(text), _LOOKED_AT), _LONG - 1, -1):
+                if text.endswith(form[:length]):
+                    return text[:-length] + name
+        return text
+
+
+def redaction_of(config: Any) -> Redaction:
+    """Return what hides the texts of a configuration, or of its members, that came from variables."""
+    return Redaction(_from_variables(config))
+
+
+def _from_variables(value: Any) -> Iterator[FromVariable]:
+    if isinstance(value, FromVariable):
+        yield value
+    elif isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            yield from _from_variables(getattr(value, name))
+    elif isinstance(value, (dict, list)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _from_variables(one)
+
+
+def _pieces(value: str) -> list[str]:
+    """Return a value, and what of it is used alone.
+
+    These are servers, the parts of a name, what is quoted in a login, and user and password of an address.
+    """
+    parts = [part for found in _IN_ADDRESS.findall(value) for part in found]
+    names = [] if _ADDRESS.search(value) else value.split(".")
+    return [value, *value.split(","), *_QUOTED.findall(value), *parts, *names]
+
+
+def _forms(text: str) -> set[str]:
+    """Return how sentences write a text, if it is not a small number: as it is, escaped, quoted, as a path or an address."""
+    other = {os.path.normpath(text)} if "/" in text else {text.replace(".", "/"), text.replace(".", "`.`")}
+    made = {text, text.strip(), *other}
+    forms: set[str] = set()
+    for one in map(str, made):
+        forms |= {one, ascii(one)[1:-1], repr(one)[1:-1], json.dumps(one)[1:-1], quote(one), quote(one, safe="")}
+    return {form for form in forms if form and not (form.isdigit() and len(form) < _LONG)}
+
+
+def _pattern(form: str) -> str:
+    escaped = re.escape(form)
+    return escaped if len(form) >= _LONG else rf"(?:(?<=['\"/=])|\A){escaped}(?=['\"/,:]|\Z)"
 
 
 def check_addresses(addresses: Mapping[str, str | None]) -> None:
