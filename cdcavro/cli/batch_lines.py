@@ -13,6 +13,7 @@ import click
 from cdcavro.cli.faults import say
 from cdcavro.cli.report import table
 from cdcavro.errors import number_of, plain
+from cdcavro.files.rejects import is_all_rejected
 
 if TYPE_CHECKING:
     from cdcavro.spark.pipeline import BatchReport
@@ -46,6 +47,12 @@ class BatchLines:
         self._waiting: dict[str, str] = {}
         self._steps: list[str] = []
         self._step_count = 0
+        self._look: str | None = None
+
+    @property
+    def is_all_rejected(self) -> bool:
+        """Whether there were messages, and every one of them was rejected."""
+        return is_all_rejected(self._counts)
 
     def add(self, report: BatchReport) -> None:
         """Add a batch, and say what it did."""
@@ -94,11 +101,14 @@ class BatchLines:
             click.echo(f"read {counts.get('read', 0):,} = {' + '.join(others)}")
             if counts["rejected"]:
                 say(f"rejected messages are in {rejects}, with the reason of each")
+            if self.is_all_rejected and self._look is not None:
+                say(f"all of them look like {plain(self._look)}: --format says otherwise")
             if is_whole:
                 self._write_page()
 
     def _count(self, report: BatchReport) -> None:
         self._counts.update(report.counts)
+        self._look = report.look or self._look
         self._steps = [*self._steps, *report.steps][-_MOST:]
         self._step_count += len(report.steps)
         for name, operations in report.operations.items():

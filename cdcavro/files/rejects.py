@@ -13,6 +13,8 @@ import orjson
 from cdcavro.errors import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cdcavro.errors import MessageError
     from cdcavro.files.lines import Line
 
@@ -92,3 +94,12 @@ class MaxRejects:
         True
         """
         return rejected * 100 <= self.limit * read if self.is_percent else rejected <= self.limit
+
+
+def is_all_rejected(counts: Mapping[str, int]) -> bool:
+    """Return whether there were messages, and every one was rejected; `counts` says how many became what.
+
+    >>> is_all_rejected({"read": 3, "rejected": 2, "tombstones": 1}), is_all_rejected({"read": 3, "rejected": 2, "written": 1})
+    (True, False)
+    """
+    return counts.get("rejected", 0) > 0 and not any(counts.get(name) for name in ("written", "statements", "left out"))

@@ -34,6 +34,7 @@ AUTO: Final = "auto"
 MIXED: Final = "mixed"
 """In place of a format's name: the format is detected for each message."""
 _SHOWN: Final = 8
+_UNSUPPORTED: Final = ", which is not supported"
 MemberPath = tuple[str, ...]
 Tells = bool | tuple[str, ...]
 _SHAPES: Final[dict[type, type]] = {Array: list, Map: dict, Record: dict}
@@ -101,7 +102,7 @@ def _fitting(value: Any) -> dict[str, int]:
     found = {name: score for name, score in scores.items() if score and _takes(value, name)}
     strange = None if any(map(_has_any_member, found)) else stranger(value)
     if strange is not None:
-        raise UnknownMessageError("a message of a known format", f"{strange}, which is not supported")
+        raise UnknownMessageError("a message of a known format", f"{strange}{_UNSUPPORTED}")
     return found
 
 
@@ -136,6 +137,29 @@ def best(messages: Iterable[dict[str, int]]) -> str:
             total[name] += score
     choice = max(REGISTRY, key=lambda name: (count[name], total[name]))
     return choice if count[choice] else ""
+
+
+def other_format(messages: Iterable[bytes | str], format: str) -> str | None:
+    """Return what messages look like that somebody calls messages of a format: another one, or one that is not supported.
+
+    Return None if any of them fits the format, and if nothing is known of them.
+
+    >>> other_format(['{"type":"INSERT","table":"t","data":[],"id":1}'], "debezium")
+    'canal'
+    """
+    found, strange = [], None
+    for message in messages:
+        try:
+            fitting = fits(message)
+        except UnknownMessageError as error:
+            strange = strange or (error.got if error.got.endswith(_UNSUPPORTED) else None)
+        except MessageError:
+            continue
+        else:
+            if format in fitting:
+                return None
+            found.append(fitting)
+    return best(found) or strange
 
 
 def _parsed(message: bytes | str) -> Any:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import cdcavro
 from cdcavro.errors import StructureError
 from cdcavro.wire.format import Format
-from cdcavro.wire.sniff import _marks, best, fits
+from cdcavro.wire.sniff import _marks, best, fits, other_format
 from support.bounds_trial import FILLERS
 from support.calls import calls
 from support.messages import SAMPLES, golden_files, goldens, lines
@@ -462,3 +462,20 @@ def test_a_message_is_parsed_once_to_be_told_and_once_to_find_its_fault(monkeypa
     fault = error_of(cdcavro.sniff, '{"type":"INSERT","database":"d","data":{"a":1}}')
     assert fault == "oms_canal: $.data: expected array, got object"
     assert (len(parsed), alive) == (1, [None])
+
+
+@pytest.mark.parametrize(
+    ("messages", "format", "other"),
+    [
+        (['{"type":"INSERT","data":[],"id":1}'], "debezium", "canal"),
+        (['{"type":"INSERT","data":[],"id":1}'], "oms_canal", None),
+        (["{", "[]", '{"type":"INSERT","data":[]}', '{"op":"c"}'], "debezium", None),
+        (["{", '{"type":"INSERT","data":[]}', '{"type":"INSERT","data":[]}'], "debezium", "oms_canal"),
+        ([json.dumps(_MAXWELL[0])], "canal", "a message of Maxwell, which is not supported"),
+        (['{"foo":1}', "{", ""], "canal", None),
+        ([], "canal", None),
+    ],
+)
+def test_what_messages_of_a_wrong_format_look_like(messages, format, other):
+    """Unless one of them is of the format, or nothing is known of them."""
+    assert other_format(messages, format) == other

@@ -33,7 +33,7 @@ _GLOB: Final = re.compile(r"[*?\[{]")
     metavar="N|P%",
     callback=lambda _ctx, _param, value: None if value is None else parse_max_rejects(value),
     help="Accept up to N rejected messages, or P percent of them; beyond that the exit code is 1. Default: accept any"
-    " number.",
+    " number, unless all are rejected.",
 )
 @click.option("--force", is_flag=True, help="Replace what an earlier run wrote to DIR.")
 @click.option("--master", metavar="URL", help="The Spark master. Default: local[*], or that of spark-submit.")
@@ -72,7 +72,10 @@ def run(
         raise Fault(f"{report.read:,} messages were read and {counts.read:,} were found again: {out} is not complete")
     if counts.rejected:
         say(f"rejected messages are in {out}/rejects, with the reason of each")
-    ctx.exit(0 if max_rejects is None or max_rejects.allows(counts.rejected, counts.read) else REJECTED)
+    is_allowed = (
+        counts.done or not counts.rejected if max_rejects is None else max_rejects.allows(counts.rejected, counts.read)
+    )
+    ctx.exit(0 if is_allowed else REJECTED)
 
 
 def _check_files(inputs: tuple[str, ...], out: str, *, force: bool) -> None:

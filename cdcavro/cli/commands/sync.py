@@ -102,7 +102,7 @@ def sync(
     if pipeline.waiting:
         wait = f"rows of {number_of(pipeline.waiting, 'table')} wait in {read.state}"
         say(hidden.of(f"{wait}, and are tried again with the next batch"))
-    ctx.exit(REJECTED if pipeline.waiting else 0)
+    ctx.exit(REJECTED if pipeline.waiting or progress.is_all_rejected else 0)
 
 
 def _config(file: str | None, flags: dict[str, Any]) -> Config:

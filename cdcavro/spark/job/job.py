@@ -25,7 +25,7 @@ from cdcavro.spark.job.line_frame import first_line, glob_free, hidden_files, pl
 from cdcavro.spark.session import classic
 from cdcavro.wire.formats import REGISTRY, get_format
 from cdcavro.wire.operation import NONE, TOMBSTONE, operation_paths, tombstone_pointers
-from cdcavro.wire.sniff import AUTO, MIXED
+from cdcavro.wire.sniff import AUTO, MIXED, other_format
 from cdcavro.wire.version import version_note
 
 if TYPE_CHECKING:
@@ -121,13 +121,17 @@ def _run(
 
 def _formats(spark: SparkSession, files: Sequence[str], format: str) -> tuple[dict[str, str], list[str]]:
     """Return the format of each file, and what is to be said about versions that the first messages state."""
-    formats, notes = {}, []
+    formats: dict[str, str] = {}
+    notes: list[str] = []
     for file in files:
         # The head is always read, because gzip under another name would be rejected line by line.
         head = list(read_head(spark, file, _MAGIC if format == MIXED else HEAD_BYTES))
         name = tell_format(iter(head))[0] if format == AUTO else "" if format == MIXED else format
         note = version_note(b"\n".join(line.raw for line in head), name) if name else None
+        other = other_format((line.raw for line in head), format) if format not in (AUTO, MIXED) else None
         formats[plain_path(file)] = name
+        if other is not None:
+            notes.insert(0, f"{plain_path(file)}: messages that look like {other} are read as {format}")
         notes += [] if note is None else [note]
     return formats, notes
 

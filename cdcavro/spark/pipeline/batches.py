@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.clock import Clock
 from cdcavro.errors import FileError, JobError, plain
+from cdcavro.files.rejects import is_all_rejected
 from cdcavro.lake.report.account import BatchFacts
 from cdcavro.lake.report.watch import VersionWatch
 from cdcavro.spark.lake.sinks import Attempt
@@ -20,7 +21,7 @@ from cdcavro.spark.pipeline.lake_tables import LakeNames
 from cdcavro.spark.pipeline.outputs.reject_places import Rejects, write_elsewhere
 from cdcavro.spark.pipeline.outputs.table_rows import TableRows
 from cdcavro.spark.pipeline.outputs.waiting import WAITING, WaitingRows
-from cdcavro.spark.pipeline.progress.reasons import rejects_by_reason
+from cdcavro.spark.pipeline.progress.reasons import look_of, rejects_by_reason
 from cdcavro.spark.pipeline.rejects import rejects_of, write_rejects
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class BatchReport:
     Attributes: `number` (int); `counts` (dict), the messages by what became of them, as in `COUNTS`; `operations` (dict
     from table to a dict), the rows by operation, as in the envelope; `steps` (list of str), how lake tables changed;
     `waiting` (dict from table to str), the tables whose rows wait, and why; `seconds` (dict), how long its parts took;
-    `rejects` (list of `Reject`), why messages were rejected; `lag` (`Lag` or None), how much was left to read behind it.
+    `rejects` (list of `Reject`), why messages were rejected; `lag` (`Lag` or None), how much was left to read behind it;
+    `look` (str or None), what the messages look like that were all rejected, if that is another format.
     """
 
     number: int
@@ -68,6 +70,7 @@ class BatchReport:
     seconds: dict[str, float] = field(default_factory=dict)
     rejects: list[Reject] = field(default_factory=list)
     lag: Lag | None = None
+    look: str | None = None
 
 
 class Batches:
@@ -186,6 +189,8 @@ class Batches:
             write_rejects(outcomes.frame, folder, report.number, found.time, report.counts["rejected"])
             write_elsewhere(self._rejects, found)
             report.rejects = rejects_by_reason(outcomes.frame)
+            if is_all_rejected(report.counts):
+                report.look = look_of(outcomes.frame, self._settings.formats)
 
     def _note(self, report: BatchReport, began: float, tables: Tables, learned: Sequence[Change]) -> None:
         """Add a batch, all of which is written, to the account."""

@@ -169,6 +169,17 @@ def test_a_file_without_a_known_message_is_all_rejects(spark, tmp_path):
     assert not (tmp_path / "out" / "payloads").exists()
 
 
+@pytest.mark.parametrize(("format", "other"), [("debezium", "canal"), ("canal", None), ("mixed", None)])
+def test_messages_that_look_like_another_format_are_told(spark, tmp_path, format, other):
+    """Whether they can be read as what somebody calls them or not."""
+    path = tmp_path / "in.jsonl"
+    path.write_bytes((SAMPLES / "canal" / "shop.jsonl").read_bytes())
+    said: list[str] = []
+    run(spark, [str(path)], str(tmp_path / "out"), format=format, say=said.append)
+    told = [one for one in said if "look like" in one]
+    assert told == ([] if other is None else [f"{path}: messages that look like {other} are read as {format}"])
+
+
 def test_an_empty_file_is_done(spark, tmp_path):
     """No lines, no messages, no rejects."""
     (tmp_path / "in.jsonl").write_bytes(b"")

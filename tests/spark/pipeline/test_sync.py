@@ -209,6 +209,16 @@ def test_too_many_rejects_end_with_sentences_alone(tmp_path: Path):
     assert not (tmp_path / "lake").exists()
 
 
+def test_a_wrong_format_is_told_and_no_success(tmp_path: Path):
+    """Where every message is a reject, nothing was done, and what they look like is said."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_bytes(b"\n".join([canal("INSERT", [{"id": "1"}], id=i) for i in range(1, 4)]))
+    flags = ("--files", "in", "--format", "debezium", "--delta", "lake", "--state", "state", "--once")
+    done = sync(*flags, cwd=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "read 3 = written 0 + rejected 3"), done.stderr
+    assert done.stderr.splitlines()[-1] == "all of them look like canal: --format says otherwise"
+
+
 def test_rejects_at_an_address_are_not_moved(tmp_path: Path):
     """It is said what to do, instead of that there are none."""
     text = 'state = "state"\nrejects = "s3a://bucket/rejects"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n'

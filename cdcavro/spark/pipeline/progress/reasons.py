@@ -10,12 +10,16 @@ from pyspark.sql import functions as sf
 from cdcavro.lake.report.account import Reject
 from cdcavro.spark.job.line_frame import plain_path
 from cdcavro.spark.pipeline.rejects import rejects_of
+from cdcavro.wire.sniff import MIXED, other_format
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from cdcavro.spark.pipeline.settings import Formats
+
 _MOST: Final = 200
 _LONGEST: Final = 500
+_LOOKED_AT: Final = 20
 _GOT: Final = ", got "
 # What a sentence shows of a message: quoted, or a number, also a byte's (0xef) and a character's (U+FEFF).
 _VALUE: Final = (
@@ -43,6 +47,14 @@ def rejects_by_reason(outcomes: DataFrame) -> list[Reject]:
         Reject(row["own"], row["at"], row["kind"], row["count"], place_of(row["one"].asDict()), row["one"]["said"])
         for row in counted.orderBy(sf.desc("count")).limit(_MOST).collect()
     ]
+
+
+def look_of(outcomes: DataFrame, formats: Formats) -> str | None:
+    """Return what the first of a batch's rejects look like, if they were read as one format and look like another."""
+    given = formats.given
+    if not isinstance(given, str) or given == MIXED:
+        return None
+    return other_format([row["raw"] for row in rejects_of(outcomes).select("raw").take(_LOOKED_AT)], given)
 
 
 def kind_of(said: Column) -> Column:
