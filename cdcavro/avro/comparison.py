@@ -36,7 +36,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 What = Literal[
-    "added", "dropped", "renamed", "moved", "type", "default", "doc", "aliases", "symbols", "attribute", "text"
+    "added",
+    "dropped",
+    "renamed",
+    "moved",
+    "type",
+    "default",
+    "doc",
+    "aliases",
+    "symbols",
+    "default symbol",
+    "attribute",
+    "text",
 ]
 MAX_DIFFERENCES: Final = 10_000
 _UNIT: Final = frozenset({"logicalType", "precision", "scale"})
@@ -126,6 +137,8 @@ class _Comparison:
         yield from _texts(path, old, new)
         if isinstance(old, Enum) and isinstance(new, Enum):
             yield from _symbols(path, old.symbols, new.symbols)
+            if old.default != new.default:
+                yield Difference(path, "default symbol", brief(old.default or ""), brief(new.default or ""))
         if isinstance(old, Fixed) and isinstance(new, Fixed) and (old.size, _units(old)) != (new.size, _units(new)):
             yield Difference(path, "type", type_label(old), type_label(new))
         if isinstance(old, Record) and isinstance(new, Record):

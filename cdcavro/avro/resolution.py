@@ -1,7 +1,8 @@
 """Schema resolution: how a reader's schema reads what a writer's schema wrote.
 
-Source: Avro 1.8.2, "Schema Resolution" and "Aliases". The two schemas are compared once; the result
-is a tree of small steps that is independent of bytes, and a list of findings. It deliberately differs
+Source: Avro 1.8.2, "Schema Resolution" and "Aliases"; of an enum's default, Avro 1.9, "Enums". The two
+schemas are compared once; the result is a tree of small steps that is independent of bytes, and a list
+of findings. It deliberately differs
 from the specification in two points: named types match by full name or alias, so that a record
 renamed without an alias is refused rather than read by chance; and if a reader's union has exactly
 the writer's type, that branch is chosen, as in Avro Java, even if one that it promotes to comes first.
@@ -164,14 +165,20 @@ class _Comparison:
         pair = (id(writer), id(reader))
         if pair not in self._enums:
             known = set(reader.symbols)
-            symbols = tuple(symbol if symbol in known else None for symbol in writer.symbols)
+            symbols = tuple(symbol if symbol in known else reader.default for symbol in writer.symbols)
             self._enums[pair] = (
                 ReadEnum(reader, symbols),
                 brief_list([symbol for symbol in writer.symbols if symbol not in known]),
             )
         step, lacking = self._enums[pair]
         if lacking:
-            self.findings.add(where, f"{label(reader)} lacks {lacking}", "unsafe", partial=True)
+            reason = f"{label(reader)} lacks {lacking}"
+            if reader.default is None:
+                self.findings.add(where, reason, "unsafe", partial=True)
+            else:
+                self.findings.add(
+                    where, f"{reason}: its default {brief(reader.default)} is read instead; Avro 1.8.2 fails"
+                )
         return step
 
     def _from_union(self, writer: Union, reader: Type, where: str) -> Step:

@@ -188,7 +188,7 @@ class _Parser:
         deepest, self._deepest = self._deepest, depth
         named: Type
         if kind == "enum":
-            named = self._defined[full] = Enum(*shared, symbols=_symbols(declared, where))
+            named = self._defined[full] = Enum(*shared, *_symbols(declared, where))
         elif kind == "fixed":
             named = self._defined[full] = Fixed(*shared, size=_size(declared, where))
         else:
@@ -264,7 +264,8 @@ def _strings(declared: dict[str, Any], member: str, where: str) -> list[str]:
     return listed
 
 
-def _symbols(declared: dict[str, Any], where: str) -> tuple[str, ...]:
+def _symbols(declared: dict[str, Any], where: str) -> tuple[tuple[str, ...], str | None]:
+    """Return an enum's symbols and its default, which Avro Java passes over if it is no text."""
     _need(declared, "symbols", where)
     symbols = tuple(check_name(symbol, where) for symbol in _strings(declared, "symbols", where))
     if len(set(symbols)) != len(symbols):
@@ -272,7 +273,7 @@ def _symbols(declared: dict[str, Any], where: str) -> tuple[str, ...]:
     default = declared.get("default")
     if isinstance(default, str) and default not in symbols:
         raise SchemaError(where, f"the default {shown(default)} is no symbol")
-    return symbols
+    return symbols, default if isinstance(default, str) else None
 
 
 def _size(declared: dict[str, Any], where: str) -> int:

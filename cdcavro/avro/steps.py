@@ -27,7 +27,7 @@ class ReadFixed:
 
 @dataclass(frozen=True, slots=True)
 class ReadEnum:
-    """Read an index into the writer's `symbols`, which are None where the reader lacks the symbol."""
+    """Read an index into the writer's `symbols`, as the reader reads them: None where it lacks one and has no default."""
 
     reader: Enum
     symbols: tuple[str | None, ...]

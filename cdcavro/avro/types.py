@@ -62,9 +62,10 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Enum(Named):
-    """An enum, with its symbols in order."""
+    """An enum, with its symbols in order; `default` is the one that a reader takes for others (Avro 1.9), or None."""
 
     symbols: tuple[str, ...]
+    default: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,8 @@ def test_fewest_fields_have_moved():
     [
         (enum("A", "B"), enum("B", "C"), [("$", "symbols", "A", "C")]),
         (enum("A", "B"), enum("B", "A"), [("$", "symbols", "A, B", "B, A")]),
+        (enum("A", "B"), {**enum("A", "B"), "default": "B"}, [("$", "default symbol", "", "B")]),
+        ({**enum("A", "B"), "default": "B"}, {**enum("A", "B"), "default": "A"}, [("$", "default symbol", "B", "A")]),
         (record(name="Old"), record(name="New"), [("$", "renamed", "Old", "New")]),
         (record(name="Old"), record(name="New", aliases=["Old"]), [("$", "renamed", "Old", "New")]),
         (record(), record(aliases=["Old"]), [("$", "aliases", "", "Old")]),

@@ -136,6 +136,9 @@ def test_every_problem_is_found_with_its_path():
         (decimal(10, 2), fixed(5, logicalType="decimal", precision=10, scale=2), ["$: F cannot read bytes"]),
         (enum("A", "B"), enum("B"), ["$: E lacks A (some data)"]),
         (enum("B"), enum("A", "B"), []),
+        (enum("A", "B"), {**enum("A"), "default": "A"}, []),
+        ({**enum("A", "B"), "default": "A"}, enum("A"), ["$: E lacks B (some data)"]),
+        (enum("A", "B"), {**enum("A"), "default": None}, ["$: E lacks B (some data)"]),
         ("string", "bytes", []),
         ("bytes", "string", ["$: string reads bytes: not all are UTF-8 (some data)"]),
         (decimal(4, 2), "string", ["$: string reads decimal(4,2): its bytes are no text"]),
@@ -505,10 +508,16 @@ def test_fastavro_does_what_the_verdict_says():
         "reads by the last part of a name",
         "reads the default [] of a union",
         "refuses a decimal that is invalid",
-        "takes the default of an enum",
         "takes the first branch that promotes",
         "takes the new name of a field that has its old one too",
     }
+
+
+def test_a_default_that_stands_for_other_symbols_is_noted():
+    """Avro 1.9 and later, and fastavro, read it; what is lost, and who fails, is said."""
+    said = verdict(json.dumps({**enum("B", "A"), "default": "A"}), json.dumps(enum("A", "B", "C")))
+    assert (said.name, said.problems) == ("full", ())
+    assert [note.reason for note in said.notes] == ["E lacks C: its default A is read instead; Avro 1.8.2 fails"]
 
 
 EXAMPLES = [

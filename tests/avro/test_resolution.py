@@ -261,9 +261,11 @@ def test_dropped_field_is_read_into_no_field():
 
 
 def test_enum_symbols_may_be_added_moved_and_dropped():
-    """Symbols match by name; one that the reader has not is an error only where it occurs."""
+    """Symbols match by name; one that the reader has not is its default, or an error where it occurs."""
     reader = _type(enum("C", "A", "D"))
     assert resolve(_type(enum("A", "B", "C")), reader) == ReadEnum(reader, ("A", None, "C"))
+    reader = _type({**enum("C", "A", "D"), "default": "D"})
+    assert resolve(_type({**enum("A", "B", "C"), "default": "B"}), reader) == ReadEnum(reader, ("A", "D", "C"))
     assert _refusal(enum("A", name="Old"), enum("A", name="New")) == "schema $: New cannot read Old"
 
 

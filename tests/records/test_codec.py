@@ -298,6 +298,15 @@ def test_what_the_specification_promotes_is_read(was, now, payload, value):
     assert (made.a, type(made.a)) == (value, type(value))
 
 
+def test_the_default_of_an_enum_is_read_for_a_symbol_that_it_lacks():
+    """As Avro Java does from 1.9 on."""
+    made = one({**enum("A", "Z"), "default": "Z"})
+    symbols = [
+        made.from_avro(payload, writer=parsed(record(field("a", enum("A", "B"))))).a for payload in (b"\0", b"\2")
+    ]
+    assert symbols == ["A", "Z"]
+
+
 def test_what_a_writer_has_and_the_reader_has_not_is_an_error_of_its_payload():
     """A branch, a symbol, bytes that are no text."""
     for was, now, payload, reason in (

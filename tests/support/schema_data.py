@@ -151,8 +151,10 @@ def expected(step: Step, value: Any, *, by_writer: bool = False, raw: bool = Fal
             if by_writer and logical_type(writer):
                 return meaning(writer, value)
             return meaning(reader, promoted(writer.name, reader.name, value))
-        case ReadFixed() | ReadEnum():
+        case ReadFixed():
             return value
+        case ReadEnum(reader=reader):
+            return value if value in reader.symbols else reader.default
         case ReadArray(items):
             return [go(items, item) for item in value]
         case ReadMap(values):

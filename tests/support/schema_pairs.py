@@ -333,7 +333,6 @@ FASTAVRO = {
     ),
     "takes the new name of a field that has its old one too": re.compile(r".* would both be read as "),
     "reads the default [] of a union": re.compile(r".* fails on the default \[\] of a union"),
-    "takes the default of an enum": re.compile(r"\S+ lacks "),
     "takes the first branch that promotes": re.compile(r"fastavro reads "),
 }
 

@@ -6,6 +6,7 @@ import json
 import struct
 import threading
 from array import array as numbers_of
+from random import Random
 
 import pytest
 
@@ -19,7 +20,8 @@ from cdcavro.engine.machine import COMPILED, Translator, Translators
 from cdcavro.errors import CdcAvroError, SchemaError
 from support.engine_trial import BOTH, LEFT
 from support.roundtrip import outcome
-from support.schema_data import write
+from support.schema_data import cover, write
+from support.schema_pairs import fastavro_reads
 from support.translation_trial import trial
 from support.wire import array, doubled, enum, field, mapping, record
 
@@ -46,6 +48,21 @@ def turned(was, now, payload, **more):
     exact = outcome(CdcAvroError, translator(writer, reader, **more), payload)
     assert made is None or made == exact
     return made
+
+
+@compiled
+@pytest.mark.parametrize(
+    "wrapped", [lambda one: one, array, mapping, lambda one: ["null", one], lambda one: record(field("a", one))]
+)
+def test_the_default_of_an_enum_stands_for_symbols_that_it_lacks(wrapped):
+    """By the engine and exactly, wherever the enum is, also where symbols that both have keep their places."""
+    for reader in ({**enum("A", "Z"), "default": "Z"}, {**enum("A", "B"), "default": "B"}):
+        was, now = wrapped(enum("A", "B", "C")), wrapped(reader)
+        for value in cover(schema(was).root, Random(1)):
+            payload = write(schema(was).root, value)
+            made = turned(was, now, payload)
+            texts = json.dumps(was), json.dumps(now)
+            assert fastavro_reads(texts[1], texts[1], made) == fastavro_reads(*texts, payload)
 
 
 # Programs

@@ -23,6 +23,7 @@ DATE = {"type": "int", "logicalType": "date"}
 MICROS = {"type": "long", "logicalType": "timestamp-micros"}
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}
 FIXED = {"type": "fixed", "name": "F", "size": 2}
+OTHER = {**enum("O", "C"), "default": "O"}
 
 
 def translated(was, now, payload, **more) -> bytes:
@@ -58,6 +59,9 @@ def test_what_both_schemas_encode_alike_is_the_payload_itself(was, now, payload)
         (["null", "int"], ["int", "null"], b"\x02\x0e", b"\x00\x0e"),
         (["null", FIXED], [{**FIXED, "name": "G", "aliases": ["F"]}, "null"], b"\x02ab", b"\x00ab"),
         (enum("A", "B"), enum("B", "A"), b"\x00", b"\x02"),
+        (enum("A", "B", "C"), OTHER, b"\x02", b"\x00"),
+        (["null", enum("A", "B", "C")], [OTHER, "null"], b"\x02\x02", b"\x00\x00"),
+        (array(enum("A", "B")), array(OTHER), b"\x04\x00\x02\x00", b"\x04\x00\x00\x00"),
         (array("int"), array("double"), b"\x02\x0e\x00", b"\x02" + struct.pack("<d", 7.0) + b"\x00"),
         (array("int"), array("double"), b"\x01\x02\x0e\x00", b"\x02" + struct.pack("<d", 7.0) + b"\x00"),
         (mapping("int"), mapping(["int"]), b"\x02\x02k\x0e\x00", b"\x02\x02k\x00\x0e\x00"),
