@@ -119,15 +119,17 @@ def _unchanged(cursor: TokenCursor, what: str) -> str:
     else:
         start = cursor.at - 1
         cursor.skip(STOPS)
-        if cursor.dialect.is_mysql and what == "table option" and _is_binary(cursor.tokens[start : cursor.at]):
+        if cursor.dialect.is_mysql and _is_binary(cursor.tokens[start : cursor.at]):
             return _BINARY
     return what
 
 
 def _is_binary(options: Sequence[Token]) -> bool:
     """Return whether options of a table in MySQL make `binary` its character set, which new columns have then."""
-    keys = [token.text.upper() for token in options if token.key != "="]
-    return any(was in {"CHARSET", "SET", "COLLATE"} and key == "BINARY" for was, key in pairwise(keys))
+    return any(
+        was.key in {"CHARSET", "SET", "COLLATE"} and token.text.upper() == "BINARY"
+        for was, token in pairwise(token for token in options if token.key != "=")
+    )
 
 
 def _position(cursor: TokenCursor) -> tuple[bool, str | None]:

@@ -34,7 +34,7 @@ def type_of(cursor: TokenCursor) -> str:
 
     Labels are in apostrophes, with `''` for an apostrophe, as MySQL shows them. Characters in MySQL's
     character set `binary` are the bytes that MySQL makes of them: `varchar(5) character set binary` is a
-    `varbinary(5)`.
+    `varbinary(5)`. LONG, which is a number elsewhere, is MySQL's `mediumtext`.
     """
     start = cursor.at
     if cursor.token.kind not in ("word", "name"):
@@ -46,6 +46,8 @@ def type_of(cursor: TokenCursor) -> str:
     while _type_goes_on(cursor, is_interval=is_interval):
         pass
     text = _spelled(cursor.tokens[start : cursor.at])
+    if cursor.dialect.is_mysql and text.upper() == "LONG":
+        return "mediumtext"
     match = _IN_BINARY.fullmatch(text) if cursor.dialect.is_mysql else None
     return text if match is None or states_charset(match[1]) else binary_type(match[1]) or text
 

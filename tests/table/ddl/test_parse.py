@@ -199,6 +199,7 @@ _MYSQL = [
             ("char byte", "char byte"),
             ("double /* x */ precision", "double precision"),
             ("long varbinary", "long varbinary"),
+            ("LONG", "mediumtext"),
         ]
     ),
     (
@@ -222,6 +223,10 @@ _MYSQL = [
             ("nchar(5), collate binary", "nchar(5)"),
             ("varchar(5) binary, engine=innodb default character set = 'binary'", "varbinary(5)"),
             ("text comment 'x', collate binary", "blob"),
+            ("text, comment = 'charset' default charset = binary", "blob"),
+            ("text, comment 'collate binary'", "text"),
+            ("long collate binary", "mediumblob"),
+            ("long charset binary", "mediumblob"),
         ]
     ),
     (
