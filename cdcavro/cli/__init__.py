@@ -50,5 +50,5 @@ _BUILD: Final = "compiled" if COMPILED else "pure Python: not compiled when it w
 def main() -> None:
     """Turn change-data-capture messages into Avro and back, exactly.
 
-    Messages are JSON lines, plain or gzip; `-` is standard input or output.
+    Messages are JSON lines, plain, gzip or Zstandard, in files and folders; `-` is standard input or output.
     """

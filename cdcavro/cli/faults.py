@@ -6,16 +6,16 @@ import re
 import sys
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
-import click
-
 from cdcavro.errors import MessageError
 from cdcavro.files.lines import ONE_LINE
 from cdcavro.files.rejects import Reject
+from cdcavro.files.streams import shown_name
 from cdcavro.wire.version import version_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from cdcavro.files.inputs import Inputs
     from cdcavro.files.lines import Line
 
 SHOWN: Final = 20
@@ -25,24 +25,25 @@ T = TypeVar("T")
 
 
 class Faults:
-    """Reports the faulty messages of a file on standard error, and writes each as a reject to a stream, if there is one.
+    """Reports the faulty messages of a run on standard error, and writes each as a reject to a stream, if there is one.
 
-    `file` is the file's name; `shown` is how many faults are printed, None for all.
+    `inputs` (`Inputs`) says where a line is. The first 20 faults are printed.
     """
 
-    def __init__(self, file: str, stream: BinaryIO | None = None, *, shown: int | None = None) -> None:
-        self._file = click.format_filename(file)
+    def __init__(self, inputs: Inputs, stream: BinaryIO | None = None) -> None:
+        self._inputs = inputs
         self._stream = stream
-        self._shown = shown
         self._count = 0
-        self._is_spread = False
+        self._spread: str | None = None
 
     def add(self, error: MessageError, line: Line) -> None:
-        """Report the error of a line."""
-        reject = Reject.of(error, line, self._file)
+        """Report the error of a line, whose number is that in all inputs."""
+        file, number = self._inputs.place(line.number)
+        reject = Reject.of(error, line._replace(number=number), shown_name(file))
         self._count += 1
-        self._is_spread |= line.is_opening
-        if self._shown is None or self._count <= self._shown:
+        if line.is_opening:
+            self._spread = self._spread or reject.file
+        if self._count <= SHOWN:
             say(str(reject))
         if self._stream is not None:
             self._stream.write(reject.json() + b"\n")
@@ -53,15 +54,15 @@ class Faults:
         return self._count
 
     def finish(self) -> None:
-        """Print how many faults were not printed, and a hint if messages of the file are spread over several lines."""
-        if self._shown is not None and self._count > self._shown:
-            say(f"... and {self._count - self._shown:,} more")
-        if self._is_spread:
-            say(f"{self._file}: {ONE_LINE}")
+        """Print how many faults were not printed, and a hint if messages of a file are spread over several lines."""
+        if self._count > SHOWN:
+            say(f"... and {self._count - SHOWN:,} more")
+        if self._spread is not None:
+            say(f"{self._spread}: {ONE_LINE}")
 
 
 class Run:
-    """A run over the lines of a file: it converts them, counts them and reports the rejects to `faults`.
+    """A run over lines: it converts them, counts them and reports the rejects to `faults`.
 
     `format` is the name of the rejects' format, for errors that do not name one. Attributes: `read` and
     `rejected` (int), the numbers of messages.

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from cdcavro.cli.faults import say
 from cdcavro.errors import UnknownFormatError
 from cdcavro.exact.instants import zone_called
+from cdcavro.files.inputs import Inputs
 from cdcavro.files.lines import HEAD_LINES
 from cdcavro.files.rejects import MaxRejects
-from cdcavro.files.streams import STANDARD
+from cdcavro.files.streams import STANDARD, shown_name
 from cdcavro.wire.formats import REGISTRY
 from cdcavro.wire.sniff import AUTO, MIXED
 
@@ -58,14 +61,16 @@ def parse_max_rejects(value: str) -> MaxRejects:
         raise click.BadParameter(str(error)) from error
 
 
-def check_files(source: str, *outputs: str | None) -> None:
-    """Check that no output is the input or another output. Raises `click.UsageError`."""
-    files = [file for file in outputs if file is not None]
-    paths = [STANDARD if file == STANDARD else os.path.realpath(file) for file in files]
-    if source != STANDARD:
-        paths.append(os.path.realpath(source))
-    if len(set(paths)) != len(paths):
+def check_files(inputs: Inputs, *outputs: str | None) -> None:
+    """Check that no output is an input, lies in a folder of inputs, or is another output. Raises `click.UsageError`."""
+    files = [os.path.realpath(file) for file in outputs if file not in (None, STANDARD)]
+    read = {os.path.realpath(file) for file in inputs.files if file != STANDARD}
+    if len({*files}) != len(files) or list(outputs).count(STANDARD) > 1 or read.intersection(files):
         raise click.UsageError("two of the input and the outputs are the same file")
+    for file in files:
+        for folder in inputs.folders:
+            if Path(file).is_relative_to(os.path.realpath(folder)):
+                raise click.UsageError(f"{shown_name(file)} lies in {shown_name(folder)}, which is read")
 
 
 max_rejects_option: Final = click.option(
@@ -103,4 +108,10 @@ from_option: Final = click.option(
 zone_option: Final = click.option(
     "--zone", metavar="ZONE", callback=parse_zone, help="The time zone of times without one, e.g. Asia/Shanghai."
 )
-files_argument: Final = click.argument("files", nargs=-1, type=INPUT, metavar="[FILE]...")
+inputs_argument: Final = click.argument(
+    "inputs",
+    nargs=-1,
+    type=click.Path(exists=True, readable=True, allow_dash=True),
+    metavar="[INPUT]...",
+    callback=lambda _ctx, _param, paths: Inputs(paths, say),
+)

@@ -11,14 +11,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.exact import jsontext
-from cdcavro.files.lines import KEPT, Line, is_packed, open_text, skip_line, told_lines
-from cdcavro.files.streams import open_input, shared_input, unwatched
+from cdcavro.files.lines import BOM, KEPT, MARKED, Line, open_text, packing_of, skip_line, told_lines
+from cdcavro.files.streams import open_input, shared_input, shown_name, unsaid, unwatched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedReader
 
-    from cdcavro.files.streams import Advance, SharedInput
+    from cdcavro.files.streams import Advance, Say, SharedInput
 
 CHUNK_BYTES: Final = 512 << 10
 
@@ -65,16 +65,17 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The lines of a file that start at a byte from `start` up to, but not including, `end`."""
+    """The lines of a file that start at a byte from `start` up to, but not including, `end`; the first one at `first`."""
 
     place: SharedInput
     start: int
     end: int
+    first: int = 0
 
     def read(self) -> Chunk:
         """Read the lines. Raises `FileError`."""
         start = self.start
-        if start:
+        if start > self.first:
             before = self.place.stream(start - 1).readline(self.end - start)
             if not before.endswith(b"\n"):
                 return Chunk(b"")
@@ -82,20 +83,25 @@ class Range:
         return _completed(self.place.read(start, self.end), self.place.stream(self.end))
 
 
-def read_chunks(path: str, advance: Advance = unwatched, size: int = CHUNK_BYTES) -> Iterator[Chunk | Range]:
-    """Yield the chunks of a file, a gzip file or standard input (`-`), each of `size` bytes and the rest of a line.
+def read_chunks(
+    path: str, advance: Advance = unwatched, size: int = CHUNK_BYTES, say: Say = unsaid
+) -> Iterator[Chunk | Range]:
+    """Yield the chunks of a file, plain or packed, or of standard input (`-`), each of `size` bytes and the rest of a line.
 
     For a plain file, ranges are yielded instead, and `advance` is called with the bytes of each as it is
-    taken. Raises `FileError`.
+    taken. `say` is told of a byte order mark. Raises `FileError`, and `SetupError` as `read_lines` does.
     """
     place = _plain(path)
     if place is None:
-        with open_text(path, advance) as stream:
+        with open_text(path, advance, say) as stream:
             yield from cut(stream, size)
         return
-    for start in range(0, place.size, size):
+    first = len(BOM) if place.stream(0).read(len(BOM)) == BOM else 0
+    if first:
+        say(f"{shown_name(path)}: {MARKED}")
+    for start in range(first, place.size, size):
         end = min(start + size, place.size)
-        yield Range(place, start, end)
+        yield Range(place, start, end, first)
         advance(end - start)
 
 
@@ -124,7 +130,7 @@ def _plain(path: str) -> SharedInput | None:
     if place is None:
         return None
     with open_input(path) as stream:
-        return None if is_packed(path, stream) else place
+        return None if packing_of(path, stream) else place
 
 
 def cut(stream: BufferedReader[Any], size: int) -> Iterator[Chunk]:

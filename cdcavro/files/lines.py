@@ -1,4 +1,4 @@
-r"""Reading JSON lines from a file, a gzip file or standard input, in constant memory.
+r"""Reading JSON lines from a file, plain or packed, or from standard input, in constant memory.
 
 A line ends at `\n` and nowhere else: values may hold U+0085, U+2028 and a lone `\r`. An empty line is a
 line, but what follows the last `\n` is one only if it is not empty.
@@ -11,24 +11,41 @@ import io
 import zlib
 from contextlib import contextmanager
 from itertools import chain
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.errors import FileError, MessageError, TextError, UnknownMessageError
+from cdcavro.errors import FileError, MessageError, SetupError, TextError, UnknownMessageError
 from cdcavro.exact import jsontext
-from cdcavro.files.streams import CHUNK, open_input, unwatched
+from cdcavro.files.streams import CHUNK, open_input, shown_name, unsaid, unwatched
 from cdcavro.wire.sniff import AUTO, best, fits, sniff
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from cdcavro.files.streams import Advance
+    from cdcavro.files.streams import Advance, Say
 
 KEPT: Final = 64 << 10
 HEAD_LINES: Final = 100
 HEAD_BYTES: Final = 8 << 20
 ONE_LINE: Final = "a message must stand on one line"
 _OPENINGS: Final = (b"{", b"[")
-_GZIP: Final = b"\x1f\x8b"
+BOM: Final = b"\xef\xbb\xbf"
+MARKED: Final = "a byte order mark at the start is passed over"
+GZIP: Final = "gzip"
+ZSTANDARD: Final = "Zstandard"
+_MARKS: Final = {GZIP: b"\x1f\x8b", ZSTANDARD: b"\x28\xb5\x2f\xfd"}
+_ENDINGS: Final = {".gz": GZIP, ".zst": ZSTANDARD, ".zstd": ZSTANDARD}
+# What files start with that are no text, whatever they are called.
+_OTHERS: Final = {
+    b"Obj\x01": "an Avro container file, which `cdcavro decode` reads",
+    b"PK\x03\x04": "a zip archive",
+    b"\xfd7zXZ\x00": "an xz file",
+    b"\x04\x22\x4d\x18": "an lz4 file",
+    **{b"BZh%d1AY&SY" % level: "a bzip2 file" for level in range(1, 10)},
+    b"\xff\xfe": "text in UTF-16: messages are UTF-8",
+    b"\xfe\xff": "text in UTF-16: messages are UTF-8",
+}
+_LONGEST_MARK: Final = max(map(len, _OTHERS))
 
 
 class Line(NamedTuple):
@@ -59,40 +76,89 @@ class Line(NamedTuple):
         return self.raw
 
 
-def read_lines(path: str, advance: Advance = unwatched) -> Iterator[Line]:
-    """Yield the lines of a file, of a gzip file (recognized by name or first bytes), or of standard input (`-`).
+def read_lines(path: str, advance: Advance = unwatched, say: Say = unsaid) -> Iterator[Line]:
+    """Yield the lines of a file, plain, gzip or Zstandard (recognized by name or first bytes), or of standard input (`-`).
 
-    `advance` is called with the number of bytes that each read took from the file, compressed bytes for
-    gzip. Raises `FileError` if the file cannot be read, or is gzip that is damaged or ends too early.
+    `advance` is called with the number of bytes that each read took from the file, compressed bytes for what is packed,
+    and `say` with a sentence about a byte order mark at the start, which is no part of the first line. Raises `FileError`
+    if the file cannot be read, is packed and damaged or ends too early, or is of another kind, and `SetupError` for
+    Zstandard where pyarrow is not installed.
     """
-    with open_text(path, advance) as stream:
+    with open_text(path, advance, say) as stream:
         yield from _split(stream)
 
 
 @contextmanager
-def open_text(path: str, advance: Advance = unwatched) -> Iterator[io.BufferedReader[Any]]:
-    """Open a file, a gzip file or standard input and yield a stream of its decompressed text; see `read_lines`."""
-    with open_input(path, advance) as stream, unpacked(path, stream) as text:
+def open_text(path: str, advance: Advance = unwatched, say: Say = unsaid) -> Iterator[io.BufferedReader[Any]]:
+    """Open a file or standard input and yield a stream of its unpacked text; see `read_lines`."""
+    with open_input(path, advance) as stream, unpacked(path, stream, say) as text:
         yield text
 
 
 @contextmanager
-def unpacked(path: str, stream: io.BufferedReader[Any]) -> Iterator[io.BufferedReader[Any]]:
-    """Yield a stream of the text in a file's stream, which may be gzip. Raises `FileError` for gzip that is faulty."""
-    if not is_packed(path, stream):
-        yield stream
+def unpacked(path: str, stream: io.BufferedReader[Any], say: Say = unsaid) -> Iterator[io.BufferedReader[Any]]:
+    """Yield a stream of the text in a file's stream, which may be packed, without a byte order mark; see `read_lines`."""
+    packing = packing_of(path, stream)
+    if packing is None:
+        yield _unmarked(path, stream, say)
         return
     try:
-        yield io.BufferedReader(gzip.GzipFile(fileobj=stream), CHUNK)
+        yield _unmarked(path, io.BufferedReader(_UNPACK[packing](stream), CHUNK), say)
     except EOFError as error:
-        raise FileError(path, "a whole gzip file", "one that ends too early") from error
+        raise FileError(path, f"a whole {packing} file", "one that ends too early") from error
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise FileError(path, "a gzip file", "one that is damaged or none") from error
+        raise FileError(path, f"a {packing} file", "one that is damaged or none") from error
 
 
-def is_packed(path: str, stream: io.BufferedReader[Any]) -> bool:
-    """Return whether a file is gzip, by its name or its first bytes."""
-    return path.endswith(".gz") or stream.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
+def packing_of(path: str, stream: io.BufferedReader[Any]) -> str | None:
+    """Return how a file is packed, by its first bytes or its name: "gzip", "Zstandard", or None for plain text.
+
+    Raises `FileError` for a file that is no text by its first bytes.
+    """
+    start = stream.peek(_LONGEST_MARK)
+    for mark, kind in _OTHERS.items():
+        if start.startswith(mark):
+            raise FileError(path, "JSON lines, plain or packed with gzip or Zstandard", kind)
+    by_content = next((name for name, mark in _MARKS.items() if start.startswith(mark)), None)
+    return by_content or _ENDINGS.get(PurePath(path).suffix.lower())
+
+
+def _unmarked(path: str, stream: io.BufferedReader[Any], say: Say) -> io.BufferedReader[Any]:
+    if stream.peek(len(BOM))[: len(BOM)] == BOM:
+        stream.read(len(BOM))
+        say(f"{shown_name(path)}: {MARKED}")
+    return stream
+
+
+class _Zstandard(io.RawIOBase):
+    """A raw stream of what is packed with Zstandard in another. Raises `SetupError` where pyarrow is not installed."""
+
+    def __init__(self, stream: io.BufferedReader[Any]) -> None:
+        super().__init__()
+        try:
+            import pyarrow as pa  # noqa: PLC0415  it takes long to import, and an extra brings it
+        except ImportError as error:
+            sentence = "pyarrow is not installed, which unpacks Zstandard: pip install 'cdcavro[arrow]'"
+            raise SetupError(sentence) from error
+        self._text = pa.CompressedInputStream(pa.PythonFile(stream, "r"), "zstd")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            raw = self._text.read(len(buffer))
+        except OSError as error:
+            # Of an end that comes too early Arrow says so; its other errors are of bytes that are none of Zstandard's.
+            raise (EOFError if "truncated" in str(error).lower() else zlib.error)(str(error)) from error
+        buffer[: len(raw)] = raw
+        return len(raw)
+
+
+_UNPACK: Final[dict[str, Callable[[io.BufferedReader[Any]], Any]]] = {
+    GZIP: lambda stream: gzip.GzipFile(fileobj=stream),
+    ZSTANDARD: _Zstandard,
+}
 
 
 def tell_format(lines: Iterator[Line]) -> tuple[str, Iterator[Line]]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import secrets
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     Advance = Callable[[int], None]
+    Say = Callable[[str], None]
 
 STANDARD: Final = "-"
 CHUNK: Final = 64 << 10
@@ -29,6 +31,15 @@ _PAGE: Final = 4 << 10
 
 def unwatched(size: int) -> None:
     """Ignore the number of bytes read, where progress is not shown."""
+
+
+def unsaid(sentence: str) -> None:
+    """Say nothing, where nobody listens."""
+
+
+def shown_name(path: str) -> str:
+    """Return the name of a file for use in a sentence: bytes that are not UTF-8 are replaced."""
+    return os.fsencode(path).decode(errors="replace")
 
 
 @contextmanager
@@ -125,6 +136,17 @@ def open_output(path: str, *, force: bool = False) -> Iterator[BinaryIO]:
         raise FileError(path, "a file that can be written", _fault(error)) from error
 
 
+def check_new(path: str, *, force: bool) -> None:
+    """Check that a file can be written: it is new, or may be replaced, and has a folder. Raises `FileError`."""
+    if path == STANDARD:
+        return
+    target = Path(os.path.realpath(path))
+    if target.is_file() and not force:
+        raise FileError(path, "a new file (--force replaces one)", "one that exists")
+    if not target.parent.is_dir():
+        raise FileError(path, "a file that can be written", shown(os.strerror(errno.ENOENT)))
+
+
 def standard(stream: TextIO | None) -> TextIO:
     """Return a standard stream, or raise `FileError` if it is closed."""
     if stream is None:
@@ -144,12 +166,9 @@ def _opened(path: str) -> AbstractContextManager[BinaryIO]:
 def _output(path: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
     if path == STANDARD:
         return nullcontext(standard(sys.stdout).buffer)
+    check_new(path, force=force)
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        return target.open("wb")
-    if target.exists() and not force:
-        raise FileError(path, "a new file (--force replaces one)", "one that exists")
-    return _renamed(target)
+    return target.open("wb") if target.exists() and not target.is_file() else _renamed(target)
 
 
 @contextmanager

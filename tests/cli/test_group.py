@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import bz2
 import gzip
 import io
 import json
+import lzma
 import os
 import resource
 import shlex
@@ -18,6 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import fastavro
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -67,7 +70,7 @@ def assert_ends(result, code, stderr):
 
 def usage(command, sentence):
     """Return what a command says about wrong usage."""
-    arguments = {"schema": "NAME", "encode": "[INPUT]", "decode": "[INPUT]"}.get(command, "[FILE]...")
+    arguments = {"schema": "NAME", "decode": "[INPUT]"}.get(command, "[INPUT]...")
     return f"Usage: main {command} [OPTIONS] {arguments}\nTry 'main {command} --help' for help.\n\nError: {sentence}\n"
 
 
@@ -361,13 +364,14 @@ def test_a_share_of_no_messages_allows_no_rejects():
     assert not parse_max_rejects("0%").allows(1, 1)
 
 
-def test_an_empty_file_needs_a_format(tmp_path):
-    """With one it becomes a container file without messages; without, nothing is left behind."""
+def test_an_empty_file_is_a_container_file_only_with_a_format(tmp_path):
+    """With one it becomes a file without messages; without, nothing is written, which is said and is no error."""
     out = tmp_path / "out.avro"
-    stderr = "Error: -: expected a message of a known format among the first 100, or --format NAME, got none\n"
-    assert_ends(run("encode", "--out", out, input=b""), 2, stderr)
+    said = "there are no messages, so nothing is written: with --format NAME, a file without messages is\n"
+    balance = "read 0 = written 0 + rejected 0\n"
+    assert_ends(run("encode", "--out", out, input=b""), 0, said + balance)
     assert list(tmp_path.iterdir()) == []
-    assert_ends(run("encode", "--out", out, "--format", "oms_canal", input=b""), 0, "read 0 = written 0 + rejected 0\n")
+    assert_ends(run("encode", "--out", out, "--format", "oms_canal", input=b""), 0, balance)
     assert run("decode", out).stdout == ""
 
 
@@ -415,7 +419,7 @@ def test_output_is_not_the_input(tmp_path, force):
 def test_out_and_rejects_are_two_files(tmp_path):
     """One would replace the other."""
     result = run("encode", SHOP, "--out", tmp_path / "x", "--rejects", tmp_path / "." / "x")
-    assert_ends(result, 2, usage("encode", "--out and --rejects name the same file"))
+    assert_ends(result, 2, usage("encode", "two of the input and the outputs are the same file"))
 
 
 def test_a_failure_leaves_no_file_behind(tmp_path):
@@ -446,8 +450,8 @@ def test_a_device_is_written_and_not_replaced():
 @pytest.mark.parametrize("command", ["sniff", "validate", "encode", "decode"])
 def test_a_missing_file_is_wrong_usage(command):
     """Before anything is read or written."""
-    name = "[INPUT]" if command in ("encode", "decode") else "[FILE]..."
-    sentence = f"Invalid value for '{name}': File 'none.jsonl' does not exist."
+    name, kind = ("[INPUT]", "File") if command == "decode" else ("[INPUT]...", "Path")
+    sentence = f"Invalid value for '{name}': {kind} 'none.jsonl' does not exist."
     assert_ends(run(command, "none.jsonl"), 2, usage(command, sentence))
 
 
@@ -706,3 +710,153 @@ def test_a_folder_that_is_read_only_is_one_sentence():
     assert (ran.exit_code, ran.output.count("\n")) == (2, 1)
     ran = CliRunner().invoke(main, ["encode", "--out", "/proc/self/x.avro", str(SAMPLES / "canal" / "shop.jsonl")])
     assert (ran.exit_code, ran.output.count("\n")) == (2, 1)
+
+
+# inputs: files, folders, packed, marked
+
+READERS = {
+    "sniff": (),
+    "validate": (),
+    "encode": ("--out",),
+    "transcode": ("--to", "oms_canal", "--out"),
+    "tables": ("--out",),
+}
+SMALL = [json.dumps({**json.loads(INSERT), "id": i}).encode() for i in range(4)]
+
+
+def zstandard(raw):
+    """Pack bytes."""
+    return pa.Codec("zstd").compress(raw, asbytes=True)
+
+
+def read_by(command, place, *inputs):
+    """Run a command on inputs; its output goes to a new place."""
+    options = READERS[command]
+    return run(command, *inputs, *options, *([place] if options else ()))
+
+
+def outcome(command, place, *inputs):
+    """Return what a command makes of inputs."""
+    result = read_by(command, place, *inputs)
+    assert result.exit_code == 0, result.stderr
+    if command == "tables":
+        return result.stdout, sorted(path.name for path in place.rglob("*"))
+    if command == "encode":
+        return result.stderr, run("decode", place).stdout
+    if command == "sniff":
+        return [line.rpartition(" ")[2] for line in result.stdout.splitlines()]
+    return result.stdout, result.stderr, place.read_text() if command == "transcode" else ""
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_commands_that_read_messages_take_files_and_folders_plain_and_packed(tmp_path, command):
+    """One file has what several have, in their order, and a folder of them, packed by name or by its bytes."""
+    whole = tmp_path / "whole.jsonl"
+    whole.write_bytes(b"".join(line + b"\n" for line in SMALL))
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    pack = zstandard
+    files = {"a.jsonl": SMALL[0], "b.gz": gzip.compress(SMALL[1]), "c.ZST": pack(SMALL[2]), "d.jsonl": pack(SMALL[3])}
+    for name, content in files.items():
+        (parts / name).write_bytes(content)
+    expected = outcome(command, tmp_path / "1", whole)
+    assert outcome(command, tmp_path / "2", parts) == expected
+    assert outcome(command, tmp_path / "3", *(parts / name for name in files)) == expected
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_a_reject_of_several_files_says_which_file_and_line(tmp_path, command):
+    """Its number is that in its own file."""
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(SMALL[0] + b"\n\n" + SMALL[1] + b"\n")
+    result = read_by(command, tmp_path / "out", tmp_path / "a", tmp_path / "b")
+    assert result.exit_code == 1
+    faults = [line for line in result.stderr.splitlines() if "empty line" in line]
+    assert [line.partition(": ")[0] for line in faults] == [f"{tmp_path / name}:2" for name in ("a", "b")]
+
+
+@pytest.mark.parametrize("command", READERS)
+@pytest.mark.parametrize("content", [b"", None])
+def test_no_messages_are_no_error(tmp_path, command, content):
+    """An empty file and a folder without files alike."""
+    path = tmp_path / "in"
+    path.mkdir() if content is None else path.write_bytes(content)
+    result = read_by(command, tmp_path / "out", path)
+    assert result.exit_code == 0
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_a_byte_order_mark_is_passed_over_and_said(tmp_path, command):
+    """The first line is a message, also of a packed file and of standard input."""
+    path = tmp_path / "in.jsonl"
+    raw = b"\xef\xbb\xbf" + SMALL[0] + b"\n" + SMALL[1]
+    said = "a byte order mark at the start is passed over"
+    for i, content in enumerate((raw, gzip.compress(raw))):
+        path.write_bytes(content)
+        result = read_by(command, tmp_path / f"out{i}", path)
+        assert (result.exit_code, result.stderr.count(f"{path}: {said}")) == (0, 1)
+        result = run(command, *READERS[command], *([tmp_path / f"in{i}"] if READERS[command] else ()), input=content)
+        assert (result.exit_code, result.stderr.count(f"-: {said}")) == (0, 1)
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_only_twenty_faults_of_a_run_are_printed(tmp_path, command):
+    """And how many more there are, over all files."""
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(SMALL[0] + b"\n" + b"{\n" * 30)
+    result = read_by(command, tmp_path / "out", tmp_path / "a", tmp_path / "b")
+    assert result.exit_code == 1
+    assert (
+        sum(line.startswith(str(tmp_path / "a") + ":") and "expected" in line for line in result.stderr.splitlines())
+        == 20
+    )
+    assert "... and 40 more" in result.stderr.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"Obj\x01", "an Avro container file, which `cdcavro decode` reads"),
+        (b"PK\x03\x04", "a zip archive"),
+        (bz2.compress(SMALL[0]), "a bzip2 file"),
+        (lzma.compress(SMALL[0]), "an xz file"),
+        (SMALL[0].decode().encode("utf-16"), "text in UTF-16: messages are UTF-8"),
+    ],
+)
+@pytest.mark.parametrize("command", READERS)
+def test_what_is_no_text_is_named(tmp_path, command, content, kind):
+    """Once, and not line by line."""
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(content)
+    expected = f"Error: {path}: expected JSON lines, plain or packed with gzip or Zstandard, got {kind}\n"
+    assert_ends(read_by(command, tmp_path / "out", path), 2, expected)
+    assert [one.name for one in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+@pytest.mark.parametrize("end", ["cut", "broken", "none"])
+def test_zstandard_that_is_faulty_is_one_sentence(tmp_path, end):
+    """As gzip is."""
+    path = tmp_path / "in.zst"
+    packed = zstandard(b"".join(line + b"\n" for line in SMALL) * 100)
+    path.write_bytes({"cut": packed[:-20], "broken": packed[:10] + b"\xff" * 40 + packed[50:], "none": SMALL[0]}[end])
+    said = {"cut": "a whole Zstandard file, got one that ends too early"}.get(
+        end, "a Zstandard file, got one that is damaged or none"
+    )
+    assert_ends(run("validate", path), 2, f"Error: {path}: expected {said}\n")
+
+
+def test_zstandard_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
+    """It is an extra."""
+    path = tmp_path / "in.zst"
+    path.write_bytes(zstandard(SMALL[0]))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    said = "Error: pyarrow is not installed, which unpacks Zstandard: pip install 'cdcavro[arrow]'\n"
+    assert_ends(run("validate", path), 2, said)
+
+
+def test_no_output_lies_in_a_folder_that_is_read(tmp_path):
+    """The next run would read it."""
+    (tmp_path / "a.jsonl").write_bytes(SMALL[0])
+    result = run("encode", tmp_path, "--out", tmp_path / "a.avro")
+    assert_ends(result, 2, usage("encode", f"{tmp_path / 'a.avro'} lies in {tmp_path}, which is read"))

@@ -27,6 +27,7 @@ from click.testing import CliRunner
 from cdcavro.avro.container import ContainerReader
 from cdcavro.change.model import DML
 from cdcavro.cli import main
+from cdcavro.files import inputs
 from cdcavro.files.chunks import CHUNK_BYTES, read_chunks
 from cdcavro.files.lines import read_lines
 from cdcavro.table.messages import MessageTyper
@@ -71,7 +72,7 @@ def run(file: Path, *options: str, jobs: int = 1, size: int = CHUNK_BYTES, taken
 
     module = importlib.import_module("cdcavro.cli.commands.tables")
     with (
-        patch.object(module, "read_chunks", partial(read_chunks, size=size)),
+        patch.object(inputs, "read_chunks", partial(read_chunks, size=size)),
         patch.object(module, "LineTyper", Watched),
     ):
         outcome = _run(file, "--jobs", str(jobs), *options)

@@ -11,13 +11,13 @@ import click
 
 from cdcavro.change.model import Arrival, replace
 from cdcavro.cli.connector_options import Sent, connector_options
-from cdcavro.cli.faults import SHOWN, Faults, Run, VersionWatch, say
+from cdcavro.cli.faults import Faults, Run, VersionWatch, say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
-    INPUT,
     OUTPUT,
     check_files,
     from_option,
+    inputs_argument,
     jobs_option,
     max_rejects_option,
     zone_option,
@@ -27,9 +27,8 @@ from cdcavro.cli.report import table
 from cdcavro.cli.table_options import AVRO, folder_options, given_options
 from cdcavro.errors import DdlError, FileError, MessageError, MisfitError, SchemaError, StructureError, number_of, plain
 from cdcavro.exact.jsontext import to_bytes
-from cdcavro.files.chunks import read_chunks, told_chunks
 from cdcavro.files.lines import Line
-from cdcavro.files.streams import STANDARD, input_size, open_output
+from cdcavro.files.streams import STANDARD, open_output, shown_name, total_size
 from cdcavro.files.threads import helpers
 from cdcavro.table.folder import TablesFolder
 from cdcavro.table.messages import MessageTyper
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from cdcavro.change.model import Change
     from cdcavro.cli.table_options import Folder, Given
     from cdcavro.files.chunks import Chunk
+    from cdcavro.files.inputs import Inputs
     from cdcavro.files.rejects import MaxRejects
     from cdcavro.table.folder import Container
     from cdcavro.table.history import Table
@@ -57,7 +57,7 @@ _BLOCKS: Final = 8
 
 
 @click.command(epilog=example("cdcavro tables changes.jsonl --out tables/ --zone Asia/Shanghai"))
-@click.argument("source", default=STANDARD, type=INPUT, metavar="[INPUT]")
+@inputs_argument
 @folder_options
 @from_option
 @given_options
@@ -75,7 +75,7 @@ _BLOCKS: Final = 8
 @jobs_option
 def tables(
     *,
-    source: str,
+    inputs: Inputs,
     out: Folder,
     own: str,
     given: Given,
@@ -93,27 +93,28 @@ def tables(
     next version; a statement that cannot be parsed is rejected and changes nothing. With --as parquet there is
     v1.parquet instead of v1.avro, with the columns of the newest version.
     """
-    check_files(source, rejects)
-    _check_apart(out.path, source, rejects)
+    check_files(inputs, rejects)
+    _check_apart(out.path, *inputs.files, rejects)
     threads = jobs if jobs > 1 else 0
     with (
-        Progress("reading", input_size(source), is_in_the_way=False) as progress,
+        Progress("reading", total_size(inputs.files), is_in_the_way=False) as progress,
         helpers(jobs) as begin,
         TablesFolder(
             out.path, force=out.force, begin=begin, most=_BLOCKS * threads, turn=_turn(out, progress)
         ) as folder,
         open_output(rejects, force=out.force) if rejects else nullcontext() as reject_file,
     ):
-        chunks = read_chunks(source, progress.advance)
-        own, chunks = told_chunks(chunks, own, file=click.format_filename(source), option="--from")
+        own, files = inputs.told_chunks(own, option="--from", advance=progress.advance)
         typed = Tables(given=given.types, zone=zone, on_misfit=on_misfit, table=given.table, **sent.modes._asdict())
-        faults = Faults(source, reject_file, shown=SHOWN)
+        faults = Faults(inputs, reject_file)
         run = Run(faults, own)
-        job = _Job(source, own, typed, folder, run, is_strict=on_misfit == ERROR)
+        job = _Job(inputs, own, typed, folder, run, is_strict=on_misfit == ERROR)
         if own:
             typer = MessageTyper(own, typed, unavailable=sent.unavailable)
-            lines = LineTyper(typer, folder, file=job.file, begin=begin, ahead=_AHEAD * threads)
-            job.take_all(lines, (chunk.read() for chunk in chunks), typer)
+            for file, chunks in files:
+                lines = LineTyper(typer, folder, file=shown_name(file), begin=begin, ahead=_AHEAD * threads)
+                job.take(file, lines, (chunk.read() for chunk in chunks), typer)
+            job.finish(typer)
         faults.finish()
         folder.finish(typed.tables)
     job.report(typed.tables)
@@ -136,41 +137,45 @@ def _turn(out: Folder, progress: Progress) -> Callable[[Sequence[Container]], No
 
 
 class _Job:
-    """Types the row changes of a run and writes them.
-
-    Attributes: `file` (str), the file's name as it is shown; `typed` (int), the number of messages with some.
-    """
+    """Types the row changes of a run and writes them. Attribute: `typed` (int), the number of messages with some."""
 
     def __init__(
-        self, file: str, format: str, tables: Tables, folder: TablesFolder, run: Run, *, is_strict: bool
+        self, inputs: Inputs, format: str, tables: Tables, folder: TablesFolder, run: Run, *, is_strict: bool
     ) -> None:
-        self._file, self._format, self._tables, self._folder = file, format, tables, folder
+        self._inputs, self._format, self._tables, self._folder = inputs, format, tables, folder
         self._run, self._is_strict = run, is_strict
-        self.file = click.format_filename(file)
+        self._joiner, self._versions = StreamJoiner(), VersionWatch()
         self.typed = 0
 
-    def take_all(self, lines: LineTyper, chunks: Iterator[Chunk], typer: MessageTyper) -> None:
-        """Type the changes of all lines, by the engine where it knows what is like them."""
-        joiner, versions = StreamJoiner(), VersionWatch()
-        file = self.file
+    def take(self, file: str, lines: LineTyper, chunks: Iterator[Chunk], typer: MessageTyper) -> None:
+        """Type the changes of all lines of the next file, by the engine where it knows what is like them."""
+        joiner, before = self._joiner, self._run.read
+        self._inputs.begin(file, before)
+        name = shown_name(file)
 
         def joined(line: Line) -> Sequence[Joined]:
-            message = line.message()
-            rows = typer.known(message, Arrival(file=file, line=line.number)) if joiner.passes_whole else None
+            message, number = line.message(), line.number - before
+            rows = typer.known(message, Arrival(file=name, line=number)) if joiner.passes_whole else None
             if rows is not None:
                 self.typed += self._keep(rows)
                 return ()
-            versions.see(message, self._format)
-            placed = [replace(change, place=_place(change, file, line)) for change in typer.changes(message)]
+            self._versions.see(message, self._format)
+            placed = [replace(change, place=_place(change, name, number)) for change in typer.changes(message)]
             return joiner.add(placed, line.number, message)
 
-        for complete in self._run.results(lines.left(chunks, lambda: joiner.passes_whole), joined):
-            self._take(complete, typer, file)
-        self._take(joiner.finish(), typer, file)
+        left = lines.left(chunks, lambda: joiner.passes_whole)
+        # In the first file, where most runs have all, lines are numbered already as they are in all files.
+        numbered = (line._replace(number=before + line.number) for line in left) if before else left
+        for complete in self._run.results(numbered, joined):
+            self._take(complete, typer)
         self._run.read += lines.taken
         self.typed += lines.taken
 
-    def _take(self, joined: Sequence[Joined], typer: MessageTyper, file: str) -> None:
+    def finish(self, typer: MessageTyper) -> None:
+        """Type what waited for other messages until the end of all files."""
+        self._take(self._joiner.finish(), typer)
+
+    def _take(self, joined: Sequence[Joined], typer: MessageTyper) -> None:
         for part in joined:
             try:
                 if part.error is not None:
@@ -184,7 +189,8 @@ class _Job:
                 self.typed += self._keep(typed) * len(part.messages)
                 if len(part.messages) == 1:
                     ((number, text),) = part.messages
-                    typer.learn(to_bytes(text), part.changes, typed, Arrival(file=file, line=number))
+                    file, line = self._inputs.place(number)
+                    typer.learn(to_bytes(text), part.changes, typed, Arrival(file=shown_name(file), line=line))
 
     def _keep(self, typed: Sequence[TypedChange | TypedPayload]) -> bool:
         for row in typed:
@@ -196,7 +202,8 @@ class _Job:
             error = StructureError("a statement or columns that the table allows", str(error), format=self._format)
         if self._is_strict and isinstance(error, MisfitError):
             format = error.format or self._format
-            raise FileError(f"{self._file}:{line.number}: {format}: {error.path}", error.expected, error.got)
+            file, number = self._inputs.place(line.number)
+            raise FileError(f"{shown_name(file)}:{number}: {format}: {error.path}", error.expected, error.got)
         self._run.reject(error, line)
 
     def report(self, tables: Sequence[Table]) -> None:
@@ -238,9 +245,9 @@ class _Job:
         return self._tables.misfits.get(table.number, Counter()).most_common()
 
 
-def _place(change: Change, file: str, line: Line) -> Arrival:
+def _place(change: Change, file: str, line: int) -> Arrival:
     """Return where a change arrived: its line, and the topic, partition and offset if its Kafka record states them."""
-    return replace(change.place or Arrival(), file=file, line=line.number)
+    return replace(change.place or Arrival(), file=file, line=line)
 
 
 def _check_apart(out: str, *files: str | None) -> None:

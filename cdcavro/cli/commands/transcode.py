@@ -11,28 +11,29 @@ import click
 import orjson
 
 from cdcavro.cli.connector_options import Sent, connector_options
-from cdcavro.cli.faults import SHOWN, Faults, Run, VersionWatch, say
+from cdcavro.cli.faults import Faults, Run, VersionWatch, say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
-    INPUT,
     OUTPUT,
     check_files,
     force_option,
     format_name,
     from_option,
+    inputs_argument,
     max_rejects_option,
     zone_option,
 )
 from cdcavro.cli.progress import Progress
 from cdcavro.errors import number_of, shown
-from cdcavro.files.lines import Line, read_lines, told_lines
-from cdcavro.files.streams import STANDARD, input_size, open_output
+from cdcavro.files.lines import Line
+from cdcavro.files.streams import STANDARD, open_output, shown_name, total_size
 from cdcavro.transcoding.transcoder import Outcome, Transcoded, Transcoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from zoneinfo import ZoneInfo
 
+    from cdcavro.files.inputs import Inputs
     from cdcavro.files.rejects import MaxRejects
     from cdcavro.transcoding.losses import Loss
 
@@ -44,7 +45,7 @@ _INDEX: Final = re.compile(r"\[[0-9]+\]")
 
 
 @click.command(epilog=example("cdcavro transcode blob.jsonl --to oms_canal --out canal.jsonl --losses losses.jsonl"))
-@click.argument("source", default=STANDARD, type=INPUT, metavar="[INPUT]")
+@inputs_argument
 @click.option("--to", "target", required=True, metavar="NAME", callback=format_name(), help="The format to convert to.")
 @from_option
 @click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
@@ -56,7 +57,7 @@ _INDEX: Final = re.compile(r"\[[0-9]+\]")
 @force_option
 def transcode(
     *,
-    source: str,
+    inputs: Inputs,
     target: str,
     own: str,
     out: str,
@@ -72,19 +73,18 @@ def transcode(
     The two messages of an update that is sent in halves are joined. What the other format cannot hold is
     counted on standard error, and listed in the --losses file with line, path, value and reason.
     """
-    check_files(source, out, losses, rejects)
+    check_files(inputs, out, losses, rejects)
     with (
-        Progress("transcoding", input_size(source), is_in_the_way=out == STANDARD) as progress,
+        Progress("transcoding", total_size(inputs.files), is_in_the_way=out == STANDARD) as progress,
         open_output(out, force=force) as stream,
         open_output(losses, force=force) if losses else nullcontext() as loss_file,
         open_output(rejects, force=force) if rejects else nullcontext() as reject_file,
     ):
-        lines = read_lines(source, progress.advance)
-        own, lines = told_lines(lines, own, file=click.format_filename(source), option="--from")
-        faults = Faults(source, reject_file, shown=SHOWN)
+        own, lines = inputs.told_lines(own, option="--from", advance=progress.advance)
+        faults = Faults(inputs, reject_file)
         run = Run(faults)
         transcoder = Transcoder(own or target, target, zone=zone, unavailable=sent.unavailable, **sent.modes._asdict())
-        job = _Job(transcoder, run, stream, loss_file)
+        job = _Job(transcoder, run, inputs, stream, loss_file)
         job.take_all(lines, own)
         faults.finish()
     job.report()
@@ -94,8 +94,10 @@ def transcode(
 class _Job:
     """Transcodes the lines of a run; writes the messages and the losses."""
 
-    def __init__(self, transcoder: Transcoder, run: Run, out: BinaryIO, losses: BinaryIO | None) -> None:
-        self._transcoder, self._run, self._out, self._losses = transcoder, run, out, losses
+    def __init__(
+        self, transcoder: Transcoder, run: Run, inputs: Inputs, out: BinaryIO, losses: BinaryIO | None
+    ) -> None:
+        self._transcoder, self._run, self._inputs, self._out, self._losses = transcoder, run, inputs, out, losses
         self._reasons: Counter[str] = Counter()
         self._of_values: set[str] = set()
         self._written = self._unanswered = 0
@@ -158,5 +160,8 @@ class _Job:
         if loss.is_of_a_value:
             self._of_values.add(kind)
         if self._losses is not None:
-            members = {"line": loss.message, "path": loss.path, "value": loss.value, "reason": loss.reason}
+            file, line = self._inputs.place(loss.message)
+            # The one file of a run needs no name.
+            named = {"file": shown_name(file)} if len(self._inputs.files) > 1 else {}
+            members = {**named, "line": line, "path": loss.path, "value": loss.value, "reason": loss.reason}
             self._losses.write(orjson.dumps(members) + b"\n")

@@ -9,12 +9,12 @@ import click
 import cdcavro
 from cdcavro.cli.faults import Faults, VersionWatch
 from cdcavro.cli.group import REJECTED, example
-from cdcavro.cli.options import files_argument, max_rejects_option, mixed_format_option
+from cdcavro.cli.options import inputs_argument, max_rejects_option, mixed_format_option
 from cdcavro.cli.progress import Progress
 from cdcavro.cli.report import Counts
 from cdcavro.errors import MessageError
-from cdcavro.files.lines import read_lines, tell_format
-from cdcavro.files.streams import STANDARD, total_size
+from cdcavro.files.lines import tell_format
+from cdcavro.files.streams import total_size
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.operation import operation
 from cdcavro.wire.sniff import AUTO, MIXED
@@ -23,16 +23,17 @@ from cdcavro.wire.validate import validate as validated
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cdcavro.files.inputs import Inputs
     from cdcavro.files.lines import Line
     from cdcavro.files.rejects import MaxRejects
 
 
 @click.command(epilog=example("cdcavro validate changes.jsonl --format oms_canal"))
-@files_argument
+@inputs_argument
 @mixed_format_option
 @max_rejects_option
 @click.pass_context
-def validate(ctx: click.Context, files: tuple[str, ...], format: str, max_rejects: MaxRejects) -> None:
+def validate(ctx: click.Context, inputs: Inputs, format: str, max_rejects: MaxRejects) -> None:
     """Check that each message survives the conversion to Avro and back.
 
     The two JSON values are compared exactly. Faulty messages are reported on standard error; a table of counts
@@ -40,19 +41,20 @@ def validate(ctx: click.Context, files: tuple[str, ...], format: str, max_reject
     --max-rejects allows them.
     """
     counts, versions = Counts(), VersionWatch()
-    with Progress("validating", total_size(files or (STANDARD,))) as progress:
-        for file in files or (STANDARD,):
-            _validate_lines(file, read_lines(file, progress.advance), format, counts, versions)
+    faults = Faults(inputs)
+    with Progress("validating", total_size(inputs.files)) as progress:
+        for file in inputs.files:
+            _validate_lines(inputs.lines(file, progress.advance), format, counts, versions, faults)
+    faults.finish()
     click.echo(counts.table())
     click.echo(counts.balance("valid"))
     ctx.exit(0 if max_rejects.allows(counts.rejected, counts.read) else REJECTED)
 
 
-def _validate_lines(file: str, lines: Iterator[Line], format: str, counts: Counts, versions: VersionWatch) -> None:
+def _validate_lines(lines: Iterator[Line], format: str, counts: Counts, versions: VersionWatch, faults: Faults) -> None:
     name = "" if format == MIXED else format
     if format == AUTO:
         name, lines = tell_format(lines)
-    faults = Faults(file)
     for line in lines:
         try:
             message = line.message()
@@ -63,4 +65,3 @@ def _validate_lines(file: str, lines: Iterator[Line], format: str, counts: Count
             error.format = error.format or name or None
             faults.add(error, line)
             counts.reject(error.format)
-    faults.finish()

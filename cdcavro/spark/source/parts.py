@@ -12,7 +12,7 @@ from pyspark.sql.datasource import InputPartition
 
 from cdcavro.errors import FileError
 from cdcavro.files.chunks import cut
-from cdcavro.files.lines import is_packed, tell_format, unpacked
+from cdcavro.files.lines import packing_of, tell_format, unpacked
 from cdcavro.spark.source.listing import open_file, reading
 from cdcavro.wire.sniff import AUTO, MIXED
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cdcavro.spark.source.listing import Found
 
 # Names of files that Spark's text source decompresses, and this one does not.
-_PACKED: Final = frozenset({".bz2", ".deflate", ".lz4", ".lzo", ".snappy", ".xz", ".zst", ".zstd"})
+_PACKED: Final = frozenset({".bz2", ".deflate", ".lz4", ".lzo", ".snappy", ".xz"})
 _READ: Final = 1 << 20
 _CHUNK: Final = 2 << 20
 # A task opens at most so many files.
@@ -111,13 +111,13 @@ def cuts(stream: io.BufferedReader[Any], most: int) -> Iterator[tuple[int, int, 
 def _pieces(file: Found, format: str, most: int) -> Iterator[Piece]:
     ending = PurePath(file.name).suffix.lower()
     if ending in _PACKED:
-        raise FileError(file.name, "plain text or gzip", f"a name that ends in {ending}")
+        raise FileError(file.name, "plain text, gzip or Zstandard", f"a name that ends in {ending}")
     whole = Piece(file.name, 0, file.size, 1, format)
     if file.size <= most:
         yield whole
         return
     with reading(file.name), _stream(file.name, 0, file.size) as stream:
-        if is_packed(file.name, stream):
+        if packing_of(file.name, stream):
             yield whole
             return
         told = told_format(whole)

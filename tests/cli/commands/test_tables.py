@@ -173,16 +173,23 @@ def test_a_folder_is_replaced_only_if_it_was_written_so(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "mine", "out"]
 
 
-def test_halves_are_joined_before_they_are_typed(tmp_path):
-    """A Blob update is one change with both rows; a half alone is a reject."""
+@pytest.mark.parametrize("is_split", [False, True])
+def test_halves_are_joined_before_they_are_typed(tmp_path, is_split):
+    """A Blob update is one change with both rows, also if they are in two files; a half alone is a reject."""
     half = '{{"schema":{{"dataColumn":[{{"name":"id","type":"LONG"}}],"source":{{"dbName":"s","tableName":"t"}}}},"payload":{{"op":"UPDATE_{}","{}":{{"dataColumn":{{"id":{}}}}},"sequenceId":"{}"}},"version":"0.0.1"}}'
     lines = [
         half.format("BEFOR", "before", 1, 5),
         half.format("AFTER", "after", 2, 5),
         half.format("AFTER", "after", 3, 6),
     ]
-    done = run("tables", write(tmp_path, *map(str.encode, lines)), "--out", tmp_path / "out")
+    inputs = [write(tmp_path, *map(str.encode, lines))]
+    if is_split:
+        inputs = [tmp_path / name for name in "abc"]
+        for path, line in zip(inputs, lines, strict=True):
+            path.write_text(line)
+    done = run("tables", *inputs, "--out", tmp_path / "out")
     assert done.stdout.splitlines()[-1] == "read 3 = typed 2 + other 0 + rejected 1"
+    assert done.stderr.startswith(f"{tmp_path / 'c'}:1: " if is_split else f"{inputs[0]}:3: ")
     (path,) = (tmp_path / "out").glob("*/v1.avro")
     with path.open("rb") as stream:
         (record,) = fastavro.reader(stream)

@@ -73,7 +73,7 @@ def assert_ends(result, code, stdout, stderr):
 
 def assert_wrong_usage(result, sentence):
     """Check that nothing was done but to say what is wrong."""
-    stderr = f"Usage: main transcode [OPTIONS] [INPUT]\nTry 'main transcode --help' for help.\n\nError: {sentence}\n"
+    stderr = f"Usage: main transcode [OPTIONS] [INPUT]...\nTry 'main transcode --help' for help.\n\nError: {sentence}\n"
     assert_ends(result, 2, b"", stderr)
 
 
@@ -375,3 +375,17 @@ def test_a_source_whose_messages_are_refused_says_why(tmp_path):
     made = CliRunner().invoke(main, ["transcode", str(path), "--to", "oms_canal"])
     assert made.exit_code == 2
     assert made.stderr.endswith("got one that is refused: debezium: $.key: expected object, got string\n")
+
+
+def test_halves_are_joined_across_files_and_losses_name_theirs(tmp_path):
+    """As a topic that was dumped in parts has them; a half that stays alone is a reject of its own file."""
+    (tmp_path / "a").write_bytes(before(1, 5) + b"\n")
+    (tmp_path / "b").write_bytes(after(2, 5) + b"\n" + before(3, 6) + b"\n")
+    losses, out = tmp_path / "losses", tmp_path / "out"
+    result = run(tmp_path / "a", tmp_path / "b", "--to", "oms_canal", "--out", out, "--losses", losses)
+    assert result.stderr.splitlines()[:2] == [
+        f"{tmp_path / 'b'}:2: datahub_blob: $: {ALONE}",
+        "read 3 = transcoded 2 + without a counterpart 0 + rejected 1; wrote 1 message",
+    ]
+    places = [(one["file"], one["line"]) for one in map(json.loads, losses.read_bytes().splitlines())]
+    assert {*places} == {(str(tmp_path / "a"), 1), (str(tmp_path / "b"), 1)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 
+import pyarrow as pa
 import pytest
 
 from cdcavro.errors import FileError
@@ -87,14 +88,32 @@ def test_damaged_gzip_is_an_error(tmp_path, name):
         lines_of(part.pieces)
 
 
-@pytest.mark.parametrize("ending", [".bz2", ".ZST", ".lz4", ".snappy", ".deflate"])
+@pytest.mark.parametrize("ending", [".bz2", ".XZ", ".lz4", ".snappy", ".deflate"])
 def test_other_compression_is_an_error(tmp_path, ending):
     """Spark's text source would decompress it, so its lines would be no messages here."""
     path = tmp_path / f"a{ending}"
     path.write_bytes(b"BZh")
     with pytest.raises(FileError) as caught:
         parts_of(list_files([str(path)]), "canal", 10)
-    assert str(caught.value) == f"{path}: expected plain text or gzip, got a name that ends in {ending.lower()}"
+    assert (
+        str(caught.value) == f"{path}: expected plain text, gzip or Zstandard, got a name that ends in {ending.lower()}"
+    )
+
+
+@pytest.mark.parametrize("name", ["a.ZST", "a.jsonl"])
+@pytest.mark.parametrize("most", [4, 1000])
+def test_zstandard_is_one_piece_and_a_byte_order_mark_no_part_of_a_line(tmp_path, name, most):
+    """Whatever the file is called; also where it has more bytes than a part, and where a plain one is cut."""
+    text = b"\xef\xbb\xbfa\nbb\nccc\ndddd\n"
+    path = tmp_path / name
+    path.write_bytes(pa.Codec("zstd").compress(text, asbytes=True))
+    (part,) = parts_of(list_files([str(path)]), "canal", most)
+    wanted = [(1, b"a"), (2, b"bb"), (3, b"ccc"), (4, b"dddd")]
+    assert lines_of(part.pieces) == wanted
+    plain = tmp_path / "plain"
+    plain.write_bytes(text)
+    pieces = [piece for part in parts_of(list_files([str(plain)]), "canal", most) for piece in part.pieces]
+    assert lines_of(pieces) == wanted
 
 
 def test_what_is_written_behind_a_file_later_is_not_read(tmp_path):
