@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from datetime import datetime  # noqa: TC003  msgspec looks for it
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from cdcavro.change.clock import Clock
 from cdcavro.change.model import from_record, to_record
-from cdcavro.errors import FileError
+from cdcavro.errors import CdcAvroError, FileError
 from cdcavro.exact.locks import held, left_beside
 from cdcavro.lake.typed_rows import TypedRows
 
@@ -50,7 +53,10 @@ class JobState:
         for number in sorted(found):
             learned, state = _read(found[number])
             maker.clock = Clock(state)
-            maker.learner.again(from_record(record) for record in learned)
+            try:
+                maker.learner.again(from_record(record) for record in learned)
+            except CdcAvroError as error:
+                raise FileError(str(found[number]), "a job's state", str(error)) from error
         return maker
 
     def write(
@@ -85,6 +91,19 @@ class JobState:
         return self.folder / f"{number:012}.json"
 
 
+class _Shape(msgspec.Struct):
+    """The shape of a batch's file, as far as it is read back: the same members, whatever else there is."""
+
+    format: int
+    learned: list[dict[str, Any]]
+    # The lane, its last place, and its time, as `Clock.state` has them.
+    clock: list[tuple[tuple[str, int, str], tuple[str, int, int, str, int], int, list[int], int]]
+    totals: dict[str, int] = {}
+    read: list[tuple[str | None, int | None, str | None, int, int]] = []
+    names: list[tuple[int, str | None, str | None, str]] = []
+    begun: datetime | None = None
+
+
 def _read(path: Path) -> tuple[list[Any], list[Any]]:
     """Return what a batch learned, as records of changes, and the state of its clock."""
     return _checked(path)[1:]
@@ -94,15 +113,21 @@ def _checked(path: Path) -> tuple[dict[str, Any], list[Any], list[Any]]:
     """Return what a file says, what its batch learned, and the state of its clock. Raises `FileError`."""
     try:
         state = json.loads(path.read_bytes())
-        if state["format"] != _FORMAT:
-            raise FileError(str(path), f"a job's state in format {_FORMAT}", f"one in format {state['format']!r}")
-        learned, clock = list(state["learned"]), list(state["clock"])
-        Clock(clock)
-    except (ValueError, KeyError, TypeError) as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(str(path), "a job's state", type(error).__name__) from error
-    return state, learned, clock
+        _check_format(path, state)
+        shape = msgspec.convert(state, _Shape)
+    except FileError:
+        raise
+    except (ValueError, RecursionError, msgspec.ValidationError) as error:
+        got = str(error) if isinstance(error, msgspec.ValidationError) else type(error).__name__
+        raise FileError(str(path), "a job's state", got) from error
+    return state, shape.learned, state["clock"]
+
+
+def _check_format(path: Path, state: Any) -> None:
+    """Raise `FileError` for a state in another format, whatever its shape is."""
+    format = state.get("format") if isinstance(state, dict) else _FORMAT
+    if type(format) is int and format != _FORMAT:
+        raise FileError(str(path), f"a job's state in format {_FORMAT}", f"one in format {format}")
 
 
 def replace_file(path: Path, text: str) -> None:

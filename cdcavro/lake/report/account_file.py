@@ -64,7 +64,7 @@ def read_account(folder: Path) -> Account:
         return Account()
     try:
         account = msgspec.json.decode(path.read_bytes(), type=Account)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise FileError(str(path), "the account of a job", str(error)) from error
     if account.format != _FORMAT:
         raise FileError(str(path), f"an account in format {_FORMAT}", f"one in format {account.format}")

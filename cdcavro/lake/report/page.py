@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.report import parts
+from cdcavro.lake.report.account import bounded
 from cdcavro.lake.report.account_file import read_account
 from cdcavro.lake.report.cells import duration, moment, number, text
 from cdcavro.lake.report.style import STYLE
@@ -81,4 +83,4 @@ def _tiles(account: Account) -> str:
     lag = account.points[-1].lag if account.points else None
     if lag is not None:
         tiles.append((f"lag, {account.unit}", number(lag)))
-    return f'<dl class="tiles">{"".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in tiles)}</dl>'
+    return f'<dl class="tiles">{"".join(f"<div><dt>{escape(bounded(name))}</dt><dd>{value}</dd></div>" for name, value in tiles)}</dl>'

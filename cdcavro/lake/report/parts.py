@@ -44,7 +44,9 @@ def charts(account: Account) -> str:
     drawn = [chart("Messages per second", axis, [Series("", "blue", rates)], hints, marks)]
     if any(point.lag is not None for point in points):
         lags = [point.lag for point in points]
-        drawn.append(chart(escape(f"Lag: {account.unit} left to read"), axis, [Series("", "red", lags)], hints))
+        drawn.append(
+            chart(escape(bounded(f"Lag: {account.unit} left to read")), axis, [Series("", "red", lags)], hints)
+        )
     names = list(dict.fromkeys([*_PARTS, *(name for point in points for name in point.seconds)]))
     parts = [
         Series(escape(bounded(name)), _PARTS.get(name, _COLOURS[i % 2]), [_mean(point, name) for point in points])
@@ -71,7 +73,7 @@ def _when(seconds: float | None) -> str:
 
 def _hint(point: Point, unit: str) -> str:
     counts = point.counts
-    lag = "" if point.lag is None else f"&#10;lag {number(point.lag)} {escape(unit)}"
+    lag = "" if point.lag is None else f"&#10;lag {number(point.lag)} {escape(bounded(unit))}"
     return (
         f"{_numbers(point)}, {moment(point.began)}&#10;read {number(counts.get('read', 0))}, "
         f"rejected {number(counts.get('rejected', 0))}, {number(point.rows)} rows&#10;{number(point.busy)} s{lag}"

@@ -256,7 +256,7 @@ def _job(folder: Path, sink: str) -> str:
     try:
         said = json.loads(path.read_bytes())
         job, other = str(said["job"]), str(said["sink"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileError(str(path), "what tells a job", type(error).__name__) from error
     if other != sink:
         raise FileError(str(folder), f"the state of a pipeline into {sink}", f"that of one into {other}")

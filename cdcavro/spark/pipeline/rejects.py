@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
+_BATCH: Final = re.compile(r"batch=([0-9]{1,18})", re.ASCII)
 _PLACE: Final = ("topic", "partition", "offset", "file", "line")
 
 
@@ -56,11 +58,10 @@ def replay(rejects: Path, folder: Path, batches: Collection[int] = ()) -> list[P
     `folder` is in that of the state. Those of a batch that is not done are left: it writes them again. Raises `FileError`
     if there are no others.
     """
-    found = sorted(
-        path for path in rejects.glob("batch=*") if not batches or int(path.name.removeprefix("batch=")) in batches
-    )
+    numbers = {path: number for path in rejects.glob("batch=*") if (number := batch_of(path)) is not None}
+    found = sorted(path for path, number in numbers.items() if not batches or number in batches)
     done = _last_done(folder.parent)
-    ready = [path for path in found if int(path.name.removeprefix("batch=")) <= done]
+    ready = [path for path in found if numbers[path] <= done]
     if not ready:
         raise FileError(
             str(rejects), "rejects", "those of a batch that is not done, which sync ends" if found else "none"
@@ -73,6 +74,17 @@ def replay(rejects: Path, folder: Path, batches: Collection[int] = ()) -> list[P
         path.rename(target)
         moved.append(target)
     return moved
+
+
+def batch_of(folder: Path) -> int | None:
+    """Return the number of a batch's folder, `batch=7`; None for what is called otherwise, such as a copy of it.
+
+    >>> from pathlib import Path
+    >>> batch_of(Path("rejects/batch=7")), batch_of(Path("rejects/batch=7.bak"))
+    (7, None)
+    """
+    number = _BATCH.fullmatch(folder.name)
+    return None if number is None else int(number[1])
 
 
 def _last_done(state: Path) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cdcavro.lake.report.account import Account, BatchFacts, Reject, Version
+from cdcavro.lake.report.account import Account, BatchFacts, Point, Reject, Version
 from cdcavro.lake.report.account_file import AccountFile
 from cdcavro.lake.report.axis import round_marks, time_axis
 from cdcavro.lake.report.page import page_of, write_report
@@ -250,3 +250,27 @@ def test_marks_of_numbers_are_round_and_reach_the_greatest(most: float):
     assert marks[0] == 0
     assert marks[-2] <= most <= marks[-1] * (1 + 1e-9)
     assert 2 <= len(marks) <= 6
+
+
+def test_no_text_of_an_account_is_markup():
+    """Whatever somebody wrote into its file, in every place of it."""
+    account = Account(
+        counts={"read": 3, "rejected": 2, HOSTILE: 5},
+        rows={HOSTILE: {"c": 1, HOSTILE: 3}},
+        other_rows={HOSTILE: 2, "c": 1},
+        points=[
+            Point(i, i, BEGAN + i, BEGAN + i + 1, {HOSTILE: 1, "read": 3}, 1, 1, {HOSTILE: 1.0, "convert": 1.0}, 3)
+            for i in range(2)
+        ],
+        versions=[Version(HOSTILE, 1, 2, 1, BEGAN, BEGAN, [HOSTILE], HOSTILE)],
+        version_count=3,
+        steps=[(1, HOSTILE)],
+        rejects=[Reject(HOSTILE, HOSTILE, HOSTILE, 3, HOSTILE, HOSTILE)],
+        waiting={HOSTILE: HOSTILE},
+        waiting_count=9,
+        unit=HOSTILE,
+    )
+    page = page_of(account, HOSTILE, BEGAN)
+    assert not {"script", "img"} & {*Reader(page).elements}
+    assert Reader(page).elements.count("style") == 1
+    assert page.isascii() or not re.search("[\x00-\x08\ud800-\udfff\u202e]", page)

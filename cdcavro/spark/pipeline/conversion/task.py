@@ -10,12 +10,13 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.change.clock import Clock, LaneTime, before, lane_at
 from cdcavro.change.model import DDL, DML, Arrival
-from cdcavro.errors import CdcAvroError, MessageError, MisfitError
+from cdcavro.errors import CdcAvroError, MessageError, MisfitError, OrderError, PayloadError, shown
 from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of
 from cdcavro.lake.placing import Placing, listed
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 # How many messages are converted before what they said is learned, at first and at most.
 _FIRST: Final = 256
 _MOST: Final = 1 << 20
+_PLACE: Final = ("topic", "partition", "offset", "file", "line")
+_RANKS: Final = range(3)
 
 
 def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -149,16 +152,17 @@ class _Task:
         """Convert messages that were rejected once, each at the time that its lane had then."""
         for i, row in enumerate(batch.to_pylist()):
             self._made.counts["read"] += 1
-            place = Arrival(**{name: row[name] for name in ("topic", "partition", "offset", "file", "line")})
-            told, clock = json.loads(row["clock"]), Clock()
-            time = None if told is None else LaneTime(told[0], tuple(told[1]), told[2])
-            if time is not None:
-                clock.put(lane_at(place), before(place), time)
-            own = Message(row["raw"], row["key"], place, None, time)
+            place, clock = Arrival(**{name: row[name] for name in _PLACE}), Clock()
+            own = Message(row["raw"], row["key"], place, None)
             try:
+                time = _time_of(row["clock"])
+                if time is not None:
+                    clock.put(lane_at(place), before(place), time)
+                own = own._replace(clock=time)
                 format, message = replayed(own, self._knowledge.formats, row)
-            except MessageError as error:
-                self._refuse(own, error_fields(error))
+            except (MessageError, OrderError) as error:
+                fields = error_fields(error) if isinstance(error, MessageError) else {"message": str(error)}
+                self._refuse(own, fields)
                 continue
             self._take(self._placing(format, clock), i, message, own._replace(format=format), len(own.raw))
         self._keep_exact()
@@ -243,3 +247,16 @@ class _Task:
     def _refuse(self, own: Message, error: Fault) -> None:
         self._made.counts["rejected"] += 1
         self._made.others.append(told(REJECT, own, error, None))
+
+
+def _time_of(text: str) -> LaneTime | None:
+    """Return the time that a lane had when a message was rejected, None for none. Raises `PayloadError` for what is no such time."""
+    try:
+        rank, numbers, moves = msgspec.json.decode(text, type=tuple[int, list[int], int] | None) or (0, [], -1)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise PayloadError("the time of a lane as the clock of a reject", shown(text)) from error
+    if moves < 0:
+        return None
+    if rank not in _RANKS:
+        raise PayloadError("the time of a lane as the clock of a reject", shown(text))
+    return LaneTime(rank, tuple(numbers), moves)

@@ -122,7 +122,7 @@ class AvroFileWriter:
             replace_file(path, json.dumps({"job": self.job}))
         try:
             owner = json.loads(path.read_bytes())["job"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             owner = None
         if owner != self.job:
             raise FileError(str(path.parent), "a folder of this pipeline", "one that another pipeline has written to")

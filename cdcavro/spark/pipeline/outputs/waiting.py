@@ -7,9 +7,12 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from pyarrow.parquet import ParquetFile
 
+from cdcavro.errors import FileError
 from cdcavro.spark.pipeline.lake_tables import Part, facts_of_summary
+from cdcavro.spark.pipeline.rejects import batch_of
 from cdcavro.spark.pipeline.shared import check_written
 
 if TYPE_CHECKING:
@@ -40,15 +43,12 @@ class WaitingRows:
 
     def read(self, spark: SparkSession, table: int, before: int) -> list[Part]:
         """Return the rows of a table from the batches before one, in order."""
-        found = sorted((self.folder / str(table)).glob("batch=*/facts.json"), key=_batch)
+        folders = (self.folder / str(table)).glob("batch=*")
+        found = sorted((number, path) for path in folders if (number := batch_of(path)) is not None and number < before)
         return [
-            Part(
-                _batch(path),
-                spark.read.parquet(f"file://{path.parent.resolve() / 'rows'}"),
-                facts_of_summary(json.loads(path.read_bytes())),
-            )
-            for path in found
-            if _batch(path) < before
+            Part(number, spark.read.parquet(f"file://{path.resolve() / 'rows'}"), _facts_in(path / "facts.json"))
+            for number, path in found
+            if (path / "facts.json").exists()
         ]
 
     def keep(self, table: int, part: Part) -> None:
@@ -84,8 +84,22 @@ class WaitingRows:
             shutil.rmtree(gone, ignore_errors=True)
 
 
-def _batch(path: Path) -> int:
-    return int(path.parent.name.removeprefix("batch="))
+class _Shape(msgspec.Struct):
+    """The shape of a file of facts."""
+
+    floor: str
+    ops: dict[str, int]
+    keyless: int
+    partial: int
+    begins: list[str]
+
+
+def _facts_in(path: Path) -> Facts:
+    """Return the facts of rows that wait. Raises `FileError` for what `keep` did not write."""
+    try:
+        return facts_of_summary(msgspec.structs.asdict(msgspec.json.decode(path.read_bytes(), type=_Shape)))
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise FileError(str(path), "the facts of rows that wait", str(error)) from error
 
 
 def _rows_in(folder: Path) -> int:

@@ -235,3 +235,37 @@ def known_records(records: Sequence[Record]) -> Knowledge:
     rows, _ = converted(Knowledge(tables, [], Formats("debezium"), None), batch_of(records))
     Learner(tables).learn(Change.from_avro(outline) for row in rows for outline in row["outlines"] or ())
     return Knowledge(tables, [], Formats("debezium"), None, is_all=True)
+
+
+CLOCKS = [
+    "{}",
+    "[]",
+    "[1]",
+    '[1,["a"],2]',
+    "[9,[1],2]",
+    "[-1,[1],2]",
+    '"x"',
+    "7",
+    "{",
+    "",
+    "[" * 100_000,
+    '[1,[1],"2"]',
+    "true",
+    "[1,[1],2,3]",
+]
+
+
+def test_a_reject_whose_clock_is_no_clock_is_a_reject_again():
+    """Whoever wrote it; the others are read again, and the stream goes on."""
+    message = canal("INSERT", [{"id": "1"}], id=1)
+    clocks = [*CLOCKS, "null", "[2,[1000,1],0]"]
+    for place in ({}, {"offset": None}):
+        batch = batch_of([(None, message)] * len(clocks)).to_pylist()
+        rows = [row | {"clock": clock} | place for row, clock in zip(batch, clocks, strict=True)]
+        schema = batch_of([(None, message)]).schema
+        made, summary = converted(known(message), pa.RecordBatch.from_pylist(rows, schema=schema))
+        rejects = [row for row in made if row["what"] == REJECT]
+        assert [row["raw"] for row in rejects] == [message] * len(rejects)
+        assert all(row["reason"] for row in rejects)
+        assert len(rejects) == len(CLOCKS) + (1 if place else 0)
+        assert summary["counts"]["read"] == len(clocks)
