@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.arrow.arrays import Room, array_of_values, filled_array
+from cdcavro.arrow.arrays import Room, RowsError, array_of_values, filled_array, zeros
 from cdcavro.arrow.layout import layout, row_names
 from cdcavro.arrow.older_values import filled
 from cdcavro.arrow.values import reader as value_reader
@@ -54,7 +54,7 @@ def to_arrow(
     `after`, have the true names and are read as `cdcavro.spark.read_versions` reads them, older columns included. A
     payload or a version that is None gives a row of nulls. Raises `PayloadError` for a payload that is none of its
     version and an unknown version, its path beginning with the number of the row, for an array that is none, for more
-    than 2 GiB, and for arrays whose items are out of all proportion to the payloads; `SchemaError` for a
+    than 2 GiB, for arrays whose items are out of all proportion to the payloads, and for rows whose columns are; `SchemaError` for a
     version that the reader does not read, and for what Arrow cannot hold; `ValueError` for the key of a version
     without one.
     """
@@ -211,14 +211,17 @@ def read_batch(payloads: pa.Array, how: Reading) -> pa.Array:
     Raises `PayloadError`, its path beginning with the number of the row, and `OverflowError` for more than 2 GiB.
     """
     values, root = slices_of(payloads), how.layout.root
-    columns, taken = how.filler.fill(values)
+    columns, taken, is_full = how.filler.fill(values)
+    if is_full:
+        raise RowsError
     if not COMPILED:
         return exactly_read(values, how)
     if taken < values.count:
         # Where it is at fault, none of the others need be read.
         _value(values, taken, how)
         return exactly_read(values, how)
-    inner = [filled_array(one, columns, taken) for one in root.parts]
+    nothing = zeros(taken)
+    inner = [filled_array(one, columns, taken, nothing) for one in root.parts]
     return pa.Array.from_buffers(root.type, taken, [None], 0, children=inner)
 
 
@@ -226,7 +229,7 @@ def exactly_read(values: Slices, how: Reading) -> pa.Array:
     """Return what the engine would make of payloads; it finds the fault of one that is none."""
     rows = [_value(values, i, how) for i in range(values.count)]
     try:
-        return array_of_values(how.layout.root, rows, Room(values.size))
+        return array_of_values(how.layout.root, rows, Room(values.size, how.layout.program.columns, len(rows)))
     except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
         raise OverflowError("an array of more than 2 GiB") from error
 

@@ -81,6 +81,9 @@ _TYPES: Final[dict[str, pa.DataType]] = {
 # byte in a payload, has a cell in each column of an item.
 MAX_ROOM: Final = 32 << 20
 ROOM_PER_BYTE: Final = 64
+# For the cells of rows in columns that any of them fills, beside as much for each byte: in a wide table, an image that is
+# null is one byte of a payload, and a cell in each of its columns.
+MAX_ROWS_ROOM: Final = 64 << 20
 _SIZES: Final = {"float": 4, "double": 8}
 _WHOLE: Final = {"int": (INT, range(-(2**31), 2**31)), "long": (LONG, range(-(2**63), 2**63))}
 
@@ -162,7 +165,9 @@ class _Assembly:
 
     def program(self, root: int) -> ColumnProgram:
         parts = (self._code, self._indexes, self._limits, bytes(self._texts), self._columns)
-        return ColumnProgram(root, *parts, (MAX_COUNT, MAX_WEIGHTLESS, MAX_BYTES, MAX_ROOM, ROOM_PER_BYTE))
+        return ColumnProgram(
+            root, *parts, (MAX_COUNT, MAX_WEIGHTLESS, MAX_BYTES, MAX_ROOM, ROOM_PER_BYTE, MAX_ROWS_ROOM)
+        )
 
     def node(self, declared: Type, space: int, where: str, *, is_root: bool = False) -> tuple[int, Part]:
         """Return the number of the instruction that reads data of a type into cells, and the part that it fills.

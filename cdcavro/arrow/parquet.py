@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cdcavro.arrow.arrays import RowsError
 from cdcavro.arrow.batches import arrow_schema, to_arrow
 from cdcavro.avro.container import ContainerReader
 from cdcavro.engine.payloads import ends
@@ -36,11 +37,26 @@ def to_parquet(container: Path, table: Table, schema: TableSchema, advance: Call
     ):
         for payloads in _groups(ContainerReader(stream, container.name), schema):
             for start in range(0, len(payloads), rows):
-                own = payloads.slice(start, rows)
-                numbers = pa.array([schema.version] * len(own), pa.int32())
-                writer.write_batch(to_arrow(own, [schema, newest], numbers, newest))
+                for batch in _batches(payloads.slice(start, rows), schema, newest):
+                    writer.write_batch(batch)
             advance(payloads.buffers()[2].size)
     container.unlink()
+
+
+def _batches(payloads: pa.Array, schema: TableSchema, newest: TableSchema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of payloads of a version: in one batch, or in several where one would take too much."""
+    numbers = pa.array([schema.version] * len(payloads), pa.int32())
+    half = len(payloads) // 2
+    try:
+        batch = to_arrow(payloads, [schema, newest], numbers, newest)
+    except RowsError:
+        if not half:
+            raise
+    else:
+        yield batch
+        return
+    yield from _batches(payloads[:half], schema, newest)
+    yield from _batches(payloads[half:], schema, newest)
 
 
 def _rows_at_once(newest: TableSchema) -> int:

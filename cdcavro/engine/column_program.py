@@ -28,8 +28,8 @@ class ColumnProgram:
     the symbols of an enum stand in `texts` and their lengths; `limits` (array of int), pairs of the least and the
     greatest integer; `texts` (bytes), the bounds of decimals, and symbols; `columns` (array of int), for each column
     what its cells are, how many bytes a cell has, and the column of the list or the map whose items it holds, or `ROWS`;
-    `bounds` (five int), how many items a collection may have, and how many without bytes a payload, bytes a column, and
-    bytes the cells of all items, besides those for each byte of the payloads.
+    `bounds` (six int), how many items a collection may have, and how many without bytes a payload, bytes a column, and
+    bytes the cells of all items, those for each byte of the payloads, and bytes the cells of rows besides.
     """
 
     root: int
@@ -38,4 +38,4 @@ class ColumnProgram:
     limits: array[int]
     texts: bytes
     columns: array[int]
-    bounds: tuple[int, int, int, int, int]
+    bounds: tuple[int, int, int, int, int, int]

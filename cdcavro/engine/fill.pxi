@@ -6,6 +6,10 @@ cdef int _add_room(Vessel *v, Py_ssize_t count) noexcept nogil:
     cdef uint8_t *made
     if count > INT32_MAX:
         return LEFT
+    if v.room == 0 and v.cost:
+        v.left[0] -= v.cost
+        if v.left[0] < 0:
+            return LEFT
     if room < v.least:
         room = v.least
     room = (room + 64) & ~<Py_ssize_t>63

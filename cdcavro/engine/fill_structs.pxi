@@ -22,6 +22,8 @@ cdef struct Vessel:  # a column: every cell that is not filled is null, and 0 or
     int32_t width
     int32_t space  # the column of the list whose items are the cells, -1 for rows
     Py_ssize_t least  # how many cells there are room for from the beginning
+    Py_ssize_t cost  # what the cells of all rows take as soon as one is filled, in bytes
+    Py_ssize_t *left  # how many bytes all columns of rows may take yet
     Py_ssize_t room  # for cells, a multiple of 64
     Py_ssize_t filled
     Py_ssize_t ended  # how many cells have been told where they end

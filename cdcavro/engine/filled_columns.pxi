@@ -30,7 +30,7 @@ cdef class Filler:
     """What one program (`column_program.ColumnProgram`) does with columns of payloads. Any threads may use it."""
 
     cdef Plan _plan
-    cdef Py_ssize_t _most, _room, _room_for_a_byte
+    cdef Py_ssize_t _most, _room, _room_for_a_byte, _rows_room
     cdef Py_ssize_t _count
     cdef bytes _code, _indexes, _limits, _texts, _columns
 
@@ -41,19 +41,20 @@ cdef class Filler:
         plan.limits = <const int64_t *>PyBytes_AS_STRING(self._limits)
         plan.texts = <const uint8_t *>PyBytes_AS_STRING(self._texts)
         plan.root, plan.is_same = program.root, True
-        plan.most_items, plan.most_weightless, self._most, self._room, self._room_for_a_byte = program.bounds
+        plan.most_items, plan.most_weightless, self._most, self._room, self._room_for_a_byte, self._rows_room = program.bounds
         self._count = len(program.columns) // 3
 
     def fill(self, column):
-        """Read the payloads of a column (`Slices`); return what they fill, and how many there were before one that is left.
+        """Read the payloads of a column (`Slices`); return what they fill, how many there were before one that is left, and why.
 
-        Of each column of the program it is three buffers, or None for one that is not needed: which cells are not null,
-        the cells, and their data; and how many cells there are, and how many are null.
+        That is whether the columns of rows would take too much. Of each column of the program it is three buffers, or None for one that is not needed: which cells are not null,
+        the cells, and their data; and how many cells there are, and how many are null. One of rows that are all null has
+        no buffers.
         """
         cdef Column values
         cdef Transit *t
         cdef Vessels s
-        cdef Py_ssize_t taken, i, room = 0
+        cdef Py_ssize_t taken, i, room = 0, left = self._rows_room + self._room_for_a_byte * <Py_ssize_t>column.size
         s.code = <const Filling *>PyBytes_AS_STRING(self._code)
         s.indexes = <const int32_t *>PyBytes_AS_STRING(self._indexes)
         s.most = self._most
@@ -64,12 +65,12 @@ cdef class Filler:
         try:
             _open_column(&values, column)
             try:
-                self._prepare(&s, values.count)
+                self._prepare(&s, values.count, &left)
                 t = _borrowed_transit()
                 with nogil:
                     taken = _fill_rows(t, &self._plan, &s, &values)
                 _give_back(t)
-                return ([] if taken < values.count else self._taken(&s, taken)), taken
+                return ([] if taken < values.count else self._taken(&s, taken)), taken, left < 0
             finally:
                 _close_column(&values)
         finally:
@@ -79,12 +80,14 @@ cdef class Filler:
                 free(s.columns[i].data)
             free(s.columns)
 
-    cdef void _prepare(self, Vessels *s, Py_ssize_t rows) noexcept:
+    cdef void _prepare(self, Vessels *s, Py_ssize_t rows, Py_ssize_t *left) noexcept:
         cdef const int32_t *said = <const int32_t *>PyBytes_AS_STRING(self._columns)
         cdef Py_ssize_t i
         for i in range(self._count):
             s.columns[i].layout, s.columns[i].width, s.columns[i].space = said[3 * i], said[3 * i + 1], said[3 * i + 2]
-            s.columns[i].least = rows if said[3 * i + 2] < 0 else 0
+            if said[3 * i + 2] < 0:
+                s.columns[i].least, s.columns[i].left = rows, left
+                s.columns[i].cost = rows * max(s.columns[i].width, 1)
 
     cdef list _taken(self, const Vessels *s, Py_ssize_t rows):
         cdef Vessel *v
@@ -93,6 +96,9 @@ cdef class Filler:
         for i in range(self._count):
             v = s.columns + i
             count = rows if v.space < 0 else s.columns[v.space].size
+            if v.space < 0 and v.filled == 0:
+                taken.append((None, None, None, count, count))
+                continue
             if (count > v.room or v.room == 0) and _add_room(v, count):
                 raise MemoryError
             if v.layout == CELL_ENDS:

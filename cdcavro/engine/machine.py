@@ -135,13 +135,14 @@ class Filler:
     def __init__(self, program: ColumnProgram) -> None:
         """Take a program, which nothing runs here."""
 
-    def fill(self, column: Slices) -> tuple[list[Filled], int]:  # noqa: ARG002
-        """Read the payloads of a column (`Slices`); return what they fill, and how many there were before one that is left.
+    def fill(self, column: Slices) -> tuple[list[Filled], int, bool]:  # noqa: ARG002
+        """Read the payloads of a column (`Slices`); return what they fill, how many there were before one that is left, and why.
 
-        Of each column of the program it is three buffers, or None for one that is not needed: which cells are not null,
-        the cells, and their data; and how many cells there are, and how many are null.
+        That is whether the columns of rows would take too much. Of each column of the program it is three buffers, or None for one that is not needed: which cells are not null,
+        the cells, and their data; and how many cells there are, and how many are null. One of rows that are all null has
+        no buffers.
         """
-        return [], 0
+        return [], 0, False
 
 
 def payload_ends(translator: Translator, payloads: bytes, count: int) -> bytes | None:  # noqa: ARG001

@@ -10,6 +10,7 @@ from array import array as array_of
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from cdcavro.arrow import arrow_schema, from_arrow, layout, to_arrow, versions
@@ -292,7 +293,7 @@ def test_one_batch_has_at_most_2_gib_in_a_column(monkeypatch):
     """The engine leaves what is more, as the text of a symbol may be, and the exact way says it."""
     monkeypatch.setattr(layout, "MAX_BYTES", 10)
     _, how = how_to_read(record(field("e", enum("LONG"))))
-    assert how.filler.fill(slices_of(binary([b"\0"] * 3))) == ([], 2 if COMPILED else 0)
+    assert how.filler.fill(slices_of(binary([b"\0"] * 3))) == ([], 2 if COMPILED else 0, False)
     monkeypatch.setattr(versions, "MAX_BYTES", 25)
     two = evolve(ODD, "ALTER TABLE t ADD x INT").schema
     rows = [row_payload(ODD, {"id": "1"})] * 3
@@ -335,6 +336,42 @@ def test_items_out_of_all_proportion_to_their_payloads_are_refused(kind, items, 
         assert str(caught.value) == f"message: $: expected {most}, got more"
     if COMPILED:
         assert how.filler.fill(slices_of(whole))[1] < 2
+
+
+def wide_payloads() -> tuple[list[bytes], object]:
+    """Return a whole row of a table of 4,000 columns and one whose images are null, and how they are read."""
+    image = record(*[field(f"c{i}", ["null", "long"]) for i in range(2_000)], name="Image")
+    envelope = record(
+        field("before", ["null", image]), field("after", ["null", "Image"]), field("d", ["null", array("int")])
+    )
+    return [b"\0" + b"\2" + b"\2\2" * 2_000 + b"\0", b"\0\0\0"], how_to_read(envelope)[1]
+
+
+def test_columns_that_no_row_fills_take_no_room():
+    """A byte of a payload is an image that is null, and would be a cell in each of thousands of columns."""
+    (whole, nothing), how = wide_payloads()
+    assert same_batch([nothing, whole, nothing], how) == same_batch([nothing] * 3, how) == "read"
+    rows = binary([nothing] * 10_000)
+    for made in (read_batch(rows, how), exactly_read(slices_of(rows), how)):
+        made.validate(full=True)
+        assert made.null_count == 0
+        assert made[9_999].as_py() == {"before": None, "after": None, "d": None}
+        assert pa.RecordBatch.from_struct_array(made).get_total_buffer_size() < 1 << 20
+        assert pa.chunked_array([made]).to_pylist()[:2] == made.to_pylist()[:2]
+        assert pc.sum(pc.struct_field(made, ["after", "c7"])).as_py() is None
+        assert made.take(pa.array([3, 4])).field("after").field("c1").null_count == 2
+
+
+def test_rows_that_fill_far_more_than_their_payloads_are_refused():
+    """One whole row is enough to fill the columns of all; as many as a batch of usual rows may have are read."""
+    (whole, nothing), how = wide_payloads()
+    assert read_batch(binary([whole] * 3_000), how)[2_999].as_py()["after"]["c1"] == 1
+    column = binary([nothing] * 5_000 + [whole])
+    for way in (read_batch, lambda *given: exactly_read(slices_of(given[0]), given[1])):
+        with pytest.raises(PayloadError) as caught:
+            way(column, how)
+        most = "rows whose columns take at most 64 MiB and 64 times the payloads in a batch"
+        assert str(caught.value) == f"message: $: expected {most}, got more"
 
 
 def test_without_pyarrow_it_is_said_what_to_install():

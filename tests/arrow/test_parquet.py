@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from cdcavro.arrow import arrow_schema, parquet, to_arrow
+from cdcavro.arrow import arrays, arrow_schema, layout, parquet, to_arrow
 from cdcavro.cli import main
 from support.messages import shop_canal, shop_debezium
 from support.shop_tables import shop
@@ -103,6 +103,26 @@ def test_rows_that_get_a_long_default_are_few_at_a_time(tmp_path, monkeypatch):
     groups = pq.ParquetFile(path).metadata
     assert max(groups.row_group(i).num_rows for i in range(groups.num_row_groups)) == 4
     assert [row["after"]["c"] for row in pq.read_table(path).to_pylist()] == ["x" * 4_000] * 60
+
+
+def test_rows_that_fill_far_more_than_their_payloads_are_in_several_groups(tmp_path, monkeypatch):
+    """All are written: one row of a table of many columns, and many that only say that it is emptied."""
+    for module in (layout, arrays):
+        monkeypatch.setattr(module, "MAX_ROWS_ROOM", 100_000)
+    names = [f"c{i}" for i in range(2_000)]
+    facts = {"database": "d", "table": "t", "data": None, "old": None, "pkNames": ["c0"], "ts": 1}
+    row = dict.fromkeys(names, "1")
+    insert = {"type": "INSERT", "isDdl": False, "mysqlType": dict.fromkeys(names, "bigint"), "data": [row]}
+    empty = {"type": "TRUNCATE", "isDdl": True, "sql": "TRUNCATE TABLE t"}
+    lines = [facts | (empty if i else insert) | {"id": i, "es": i} for i in range(1_000)]
+    done = run(tmp_path, "--as", "parquet", "--from", "canal", messages=[json.dumps(one).encode() for one in lines])
+    assert done.exit_code == 0, done.output
+    (path,) = files(tmp_path).values()
+    groups = pq.ParquetFile(path).metadata
+    assert groups.num_row_groups > 1
+    read = pq.ParquetFile(path).read(columns=["op", "after.c7"]).to_pylist()
+    assert [one["op"] for one in read] == ["c", *["t"] * 999]
+    assert [one["after"] for one in read] == [{"c7": 1}, *[None] * 999]
 
 
 def test_a_folder_is_replaced_whatever_its_files_are(tmp_path):
