@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cdcavro.errors import FileError, number_of
 from cdcavro.files.chunks import read_chunks, told_chunks
-from cdcavro.files.lines import read_lines, told_lines
+from cdcavro.files.lines import HEAD_LINES, read_lines, told_lines
 from cdcavro.files.streams import STANDARD, shown_name, unsaid, unwatched
+from cdcavro.wire.sniff import AUTO, MIXED, other_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
     ChunkFile = tuple[str, Iterator[Chunk | Range]]
 
-_HIDDEN = ("_", ".")
+_HIDDEN: Final = ("_", ".")
+# The beginnings of so many files are looked at, whether they look like another format than that which is stated.
+_MOST_LOOKS: Final = 100
 
 
 class Inputs:
@@ -44,7 +47,7 @@ class Inputs:
         self.files = tuple(file for path in paths or (STANDARD,) for file in self._listed(path))
         self.folders = tuple(path for path in paths if path != STANDARD and Path(path).is_dir())
         self._begun: list[tuple[int, str]] = []
-        self._count = 0
+        self._count = self._looks = 0
         if self._hidden:
             names = number_of(self._hidden, "file whose name begins/files whose names begin")
             say(f"passing over {names} with _ or .")
@@ -59,13 +62,23 @@ class Inputs:
         before, file = self._begun[max(i, 0)] if self._begun else (0, STANDARD)
         return file, number - before
 
-    def lines(self, file: str, advance: Advance = unwatched) -> Iterator[Line]:
-        """Yield the lines of a file, numbered behind those that were yielded before. Raises `FileError`."""
+    def lines(self, file: str, advance: Advance = unwatched, format: str = AUTO) -> Iterator[Line]:
+        """Yield the lines of a file, numbered behind those that were yielded before. Raises `FileError`.
+
+        If the first of them look like another format than that which is stated, that is said, once for all files.
+        """
         before = self._count
         self.begin(file, before)
+        head: list[bytes] = []
         for line in read_lines(file, advance, self._say):
             self._count += 1
+            if len(head) < HEAD_LINES:
+                head.append(line.raw)
+                if len(head) == HEAD_LINES:
+                    self._look(file, head, format)
             yield line._replace(number=before + line.number) if before else line
+        if len(head) < HEAD_LINES:
+            self._look(file, head, format)
 
     def told_lines(self, format: str, *, option: str, advance: Advance = unwatched) -> tuple[str, Iterator[Line]]:
         """Return the name of the format, and the lines of all files.
@@ -75,22 +88,38 @@ class Inputs:
         """
         rest = iter(self.files)
         for file in rest:
-            name, lines = told_lines(self.lines(file, advance), format, file=shown_name(file), option=option)
+            name, lines = told_lines(self.lines(file, advance, format), format, file=shown_name(file), option=option)
             if name:
-                return name, chain(lines, (line for other in rest for line in self.lines(other, advance)))
+                return name, chain(lines, (line for other in rest for line in self.lines(other, advance, format)))
         return "", iter(())
 
     def told_chunks(self, format: str, *, option: str, advance: Advance = unwatched) -> tuple[str, Iterator[ChunkFile]]:
         """Return the name of the format, as `told_lines` does, and each file with its chunks; `begin` notes each."""
         rest = iter(self.files)
         for file in rest:
-            name, chunks = told_chunks(self._chunks(file, advance), format, file=shown_name(file), option=option)
+            name, chunks = told_chunks(
+                self._chunks(file, advance, format), format, file=shown_name(file), option=option
+            )
             if name:
-                return name, chain([(file, chunks)], ((other, self._chunks(other, advance)) for other in rest))
+                return name, chain([(file, chunks)], ((other, self._chunks(other, advance, format)) for other in rest))
         return "", iter(())
 
-    def _chunks(self, file: str, advance: Advance) -> Iterator[Chunk | Range]:
-        return read_chunks(file, advance, say=self._say)
+    def _chunks(self, file: str, advance: Advance, format: str) -> Iterator[Chunk | Range]:
+        for i, chunk in enumerate(read_chunks(file, advance, say=self._say)):
+            if i == 0 and format not in (AUTO, MIXED):
+                self._look(file, [line.raw for line in islice(chunk.read().lines(), HEAD_LINES)], format)
+            yield chunk
+
+    def _look(self, file: str, head: Sequence[bytes], format: str) -> None:
+        """Say once if the first messages of a file look like another format than that which is stated."""
+        if format in (AUTO, MIXED) or self._looks >= _MOST_LOOKS:
+            return
+        self._looks += 1
+        other = other_format(head, format)
+        if other is not None:
+            self._looks = _MOST_LOOKS
+            looking = number_of(len(head), "message that looks/messages that look")
+            self._say(f"{shown_name(file)}: it begins with {looking} like {other}, read as {format}")
 
     def _listed(self, path: str) -> Iterator[str]:
         """Yield the files that a path means; what is found twice in folders, as by a link, is read once."""

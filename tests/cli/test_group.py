@@ -860,3 +860,24 @@ def test_no_output_lies_in_a_folder_that_is_read(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(SMALL[0])
     result = run("encode", tmp_path, "--out", tmp_path / "a.avro")
     assert_ends(result, 2, usage("encode", f"{tmp_path / 'a.avro'} lies in {tmp_path}, which is read"))
+
+
+@pytest.mark.parametrize("command", [name for name in READERS if name != "sniff"])
+@pytest.mark.parametrize("lines", [4, 250])
+def test_messages_that_look_like_another_format_than_the_stated_are_said_once(tmp_path, command, lines):
+    """Debezium's format takes nearly all, with every member in extras; whatever fits is no matter."""
+    option = "--from" if command in ("transcode", "tables") else "--format"
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(b"".join(line + b"\n" for line in (SMALL * 100)[:lines]))
+    said = f"{tmp_path / 'a'}: it begins with {min(lines, 100)} messages that look like canal, read as "
+    for format, count in (("debezium", 1), ("canal", 0), ("oms_canal", 0)):
+        result = run(
+            command,
+            tmp_path / "a",
+            tmp_path / "b",
+            option,
+            format,
+            *READERS[command],
+            *([tmp_path / format] if READERS[command] else ()),
+        )
+        assert result.stderr.count("look like") == result.stderr.count(said + format) == count

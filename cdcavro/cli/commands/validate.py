@@ -44,7 +44,7 @@ def validate(ctx: click.Context, inputs: Inputs, format: str, max_rejects: MaxRe
     faults = Faults(inputs)
     with Progress("validating", total_size(inputs.files)) as progress:
         for file in inputs.files:
-            _validate_lines(inputs.lines(file, progress.advance), format, counts, versions, faults)
+            _validate_lines(inputs.lines(file, progress.advance, format), format, counts, versions, faults)
     faults.finish()
     click.echo(counts.table())
     click.echo(counts.balance("valid"))
