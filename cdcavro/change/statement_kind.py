@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from cdcavro.change.model import Change, replace
+
 _SKIPPED: Final = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|/\*(?!!).*?\*/|/\*![0-9]*|\*/|\()+", re.DOTALL)
 _WORD: Final = re.compile(r"[A-Za-z_]+")
 _KINDS: Final = {"CREATE": "CREATE", "ALTER": "ALTER", "DROP": "ERASE", "TRUNCATE": "TRUNCATE", "RENAME": "RENAME"}
@@ -26,6 +28,17 @@ def statement_kind(ddl: str) -> str:
         if second == "INDEX":
             return _INDEXES[first]
     return _KINDS.get(first, "QUERY")
+
+
+def as_statement(change: Change) -> Change:
+    """Return a change of an operation that is not known as a statement if it has the text of one, and no row.
+
+    >>> as_statement(Change(op="OTHER", operation="DDL", ddl="TRUNCATE TABLE t")).op
+    'TRUNCATE'
+    """
+    if change.op != "OTHER" or change.ddl is None or change.before is not None or change.after is not None:
+        return change
+    return replace(change, op=statement_kind(change.ddl))
 
 
 def _words(ddl: str) -> list[str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change.images import check_images
 from cdcavro.change.model import DDL, Change, Column, Source, meant, replace, spelled, statement
 from cdcavro.change.sequence_id import sequence_id, sequence_position
+from cdcavro.change.statement_kind import as_statement
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
 from cdcavro.exact.members import at, given, names_at, string_at
 from cdcavro.formats.bridge import Bridge
@@ -74,7 +75,7 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
         ddl=string_at(payload, "ddl", "text"),
         ddl_meta=string_at(payload, "ddl", "ddlMeta"),
     )
-    return [check_images(change, "/payload/before", "/payload/after")]
+    return [check_images(as_statement(change), "/payload/before", "/payload/after")]
 
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:

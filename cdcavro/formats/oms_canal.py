@@ -18,6 +18,7 @@ from cdcavro.change.images import check_images
 from cdcavro.change.model import DDL, Change, Column, Row, Source, meant, replace, spelled
 from cdcavro.change.order import NUMBERED, is_batched
 from cdcavro.change.rows import MAX_ROWS, batches, check_count
+from cdcavro.change.statement_kind import as_statement
 from cdcavro.engine.machine import same
 from cdcavro.errors import StructureError
 from cdcavro.exact.caching import MOST_COLUMNS, IdentityCache, WeightedCache, weight_of
@@ -100,7 +101,7 @@ def changes_of(
     if len(olds) > len(rows):
         raise StructureError(f"at most {len(rows)} rows in old, as in data", f"{len(olds)}", pointer="/old")
     if not rows:
-        return [whole]
+        return [as_statement(whole) if record.get("isDdl") is True else whole]
     check_count(rows, MAX_ROWS, "/data")
     if record.get("isDdl") is True and whole.op not in DDL:
         raise StructureError("no row in a statement (isDdl)", "some", pointer="/data")

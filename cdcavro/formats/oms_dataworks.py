@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.images import check_images
 from cdcavro.change.model import DDL, Change, Column, Source, meant, spelled, statement
+from cdcavro.change.statement_kind import as_statement
 from cdcavro.exact.instants import MILLISECOND, SECOND, from_count, to_count
 from cdcavro.exact.members import at, given, names_at, string_at, whole_number
 from cdcavro.formats.bridge import Bridge
@@ -56,7 +57,7 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
         checkpoint_time=from_count(at(payload, "timestamp", "checkpointTime"), SECOND),
         ddl=string_at(payload, "ddl", "text"),
     )
-    return [check_images(change, "/payload/before", "/payload/after")]
+    return [check_images(as_statement(change), "/payload/before", "/payload/after")]
 
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:

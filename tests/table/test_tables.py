@@ -29,7 +29,7 @@ from cdcavro.table.evolution.explanation import Unexplained
 from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.writer import OPERATIONS
-from cdcavro.transcoding.mapping import to_changes
+from cdcavro.transcoding.mapping import from_changes, to_changes
 from support import stream_trial
 from support.calls import calls
 from support.streams import CANAL, KINDS, CanalFile, Stream, stated
@@ -1070,6 +1070,45 @@ def emptied_by(ddl: str, kind: str) -> list[tuple[str | None, int]]:
 def test_a_statement_empties_what_its_text_says_whatever_it_is_called(kind, ddl, emptied):
     """Canal calls a statement QUERY that it does not know, and by its first words one that has several."""
     assert emptied_by(ddl, kind) == emptied
+
+
+@pytest.mark.parametrize("word", ["DDL", "TRUNCATE_TABLE", "..."])
+@pytest.mark.parametrize(
+    ("format", "message"),
+    [
+        ("canal", '{"type":"%s","isDdl":true,"sql":"%s","database":"d","table":"t","es":5,"id":5}'),
+        ("oms_canal", '{"type":"%s","isDdl":true,"sql":"%s","database":"d","table":"t","es":5}'),
+        (
+            "oms_dataworks",
+            (
+                '{"version":"2.0","schema":{"source":{"dbType":"MySQL","dbName":"d","table":"t"}},'
+                '"payload":{"op":"%s","scn":"5","timestamp":{"eventTime":5},"ddl":{"text":"%s"}}}'
+            ),
+        ),
+        (
+            "datahub_blob",
+            (
+                '{"schema":{"source":{"dbType":"MySQL","dbName":"d","tableName":"t"}},'
+                '"payload":{"op":"%s","sequenceId":"5","timestamp":{"eventTime":5},"ddl":{"text":"%s"}},"version":"0.0.1"}'
+            ),
+        ),
+    ],
+)
+def test_a_statement_of_a_kind_that_is_not_known_does_what_its_text_says(format, message, word):
+    """It empties, drops and alters, is refused if it is not understood, and goes back as it came."""
+    tables, source = Tables(), Source(format=format, database="d", table="t")
+    tables.add(Change(op="INSERT", after={"id": 1}, columns=(Column(name="id", type="int"),), source=source))
+    for ddl, op in (("ALTER TABLE t ADD k INT", "ALTER"), ("truncate t", "TRUNCATE"), ("DROP TABLE t", "ERASE")):
+        text = message % (word, ddl)
+        (change,) = to_changes(text, format)
+        assert (change.op, change.operation) == (op, word)
+        assert [made.change.op for made in tables.add(change)] == ["TRUNCATE"] * (op == "TRUNCATE")
+        (back,) = from_changes([change], format)
+        assert to_changes(back, format) == [change]
+    assert [column.name for column in tables.tables[0].schema.columns] == ["id", "k"]
+    assert tables.tables[0].is_gone
+    with pytest.raises(DdlError):
+        tables.add(to_changes(message % (word, "EMPTY t"), format)[0])
 
 
 def test_a_statement_that_is_called_a_truncate_may_do_something_else():
