@@ -8,8 +8,12 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
+from cdcavro import FORMATS
+from cdcavro.cli import main
 from cdcavro.table.names import mangle
+from support.messages import SAMPLES
 from support.readers import KINDS, cell, said, written
 
 polars = pytest.importorskip("polars")
@@ -24,8 +28,8 @@ def with_fastavro(path, column):
         return list(fastavro.reader(stream))[-1]["after"][column]
 
 
-def with_duckdb(path, column):
-    """Read the last row of a file of either kind; the extension for Avro is a package of its own."""
+def duckdb_rows(path, what):
+    """Read from a file of either kind; the extension for Avro is a package of its own."""
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         source = f"'{path}'"
@@ -34,7 +38,12 @@ def with_duckdb(path, column):
             connection.execute("SET extension_directory = ?", [str(folder)])
             connection.execute("LOAD avro")
             source = f"read_avro({source})"
-        return connection.execute(f"SELECT after FROM {source} ORDER BY after.id").fetchall()[-1][0][column]
+        return connection.execute(f"SELECT {what} FROM {source}").fetchall()
+
+
+def with_duckdb(path, column):
+    """Read the last row of a file of either kind."""
+    return max((row for (row,) in duckdb_rows(path, "after")), key=lambda row: row["id"])[column]
 
 
 READERS = {
@@ -87,6 +96,29 @@ def test_polars_reads_no_avro_with_what_every_envelope_has(tmp_path, column):
         assert found is is_read
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_reader_makes_of_the_messages_of_a_format_what_the_page_says(tmp_path, format):
+    """All messages, or nothing, since the reader refuses the file."""
+    path = tmp_path / "messages.avro"
+    done = CliRunner().invoke(main, ["encode", str(SAMPLES / format), "--format", format, "--out", str(path)])
+    with path.open("rb") as stream:
+        count = len(list(fastavro.reader(stream)))
+    assert f"written {count} + rejected 0" in done.output
+    readers = {
+        "fastavro": lambda: count,
+        "polars": lambda: len(polars.read_avro(path)),
+        "DuckDB": lambda: duckdb_rows(path, "count(*)")[0][0],
+    }
+    found = {}
+    for name, read in readers.items():
+        try:
+            found[name] = "yes" if read() == count else "otherwise"
+        except BaseException as error:  # noqa: BLE001  a panic of Rust's is not an Exception
+            found[name] = "interrupted" if isinstance(error, KeyboardInterrupt) else "no"
+    page = said()["messages"]
+    assert {name: page[name][f"`{format}`"] for name in readers} == found
+
+
 def test_pandas_reads_parquet_as_pyarrow_does(tmp_path):
     """It has no reader of its own here."""
     pandas = pytest.importorskip("pandas")
@@ -97,6 +129,7 @@ def test_pandas_reads_parquet_as_pyarrow_does(tmp_path):
 def test_the_page_has_every_kind_and_every_reader():
     """Those that need Java are tested beside Spark."""
     page = said()
+    assert {*page.pop("messages")} == {"fastavro", "polars", "DuckDB"}
     beside = {"avro": {"Spark", "Avro Java 1.8.2"}, "parquet": {"Spark"}}
     assert {kind: set(readers) for kind, readers in page.items() if kind != "lake"} == {
         kind: {*readers} | beside[kind] for kind, readers in READERS.items()
