@@ -9,6 +9,7 @@ one type can be values of the other, and `filled_value` what a value is in the n
   text says.
 * An integer or a decimal becomes its digits, a decimal with all of its places, as the server writes it into
   a character column. A text becomes a number if it is the plain text of one, a date if it is that of a date.
+* Bytes become the text that they are in UTF-8, if they are one.
 * A date becomes the local time of its midnight, and a local time at midnight a date; true and false are 1
   and 0.
 * Everything else stays where it is: a local time is an instant in one zone only, and the text of a double
@@ -182,6 +183,13 @@ def _date(value: Any, _: Any) -> dt.date | None:
         return None
 
 
+def _utf8(value: Any, _: Any) -> str | None:
+    try:
+        return bytes(value).decode()
+    except UnicodeDecodeError:
+        return None
+
+
 def _midnight(value: Any, _: Any) -> dt.datetime | None:
     # A day that Python cannot hold is read as a number.
     return dt.datetime(value.year, value.month, value.day) if isinstance(value, dt.date) else None  # noqa: DTZ001  local
@@ -196,5 +204,6 @@ _TEXTS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     **dict.fromkeys(WHOLE, lambda value, _: str(value)),
     "decimal": lambda value, _: format(value, "f"),
     "date": lambda value, _: value.isoformat() if isinstance(value, dt.date) else None,
+    "bytes": _utf8,
 }
 _MIDNIGHTS: Final = {("date", LOCAL): _midnight, (LOCAL, "date"): _day}

@@ -207,6 +207,16 @@ def test_a_column_that_changed_its_type_has_its_older_values_where_they_are_exac
     assert keys.to_pylist() == [{"id": 1, "unparsed": []}]
 
 
+def test_a_column_of_bytes_that_became_text_has_what_is_text():
+    """One older value that is no UTF-8 is read where it was, and all others under the new type."""
+    one = table("id|int", "v|varbinary(9)")
+    two = evolve(one, "ALTER TABLE t MODIFY v VARCHAR(9)").schema
+    rows = [row_payload(one, {"id": i, "v": raw}) for i, raw in enumerate(("YWI=", "/w==", "w6k="))]
+    batch = to_arrow([*rows, row_payload(two, {"id": 3, "v": "x"})], [one, two], [1, 1, 1, 2], part="row")
+    assert batch.column("v").to_pylist() == ["ab", None, "é", "x"]
+    assert batch.column("v (until version 1)").to_pylist() == [b"ab", b"\xff", "é".encode(), None]
+
+
 def test_what_is_asked_for_wrongly_is_said():
     """A version that each payload needs, a reader that there is not, a key that there is not, what is not bytes."""
     two = evolve(ODD, "ALTER TABLE t ADD x INT").schema

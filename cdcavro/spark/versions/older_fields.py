@@ -79,6 +79,10 @@ def _try_cast(value: Column, name: str) -> Column:
 
 
 def _text(value: Column, old: Any) -> Column:
+    if kind_of(old) == "bytes":
+        # What is no UTF-8 comes back as other bytes.
+        made = value.cast("string")
+        return sf.when(sf.encode(made, "UTF-8") == value, made)
     if kind_of(old) != "decimal":
         return value.cast("string")
     # A cast spells small decimals with an exponent, unless Spark is in ANSI mode.

@@ -37,16 +37,19 @@ def without_attributes(avro: Any) -> Any:
 def is_promotion(old: Any, new: Any) -> bool:
     """Return whether values of one Avro type can be read as another with the same meaning.
 
-    These are Avro's promotions, except where a logical type changes the meaning: the bytes of a decimal
-    are not text. A decimal can be read as one with more digits and the same scale.
+    These are Avro's promotions, except where a logical type changes the meaning (the bytes of a decimal are not text),
+    and from bytes to text: a single value that is no UTF-8 could not be read. A decimal can be read as one with more
+    digits and the same scale.
 
     >>> is_promotion("int", "long"), is_promotion({"type": "int", "logicalType": "date"}, "long")
+    (True, False)
+    >>> is_promotion("string", "bytes"), is_promotion("bytes", "string")
     (True, False)
     """
     if not (_is_primitive(old) and _is_primitive(new)):
         return False
     logical = [avro.get(LOGICAL) if isinstance(avro, dict) else None for avro in (old, new)]
-    if logical[0] != logical[1]:
+    if logical[0] != logical[1] or (without_attributes(old), without_attributes(new)) == ("bytes", "string"):
         return False
     try:
         resolve(parse_schema(json.dumps(old)).root, parse_schema(json.dumps(new)).root)
