@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,6 +40,14 @@ _SHOWN = 80
 _STEPS = 128
 _BOUND = 1000
 _REASONS = 20
+# What `str.isprintable` takes for printable and shows nothing: characters that Unicode lets a reader ignore (Default_Ignorable_
+# Code_Point in https://www.unicode.org/Public/UCD/latest/ucd/DerivedCoreProperties.txt), blanks and joiners.
+_UNSEEN = re.compile(
+    "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u2800\\u2d7f\\u3164\\ufe00-\\ufe0f\\uffa0\\ufff0-\\ufff8\\ufffc"
+    "\\U0001107f\\U00016fe4\\U0001d159\\U000e0000-\\U000e0fff]"
+)
+# No script writes more marks above each other.
+_MARKS = 3
 
 
 class CdcAvroError(Exception):
@@ -187,7 +196,7 @@ class FileError(CdcAvroError, ValueError):
         super().__init__(file, expected, got)
 
     def __str__(self) -> str:
-        return f"{self.file}: expected {self.expected}, got {self.got}"
+        return f"{visible(self.file)}: expected {visible_lines(self.expected)}, got {visible_lines(self.got)}"
 
 
 class RegistryError(CdcAvroError, OSError):
@@ -252,6 +261,9 @@ class IncompatibleError(CdcAvroError, ValueError):
 class JobError(CdcAvroError, RuntimeError):
     """A job that failed for a reason other than its messages: a file, a folder, the cluster, a killed process."""
 
+    def __str__(self) -> str:
+        return visible_lines(super().__str__())
+
 
 class SetupError(CdcAvroError, RuntimeError):
     """Something missing on the machine: Java, a jar or a package. The error's sentence says how to get it."""
@@ -268,8 +280,49 @@ def shown(value: object) -> str:
 
 
 def plain(name: str) -> str:
-    """Return a name for use in a sentence or a table: as it is if all of it can be printed, else as `shown`."""
-    return name if name.isprintable() and name else shown(name)
+    r"""Return a name for use in a sentence or a table: as it is if it looks like no other, else as `shown`.
+
+    >>> plain("orders"), plain("orders\u3164"), plain("orders ")
+    ('orders', "'orders\\u3164'", "'orders '")
+    """
+    return name if name and visible(name) == name == name.strip(" ") else shown(name)
+
+
+def visible(text: str) -> str:
+    r"""Return a text in which nothing is hidden.
+
+    Escaped are what cannot be printed, what is printed and shows nothing, marks that pile up or belong to no letter, and
+    what Unicode's normal form C would replace, as another text looks the same.
+
+    >>> visible("a\u202eb\u3164"), visible("cafe\u0301"), visible("café")
+    ('a\\u202eb\\u3164', 'cafe\\u0301', 'café')
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    is_normal = unicodedata.is_normalized("NFC", text)
+    made, marks, letter = [], 0, ""
+    for one in text:
+        is_mark = unicodedata.category(one)[0] == "M"
+        marks, letter = (marks + 1, letter) if is_mark else (0, one)
+        is_hidden = (
+            not one.isprintable()
+            or _UNSEEN.match(one) is not None
+            or (is_mark and (marks > _MARKS or not letter or unicodedata.category(letter)[0] in "CPZ"))
+            or not (is_normal or _is_normal(one))
+        )
+        made.append(ascii(one)[1:-1] if is_hidden else one)
+    return "".join(made)
+
+
+def visible_lines(text: str) -> str:
+    """Return a text of several lines as `visible` does each of them."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def _is_normal(one: str) -> bool:
+    """Return whether a character is what normal form C has, and no mark or part of a syllable that it puts together."""
+    is_part = unicodedata.combining(one) or unicodedata.normalize("NFC", one) != one
+    return not is_part and not "\u1161" <= one <= "\u11c2"
 
 
 def number_of(count: int, noun: str) -> str:
@@ -283,6 +336,7 @@ def number_of(count: int, noun: str) -> str:
 
 
 def _bounded(text: str) -> str:
+    text = visible_lines(text)
     return text if len(text) <= _BOUND else text[:_BOUND] + "..."
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
+import unicodedata
 
 import pytest
 
 import cdcavro
-from cdcavro.errors import json_path, shown
+from cdcavro.errors import CdcAvroError, json_path, plain, shown, visible, visible_lines
 from support.roundtrip import error_of
 
 _MEGABYTE = 1_000_000
@@ -208,3 +209,73 @@ def test_megabyte_name_does_not_blow_up_a_sentence(fault, name):
     sentence = error_of(fault, name)
     assert len(sentence) < 2_500
     assert sentence.isascii()
+
+
+UNSEEN = [
+    *("\u3164", "\u115f", "\u1160", "\uffa0", "\u2800", "\ufe0f", "\ufe00", "\U000e0100", "\U000e0041", "\u00ad"),
+    *("\u034f", "\u17b4", "\u180b", "\u180e", "\u200b", "\u200d", "\u2060", "\u2062", "\ufeff", "\u061c"),
+    *("\u202a", "\u202e", "\u2066", "\u2069", "\u200f", "\u2028", "\u00a0", "\u3000", "\ufffc", "\U0001d159"),
+    *("\x00", "\x1b", "\x9b", "\ud800", "\ue000", "\U0001107f", "\U00016fe4"),
+]
+
+
+@pytest.mark.parametrize("one", UNSEEN, ids=ascii)
+@pytest.mark.parametrize("form", ["orders{}", "{}orders", "ord{}ers", "{}"])
+def test_what_shows_nothing_is_escaped(one, form):
+    """A name with it would look like another one."""
+    name = form.format(one)
+    escaped = ascii(one)[1:-1]
+    assert visible(name) == form.format(escaped)
+    assert plain(name) == ascii(name)
+    errors = [
+        cdcavro.FileError(name, "a file", "none"),
+        cdcavro.FileError("a", "a file", name),
+        cdcavro.SchemaError(name, name),
+        cdcavro.JobError(f"the table {name} is gone"),
+        cdcavro.RegistryError(f"https://x/{name}", name),
+        cdcavro.UnknownSchemaError("file:x", name),
+        cdcavro.IncompatibleError("s", "BACKWARD", [name]),
+        cdcavro.MessageError("a", shown(name), pointer=f"/{name}"),
+        cdcavro.OrderError("canal", name),
+        cdcavro.UnknownFormatError(name, ["canal"]),
+    ]
+    for error in errors:
+        assert isinstance(error, CdcAvroError)
+        assert one not in str(error)
+        assert escaped in str(error)
+
+
+def test_marks_in_piles_and_those_of_no_letter_are_escaped():
+    """As many as scripts have stay; what another text looks like, in Unicode's normal form, is told from it."""
+    assert visible("o" + "\u0336" * 9) == "o" + "\u0336" * 3 + "\\u0336" * 6
+    assert visible("\u0336a '\u0336b") == "\\u0336a '\\u0336b"
+    assert visible("a\u200b\u0336") == "a\\u200b\\u0336"
+    for text in ("caf\u00e9", "\u0451\u0436", "\uac00\ub098", "\u00c5", "\u1eab"):
+        other = unicodedata.normalize("NFD", text)
+        assert visible(text) == text == plain(text)
+        assert other == text or visible(other) != text
+        assert other == text or visible(other).isascii() or "\\u" in visible(other)
+    assert visible("\u212a\u212b\u2126") == "\\u212a\\u212b\\u2126"
+    assert visible_lines("a\nb\u3164\n") == "a\nb\\u3164\n"
+    assert [plain(name) for name in ("a", "a ", " a", "a b", "")] == ["a", "'a '", "' a'", "a b", "''"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u8ba2\u5355\u8868",  # Chinese
+        "\u6ce8\u6587\u30c6\u30fc\u30d6\u30eb",  # Japanese
+        "\uc8fc\ubb38",  # Korean
+        "\u0917\u094d\u0930\u093e\u0939\u0915",  # Hindi
+        "\u0e04\u0e33\u0e2a\u0e31\u0e48\u0e07\u0e0b\u0e37\u0e49\u0e2d",  # Thai
+        "\u0637\u0644\u0628\u0627\u062a",  # Arabic
+        "\u05e9\u05c1\u05b8\u05dc\u05d5\u05b9\u05dd",  # Hebrew
+        "\u0437\u0430\u043a\u0430\u0437\u044b",  # Russian
+        "\u0111\u01a1n h\u00e0ng",  # Vietnamese
+        "Bestellungen \u00e4\u00f6\u00fc\u00df \u20ac",
+    ],
+)
+def test_names_in_any_script_are_shown_as_they_are(text):
+    """In the form that keyboards write."""
+    normal = unicodedata.normalize("NFC", text)
+    assert visible(normal) == normal == plain(normal)

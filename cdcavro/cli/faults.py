@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
-from cdcavro.errors import MessageError
+from cdcavro.errors import MessageError, visible_lines
 from cdcavro.files.lines import ONE_LINE
 from cdcavro.files.rejects import Reject
 from cdcavro.files.streams import shown_name
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from cdcavro.files.lines import Line
 
 SHOWN: Final = 20
-# All but line breaks, between which a sentence may list what it is about.
-_CONTROL: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 T = TypeVar("T")
 
 
@@ -112,6 +109,9 @@ class VersionWatch:
 
 
 def say(sentence: str) -> None:
-    """Print a sentence on standard error, above the progress bar if there is one; control characters are escaped."""
+    """Print a sentence on standard error, above the progress bar if there is one; what cannot be seen is escaped.
+
+    It may list what it is about in lines of their own.
+    """
     if sys.stderr is not None:
-        sys.stderr.write(_CONTROL.sub(lambda match: ascii(match[0])[1:-1], sentence) + "\n")
+        sys.stderr.write(visible_lines(sentence) + "\n")

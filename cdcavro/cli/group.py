@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cdcavro.errors import CdcAvroError
+from cdcavro.errors import CdcAvroError, visible_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +34,10 @@ class Fault(click.ClickException):
     """A file or an installation cannot be used."""
 
     exit_code = UNUSABLE
+
+    def format_message(self) -> str:
+        """Return the sentence, in which what cannot be seen is escaped."""
+        return visible_lines(self.message)
 
 
 class LazyCommands(UserDict[str, Any]):

@@ -84,6 +84,6 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _plain(operation: str) -> str:
-    if operation.isprintable() and 0 < len(operation) <= _WIDTH:
-        return operation
+    if len(operation) <= _WIDTH:
+        return plain(operation)
     return shown(operation if len(operation) <= _WIDTH else operation[:_WIDTH] + "...")

@@ -9,6 +9,7 @@ import click
 from cdcavro.cli.group import example
 from cdcavro.cli.registry_options import BREAKS, compatibility_option, registry_option, subject_options
 from cdcavro.cli.schema_sources import named_subjects, sources
+from cdcavro.errors import plain, visible, visible_lines
 from cdcavro.registry import connect
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def check(
             is_refused |= bool(judgement.breaks)
             outcome = "refused" if judgement.breaks else "allowed"
             new = "; the subject is new, and there is nothing to compare with" if is_first else ""
-            click.echo(f"{source.name}: subject {own}: {judgement.level}: {outcome}{new}")
+            click.echo(f"{visible(source.name)}: subject {plain(own)}: {judgement.level}: {outcome}{new}")
             if not is_first:
-                click.echo(f"  {judgement.verdict}")
+                click.echo(f"  {visible_lines(str(judgement.verdict))}")
             target.publish(source.schema, own, force=True)
     ctx.exit(BREAKS if is_refused else 0)

@@ -11,6 +11,7 @@ from cdcavro.avro.compatibility import verdict
 from cdcavro.cli.group import example
 from cdcavro.cli.report import table
 from cdcavro.cli.schema_sources import read_schema
+from cdcavro.errors import visible
 from cdcavro.files.streams import STANDARD
 
 if TYPE_CHECKING:
@@ -72,4 +73,4 @@ def _reasons(result: Verdict) -> list[tuple[str, str, str]]:
 
 
 def _plain(text: str) -> str:
-    return text if text.isprintable() else ascii(text)[1:-1]
+    return text if visible(text) == text else ascii(text)[1:-1]

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
+from cdcavro.errors import visible
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -207,13 +209,12 @@ def bounded_name(name: str) -> str:
 
 
 def bounded(text: str, most: int = _TEXT) -> str:
-    r"""Return a text with what cannot be printed escaped, and cut where it is long.
+    r"""Return a text with what cannot be seen escaped, and cut where it is long.
 
     >>> bounded("a\u202eb")
     'a\\u202eb'
     """
-    cut = text if len(text) <= most else text[:most] + "..."
-    return cut if cut.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in cut)
+    return visible(text if len(text) <= most else text[:most] + "...")
 
 
 def _first(steps: list[str]) -> list[str]:

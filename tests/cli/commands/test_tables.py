@@ -382,7 +382,21 @@ def test_a_folder_stays_if_the_new_one_cannot_take_its_place(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize(
-    "name", ["\x1b[2J\x1b[1;1Hread 9", "x\nread 9 = typed 9", "\u202eevil", "a\rb", "\x9b2J", "a\u2028b"]
+    "name",
+    [
+        *("\x1b[2J\x1b[1;1Hread 9", "x\nread 9 = typed 9", "\u202eevil", "a\rb", "\x9b2J", "a\u2028b"),
+        *(
+            "zz\u3164",
+            "\u115fzz",
+            "z\u1160z",
+            "zz\u2800",
+            "zz\ufe0f",
+            "zz\u200b",
+            "zz\u00ad",
+            "\u2067zz",
+            "zz\U000e0101",
+        ),
+    ],
 )
 def test_names_do_not_reach_the_terminal_raw(tmp_path, name):
     """Those of tables, databases and columns, in the summary and in the notes, whatever is in them."""
@@ -399,6 +413,7 @@ def test_names_do_not_reach_the_terminal_raw(tmp_path, name):
     assert done.exit_code == 0
     assert ascii(name)[1:-1] in printed
     assert all(character.isprintable() or character == "\n" for character in printed)
+    assert name not in printed
     assert [line for line in done.stdout.splitlines() if line.startswith("read")] == [
         "read 2 = typed 2 + other 0 + rejected 0"
     ]

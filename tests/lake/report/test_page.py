@@ -15,7 +15,9 @@ from cdcavro.lake.report.account_file import AccountFile
 from cdcavro.lake.report.axis import round_marks, time_axis
 from cdcavro.lake.report.page import page_of, write_report
 
-HOSTILE = "t<script>alert('\"x\"')</script><!-- --></style></title>&amp;\u202e\x00\x07\ud800\u2028 =1+1"
+HOSTILE = (
+    "t<script>alert('\"x\"')</script><!-- --></style></title>&amp;\u202e\x00\x07\ud800\u2028\u3164\ufe0f\u2800 =1+1"
+)
 BEGAN = datetime(2026, 11, 22, 9, tzinfo=UTC).timestamp()
 VOID = {"meta", "br"}
 
@@ -174,7 +176,8 @@ def test_nothing_of_a_message_is_markup_or_invisible():
     )
     assert not [one for one in text if not one.isprintable() and one != "\n"]
     assert read.said.count("alert(") > 10
-    assert "\\u202e\\x00\\x07\\ud800\\u2028" in read.said
+    assert not re.search("[\u3164\ufe0f\u2800]", text)
+    assert "\\u202e\\x00\\x07\\ud800\\u2028\\u3164\\ufe0f\\u2800" in read.said
 
 
 def test_what_a_state_says_is_in_a_file_that_can_be_read(tmp_path: Path):
