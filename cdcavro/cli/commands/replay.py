@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -39,8 +40,9 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
     if folder is None:
         raise click.UsageError("either --state or --config must be given")
     stated = str(Path(folder) / "rejects") if read is None or read.rejects is None else read.rejects
-    rejects, again = local_folder(stated), Path(folder) / REPLAY
-    if rejects is None:
-        raise FileError(stated, "rejects in a folder that is seen here", f"an address: move its batches to {again}")
-    count = len(moved(rejects, again, batches))
+    with nullcontext() if read is None else read.redaction.errors():
+        rejects, again = local_folder(stated), Path(folder) / REPLAY
+        if rejects is None:
+            raise FileError(stated, "rejects in a folder that is seen here", f"an address: move its batches to {again}")
+        count = len(moved(rejects, again, batches))
     click.echo(f"the rejects of {number_of(count, 'batch/batches')} will be read again")

@@ -228,6 +228,19 @@ def test_rejects_at_an_address_are_not_moved(tmp_path: Path):
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.parametrize("rejects", ["/nowhere/canary", "s3a://canary/rejects"])
+def test_what_came_from_a_variable_is_in_no_error_of_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rejects: str
+):
+    """The variable is named."""
+    monkeypatch.setenv("REJECTS", rejects)
+    text = 'state = "state"\nrejects = "${REJECTS}"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n'
+    (tmp_path / "sync.toml").write_text(text)
+    done = cdcavro("replay", "--config", "sync.toml", cwd=tmp_path)
+    assert (done.returncode, "${REJECTS}: expected rejects" in done.stderr) == (2, True), done.stderr
+    assert "canary" not in done.stderr
+
+
 def test_topics_count_instead_of_those_of_the_file(tmp_path: Path):
     """Also where the file says which servers: they are not passed over."""
     (tmp_path / "sync.toml").write_text('state = "s"\n[source]\nkafka = "a:1"\npattern = "p"\n[lake]\ndelta = "l"\n')
