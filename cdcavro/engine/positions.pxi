@@ -233,7 +233,7 @@ cdef int _lsn(Typing *t, const Slot *slots) noexcept nogil:
     return OK if at == end else LEFT
 
 
-cdef int _check_sequence(Typing *t) noexcept nogil:
+cdef int _check_sequence(Typing *t, const Slot *row) noexcept nogil:
     """Take back a sequence at whose time the message cannot have been made, as `formats/oms_shareplex.py` says."""
     cdef const uint8_t *start
     cdef const uint8_t *end
@@ -243,6 +243,12 @@ cdef int _check_sequence(Typing *t) noexcept nogil:
     cdef int i
     if t.number_count < 0:
         return OK
+    if row.start != NULL:
+        if _text_at(t.run, row, &start, &end):
+            return LEFT
+        if memchr(start, 46, end - start) == NULL:
+            t.number_count = -1
+            return OK
     for i in range(2):
         slot = t.slots + (EVENT if i == 0 else SYSTEM)
         if slot.start == NULL:
@@ -270,7 +276,7 @@ cdef int _scn(Typing *t, const Slot *slots) noexcept nogil:
     cdef bint has_place = False, has_seq = False
     cdef int count = 0
     if slots[0].start != NULL:
-        if _sequence(t, slots) or _check_sequence(t):
+        if _sequence(t, slots) or _check_sequence(t, slots + 3):
             return LEFT
         if t.number_count < 0:
             if _text_at(t.run, slots, &at, &end):

@@ -23,8 +23,7 @@ from cdcavro.engine.machine import same
 from cdcavro.errors import StructureError
 from cdcavro.exact.caching import MOST_COLUMNS, IdentityCache, WeightedCache, weight_of
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
-from cdcavro.exact.members import at, given, member_names, text_or_none
-from cdcavro.exact.numbers import MAX_LONG
+from cdcavro.exact.members import at, given, member_names, string_at, text_or_none, whole_number
 from cdcavro.formats.bridge import Bridge
 
 if TYPE_CHECKING:
@@ -120,8 +119,8 @@ def _commit(tidb: Any) -> int | None:
         if at(tidb, name) not in (None, False, ""):
             got = "its key alone, as it was too large for TiCDC's message"
             raise StructureError("a whole row", got, pointer=f"/_tidb/{name}")
-    numbers = (at(tidb, name) for name in ("commitTs", "watermarkTs"))
-    return next((number for number in numbers if type(number) is int and 0 <= number <= MAX_LONG), None)
+    numbers = (whole_number(string_at(tidb, name)) for name in ("commitTs", "watermarkTs"))
+    return next((number[0] for number in numbers if number is not None), None)
 
 
 def _position(event: int | None, batch: Any) -> tuple[int, ...] | None:

@@ -9,7 +9,7 @@ of Data Transmission Service (DTS).
 * `seq` is documented as a string but printed as a number.
 * `size` and `idx` occur in the samples only.
 * `scn` is a time and a counter of OMS, or Oracle's system change number where Alibaba DTS sends this format: it is the
-  first only if its time is one at which the message can have been made.
+  first only if its time is one at which the message can have been made, and `rowid` none of Oracle's, which has no dot.
 """
 
 from __future__ import annotations
@@ -120,6 +120,9 @@ def _is_time(seconds: int, meta: dict[str, Any]) -> bool:
 
     The system change number of a source says nothing of the time, and cut like one of OMS it falls back with a digit more.
     """
+    row = string_at(meta, "rowid")
+    if row is not None and "." not in row:
+        return False
     stated = (from_text(at(meta, name), UTC) for name in ("time", "posttime"))
     times = [instant // SECOND for instant in stated if instant is not None]
     return min(times) - _DAY <= seconds <= max(times) + _DAY if times else _FIRST <= seconds < _LAST

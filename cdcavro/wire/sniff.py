@@ -293,16 +293,18 @@ def _is_cockroach(message: dict[str, Any]) -> bool:
     Source: CockroachDB documentation, "Changefeed Message Envelope".
     """
     source = message.get("source")
-    if type(source) is dict:
-        return source.get("origin") == "cockroachdb" or ("changefeed_sink" in source and "connector" not in source)
+    if type(source) is dict and source:
+        return source.get("origin") == "cockroachdb" or ("connector" not in source and not _SOURCES.isdisjoint(source))
     if "op" in message:
-        return "ts_ns" in message and not {"ts_ms", "source"} & message.keys()
+        return "ts_ns" in message and "ts_ms" not in message and not source
     clock = next((message[name] for name in ("resolved", "updated", "mvcc_timestamp") if name in message), None)
     is_known = message.keys() <= _OF_COCKROACH and bool({"after", "resolved"} & message.keys())
     return is_known and type(clock) is str and _HYBRID_TIME.fullmatch(clock) is not None
 
 
 _OF_COCKROACH: Final = frozenset({"after", "before", "key", "topic", "updated", "resolved", "mvcc_timestamp"})
+# Members of CockroachDB's source that Debezium's has not.
+_SOURCES: Final = frozenset({"changefeed_sink", "cluster_id", "mvcc_timestamp", "primary_keys", "table_name", "ts_hlc"})
 _HYBRID_TIME: Final = re.compile(r"[0-9]{1,20}\.[0-9]{10}", re.ASCII)
 _STRANGERS: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
     "a message of Maxwell": _is_maxwell,

@@ -494,6 +494,13 @@ def test_a_watermark_of_tidb_is_a_heartbeat():
     assert json.loads(transcode(text, "canal", "oms_canal").texts[0])["type"] == "MHEARTBEAT"
 
 
+@pytest.mark.parametrize("format", ["canal", "oms_canal"])
+def test_the_number_of_a_commit_may_be_a_text(format):
+    """As relays write what is beyond 2^53."""
+    (made,) = to_changes(tidb("INSERT", f"{COMMIT}"), format)
+    assert (made.position, made.source.db_type) == ((COMMIT,), "TiDB")
+
+
 @pytest.mark.parametrize("extension", [None, {}, {"commitTs": None}, {"rowkey": "dA=="}, {"commitTs": -1}])
 def test_without_the_number_of_a_commit_arrival_is_the_order(extension):
     """As of any message of Canal."""

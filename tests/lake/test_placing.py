@@ -184,7 +184,10 @@ def test_a_number_of_shareplex_is_what_its_times_say(second):
     texts = [
         json.dumps({"data": {"id": 1}, "meta": {"op": "ins", "table": "d.t", "scn": scn, **times}}).encode()
         for scn in scns
-        for times in ({"time": second}, {"posttime": second}, {"time": second, "posttime": "2017-06-16T14:33:52"}, {})
+        for times in (
+            *({"time": second}, {"posttime": second}, {"time": second, "posttime": "2017-06-16T14:33:52"}, {}),
+            *({"time": second, "rowid": "AAATGpAAIAAItcIAAA"}, {"time": second, "rowid": "d.t-1"}),
+        )
     ]
     messages = [(text, Arrival(topic="x", partition=0, offset=i)) for i, text in enumerate([*texts, *texts])]
     placer = placed_as_exactly(messages, "oms_shareplex")

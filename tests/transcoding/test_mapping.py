@@ -376,6 +376,22 @@ def test_a_number_of_oms_begins_with_a_time_of_its_message(time, posttime, posit
     assert change(json.dumps({"data": {}, "meta": meta}), "oms_shareplex").position == position
 
 
+@pytest.mark.parametrize(
+    ("row", "position"),
+    [
+        ("AAATGpAAIAAItcIAAA", (14_975_366_740,)),
+        ("s.t-7", (1_497_536_674, 0)),
+        ("s.t7", (1_497_536_674, 0)),
+        (None, (1_497_536_674, 0)),
+    ],
+)
+def test_a_rowid_of_oracle_tells_a_system_change_number_from_a_time(row, position):
+    """Though its beginning is a time at which the message can have been made."""
+    meta = {**DTS_META, "scn": "14975366740", "rowid": row}
+    del meta["seq"]
+    assert change(json.dumps({"data": {}, "meta": meta}), "oms_shareplex").position == position
+
+
 UNKNOWN = {
     "oms_default": '{"recordType":"REPLACE","prevStruct":null,"postStruct":{"a":1}}',
     "oms_default_extend_column_type": '{"recordType":"REPLACE","prevStruct":{"a":1},"postStruct":{"a":1}}',
