@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -24,6 +25,8 @@ Method = TypeVar("Method", bound="Callable[..., Any]")
 _USER: Final = "thread"
 # Seconds between making a file and holding it are far fewer.
 _FRESH: Final = 5
+# Of a pipe in the place of a file, opening it would wait for ever.
+_HELD: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 _ALL: WeakSet[ForkedLock] = WeakSet()
 
 
@@ -66,7 +69,7 @@ def held(path: Path) -> Iterator[None]:
     if fcntl is None:
         yield
         return
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, _HELD)
     try:
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -88,10 +91,11 @@ def left_beside(target: Path, endings: Sequence[str]) -> list[Path]:
 
 def _is_left(entry: Path) -> bool:
     try:
-        is_new = time.time() - entry.lstat().st_mtime < _FRESH
-        if is_new or entry.is_symlink():
+        said = entry.lstat()
+        is_ours = stat.S_ISREG(said.st_mode) or stat.S_ISDIR(said.st_mode)
+        if not is_ours or time.time() - said.st_mtime < _FRESH:
             return False
-        descriptor = os.open(entry, os.O_RDONLY)
+        descriptor = os.open(entry, _HELD)
     except OSError:
         return False
     try:

@@ -179,7 +179,8 @@ def _renamed(target: Path) -> Iterator[BinaryIO]:
             yield stream
         beside.replace(target)
         for left in left_beside(target, ["part"]):
-            left.unlink(missing_ok=True)
+            if left.is_file():
+                left.unlink(missing_ok=True)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from cdcavro.table.tables import Tables
 
 _FORMAT: Final = 1
+# Of the characters of a hidden name, which has some more behind them.
+_LONGEST: Final = 60
 _KEPT: Final = 2
 
 
@@ -134,8 +136,11 @@ def replace_file(path: Path, text: str) -> None:
     """Write a file so that there is the old one or the new one, whole, whenever the machine stops.
 
     What is being written is hidden beside it, under a name that nobody has; what a run that was killed left so goes.
+    Raises `FileError` for what is no regular file, such as a device.
     """
-    hidden = path.with_name(f".{path.name}")
+    if path.exists() and not path.is_file():
+        raise FileError(str(path), "a regular file, or none", "something else")
+    hidden = path.with_name(f".{path.name}"[:_LONGEST])
     new = hidden.with_name(f"{hidden.name}.{secrets.token_hex(4)}.part")
     try:
         with new.open("x", encoding="utf-8") as file, held(new):
@@ -147,7 +152,8 @@ def replace_file(path: Path, text: str) -> None:
         new.unlink(missing_ok=True)
         raise
     for left in left_beside(hidden, ["part"]):
-        left.unlink(missing_ok=True)
+        if left.is_file():
+            left.unlink(missing_ok=True)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -159,6 +159,19 @@ def test_a_file_is_replaced_by_way_of_a_hidden_name_that_nobody_has(tmp_path):
     replace_file(linked, "three")
     assert (linked.read_text(), own.read_text(), linked.is_symlink()) == ("three", "mine", False)
     (tmp_path / "folder").mkdir()
-    with pytest.raises(IsADirectoryError):
-        replace_file(tmp_path / "folder", "x")
+    os.mkfifo(tmp_path / "pipe")
+    os.mkfifo(tmp_path / ".page.html.0123abcd.part")
+    os.utime(tmp_path / ".page.html.0123abcd.part", (0, 0))
+    (tmp_path / ".page.html.01234567.part").mkdir()
+    os.utime(tmp_path / ".page.html.01234567.part", (0, 0))
+    for name in ("folder", "pipe"):
+        assert (
+            error_of(replace_file, tmp_path / name, "x")
+            == f"{tmp_path}/{name}: expected a regular file, or none, got something else"
+        )
+    replace_file(target, "four")
+    replace_file(tmp_path / ("é" * 120), "long")
+    assert target.read_text() == "four"
+    (tmp_path / ".page.html.0123abcd.part").unlink()
+    (tmp_path / ".page.html.01234567.part").rmdir()
     assert not list(tmp_path.glob(".*"))

@@ -17,7 +17,7 @@ from cdcavro.spark.job.line_frame import plain_path
 from cdcavro.spark.pipeline.sources import Files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -90,22 +90,12 @@ class FilesLeft:
         self._taken = {path: time for path, time in self._taken.items() if path in there}
         return Lag(len(there - self._taken.keys()), "files")
 
-    def check_unchanged(self, there: Mapping[str, int]) -> None:
-        """Raise `FileError` for a file that has changed since Spark took it, which it will not read again.
-
-        `there` are the files with the times at which they were modified, in milliseconds since the epoch, as Spark's log
-        has them.
-        """
+    def taken(self) -> dict[str, int]:
+        """Return the files that Spark has taken, with the times at which they were modified then, in milliseconds."""
         for folder in sorted((self._checkpoint / "sources").glob("*")):
             logs = [int(path.name.removesuffix(_COMPACT)) for path in folder.iterdir() if path.name[0].isdecimal()]
             self._take(folder, max(logs, default=-1))
-        changed = sorted(path for path, time in there.items() if self._taken.get(path, time) != time)
-        if changed:
-            more = f" (and {len(changed) - 1:,} more)" if len(changed) > 1 else ""
-            expected = (
-                "the file as it was when it was read: what was added since is not read. Put that into a file of its own"
-            )
-            raise FileError(changed[0], f"{expected}, and move this one away", f"one that has changed{more}")
+        return self._taken
 
     def _take(self, folder: Path, last_log: int) -> None:
         """Note the files that are in the logs of a source since the last time, up to one of them."""
@@ -123,29 +113,40 @@ class FilesLeft:
 
 
 def check_unchanged(spark: SparkSession, source: Files, checkpoint: Path) -> None:
-    """Raise `FileError` for a file that has changed since a pipeline has read it, as its checkpoint tells.
+    """Raise `FileError` for a file that has changed since Spark has taken it, which it will not read again.
 
-    A log of another Spark, which is not understood, tells nothing.
+    Its checkpoint tells which these are, by whatever links or patterns they were found. A log of another Spark, which is
+    not understood, tells nothing.
     """
     try:
-        FilesLeft(source.path, checkpoint).check_unchanged(_modified(spark, source.path))
-    except FileError:
-        raise
+        taken = FilesLeft(source.path, checkpoint).taken()
+        there = _modified(spark, source.path, taken)
     except (OSError, ValueError, KeyError, TypeError):
         return
+    changed = sorted(path for path, time in taken.items() if there.get(path, time) != time)
+    if changed:
+        more = f" (and {len(changed) - 1:,} more)" if len(changed) > 1 else ""
+        expected = (
+            "the file as it was when it was read: what was added since is not read. Put that into a file of its own"
+        )
+        raise FileError(changed[0], f"{expected}, and move this one away", f"one that has changed{more}")
 
 
-def _modified(spark: SparkSession, path: str) -> dict[str, int]:
-    """Return the files that Spark would read, with the times at which they were modified, in milliseconds."""
-    if "://" in path or "{" in path:
+def _modified(spark: SparkSession, path: str, taken: Iterable[str]) -> dict[str, int]:
+    """Return the files among those that were taken which are there, with the times at which they were modified."""
+    times: dict[str, int] = {}
+    is_local = True
+    for file in taken:
+        if "://" in file:
+            is_local = False
+            continue
+        # One that is gone by now is not there.
+        with suppress(FileNotFoundError, NotADirectoryError):
+            times[file] = Path(file).stat().st_mtime_ns // _MILLISECOND
+    if not is_local:
         found = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
         rows = found.selectExpr("path", "unix_millis(modificationTime) AS time").collect()
-        return {plain_path(row["path"]): row["time"] for row in rows}
-    times: dict[str, int] = {}
-    for file in _files(path):
-        # One that is gone by now is not there.
-        with suppress(FileNotFoundError):
-            times[file] = Path(file).stat().st_mtime_ns // _MILLISECOND
+        times |= {plain_path(row["path"]): row["time"] for row in rows}
     return times
 
 

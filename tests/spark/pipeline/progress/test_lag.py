@@ -153,7 +153,10 @@ def test_a_file_that_changed_behind_its_reading_is_an_error(taken: Callable[[int
         assert (
             fault(made, tmp_path / "in") == f"{first}: {said}, and move this one away, got one that has changed{more}"
         )
-    assert fault(made, tmp_path / "in" / "day 2") is not None
+    # By whatever way they were found, and though a listing would find them no more.
+    (tmp_path / "in" / "day 1").rename(tmp_path / "in" / "_hidden")
+    assert fault(made, tmp_path / "elsewhere{x}") is not None
+    (tmp_path / "in" / "_hidden").rename(tmp_path / "in" / "day 1")
     assert fault(made, Path(f"{tmp_path}/in/day*")) is not None
     made.paths[2].unlink()
     made.paths[4].rename(tmp_path / "away")
