@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import os
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -143,10 +144,26 @@ class Files:
     def _path(self) -> str:
         path = self.path
         if "://" not in path and Path(path).exists():
+            check_links(Path(path).resolve())
             path = "file://" + glob_free(str(Path(path).resolve()))
         elif "://" not in path and not any(mark in path for mark in "*?[{"):
             raise FileError(path, "a file or folder", "none")
         return path
+
+
+def check_links(root: Path) -> None:
+    """Raise `FileError` for a folder that links within another one lead to twice, or in a circle: Spark would read it so often."""
+    seen: set[str] = set()
+    waiting = [str(root)] if root.is_dir() else []
+    while waiting:
+        folder = waiting.pop()
+        real = os.path.realpath(folder)
+        if real in seen:
+            raise FileError(folder, "a folder that is read once", f"a link to {real}, which is read already")
+        seen.add(real)
+        # What somebody moves away meanwhile is not there.
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+            waiting += [entry.path for entry in entries if not entry.name.startswith(("_", ".")) and entry.is_dir()]
 
 
 def replayed(spark: SparkSession, folder: str) -> DataFrame:

@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 from cdcavro.errors import FileError
 from cdcavro.spark.pipeline import Files, Kafka
 from cdcavro.spark.pipeline.progress.lag import check_unchanged, lag_of, messages_left
+from cdcavro.spark.pipeline.sources import check_links
+from support.roundtrip import error_of
 
 NOTHING = {"latestOffset": None, "endOffset": None}
 
@@ -169,3 +171,17 @@ def test_a_log_that_is_not_understood_tells_nothing(taken: Callable[[int], Taken
     assert fault(made, tmp_path / "in") is None
     (made.log / "0").write_text("v7\nnothing\n")
     assert fault(made, tmp_path / "in") is None
+
+
+def test_a_folder_that_links_lead_to_twice_is_refused(tmp_path: Path):
+    """Spark would read it as often, and in a circle until a path is too long."""
+    for name in ("in/a", "in/b", "other"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "other")
+    check_links(tmp_path / "in")
+    check_links(tmp_path / "in" / "nothing")
+    for link, target in (("in/a/again", "other"), ("other/back", "in"), ("in/b/self", "in/b")):
+        (tmp_path / link).symlink_to(tmp_path / target)
+        said = error_of(check_links, tmp_path / "in")
+        assert said.endswith(f"got a link to {tmp_path / target}, which is read already")
+        (tmp_path / link).unlink()
