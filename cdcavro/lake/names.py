@@ -7,6 +7,7 @@ tilde that begins what looks like that is escaped itself, so that two names neve
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.errors import SchemaError, shown
@@ -32,8 +33,15 @@ def _unfit(characters: str, *others: str, end: str = "", flags: re.RegexFlag = r
 # Spark puts what a variable says for `${NAME}` anywhere in a text of SQL, that of the environment for `${env:NAME}`.
 _UNFIT_COLUMN: Final = _unfit(_CONTROL, "^_(?=cdc_)", r"\$(?=\{)", end=r"\$\{", flags=re.IGNORECASE)
 # Beside that, what hides a folder, and what Windows cannot have at the end.
-_UNFIT_FOLDER: Final = _unfit(_CONTROL + _MEANING, "^[._ ]", "[. ]$", end="[. ]$")
+_UNFIT_OLDER: Final = _unfit(_CONTROL + _MEANING, "^[._ ]", "[. ]$", end="[. ]$")
+# Of tildes, only that of a number behind a name (`orders~2`) stays: no escape ends a name without a tilde of its own.
+_UNFIT_FOLDER: Final = re.compile(rf"~(?![0-9]+\Z)|[{_CONTROL}{_MEANING}]|\A[._ ]|[. ]\Z")
+# Printable, but nothing is seen; Jamo, which normal forms put together; marks, of which any number fits on a letter.
+_UNSEEN: Final = re.compile(r"[\u1100-\u11ff\u2800\ua960-\ua97f\ud7b0-\ud7ff\U0001d159]")
 _EMPTY: Final = "~~"
+# Behind an empty name, and behind that of a schema, so that no table's folder is around those of a schema of its name.
+_NAMELESS: Final = f"{_EMPTY}empty"
+_SCHEMA: Final = _EMPTY
 
 
 def quoted(*names: str) -> str:
@@ -66,26 +74,68 @@ def column_names(names: Iterable[str]) -> list[str]:
     return found
 
 
-def folder_names(table: TableName, suffix: str = "") -> tuple[str, ...]:
+def folder_names(table: TableName, suffix: str = "", *, is_older: bool = False) -> tuple[str, ...]:
     """Return the names of the folders, or of the namespaces and the table, that a table has in a lake.
 
-    `suffix` says another table that belongs to it; no table has such a name. Raises `SchemaError` for a name
-    of more than 200 bytes.
+    No table's folder is that of another, in it or around it, under no normal form of Unicode; a schema's folder has `~~`
+    behind its name, and that of a database that is not known is `~~`. `suffix` says another table that belongs to it; no
+    table has such a name. With `is_older`, they are the names that tables had
+    at first. Raises `SchemaError` for a
+    name of more than 200 bytes.
 
     >>> from cdcavro.table import TableName
-    >>> folder_names(TableName("shop", None, "../t"), "deletes")
-    ('shop', '~2e~.~2f~t~~deletes')
+    >>> folder_names(TableName("shop", None, "../t"), "deletes"), folder_names(TableName("shop", "public", "t"))
+    (('shop', '~2e~.~2f~t~~deletes'), ('shop', 'public~~', 't'))
     """
-    parts = [part for part in (table.database, table.schema, table.table) if part is not None]
-    if table.schema is not None and table.database is None:
-        parts = ["", *parts]
-    folders = [_UNFIT_FOLDER.sub(_escaped, part) or _EMPTY for part in parts]
+    if is_older:
+        folders = _older(table)
+    else:
+        schema = [] if table.schema is None else [_folder(table.schema) + _SCHEMA]
+        folders = [_EMPTY if table.database is None else _folder(table.database), *schema, _folder(table.table)]
     if suffix:
         folders[-1] += f"{_EMPTY}{suffix}"
     for folder in folders:
         if len(folder.encode()) > MAX_BYTES:
             raise SchemaError(table.table, f"{shown(folder)} is longer than {MAX_BYTES} bytes, and no name in a lake")
     return tuple(folders)
+
+
+def alike(table: TableName) -> tuple[str | None, ...]:
+    """Return what names of tables have in common that differ in letter case, or in the normal form of Unicode, only.
+
+    >>> from cdcavro.table import TableName
+    >>> alike(TableName("Shop", None, "ORDERS")) == alike(TableName("shop", None, "orders"))
+    True
+    """
+    return tuple(None if part is None else _folded(part) for part in (table.database, table.schema, table.table))
+
+
+def _folded(name: str) -> str:
+    """Return a name as in Unicode's caseless matching of compatible texts."""
+    text = unicodedata.normalize("NFD", name)
+    for _ in range(2):
+        text = unicodedata.normalize("NFKD", text.casefold())
+    return text
+
+
+def _older(table: TableName) -> list[str]:
+    parts = [part for part in (table.database, table.schema, table.table) if part is not None]
+    if table.schema is not None and table.database is None:
+        parts = ["", *parts]
+    return [_UNFIT_OLDER.sub(_escaped, part) or _EMPTY for part in parts]
+
+
+def _folder(name: str) -> str:
+    """Return a part of a table's name as a folder: what would be seen as something else, or not at all, is escaped."""
+    escaped = _UNFIT_FOLDER.sub(_escaped, name) or _NAMELESS
+    return escaped if escaped.isascii() else "".join(one if _is_seen(one) else _code(one) for one in escaped)
+
+
+def _is_seen(character: str) -> bool:
+    """Return whether a character is printed for itself, and is the same under each normal form but those that take it apart."""
+    is_steady = unicodedata.normalize("NFKC", character) == character
+    is_mark = unicodedata.category(character).startswith("M")
+    return character.isprintable() and is_steady and not is_mark and not _UNSEEN.match(character)
 
 
 def _escaped(match: re.Match[str]) -> str:

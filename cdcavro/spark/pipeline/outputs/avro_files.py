@@ -131,7 +131,9 @@ class AvroFileWriter:
     def _write(self, rows: Rows) -> Written:
         table, name, waiting = rows
         try:
-            own = self.settings.folder.joinpath(*folder_names(name))
+            own, older = (self.settings.folder.joinpath(*folder_names(name, is_older=one)) for one in (False, True))
+            # A folder that has the name that it had at first is gone on with.
+            own = older if not own.exists() and any(older.glob("batch=*")) else own
             for batch, frame, *_ in waiting:
                 self._replace(own / f"batch={batch}" / f"table={table.number}", table, frame)
         except SchemaError as error:

@@ -36,10 +36,11 @@ def topic_name(template: str, table: TableName) -> str:
     >>> topic_name("cdc.{name}", TableName("shop", None, "orders_v2")), topic_name("{name}", TableName(None, "s", "a.b"))
     ('cdc.shop.orders_v2', '_x_.s.a_x2e_b')
     """
-    parts = [part for part in (table.database, table.schema, table.table) if part is not None]
-    if table.schema is not None and table.database is None:
-        parts = ["", *parts]
-    topic = template.replace(NAME, ".".join(_UNFIT.sub(_escaped, part) for part in parts))
+    parts = [_UNFIT.sub(_escaped, part) for part in (table.database, table.schema, table.table) if part is not None]
+    if table.schema is not None and not table.database:
+        # A database that is not known is not one whose name is empty.
+        parts = ["_x_", *parts] if table.database is None else ["_x__", *parts[1:]]
+    topic = template.replace(NAME, ".".join(parts))
     if len(topic) > MAX_LENGTH:
         raise SchemaError(table.table, f"{shown(topic)} is longer than {MAX_LENGTH} characters, and no topic")
     return topic

@@ -20,6 +20,7 @@ NAMES = st.builds(TableName, st.none() | PARTS, st.none() | PARTS, PARTS)
 @example(TableName(None, None, "_x/"), TableName(None, None, "_x_x2f_"))
 @example(TableName("a.b", None, "c"), TableName("a", "b", "c"))
 @example(TableName(None, "a", "b"), TableName("a", None, "b"))
+@example(TableName(None, "a", "b"), TableName("", "a", "b"))
 def test_two_tables_never_have_one_topic(first: TableName, second: TableName):
     """Also where names hold what escapes look like; every name is one that Kafka takes."""
     names = [topic_name("p-{name}", table) for table in (first, second)]
