@@ -21,6 +21,8 @@ OPERATION: Final = f"{OWN}op"
 VERSION: Final = f"{OWN}version"
 ABSENT: Final = f"{OWN}absent"
 FLOOR: Final = "cdcavro.floor"
+# The columns that a lake table had when a pipeline adopted it from another one.
+ADOPTED: Final = "cdcavro.adopted.columns"
 # The columns of a current state beside those of its table, and those of a changelog.
 STATE: Final[Mapping[str, str]] = {
     KEY: "binary",

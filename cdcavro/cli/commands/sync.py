@@ -37,6 +37,7 @@ SHOW: Final = "show"
 @click.option("--delta", metavar="DIR", help="Write Delta Lake tables below this folder or address.")
 @click.option("--avro", metavar="DIR", help="Write Avro files of the changes of each table to this folder instead.")
 @click.option("--changelog", is_flag=True, help="Write every change to a second table, too.")
+@click.option("--adopt", is_flag=True, help="Take over lake tables of another pipeline, which does not run any more.")
 @click.option("--registry", metavar="URL", help="Publish the schemas of tables here, https://HOST/PATH or file:FOLDER.")
 @click.option("--zone", metavar="ZONE", help="The time zone of times without one, e.g. Asia/Shanghai.")
 @click.option("--state", metavar="DIR", help="The folder for what the pipeline remembers, and for rejects.")
@@ -119,7 +120,7 @@ def _config(file: str | None, flags: dict[str, Any]) -> Config:
     sections: dict[str, dict[str, Any]] = {"source": source, "tables": {}}
     lake = {
         **({"delta": flags["delta"]} if flags["delta"] else {}),
-        **({"changelog": True} if flags["changelog"] else {}),
+        **{name: True for name in ("changelog", "adopt") if flags[name]},
     }
     if lake:
         sections["lake"] = lake

@@ -15,7 +15,7 @@ from cdcavro.lake.row import DROP
 from cdcavro.lake.statements import literal
 from cdcavro.spark.lake.batch import held_columns
 from cdcavro.spark.lake.columns import prepare, present_columns
-from cdcavro.spark.lake.sinks import UNKNOWN
+from cdcavro.spark.lake.sinks import UNKNOWN, name_property
 from cdcavro.spark.versions.reading import read_fields
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ class Changelog:
     def prepare(self, spark: SparkSession, versions: Sequence[TableSchema]) -> list[Step]:
         """Make the lake table have the columns of the newest version; return what was done to it. Raises `SchemaError`."""
         self.sink.make_room(spark, self.table)
-        return prepare(spark, self.sink, self.identifier, versions[-1], sql.CHANGELOG, self.behavior)
+        own = name_property(self.table)
+        return prepare(spark, self.sink, self.identifier, versions[-1], sql.CHANGELOG, self.behavior, own)
 
     def append(
         self,

@@ -9,15 +9,15 @@ from uuid import uuid4
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
-from cdcavro.lake.evolution import LakeColumn, Step, same_column, steps_to
+from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, LakeColumn, Step, same_column, steps_to
 from cdcavro.lake.names import OWN, column_names, quoted
-from cdcavro.lake.statements import KEY, alter_table, create_table, set_properties
+from cdcavro.lake.statements import ADOPTED, KEY, alter_table, create_table, set_properties
 from cdcavro.spark.versions.older_fields import filled, has_older
 from cdcavro.spark.versions.reading import STRICT, true_type
 from cdcavro.table.older_fields import ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -68,6 +68,9 @@ def prepare(
     all_properties = {**sink.properties([one.name for one in wanted]), **(properties or {})}
     spark.sql(create_table(identifier, wanted, own, sink.using, all_properties))
     present = present_columns(spark.table(identifier))
+    if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in properties_of(spark, identifier):
+        # A table that begins anew for whoever adopted it does not have columns yet that the lake table has.
+        behavior = LENIENT
     steps = steps_to(schema.table.table, present, wanted, behavior, sink.can_widen)
     needed = sink.needed(steps)
     if needed:
@@ -91,15 +94,17 @@ def put_properties(spark: SparkSession, identifier: str, properties: Mapping[str
         spark.sql(set_properties(identifier, properties))
 
 
-def fill(spark: SparkSession, identifier: str, schema: TableSchema, before: int) -> None:
+def fill(
+    spark: SparkSession, identifier: str, schema: TableSchema, before: int, kept: Collection[str] = frozenset()
+) -> None:
     """Give the rows that stand, of versions up to one, what the newest version reads in their payloads.
 
     That is the default of columns that came since, and in those that took over from retired ones their values, wherever
-    that is exact. Rows that are merged later have both already.
+    that is exact. Rows that are merged later have both already. Columns of the lake whose names are `kept` have theirs.
     """
     present, record = present_columns(spark.table(identifier)), schema.record
     named = [(one.field, same_column(present, one)) for one in wanted_columns(schema)]
-    held = {field: found.name for field, found in named if found is not None}
+    held = {field: found.name for field, found in named if found is not None and found.name not in kept}
     stated = {field["name"] for field in record["fields"] if field.get("default") is not None}
     added = [one.field for one in schema.all_columns if one.since > before and one.field in stated.intersection(held)]
     if added:
@@ -115,10 +120,10 @@ def fill(spark: SparkSession, identifier: str, schema: TableSchema, before: int)
         )
     is_retired = any(one.until is not None and one.until >= before for one in schema.all_columns)
     if is_retired and has_older(record["fields"]):
-        _fill_heirs(spark, identifier, schema)
+        _fill_heirs(spark, identifier, schema, kept)
 
 
-def _fill_heirs(spark: SparkSession, identifier: str, schema: TableSchema) -> None:
+def _fill_heirs(spark: SparkSession, identifier: str, schema: TableSchema, kept: Collection[str]) -> None:
     fields = schema.record["fields"]
     columns = {column.field: column.name for column in wanted_columns(schema)}
     names = [name for name in columns if name in {field["name"] for field in fields}]
@@ -126,12 +131,14 @@ def _fill_heirs(spark: SparkSession, identifier: str, schema: TableSchema) -> No
     row = sf.struct(*[sf.col(quoted(columns[name])).alias(name) for name in names])
     made = rows.select(KEY, sf.transform(sf.array(row), lambda one: filled(one, fields, names))[0].alias("row"))
     view = made.select(KEY, *[sf.col("row").getField(name).alias(columns[name]) for name in names])
+    put = [name for name in columns.values() if name not in kept]
+    if not put:
+        return
     with_view(
         view,
         lambda source: (
             f"MERGE INTO {identifier} t USING {source} s ON {quoted('t', KEY)} = {quoted('s', KEY)} "
-            "WHEN MATCHED THEN UPDATE SET "
-            + ", ".join(f"{quoted('t', name)} = {quoted('s', name)}" for name in columns.values())
+            "WHEN MATCHED THEN UPDATE SET " + ", ".join(f"{quoted('t', name)} = {quoted('s', name)}" for name in put)
         ),
     )
 

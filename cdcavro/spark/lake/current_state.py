@@ -17,7 +17,8 @@ from cdcavro.lake.keys import check_keys
 from cdcavro.lake.names import quoted
 from cdcavro.spark.lake.batch import Facts, deletes_of, facts_of, held_columns, last_rows
 from cdcavro.spark.lake.columns import fill, prepare, present_columns, properties_of, put_properties, with_view
-from cdcavro.spark.lake.sinks import Delta
+from cdcavro.spark.lake.ownership import adopted_columns
+from cdcavro.spark.lake.sinks import Delta, name_property
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -107,13 +108,18 @@ class CurrentState:
         version = versions[-1].version
         filled, own = {_FILLED: str(version)}, uuid4().hex
         kinds = _kinds(facts) if facts else set()
-        first = {**filled, _CREATED: own, **({_KIND: kinds.pop()} if len(kinds) == 1 else {})}
+        first = {
+            **filled,
+            **name_property(self.table),
+            _CREATED: own,
+            **({_KIND: kinds.pop()} if len(kinds) == 1 else {}),
+        }
         steps = prepare(spark, self.sink, self.identifier, versions[-1], sql.STATE, self.behavior, first)
         properties = known.look(spark, self.identifier)
         known.is_empty = properties.get(_CREATED) == own
         before = int(properties.get(_FILLED, "0"))
         if before < version:
-            fill(spark, self.identifier, versions[-1], before)
+            fill(spark, self.identifier, versions[-1], before, adopted_columns(properties) or ())
         # A table that was made again begins with its first version.
         known.put(spark, self.identifier, filled)
         return steps

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyspark
 
-from cdcavro.errors import FileError, JobError, SetupError
+from cdcavro.errors import FileError, JobError, SchemaError, SetupError
 from cdcavro.lake.evolution import DROP, RENAME, WIDEN, is_wider_decimal
 from cdcavro.lake.names import folder_names, quoted
 from cdcavro.lake.statements import KEY, ORDER
@@ -19,7 +20,7 @@ from cdcavro.spark.lake.marks import CHANGE, is_appended
 from cdcavro.spark.session import classic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -32,8 +33,14 @@ _PACKAGES: Final = {
     "4.0": ("io.delta:delta-spark_2.13:4.0.1", "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0"),
     "4.1": ("io.delta:delta-spark_4.1_2.13:4.3.1", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"),
 }
+# The property that says whose a lake table is.
+OWNER: Final = "cdcavro.pipeline"
+# The property that has the true name of its table.
+NAME: Final = "cdcavro.table"
 # The lake tables of a table.
-_SUFFIXES: Final = ("", "deletes", "changes")
+# How deep folders of tables lie: of a database, a schema and a table.
+_DEPTH: Final = 3
+SUFFIXES: Final = ("", "deletes", "changes")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 # What Delta Lake takes in the name of a column only where it has another one in its files.
 _SPECIAL: Final = re.compile(r"[ ,;{}()\n\t=]")
@@ -51,6 +58,19 @@ _WIDER_IN_DELTA: Final = _WIDER | {("int", "double")}
 
 def _is_commit(name: str) -> bool:
     return not name.startswith((".", "_")) or name == "_last_checkpoint"
+
+
+def _files(spark: SparkSession, folder: str) -> tuple[Any, Any]:
+    """Return the file system of a folder and its path there: Hadoop's, which have no Python interface."""
+    own = classic(spark, "Delta Lake")
+    path = own._jvm.org.apache.hadoop.fs.Path(folder)  # noqa: SLF001
+    return path.getFileSystem(own._jsc.hadoopConfiguration()), path  # noqa: SLF001
+
+
+def _has_log(spark: SparkSession, folder: str) -> bool:
+    """Return whether a folder is that of a Delta table."""
+    files, log = _files(spark, f"{folder}/_delta_log")
+    return files.exists(log) and any(_is_commit(one.getPath().getName()) for one in files.listStatus(log))
 
 
 class Attempt(NamedTuple):
@@ -90,9 +110,15 @@ def lake_settings(*, catalog: str | None = None, warehouse: str | None = None) -
 
 @dataclass(frozen=True)
 class Delta:
-    """Delta Lake tables in folders below `root` (str), a path or an address such as `s3a://bucket/lake`."""
+    """Delta Lake tables in folders below `root` (str), a path or an address such as `s3a://bucket/lake`.
+
+    With `is_older` (bool), tables have the names of folders that they had at first; those that are created belong to
+    `owner` (str or None).
+    """
 
     root: str
+    is_older: bool = False
+    owner: str | None = None
     using = "delta"
 
     @property
@@ -106,7 +132,8 @@ class Delta:
 
     def properties(self, names: Iterable[str]) -> Mapping[str, str]:
         """Return what a table with columns of such names is created with."""
-        return _LOGGED | _PLAIN | (_MAPPED if any(map(_SPECIAL.search, names)) else {})
+        owned = {} if self.owner is None else {OWNER: self.owner}
+        return _LOGGED | _PLAIN | owned | (_MAPPED if any(map(_SPECIAL.search, names)) else {})
 
     def needed(self, steps: Sequence[Step]) -> Mapping[str, str]:
         """Return the properties that a table needs for steps.
@@ -124,22 +151,57 @@ class Delta:
 
     def path(self, table: TableName, suffix: str = "") -> str:
         """Return the folder of a table, from the root of its file system on."""
-        return "/".join([self._absolute.rstrip("/"), *folder_names(table, suffix)])
+        return "/".join([self._absolute.rstrip("/"), *folder_names(table, suffix, is_older=self.is_older)])
+
+    def has(self, spark: SparkSession, table: TableName) -> bool:
+        """Return whether any of a table's lake tables is there."""
+        return any(self.is_there(spark, table, suffix) for suffix in SUFFIXES)
+
+    def is_there(self, spark: SparkSession, table: TableName, suffix: str) -> bool:
+        """Return whether one lake table of a table is there."""
+        return _has_log(spark, self.path(table, suffix))
 
     def can_widen(self, old: str, new: str) -> bool:
         """Return whether a column of a type can become one of another, as Spark spells types."""
         return (old, new) in _WIDER_IN_DELTA or is_wider_decimal(old, new, is_scale_free=True)
 
     def make_room(self, spark: SparkSession, table: TableName) -> None:
-        """Remove what a kill left of the creation of a table: a log without a commit, in which Delta Lake finds none."""
-        # Hadoop's file systems have no Python interface.
-        own = classic(spark, "Delta Lake")
-        jvm, conf = own._jvm, own._jsc.hadoopConfiguration()  # noqa: SLF001
-        for suffix in _SUFFIXES:
-            log = jvm.org.apache.hadoop.fs.Path(self.path(table, suffix), "_delta_log")
-            files = log.getFileSystem(conf)
-            if files.exists(log) and not any(_is_commit(one.getPath().getName()) for one in files.listStatus(log)):
-                files.delete(log, True)  # noqa: FBT003  with all that is in it
+        """Remove what a kill left of the creation of a table: a log without a commit, in which Delta Lake finds none.
+
+        Raises `SchemaError` for a table whose folder is in that of another, or around it: what one of them does not need
+        any more, its VACUUM removes.
+        """
+        check_apart(spark, self, table)
+        for suffix in SUFFIXES:
+            log = f"{self.path(table, suffix)}/_delta_log"
+            files, path = _files(spark, log)
+            if files.exists(path) and not any(_is_commit(one.getPath().getName()) for one in files.listStatus(path)):
+                files.delete(path, True)  # noqa: FBT003  with all that is in it
+
+    def tables(self, spark: SparkSession) -> Iterator[str]:
+        """Yield the names in SQL of all tables of the lake."""
+        folders = [self._absolute]
+        for _ in range(_DEPTH):
+            found: list[str] = []
+            for folder in folders:
+                files, path = _files(spark, folder)
+                inner = files.listStatus(path) if files.exists(path) else []
+                found += [one.getPath().toString() for one in inner if one.isDirectory()]
+            logged = [folder for folder in found if _has_log(spark, folder)]
+            yield from (quoted("delta", folder.removeprefix("file:")) for folder in logged)
+            folders = [folder for folder in found if folder not in logged]
+
+    def around(self, spark: SparkSession, table: TableName) -> str | None:
+        """Return the folder of a lake table in which a table's would be, None if there is none."""
+        parts = folder_names(table, is_older=self.is_older)
+        above = ["/".join([self._absolute.rstrip("/"), *parts[:count]]) for count in range(1, len(parts))]
+        return next((folder for folder in above if _has_log(spark, folder)), None)
+
+    def within(self, spark: SparkSession, table: TableName) -> str | None:
+        """Return the folder of a lake table that would be in that of a table, which is not there; None if there is none."""
+        files, path = _files(spark, self.path(table))
+        inner = [one.getPath() for one in files.listStatus(path) if one.isDirectory()] if files.exists(path) else []
+        return next((one.toString() for one in inner if _has_log(spark, one.toString())), None)
 
     def folders(self, spark: SparkSession) -> list[str]:  # noqa: ARG002  as that of Iceberg
         """Return where the tables are, as far as it is known."""
@@ -194,9 +256,11 @@ class Delta:
 
 @dataclass(frozen=True)
 class Iceberg:
-    """Iceberg tables in a catalog of Spark's, of the name `catalog` (str)."""
+    """Iceberg tables in a catalog of Spark's, of the name `catalog` (str); `is_older` and `owner` are as in `Delta`."""
 
     catalog: str
+    is_older: bool = False
+    owner: str | None = None
     using = "iceberg"
 
     @property
@@ -206,7 +270,7 @@ class Iceberg:
 
     def properties(self, names: Iterable[str]) -> Mapping[str, str]:  # noqa: ARG002  as that of Delta Lake
         """Return what a table with columns of such names is created with."""
-        return {"format-version": "2"}
+        return {"format-version": "2", **({} if self.owner is None else {OWNER: self.owner})}
 
     def needed(self, steps: Sequence[Step]) -> Mapping[str, str]:  # noqa: ARG002  as that of Delta Lake
         """Return the properties that a table needs for steps: none."""
@@ -214,7 +278,15 @@ class Iceberg:
 
     def identifier(self, table: TableName, suffix: str = "") -> str:
         """Return the name of a table in SQL."""
-        return quoted(self.catalog, *folder_names(table, suffix))
+        return quoted(self.catalog, *folder_names(table, suffix, is_older=self.is_older))
+
+    def has(self, spark: SparkSession, table: TableName) -> bool:
+        """Return whether any of a table's lake tables is there."""
+        return any(self.is_there(spark, table, suffix) for suffix in SUFFIXES)
+
+    def is_there(self, spark: SparkSession, table: TableName, suffix: str) -> bool:
+        """Return whether one lake table of a table is there."""
+        return spark.catalog.tableExists(self.identifier(table, suffix))
 
     def can_widen(self, old: str, new: str) -> bool:
         """Return whether a column of a type can become one of another, as Spark spells types."""
@@ -230,8 +302,37 @@ class Iceberg:
         spark.sql(f"SHOW NAMESPACES IN {quoted(self.catalog)}").collect()
 
     def make_room(self, spark: SparkSession, table: TableName) -> None:
-        """Create the namespace of a table."""
-        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self.catalog, *folder_names(table)[:-1])}")
+        """Create the namespace of a table. Raises `SchemaError` as Delta Lake's does."""
+        check_apart(spark, self, table)
+        namespace = quoted(self.catalog, *folder_names(table, is_older=self.is_older)[:-1])
+        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
+
+    def tables(self, spark: SparkSession) -> Iterator[str]:
+        """Yield the names in SQL of all tables of the lake."""
+        namespaces = [quoted(self.catalog)]
+        for _ in range(_DEPTH):
+            found = []
+            for space in namespaces:
+                rows = spark.sql(f"SHOW NAMESPACES IN {space}").collect()
+                found += [f"{quoted(self.catalog)}.{row[0]}" for row in rows]
+            for space in found:
+                rows = spark.sql(f"SHOW TABLES IN {space}").collect()
+                yield from (f"{space}.{quoted(row['tableName'])}" for row in rows)
+            namespaces = found
+
+    def around(self, spark: SparkSession, table: TableName) -> str | None:
+        """Return the lake table whose name is that of a table's namespace, or of one around it; None if there is none."""
+        parts = folder_names(table, is_older=self.is_older)
+        above = [quoted(self.catalog, *parts[:count]) for count in range(2, len(parts))]
+        return next((name for name in above if spark.catalog.tableExists(name)), None)
+
+    def within(self, spark: SparkSession, table: TableName) -> str | None:
+        """Return a lake table in the namespace that has a table's name; None if there is none."""
+        name = self.identifier(table)
+        if not spark.catalog.databaseExists(name):
+            return None
+        inner = spark.sql(f"SHOW TABLES IN {name}").collect()
+        return f"{name}.{quoted(inner[0]['tableName'])}" if inner else None
 
     def append(
         self,
@@ -250,3 +351,48 @@ class Iceberg:
 
 
 Sink = Delta | Iceberg
+
+
+def name_property(table: TableName) -> dict[str, str]:
+    """Return the property that says a table's name."""
+    return {NAME: json.dumps([table.database, table.schema, table.table])}
+
+
+def located(spark: SparkSession, sink: Sink, table: TableName) -> Sink:
+    """Return the sink as it names a table: as at first, if the table is there and under its own name there is none."""
+    older = replace(sink, is_older=True)
+    if sink.identifier(table) == older.identifier(table) or sink.has(spark, table) or not older.has(spark, table):
+        return sink
+    return older
+
+
+def check_apart(spark: SparkSession, sink: Sink, table: TableName) -> None:
+    """Check that a lake table has the name that it has now, and is not in the folder of another, nor around it.
+
+    Raises `SchemaError`, which says what to do.
+    """
+    place, newer = sink.identifier(table), replace(sink, is_older=False).identifier(table)
+    found = located(spark, sink, table)
+    if found != sink:
+        raise SchemaError(
+            table.table,
+            f"its lake table is there under the name that it had at first, {found.identifier(table)}: move it, with those"
+            f" beside it, to {newer}, or say is_older=True of the lake",
+        )
+    outer = sink.around(spark, table)
+    if outer is not None:
+        to = (
+            f"it, with those beside it, to {newer}" if place != newer else "that one to where its name is now, below ~~"
+        )
+        raise SchemaError(
+            table.table,
+            f"its lake table {place} is in the folder of another, {outer}, and whatever removes old files of that one"
+            f" removes its own: move {to}",
+        )
+    inner = None if sink.has(spark, table) else sink.within(spark, table)
+    if inner is not None:
+        raise SchemaError(
+            table.table,
+            f"the folder of its lake table {place} would be around another, {inner}, and whatever removes old files removes"
+            " those of that one: move that one, with those beside it, to where the name of its schema has ~~ behind it",
+        )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -17,14 +18,17 @@ from pyspark.errors import (
 )
 from pyspark.sql import DataFrame
 
-from cdcavro.errors import CdcAvroError
+from cdcavro.errors import CdcAvroError, SchemaError
 from cdcavro.lake.evolution import LENIENT
+from cdcavro.lake.names import alike
 from cdcavro.lake.row import DELETE
 from cdcavro.spark.job.line_frame import first_line
 from cdcavro.spark.lake.batch import Facts
 from cdcavro.spark.lake.changelog import Changelog
+from cdcavro.spark.lake.columns import properties_of
 from cdcavro.spark.lake.current_state import CurrentState, Known
-from cdcavro.spark.lake.sinks import UNKNOWN, Attempt
+from cdcavro.spark.lake.ownership import adopted_until, claim, foreign, not_held, refused
+from cdcavro.spark.lake.sinks import NAME, OWNER, UNKNOWN, Attempt, located
 from cdcavro.spark.lake.trying import tried
 from cdcavro.table.ddl.steps import TableName
 
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 
     from cdcavro.spark.lake.changelog import Reading
     from cdcavro.spark.lake.sinks import Sink
+    from cdcavro.spark.pipeline.settings import Chosen
     from cdcavro.table.history import Table
 
     Waiting = Sequence["Part"]
@@ -63,13 +68,20 @@ class Part(NamedTuple):
     attempt: Attempt = UNKNOWN
 
 
+class Job(NamedTuple):
+    """What tells a pipeline from all others, and the tables that it wrote when lake tables did not say whose they are."""
+
+    id: str
+    unmarked: frozenset[TableName]
+
+
 @dataclass(frozen=True)
 class LakeSettings:
     """What is written to which lake.
 
     Attributes: `sink` (`Delta` or `Iceberg`); `is_current` and `is_changelog` (bool), whether a table's current state
     and its changelog are written; `behavior` (str) and `guard` (timedelta), as in `CurrentState`; `parallel` (int), how
-    many tables are written at a time.
+    many tables are written at a time; `is_adopting` (bool), whether lake tables of other pipelines are adopted.
     """
 
     sink: Sink
@@ -78,6 +90,7 @@ class LakeSettings:
     behavior: str = LENIENT
     guard: timedelta = timedelta(days=7)
     parallel: int = 4
+    is_adopting: bool = False
     topic = None
 
     @property
@@ -97,6 +110,26 @@ class LakeSettings:
         """Look for the lake. Raises as the sink's own check does."""
         self.sink.check(spark)
 
+    def check_owner(self, spark: SparkSession, job: Job | None, names: Sequence[TableName], chosen: Chosen) -> None:
+        """Look for lake tables of other pipelines: of tables of these names, or if there are none, of all that are chosen.
+
+        Nothing is looked for if they are to be adopted. Raises `FileError`.
+        """
+        if self.is_adopting:
+            return
+        own_id, unmarked = job or Job("", frozenset())
+        sink = replace(self.sink, owner=own_id)
+        for name in names:
+            for identifier, own in foreign(spark, located(spark, sink, name), name).items():
+                if own is not None or name not in unmarked:
+                    raise refused(identifier, own)
+        if not names:
+            for identifier in sink.tables(spark):
+                properties = properties_of(spark, identifier)
+                own, said = properties.get(OWNER), properties.get(NAME)
+                if own not in (None, own_id) and (said is None or chosen.has(TableName(*json.loads(said)))):
+                    raise refused(identifier, own)
+
     def writer(self, job: str, publisher: object) -> LakeTables:  # noqa: ARG002  as that of topics
         """Return what writes batches; `job` is unique to the pipeline."""
         return LakeTables(self, job)
@@ -106,11 +139,15 @@ class LakeNames:
     """What each table is called in the lake; `names` maps numbers to names, as another one had them.
 
     A table keeps the name that it had when it was first written. One that takes the name of a table that was dropped
-    goes on with its lake table; one that takes the name of a table that there still is gets a number behind it.
+    goes on with its lake table; one that takes the name of a table that there still is, or one that differs from that of
+    another in letter case or in the normal form of Unicode only, gets a number behind it.
     """
 
     def __init__(self, names: Mapping[int, TableName] | None = None) -> None:
         self.names: dict[int, TableName] = dict(names or {})
+        self._alike: dict[tuple[str | None, ...], list[int]] = {}
+        for number, name in self.names.items():
+            self._alike.setdefault(alike(name), []).append(number)
 
     def name(self, table: Table, tables: Sequence[Table]) -> TableName:
         """Return the name of a table in the lake."""
@@ -118,13 +155,18 @@ class LakeNames:
         if known is not None:
             return known
         own = table.schema.table
-        taken = {name for number, name in self.names.items() if not tables[number].is_gone}
         name, count = own, 1
-        while name in taken:
+        while self._is_taken(name, tables):
             count += 1
             name = TableName(own.database, own.schema, f"{own.table}~{count}")
         self.names[table.number] = name
+        self._alike.setdefault(alike(name), []).append(table.number)
         return name
+
+    def _is_taken(self, name: TableName, tables: Sequence[Table]) -> bool:
+        """Return whether a name is that of a table that there is, or differs from any in letter case or normal form only."""
+        numbers = self._alike.get(alike(name), ())
+        return any(name != self.names[number] or not tables[number].is_gone for number in numbers)
 
     def label(self, table: Table) -> str:
         """Return the name of a table in the lake, as it is told: its own if it is not written yet."""
@@ -152,10 +194,17 @@ class Written(NamedTuple):
 
 @dataclass
 class LakeTables:
-    """Writes batches to the tables of a lake; `job` (str) is unique to the pipeline."""
+    """Writes batches to the tables of a lake.
+
+    Attributes: `job` (str) is unique to the pipeline; `unmarked` (frozenset of `TableName`) are the tables that it wrote
+    when lake tables did not say whose they are.
+    """
 
     settings: LakeSettings
     job: str
+    unmarked: frozenset[TableName] = frozenset()
+    _sinks: dict[TableName, Sink] = field(default_factory=dict)
+    _until: dict[TableName, bytes] = field(default_factory=dict)
     _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
     _forgotten: dict[TableName, date] = field(default_factory=dict)
     _known: dict[TableName, Known] = field(default_factory=dict)
@@ -169,20 +218,36 @@ class LakeTables:
     def write(self, spark: SparkSession, tables: Sequence[tuple[Table, TableName, Waiting]]) -> list[Written]:
         """Write the rows of tables, several at a time; those with one name in the lake one behind the other.
 
+        Raises `FileError` for a lake table of another pipeline, with nothing written.
         `spark` is the session of their frames, which is that of the stream.
         """
         groups: dict[TableName, list[tuple[Table, TableName, Waiting]]] = {}
         for one in tables:
             groups.setdefault(one[1], []).append(one)
         with ThreadPoolExecutor(self.settings.parallel) as pool:
+            # Before anything is written.
+            list(pool.map(partial(self._claim, spark), [name for name in groups if name not in self._sinks]))
             written = pool.map(partial(self._write_all, spark), groups.values())
             return [one for group in written for one in group]
+
+    def _claim(self, spark: SparkSession, name: TableName) -> None:
+        """Find the lake tables of a table, and make them this pipeline's."""
+        try:
+            sink = located(spark, replace(self.settings.sink, owner=self.job), name)
+        except SchemaError:
+            # Whatever writes it refuses such a name.
+            sink = self.settings.sink
+        else:
+            is_known = name in self.unmarked
+            claim(spark, sink, name, is_known=is_known, is_adopting=self.settings.is_adopting)
+        self._sinks[name] = sink
 
     def _write_all(self, spark: SparkSession, tables: Sequence[tuple[Table, TableName, Waiting]]) -> list[Written]:
         return [self._write(spark, *one) for one in tables]
 
     def _write(self, spark: SparkSession, table: Table, name: TableName, waiting: Waiting) -> Written:
         steps: list[str] = []
+        sink = self._sinks[name]
         # What is late of a table that was dropped must take nothing from the one that goes on with its lake table.
         behavior = LENIENT if table.is_gone else self.settings.behavior
         try:
@@ -190,10 +255,10 @@ class LakeTables:
             is_keyed = all(schema.key is not None for schema in table.versions)
             if self.settings.is_current and is_keyed:
                 known = self._known.setdefault(name, Known())
-                state = CurrentState(self.settings.sink, name, behavior, self.settings.guard, known)
+                state = CurrentState(sink, name, behavior, self.settings.guard, known)
                 tried(lambda: self._merge(spark, state, table, waiting, steps))
             if self.settings.is_changelog or not is_keyed:
-                log = Changelog(self.settings.sink, name, behavior)
+                log = Changelog(sink, name, behavior)
                 if self.settings.is_current and (log.table, "log") not in self._prepared:
                     steps += [] if is_keyed else [NO_KEY]
                 self._append(spark, log, table, waiting, steps)
@@ -223,6 +288,8 @@ class LakeTables:
 
     def _append(self, spark: SparkSession, log: Changelog, table: Table, waiting: Waiting, steps: list[str]) -> None:
         self._prepare("log", log.table, table, lambda: steps.extend(map(str, log.prepare(spark, table.versions))))
+        if log.table not in self._until:
+            self._until[log.table] = adopted_until(properties_of(spark, log.identifier))
         for part in waiting:
             # Each for itself: what was appended before it is not tried again.
             tried(partial(self._append_part, spark, log, table, part))
@@ -235,7 +302,8 @@ class LakeTables:
         if known is None or known[0] != key:
             known = self._readings[log.table] = key, log.reading(lake, table.versions)
         job = f"{self.job}/{table.number}"
-        log.append(part.rows, table.versions, job=job, batch=part.batch, attempt=part.attempt, reading=known[1])
+        rows = not_held(part.rows, log.identifier, until) if (until := self._until[log.table]) else part.rows
+        log.append(rows, table.versions, job=job, batch=part.batch, attempt=part.attempt, reading=known[1])
 
     def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> None:
         """Prepare a lake table for the newest version, unless it is, or a later table goes on with it."""

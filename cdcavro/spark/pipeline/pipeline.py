@@ -21,6 +21,7 @@ from cdcavro.lake.report.account_file import AccountFile
 from cdcavro.spark.job.line_frame import first_line
 from cdcavro.spark.pipeline.batches import Batches
 from cdcavro.spark.pipeline.conversion.outcomes import PIECES
+from cdcavro.spark.pipeline.lake_tables import Job, LakeNames, LakeSettings, LakeTables
 from cdcavro.spark.pipeline.outputs.reject_places import Apart, RejectPlaces
 from cdcavro.spark.pipeline.outputs.waiting import WAITING, WaitingRows
 from cdcavro.spark.pipeline.progress.lag import check_unchanged, lag_of
@@ -32,6 +33,7 @@ from cdcavro.spark.pipeline.settings import Settings
 from cdcavro.spark.pipeline.shared import check_shared
 from cdcavro.spark.pipeline.sources import Files, replayed, settings
 from cdcavro.spark.session import classic
+from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from cdcavro.spark.pipeline.batches import BatchReport
-    from cdcavro.spark.pipeline.lake_tables import LakeSettings
     from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles
     from cdcavro.spark.pipeline.outputs.kafka_topics import KafkaTopics
     from cdcavro.spark.pipeline.outputs.writer import Writer
@@ -54,6 +55,7 @@ _POLL: Final = 1
 _LOOK: Final = 30
 _SHARE: Final = 50
 _JOB: Final = "job.json"
+_UNMARKED: Final = "unmarked"
 # Where rejects are put that are read again.
 REPLAY: Final = "replay"
 
@@ -105,7 +107,9 @@ class Pipeline:
     def check(self, spark: SparkSession) -> None:
         """Check that the source, the sink and the registry can be reached, and that no other job uses the state.
 
-        Raises `FileError`, `JobError` and `RegistryError`, and `SetupError` over Spark Connect.
+        A lake whose tables are another pipeline's is told, too, as far as names are known: those that the state has, or,
+        of a state that begins, all in the lake that are chosen. Raises `FileError`, `JobError` and `RegistryError`, and
+        `SetupError` over Spark Connect.
         """
         classic(spark, "a pipeline")
         with self.redaction.errors(), _locked(Path(self.state)):
@@ -119,10 +123,15 @@ class Pipeline:
             for registry in (self.settings.framed, self.registry):
                 if registry is not None:
                     registry.check()
-            if (Path(self.state) / _JOB).exists():
-                _job(Path(self.state), self.sink.identity(spark))
             state = JobState(Path(self.state) / "batches")
-            state.resume(max(state.batches(), default=-1) + 1, self.settings.tables())
+            last = max(state.batches(), default=-1) + 1
+            state.resume(last, self.settings.tables())
+            job = None
+            if (Path(self.state) / _JOB).exists():
+                job = _job(Path(self.state), self.sink.identity(spark), is_checked=True)
+            if isinstance(self.sink, LakeSettings):
+                names = [*LakeNames.of(state.facts(last).get("names", [])).names.values()]
+                self.sink.check_owner(spark, job, names, self.settings.chosen)
 
     def run(
         self,
@@ -143,7 +152,9 @@ class Pipeline:
         with self.redaction.errors(), _locked(folder), settings(spark, PIECES), self._publisher() as publisher:
             self._places.check(spark, self.source)
             job = _job(folder, self.sink.identity(spark))
-            writer: Writer = self.sink.writer(job, publisher)
+            writer: Writer = self.sink.writer(job.id, publisher)
+            if isinstance(writer, LakeTables):
+                writer.unmarked = job.unmarked
             if publisher is not None:
                 writer = Publishing(writer, publisher)
             writer = Apart(writer, self._places, self.sink.topic)
@@ -151,7 +162,7 @@ class Pipeline:
             reports = Reports(
                 lambda report: say(self.redaction.of(report)), account, lag_of(self.source, folder / "checkpoint")
             )
-            outputs = self._places.outputs(job)
+            outputs = self._places.outputs(job.id)
             batches = Batches(self.settings, JobState(folder / "batches"), writer, account, reports.add, outputs)
             try:
                 self._check_shared(spark)
@@ -248,16 +259,30 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _job(folder: Path, sink: str) -> str:
-    """Return what tells the job of a folder from all others. Raises `FileError` if it writes to another sink."""
+def _last_facts(folder: Path) -> dict[str, Any]:
+    """Return the facts of the last batch of a state."""
+    state = JobState(folder / "batches")
+    return state.facts(max(state.batches(), default=-1) + 1)
+
+
+def _job(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
+    """Return the job of a folder, which is made if there is none; if `is_checked`, nothing is written.
+
+    Raises `FileError` if it writes to another sink.
+    """
     path = folder / _JOB
     if not path.exists():
-        replace_file(path, json.dumps({"job": uuid4().hex, "sink": sink}))
+        replace_file(path, json.dumps({"job": uuid4().hex, "sink": sink, _UNMARKED: []}))
+    names = LakeNames.of(_last_facts(folder).get("names", [])).names.values()
     try:
         said = json.loads(path.read_bytes())
-        job, other = str(said["job"]), str(said["sink"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        # A state that is older than the marks has none.
+        unmarked = said.get(_UNMARKED, [[name.database, name.schema, name.table] for name in names])
+        job, other, known = str(said["job"]), str(said["sink"]), frozenset(TableName(*name) for name in unmarked)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileError(str(path), "what tells a job", type(error).__name__) from error
+    if _UNMARKED not in said and other == sink and not is_checked:
+        replace_file(path, json.dumps({**said, _UNMARKED: unmarked}))
     if other != sink:
         raise FileError(str(folder), f"the state of a pipeline into {sink}", f"that of one into {other}")
-    return job
+    return Job(job, known)

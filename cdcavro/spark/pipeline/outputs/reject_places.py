@@ -10,8 +10,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError, shown
-from cdcavro.lake.names import folder_names
+from cdcavro.lake.names import alike, folder_names
 from cdcavro.lake.statements import create_table
+from cdcavro.spark.lake.columns import properties_of, put_properties
+from cdcavro.spark.lake.ownership import refused
+from cdcavro.spark.lake.sinks import OWNER, located
 from cdcavro.spark.lake.trying import tried
 from cdcavro.spark.pipeline.lake_tables import LakeSettings, Written
 from cdcavro.spark.pipeline.outputs.kafka_topics import BATCH, JOB, KafkaTopics, headers, said, send
@@ -65,11 +68,12 @@ class Rejects(NamedTuple):
 
 @dataclass
 class RejectTable:
-    """A lake table of rejects, which has those of each batch once; `job` (str) is unique to the pipeline."""
+    """A lake table of rejects, which has those of each batch once; `job` (str) and `is_adopting` (bool) are as in `LakeTables`."""
 
     sink: Sink
     table: TableName
     job: str
+    is_adopting: bool = False
     _is_there: bool = field(default=False)
 
     @property
@@ -92,9 +96,14 @@ class RejectTable:
         )
 
     def _prepare(self, spark: SparkSession) -> None:
+        self.sink = located(spark, replace(self.sink, owner=self.job), self.table)
         identifier = self.sink.identifier(self.table)
         self.sink.make_room(spark, self.table)
         spark.sql(create_table(identifier, [], _COLUMNS, self.sink.using, self.sink.properties(_COLUMNS)))
+        owner = properties_of(spark, identifier).get(OWNER)
+        if owner not in (None, self.job) and not self.is_adopting:
+            raise refused(identifier, owner)
+        put_properties(spark, identifier, {OWNER: self.job} if owner != self.job else {})
         found = dict(spark.table(identifier).dtypes)
         if found != _COLUMNS:
             raise FileError(
@@ -182,7 +191,7 @@ class RejectPlaces:
         """Return what writes rejects; `job` is unique to the pipeline."""
         found: list[RejectTable | RejectTopic] = []
         if self.lake is not None and self.table is not None:
-            found.append(RejectTable(self.lake.sink, self.table, job))
+            found.append(RejectTable(self.lake.sink, self.table, job, self.lake.is_adopting))
         if self.kafka is not None:
             found.append(RejectTopic(self.kafka, job))
         return found
@@ -190,13 +199,12 @@ class RejectPlaces:
     def clash(self, name: TableName, template: str | None) -> str | None:
         """Return why a table cannot be written under its name, with topics of a template if rows go there; None if it can."""
         try:
-            if self.table is not None:
-                own, other = (_folded(one) for one in (name, self.table))
-                # A lake table within the folder of another would be removed with what that does not need any more.
-                if all(one == two for one, two in zip(own, other, strict=False)):
-                    return f"its place in the lake is that of the rejects, {_dotted(self.table)}"
-            if self.kafka is not None and template is not None and topic_name(template, name) == self.kafka.topic:
-                return f"its topic is that of the rejects, {self.kafka.topic}"
+            if self.table is not None and alike(name) == alike(self.table):
+                return f"its place in the lake is that of the rejects, {_dotted(self.table)}"
+            if self.kafka is not None and template is not None:
+                topics = [topic_name(template, name), self.kafka.topic]
+                if topics[0].lower() == topics[1].lower():
+                    return f"its topic is that of the rejects, {self.kafka.topic}"
         except SchemaError:
             # Whatever writes it refuses such a name.
             return None
@@ -260,10 +268,6 @@ def _kafka(topic: str, source: Kafka | Files, sink: LakeSettings | KafkaTopics |
 
 def _json(columns: Sequence[Column]) -> Column:
     return sf.to_json(sf.struct(*columns), {"ignoreNullFields": "false"})
-
-
-def _folded(table: TableName) -> list[str]:
-    return [part.casefold() for part in folder_names(table)]
 
 
 def _dotted(table: TableName) -> str:

@@ -33,6 +33,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     behavior: str = LENIENT
     guard_days: float = 7
     parallel: int = 4
+    adopt: bool = False
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an address with a password."""
@@ -51,7 +52,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
             guard = timedelta(days=self.guard_days)
         except (ValueError, OverflowError) as error:
             raise FileError(file, "a number of days as guard_days in [lake]", shown(self.guard_days)) from error
-        return LakeSettings(sink, self.current, self.changelog, self.behavior, guard, max(1, self.parallel))
+        return LakeSettings(sink, self.current, self.changelog, self.behavior, guard, max(1, self.parallel), self.adopt)
 
 
 class KafkaConfig(Struct, forbid_unknown_fields=True):
