@@ -4,6 +4,10 @@ Each batch has a file, written before its data. It has what the batch learned, i
 was learned, and the clock behind it. A job goes on by learning it all again, so a batch that is run again
 after a crash learns the same again, and gives the same rows. Files are replaced in one step, and those of
 old batches that learned nothing are removed.
+
+What old batches learned is put together in the file of the last of them, which says so: whatever files are left of those
+before it are none. Of statements that changed nothing, it has only the last ones, by which one that is delivered
+again is known, and of each text the last.
 """
 
 from __future__ import annotations
@@ -27,12 +31,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cdcavro.change.model import Change
+    from cdcavro.lake.learning import Learner
     from cdcavro.table.tables import Tables
 
 _FORMAT: Final = 1
 # Of the characters of a hidden name, which has some more behind them.
 _LONGEST: Final = 60
 _KEPT: Final = 2
+# How many files of old batches there are before they are put together.
+_FILES: Final = 64
+# How many statements that changed nothing are kept: of the last ones, and of those with a text of their own.
+_LAST_IDLE: Final = 100
+_TEXTS: Final = 1_000
 
 
 class JobState:
@@ -41,6 +51,7 @@ class JobState:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._learner: Learner | None = None
 
     def resume(self, batch: int, tables: Tables) -> TypedRows:
         """Return what makes the typed rows of a batch, as it was behind the batches before.
@@ -52,30 +63,63 @@ class JobState:
         if batch and batch - 1 not in found:
             raise FileError(str(self._path(batch - 1)), "the state behind the batch before", "none")
         maker = TypedRows(tables)
-        for number in sorted(found):
-            learned, state = _read(found[number])
-            maker.clock = Clock(state)
+        for path, state in _from_whole(found):
+            maker.clock = Clock(list(state["clock"]))
             try:
-                maker.learner.again(from_record(record) for record in learned)
+                maker.learner.again(from_record(record) for record in state["learned"])
             except CdcAvroError as error:
-                raise FileError(str(found[number]), "a job's state", str(error)) from error
+                raise FileError(str(path), "a job's state", str(error)) from error
+        self._learner = maker.learner
         return maker
 
     def write(
         self, number: int, learned: Sequence[Change], clock: Clock, facts: Mapping[str, Any] | None = None
     ) -> None:
-        """Write what a batch learned and the clock behind it; `facts` are JSON values for people, and for `facts`."""
+        """Write what a batch learned and the clock behind it; `facts` are JSON values for people, and for `facts`.
+
+        What it learned by what `resume` returned is known to have changed nothing where it did.
+        """
+        idle = set() if self._learner is None else {id(change) for change in self._learner.idle}
         state = {
             "format": _FORMAT,
             "batch": number,
             **(facts or {}),
             "clock": clock.state,
             "learned": [to_record(change) for change in learned],
+            "idle": [i for i, change in enumerate(learned) if id(change) in idle],
         }
+        if self._learner is not None:
+            self._learner.idle.clear()
         replace_file(self._path(number), json.dumps(state, indent=1))
         old = self._path(number - _KEPT)
         if old.exists() and not _read(old)[0]:
             old.unlink(missing_ok=True)
+        self._put_together(number - _KEPT)
+
+    def _put_together(self, last: int) -> None:
+        """Put what the batches up to one learned into the file of the last of them, if there are many files.
+
+        It is replaced in one step, and the others are then removed from the newest on: a batch of which there still is a
+        file has those before it, too.
+        """
+        found = {number: path for number, path in self._files().items() if number <= last}
+        if len(found) < _FILES:
+            return
+        pairs: list[tuple[Any, bool]] = []
+        for _, state in _from_whole(found):
+            idle = {*state.get("idle", ())}
+            pairs += [(record, i in idle) for i, record in enumerate(state["learned"])]
+        kept = _without_idle(pairs)
+        whole = {
+            **state,
+            "whole": True,
+            "learned": [record for record, _ in kept],
+            "idle": [i for i, (_, is_idle) in enumerate(kept) if is_idle],
+        }
+        *others, newest = sorted(found)
+        replace_file(found[newest], json.dumps(whole, indent=1))
+        for number in reversed(others):
+            found[number].unlink(missing_ok=True)
 
     def facts(self, batch: int) -> dict[str, Any]:
         """Return what `write` wrote of the last batch before one, empty if there is none. Raises `FileError`."""
@@ -104,6 +148,35 @@ class _Shape(msgspec.Struct):
     read: list[tuple[str | None, int | None, str | None, int, int]] = []
     names: list[tuple[int, str | None, str | None, str]] = []
     begun: datetime | None = None
+    idle: list[int] = []
+    whole: bool = False
+
+
+def _from_whole(files: Mapping[int, Path]) -> list[tuple[Path, dict[str, Any]]]:
+    """Return files and their states, by their batch, from the last one on that has what all before it learned."""
+    states: list[tuple[Path, dict[str, Any]]] = []
+    for number in sorted(files, reverse=True):
+        states.append((files[number], _checked(files[number])[0]))
+        if states[-1][1].get("whole"):
+            break
+    return states[::-1]
+
+
+def _without_idle(pairs: Sequence[tuple[Any, bool]]) -> list[tuple[Any, bool]]:
+    """Return records, each with whether it is a statement that changed nothing, without most of these."""
+    kept: list[tuple[Any, bool]] = []
+    texts: set[str] = set()
+    count = 0
+    for record, is_idle in reversed(pairs):
+        if is_idle:
+            count += 1
+            text = json.dumps([record.get("source"), record.get("ddl")])
+            is_last = text not in texts and len(texts) < _TEXTS
+            if not is_last and count > _LAST_IDLE:
+                continue
+            texts.update([text] if is_last else [])
+        kept.append((record, is_idle))
+    return kept[::-1]
 
 
 def _read(path: Path) -> tuple[list[Any], list[Any]]:

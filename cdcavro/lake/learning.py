@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import astuple
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 # In columns, as `weight_of` counts them.
 _REMEMBERED: Final = 100_000
 _CHARACTERS: Final = 64
+# In statements.
+_IDLE: Final = 10_000
 
 
 class Learned(NamedTuple):
@@ -39,11 +42,15 @@ class Learned(NamedTuple):
 
 
 class Learner:
-    """Lets `tables` (`Tables`) learn what changes say of them."""
+    """Lets `tables` (`Tables`) learn what changes say of them.
+
+    Attributes: `idle` (deque of `Change`), the last statements that were learned and changed nothing.
+    """
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self.outlines = Outlines()
+        self.idle: deque[Change] = deque(maxlen=_IDLE)
 
     def learn(self, changes: Iterable[Change]) -> Learned:
         """Learn what changes say, in their order, and return what that was."""
@@ -53,9 +60,13 @@ class Learner:
             try:
                 if unordered is not None:
                     raise unordered
+                edits = self.tables.edits
                 written.append(self._learn(change))
-                outline = self.outlines.take(change)
+                is_idle = self.tables.edits == edits
+                outline = self.outlines.take(change, is_idle=is_idle)
                 learned.changes.extend([] if outline is None else [outline])
+                if is_idle and change.op in DDL:
+                    self.idle.append(change)
             except CdcAvroError as error:
                 learned.faults.append((change, error))
             if change.op in DDL and self._gone() - gone:
@@ -67,8 +78,9 @@ class Learner:
         """Learn what was learned before, as `Learned.changes` has it."""
         written = []
         for change in changes:
+            edits = self.tables.edits
             written.append(self._learn(change))
-            self.outlines.take(change)
+            self.outlines.take(change, is_idle=self.tables.edits == edits)
         _write(written)
 
     def _learn(self, change: Change) -> TableVersion | None:
@@ -105,10 +117,14 @@ class Outlines:
         """Forget what the rows of a table said last."""
         self._last.drop(source)
 
-    def take(self, change: Change) -> Change | None:
-        """Return a statement, or a row without values; None if the rows of its table said the same last."""
+    def take(self, change: Change, *, is_idle: bool = False) -> Change | None:
+        """Return a statement, or a row without values; None if the rows of its table said the same last.
+
+        What rows said last is forgotten with each statement, unless it `is_idle`: it changed nothing.
+        """
         if change.op not in DML:
-            self._last.clear()
+            if not is_idle:
+                self._last.clear()
             return change
         names = {} if change.columns is not None else dict.fromkeys(seen_columns(change))
         op = change.op if change.op == "SNAPSHOT" else "INSERT"

@@ -7,12 +7,14 @@ import os
 from collections.abc import Sequence
 from datetime import UTC
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
-from cdcavro.lake import JobState, TypedRow
-from cdcavro.lake.job_state import replace_file
+from cdcavro.errors import FileError
+from cdcavro.lake import JobState, TypedRow, TypedRows
+from cdcavro.lake.job_state import _without_idle, replace_file
 from cdcavro.table.tables import Tables
 from support.roundtrip import error_of
 from support.shop_state import as_came
@@ -175,3 +177,93 @@ def test_a_file_is_replaced_by_way_of_a_hidden_name_that_nobody_has(tmp_path):
     (tmp_path / ".page.html.0123abcd.part").unlink()
     (tmp_path / ".page.html.01234567.part").rmdir()
     assert not list(tmp_path.glob(".*"))
+
+
+def statements(count: int, *, effective: int = 25) -> Batches:
+    """Return batches of a row and of a statement that changes nothing, but for every 25th, which adds a column, say."""
+    source = Source(format="debezium", db_type="mysql", database="d", table="t")
+    create = "CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY)"
+    found: list[Change] = []
+    for number in range(count):
+        sql = f"ALTER TABLE t ADD c{number} INT" if number % effective == effective - 1 else create
+        made = Change(op="ALTER" if sql != create else "CREATE", source=source, ddl=sql)
+        row = Change(op="INSERT", source=source, key=("id",), after={"id": number})
+        found += [made, row]
+    return [
+        [
+            [replace(one, position=(2 * i + j,), place=Arrival(topic="x", partition=0, offset=2 * i + j))]
+            for j, one in enumerate(found[2 * i : 2 * i + 2])
+        ]
+        for i in range(count)
+    ]
+
+
+def facts_of(maker: TypedRows) -> list[Any]:
+    """Return what is known of tables, and the time of the lanes."""
+    return [
+        [(one.schema.table, one.steps, one.is_gone, one.versions) for one in maker.tables.tables],
+        maker.clock.state,
+    ]
+
+
+def test_a_state_does_not_grow_with_statements_that_change_nothing(tmp_path: Path):
+    """Files are put together, and what such statements said is kept of the last ones only; rows are what they were."""
+    every = statements(600)
+    rows = run(tmp_path / "state", every)
+    maker = TypedRows(Tables(zone=UTC))
+    assert [maker.of_batch(batch).rows for batch in every] == rows
+    files = sorted((tmp_path / "state").iterdir())
+    assert len(files) < 70
+    learned = [one for path in files for one in json.loads(path.read_bytes())["learned"]]
+    said = [one["ddl"] for one in learned if "ddl" in one]
+    assert sum("ADD" in one for one in said) == 600 // 25
+    assert sum("IF NOT EXISTS" in one for one in said) < 200
+    assert facts_of(JobState(tmp_path / "state").resume(600, Tables(zone=UTC))) == facts_of(maker)
+    # It goes on from there, with the last batch again, and of a batch before those that are put together it says that it cannot.
+    more = statements(640)
+    assert run(tmp_path / "state", more, 599) == rows[599:] + [maker.of_batch(batch).rows for batch in more[600:]]
+    with pytest.raises(FileError, match="expected the state behind the batch before, got none"):
+        JobState(tmp_path / "state").resume(300, Tables(zone=UTC))
+
+
+def test_statements_that_change_nothing_but_read_otherwise_are_not_kept_for_ever():
+    """Such as those of tables that there are not, each of which has a name of its own."""
+    pairs = [({"ddl": f"DROP TABLE IF EXISTS t{i}"}, True) for i in range(5_000)]
+    pairs[::50] = [({"ddl": "CREATE"}, False)] * 100
+    kept = _without_idle(pairs)
+    assert sum(not is_idle for _, is_idle in kept) == 100
+    assert len(kept) == 1_100
+    assert kept[-1] == pairs[-1]
+
+
+@pytest.mark.parametrize("after", [*range(6), 30, *range(62, 70)])
+def test_a_state_is_read_whenever_a_process_is_killed_while_files_are_put_together(tmp_path: Path, after: int):
+    """Before and behind each step on the disk; what is run then gives the same rows."""
+    every = statements(75)
+    first = 64
+    run(tmp_path / "state", every, 0, first - 1)
+    child = os.fork()
+    if not child:
+        left = [after]
+
+        def dying(own: Any) -> Any:
+            def wrapped(*args: Any, **named: Any) -> Any:
+                left[0] -= 1
+                if left[0] < 0:
+                    os._exit(9)
+                return own(*args, **named)
+
+            return wrapped
+
+        Path.replace, Path.unlink = dying(Path.replace), dying(Path.unlink)  # type: ignore[method-assign]
+        run(tmp_path / "state", every, first, first + 3)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == (9 if after < 68 else 0)
+    state = JobState(tmp_path / "state")
+    last = state.batches()[-1]
+    assert first - 1 <= last <= first + 3
+    wanted = run(tmp_path / "whole", every)
+    # A batch is run again, as long as its checkpoint is not committed.
+    assert run(tmp_path / "state", every, last) == wanted[last:]
+    resumed, whole = (JobState(tmp_path / name).resume(75, Tables(zone=UTC)) for name in ("state", "whole"))
+    assert facts_of(resumed) == facts_of(whole)

@@ -176,3 +176,24 @@ def test_words_that_spark_does_not_know_are_said(job):
     made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
     with pytest.raises(JobError, match=r"the stream stopped: .*parsecs"):
         made.pipeline().run(made.spark, every="10 parsecs")
+
+
+def test_statements_that_change_nothing_do_not_make_the_state_grow(job, monkeypatch: pytest.MonkeyPatch):
+    """One in each batch; files are put together, and the next run begins with them."""
+    monkeypatch.setattr("cdcavro.lake.job_state._FILES", 4)
+    monkeypatch.setattr("cdcavro.lake.job_state._LAST_IDLE", 1)
+    made, sql = job(), "CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY, a INT)"
+    for i in range(1, 13):
+        row = canal("INSERT", [{"id": str(i), "a": "1"}], id=2 * i)
+        made.send(canal("CREATE", [], id=2 * i - 1, isDdl=True, sql=sql), row)
+        if i in (8, 12):
+            made.run()
+    state = JobState(Path(made.folder, "state", "batches"))
+    said = [json.loads(path.read_bytes())["learned"] for path in sorted(state.folder.iterdir())]
+    assert len(said) <= 6
+    assert sum(len(one) for one in said) <= 8
+    assert made.rows("d.t", "id", "a") == [(i, 1) for i in range(1, 13)]
+    made.send(canal("INSERT", [{"id": "13", "a": "1"}], id=30))
+    made.run()
+    made.run_again()
+    assert len(made.rows("d.t", "id")) == 13
