@@ -28,7 +28,7 @@ from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.columns import properties_of
 from cdcavro.spark.lake.current_state import CurrentState, Known
 from cdcavro.spark.lake.ownership import adopted_until, claim, foreign, not_held, refused
-from cdcavro.spark.lake.sinks import NAME, OWNER, UNKNOWN, Attempt, located
+from cdcavro.spark.lake.sinks import NAME, OWNER, UNKNOWN, Attempt, check_apart, located
 from cdcavro.spark.lake.trying import tried
 from cdcavro.table.ddl.steps import TableName
 
@@ -113,14 +113,16 @@ class LakeSettings:
     def check_owner(self, spark: SparkSession, job: Job | None, names: Sequence[TableName], chosen: Chosen) -> None:
         """Look for lake tables of other pipelines: of tables of these names, or if there are none, of all that are chosen.
 
-        Nothing is looked for if they are to be adopted. Raises `FileError`.
+        Nothing is looked for if they are to be adopted. Raises `FileError`, and `SchemaError` as `check_apart` does.
         """
         if self.is_adopting:
             return
         own_id, unmarked = job or Job("", frozenset())
         sink = replace(self.sink, owner=own_id)
         for name in names:
-            for identifier, own in foreign(spark, located(spark, sink, name), name).items():
+            own_sink = located(spark, sink, name)
+            check_apart(spark, own_sink, name)
+            for identifier, own in foreign(spark, own_sink, name).items():
                 if own is not None or name not in unmarked:
                     raise refused(identifier, own)
         if not names:

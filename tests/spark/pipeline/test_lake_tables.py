@@ -21,7 +21,9 @@ from cdcavro.spark.lake.batch import Facts, facts_of
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.sinks import Delta, Iceberg, Sink
 from cdcavro.spark.pipeline import LakeSettings
+from cdcavro.spark.pipeline.lake_tables import Job as PipelineId
 from cdcavro.spark.pipeline.lake_tables import Part
+from cdcavro.spark.pipeline.settings import Chosen
 from cdcavro.table import TableName
 from cdcavro.table.names import parse_table_name
 from cdcavro.table.tables import Tables
@@ -151,6 +153,8 @@ def test_a_table_that_is_in_the_folder_of_another_waits_and_says_where_it_belong
         why = write_row(spark, sink, INNER, 2) or ""
         assert f"is in the folder of another, {sink.path(OUTER)}" in why
         assert f"move it, with those beside it, to {sink.identifier(INNER)}" in why
+        with pytest.raises(SchemaError, match="is in the folder of another"):
+            LakeSettings(sink).check_owner(spark, PipelineId("the job", frozenset()), [OUTER, INNER], Chosen())
         for name in ("x", "x~~changes"):
             shutil.move(Path(older.path(INNER)).parent / name, Path(sink.path(INNER)).parent / name)
         assert write_row(spark, sink, INNER, 2) is None

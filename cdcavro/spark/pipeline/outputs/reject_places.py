@@ -100,15 +100,15 @@ class RejectTable:
         identifier = self.sink.identifier(self.table)
         self.sink.make_room(spark, self.table)
         spark.sql(create_table(identifier, [], _COLUMNS, self.sink.using, self.sink.properties(_COLUMNS)))
-        owner = properties_of(spark, identifier).get(OWNER)
-        if owner not in (None, self.job) and not self.is_adopting:
-            raise refused(identifier, owner)
-        put_properties(spark, identifier, {OWNER: self.job} if owner != self.job else {})
         found = dict(spark.table(identifier).dtypes)
         if found != _COLUMNS:
             raise FileError(
                 _dotted(self.table), "a table of rejects", f"one with other columns: {shown(', '.join(found))}"
             )
+        owner = properties_of(spark, identifier).get(OWNER)
+        if owner not in (None, self.job) and not self.is_adopting:
+            raise refused(identifier, owner)
+        put_properties(spark, identifier, {OWNER: self.job} if owner != self.job else {})
 
 
 @dataclass
