@@ -147,6 +147,15 @@ def check_new(path: str, *, force: bool) -> None:
         raise FileError(path, "a file that can be written", shown(os.strerror(errno.ENOENT)))
 
 
+def check_folder(path: str) -> None:
+    """Check that a folder can be written, and made if it is not there. Raises `FileError`."""
+    there = next(one for one in (Path(path).absolute(), *Path(path).absolute().parents) if os.path.lexists(one))
+    if not there.is_dir():
+        raise FileError(path, "a folder, or a place for one", f"{shown(there)}, which is no folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise FileError(path, "a folder that can be written", f"{shown(there)}, which cannot")
+
+
 def standard(stream: TextIO | None) -> TextIO:
     """Return a standard stream, or raise `FileError` if it is closed."""
     if stream is None:

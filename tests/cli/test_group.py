@@ -881,3 +881,16 @@ def test_messages_that_look_like_another_format_than_the_stated_are_said_once(tm
             *([tmp_path / format] if READERS[command] else ()),
         )
         assert result.stderr.count("look like") == result.stderr.count(said + format) == count
+
+
+@pytest.mark.parametrize("place", ["flat", "flat/below/it"])
+def test_a_place_that_cannot_be_a_folder_is_told_before_spark_starts(tmp_path, monkeypatch, place):
+    """With its path."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flat").touch()
+    result = run("run", SHOP, "--out", place)
+    said = (
+        f"Error: {place}: expected a folder, or a place for one, got {str(tmp_path / 'flat')!r}, which is no folder\n"
+    )
+    assert_ends(result, 2, said)
+    assert_ends(run("run", "none", "--out", "out"), 2, "Error: none: expected a file or folder, got none\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import partial
 from importlib import resources
@@ -16,7 +17,7 @@ from cdcavro.cli.options import mixed_format_option, parse_max_rejects
 from cdcavro.cli.report import Counts
 from cdcavro.cli.spark_session import in_thread, spark_session
 from cdcavro.errors import FileError
-from cdcavro.files.streams import STANDARD
+from cdcavro.files.streams import STANDARD, check_folder
 
 if TYPE_CHECKING:
     from cdcavro.files.rejects import MaxRejects
@@ -85,9 +86,13 @@ def _check_files(inputs: tuple[str, ...], out: str, *, force: bool) -> None:
             raise click.UsageError("Spark reads files and folders, not standard input")
         if "://" not in path and not _GLOB.search(path) and not Path(path).exists():
             raise FileError(path, "a file or folder", "none")
+        if Path(path).exists() and not os.access(path, os.R_OK):
+            raise FileError(path, "a file or folder that can be read", "one that cannot")
         for folder in (Path(out).resolve() / "payloads", Path(out).resolve() / "rejects"):
             if "://" not in path and Path(path).resolve().is_relative_to(folder):
                 raise click.UsageError(f"{click.format_filename(path)} lies in a folder that is written")
+    if "://" not in out:
+        check_folder(out)
     for name in ("payloads", "rejects"):
         if not force and "://" not in out and (Path(out) / name).exists():
             raise FileError(f"{out}/{name}", "a new folder, or leave to replace it (--force)", "one that exists")

@@ -14,9 +14,11 @@ from cdcavro.cli.faults import say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.spark_session import in_thread, spark_session
 from cdcavro.errors import FileError, number_of, plain
+from cdcavro.files.streams import check_folder
 
 if TYPE_CHECKING:
     from cdcavro.spark.pipeline.config import Config
+    from cdcavro.spark.pipeline.pipeline import Pipeline
 
 SHOW: Final = "show"
 
@@ -84,6 +86,7 @@ def sync(
         return
     read = _config(config, flags)
     pipeline, hidden = read.pipeline(config or "the options"), read.redaction
+    _check_places(read, pipeline)
     with hidden.errors(), spark_session(master, {"spark.driver.memory": "2g", **read.settings()}) as spark:
         if check:
             in_thread(partial(pipeline.check, spark))
@@ -92,8 +95,7 @@ def sync(
             said = f"{', '.join(parts[:-1])} and {parts[-1]} can be reached, and {read.state} is free"
             click.echo(hidden.of(said))
             return
-        progress = BatchLines(read.state, page, is_quiet=quiet, called=hidden.of(read.state))
-        is_whole = False
+        progress, is_whole = BatchLines(read.state, page, is_quiet=quiet, called=hidden.of(read.state)), False
         try:
             in_thread(partial(pipeline.run, spark, once=once, every=read.every, say=progress.add))
             is_whole = True
@@ -106,15 +108,28 @@ def sync(
     ctx.exit(REJECTED if pipeline.waiting or progress.is_all_rejected else 0)
 
 
+def _check_places(config: Config, pipeline: Pipeline) -> None:
+    """Check what can be checked before Spark starts, which takes a while. Raises `FileError`."""
+    from cdcavro.spark.pipeline.shared import local_folder  # noqa: PLC0415  pyspark takes a second to import
+
+    places = [config.state, config.rejects]
+    if config.lake is not None:
+        places += [config.lake.delta, config.lake.warehouse]
+    if config.avro is not None:
+        places.append(config.avro.folder)
+    with config.redaction.errors():
+        pipeline.source.check_path()
+        for place in places:
+            folder = None if place is None else local_folder(place)
+            if folder is not None:
+                check_folder(str(folder))
+
+
 def _config(file: str | None, flags: dict[str, Any]) -> Config:
     """Return the configuration: that of the file, with what the options say instead."""
     from cdcavro.spark.pipeline.config import read_config  # noqa: PLC0415  pyspark takes a second to import
 
-    source = {name: flags[name] for name in ("kafka", "files") if flags[name]}
-    if len(source) > 1:
-        raise click.UsageError("either --files or --kafka")
-    if flags["topics"]:
-        source["topics"] = list(flags["topics"])
+    source = _source_of(flags)
     if flags["delta"] and flags["avro"]:
         raise click.UsageError("either --delta or --avro")
     sections: dict[str, dict[str, Any]] = {"source": source, "tables": {}}
@@ -144,6 +159,16 @@ def _config(file: str | None, flags: dict[str, Any]) -> Config:
         if missing:
             raise click.UsageError(f"without --config, {', '.join(missing)} must be given")
     return read_config(None if file is None else Path(file), {**own, **sections})
+
+
+def _source_of(flags: dict[str, Any]) -> dict[str, Any]:
+    """Return what the options say of the source. Raises `click.UsageError`."""
+    source = {name: flags[name] for name in ("kafka", "files") if flags[name]}
+    if len(source) > 1:
+        raise click.UsageError("either --files or --kafka")
+    if flags["topics"] and flags["files"]:
+        raise click.UsageError("--topic is of --kafka, and not of --files")
+    return {**source, **({"topics": list(flags["topics"])} if flags["topics"] else {})}
 
 
 def _show(state: str | None, page: str | None, config: Config | None) -> None:

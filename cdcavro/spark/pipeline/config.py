@@ -20,7 +20,8 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from typing import TYPE_CHECKING, Any, Final
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 import msgspec
 from msgspec import Struct
@@ -54,7 +55,7 @@ from cdcavro.table.tables import KEEP
 from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from cdcavro.spark.pipeline.pipeline import AnySink
@@ -71,6 +72,22 @@ _MOST_PARTS: Final = 32
 _LONG_KEY: Final = re.compile(
     rf"""(?:(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}"""
 )
+
+# What msgspec says, and how TOML states a section and a setting.
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_MISSING: Final = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
+_OTHER_TYPE: Final = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
+_HEADER: Final = re.compile(r"\s*\[\s*([^\[\]#]+)\]")
+_SETTING: Final = re.compile(r"""\s*([A-Za-z0-9_.\-"' ]+?)\s*=""")
+_TYPES: Final = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a section",
+}
 
 
 class SourceConfig(Struct, forbid_unknown_fields=True):
@@ -205,7 +222,8 @@ def read_config(path: Path | None, instead: Mapping[str, Any] | None = None) -> 
     Raises `FileError`, which names the place of what is wrong, and never a value of `options` or from a variable.
     """
     name = "the options" if path is None else str(path)
-    stated = {} if path is None else _read(_text(path), name)
+    text = "" if path is None else _text(path)
+    stated = {} if path is None else _read(text, name)
     for member, value in (instead or {}).items():
         old = stated.get(member, {})
         if not isinstance(value, dict):
@@ -216,7 +234,59 @@ def read_config(path: Path | None, instead: Mapping[str, Any] | None = None) -> 
         try:
             return msgspec.convert(stated, Config)
         except msgspec.ValidationError as error:
-            raise FileError(name, "a configuration", str(error)) from error
+            raise _mistake(name, text, str(error)) from error
+
+
+def _mistake(name: str, text: str, said: str) -> FileError:
+    """Return the error for what msgspec says of a configuration, with the line of its text and the nearest setting."""
+    reason, _, at = said.partition(" - at `$")
+    place = tuple(_NAME.findall(at))
+    unknown, missing, other = (pattern.fullmatch(reason) for pattern in (_UNKNOWN, _MISSING, _OTHER_TYPE))
+    where = place
+    if unknown:
+        where = (*place, unknown[1])
+        known = [field.encode_name for field in msgspec.structs.fields(_section(place))]
+        near = get_close_matches(unknown[1], known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        sentence = f"{_called(place)} has no setting {shown(unknown[1])}: {hint}"
+    elif missing:
+        sentence = f"{_called(place)} lacks {missing[1]}"
+    elif other and place:
+        types = " or ".join(_TYPES.get(kind, kind) for kind in other[1].split(" | ") if kind != "null")
+        sentence = f"{place[-1]} in {_called(place[:-1])} is {_TYPES.get(other[2], other[2])}, not {types}"
+    else:
+        sentence = f"{reason}, in {_called(place)}" if place else reason
+    line = _line_of(text, where)
+    return FileError(name, "a configuration", sentence if line is None else f"line {line}: {sentence}")
+
+
+def _called(place: Sequence[str]) -> str:
+    return f"[{'.'.join(place)}]" if place else "it"
+
+
+def _section(place: Sequence[str]) -> type[Struct]:
+    """Return the kind of the section at a place, which has settings."""
+    kind: Any = Config
+    for name in place:
+        field = next(field for field in msgspec.structs.fields(kind) if field.encode_name == name)
+        kinds = (field.type, *get_args(field.type))
+        kind = next(one for one in kinds if isinstance(one, type) and issubclass(one, Struct))
+    return cast("type[Struct]", kind)
+
+
+def _line_of(text: str, where: Sequence[str]) -> int | None:
+    """Return the line on which a text of TOML states a setting or a section, or what it is in; None if no line does."""
+    section: tuple[str, ...] = ()
+    found, depth = None, 0
+    for number, line in enumerate(text.split("\n"), 1):
+        header, setting = _HEADER.match(line), _SETTING.match(line)
+        if header:
+            section = tuple(_NAME.findall(header[1]))
+        stated = section if header else (*section, *_NAME.findall(setting[1])) if setting else ()
+        common = min(len(stated), len(where))
+        if common > depth and tuple(where[:common]) == stated[:common]:
+            found, depth = number, common
+    return found
 
 
 def _text(path: Path) -> str:
@@ -281,6 +351,11 @@ def _variable(name: str, path: str) -> str:
 def _source(file: str, config: SourceConfig) -> Kafka | Files:
     if (config.kafka is None) == (config.files is None):
         raise FileError(file, "either kafka or files in [source]", "none" if config.kafka is None else "both")
+    of_kafka = [name for name in ("topics", "pattern", "options") if getattr(config, name)]
+    if config.files is not None and of_kafka:
+        raise FileError(
+            file, "either files or kafka in [source]", f"files and {', '.join(of_kafka)}, which are of kafka"
+        )
     try:
         if config.files is not None:
             return Files(config.files, config.most)

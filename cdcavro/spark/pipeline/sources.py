@@ -71,6 +71,9 @@ class Kafka:
         """What the source is called in messages."""
         return f"Kafka at {self.servers}"
 
+    def check_path(self) -> None:
+        """Look at what is of this machine, which is nothing."""
+
     def check(self, spark: SparkSession) -> None:
         """Ask Kafka for the topics. Raises what Spark raises if there is no answer."""
         reader = spark.read.format("kafka").options(**{**_PATIENCE, **self.options, "startingOffsets": "earliest"})
@@ -136,6 +139,10 @@ class Files:
             sf.col("_metadata.file_path").alias("file"),
             *_no_reject(),
         )
+
+    def check_path(self) -> None:
+        """Raise `FileError` for a local path where nothing is."""
+        self._path()
 
     def check(self, spark: SparkSession) -> None:
         """Look for the files. Raises `FileError`, and what Spark raises."""

@@ -142,10 +142,16 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
     ("text", "said"),
     [
         ("state =", "expected TOML, got Invalid value"),
-        ('[source]\nfiles = "in"\n[lake]\ndelta = "l"', "Object missing required field `state`"),
-        (SIMPLE + "paralel = 3", "unknown field `paralel` - at `$.lake`"),
-        (SIMPLE.replace('"in"', "7"), "Expected `str | null`, got `int` - at `$.source.files`"),
-        (SIMPLE.replace("files", "path"), "unknown field `path` - at `$.source`"),
+        ('[source]\nfiles = "in"\n[lake]\ndelta = "l"', "got it lacks state"),
+        (
+            SIMPLE + "paralel = 3",
+            "got line 6: [lake] has no setting 'paralel': did you mean parallel?",
+        ),
+        (SIMPLE.replace('"in"', "7"), "got line 3: files in [source] is an integer, not a text"),
+        (
+            SIMPLE.replace("files", "path"),
+            "got line 3: [source] has no setting 'path': there are kafka, topics, pattern, ",
+        ),
         (SIMPLE.replace('files = "in"', "most = 1"), "expected either kafka or files in [source], got none"),
         (
             SIMPLE.replace('files = "in"', 'files = "in"\nkafka = "a"'),
@@ -156,7 +162,10 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
             SIMPLE.replace('files = "in"', 'kafka = "a"\ntopics = ["t"]\noptions = { failOnDataLoss = "false" }'),
             "the options failOnDataLoss of Spark's source of Kafka cannot be set",
         ),
-        (SIMPLE.replace("delta", "hudi"), "unknown field `hudi` - at `$.lake`"),
+        (
+            SIMPLE.replace("delta", "hudi"),
+            "got line 5: [lake] has no setting 'hudi': there are delta, iceberg, warehouse",
+        ),
         (SIMPLE.replace('delta = "lake"', "parallel = 1"), "expected either delta or iceberg in [lake], got none"),
         (SIMPLE + 'behavior = "maybe"', "lenient, ignore as behavior in [lake], got 'maybe'"),
         (SIMPLE + "guard_days = 1e12", "a number of days as guard_days in [lake], got"),
@@ -228,10 +237,52 @@ def test_configurations_that_pages_show_are_such(tmp_path: Path, monkeypatch: py
     assert read_config(written(tmp_path, block.text)).pipeline("sync.toml").state
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (SIMPLE.replace("state =", "sate ="), "line 1: it has no setting 'sate': did you mean state?"),
+        ("# [lake]\n" + SIMPLE.replace("[lake]", "[laek]"), "line 5: it has no setting 'laek': did you mean lake?"),
+        (SIMPLE.replace("files", "fiels"), "line 3: [source] has no setting 'fiels': did you mean files?"),
+        (SIMPLE + "guard_day = 3", "line 6: [lake] has no setting 'guard_day': did you mean guard_days?"),
+        (SIMPLE + "[tables]\nzon = 'UTC'", "line 7: [tables] has no setting 'zon': did you mean zone?"),
+        (KAFKA + "topik = 't'", "line 6: [kafka] has no setting 'topik': did you mean topic?"),
+        (FRAMED + "urll = 'x'", "[lake] has no setting 'urll': there are delta"),
+        (FRAMED.replace("url", "ulr"), "line 7: [source.registry] has no setting 'ulr': did you mean url?"),
+        (SIMPLE.replace("[lake]\ndelta", "lake.detla"), "line 4: [source] has no setting 'lake': there are kafka"),
+        (
+            "lake.detla = 'l'\nstate = 's'\nsource = { files = 'i' }",
+            "line 1: [lake] has no setting 'detla': did you mean delta?",
+        ),
+        ("state = 's'\nsource = { fils = 'i' }\n[lake]", "line 2: [source] has no setting 'fils': did you mean files?"),
+        (SIMPLE + 'changelog = "yes"', "line 6: changelog in [lake] is a text, not true or false"),
+        (SIMPLE + "[tables]\ninclude = 'a'", "line 7: include in [tables] is a text, not a list"),
+        (SIMPLE + "[registry]\n", "line 6: [registry] lacks url"),
+        ('every = "1 parsec"\n' + SIMPLE, 'every is a time such as "10 seconds"'),
+    ],
+)
+def test_a_slip_is_told_with_its_line_and_the_nearest_setting(tmp_path: Path, text: str, said: str):
+    """In whichever of the ways TOML has for a section."""
+    path = written(tmp_path, text)
+    with pytest.raises(FileError) as caught:
+        read_config(path)
+    assert str(caught.value).startswith(f"{path}: expected a configuration, got ")
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("more", ['topics = ["a"]', 'pattern = "a.*"', 'options = { a = "b" }'])
+def test_files_with_what_is_of_kafka_is_refused(tmp_path: Path, more: str):
+    """One of the two would be ignored."""
+    path = written(tmp_path, SIMPLE.replace('files = "in"', f'files = "in"\n{more}'))
+    said = f"expected either files or kafka in [source], got files and {more.partition(' ')[0]}, which are of kafka"
+    with pytest.raises(FileError) as caught:
+        read_config(path).pipeline("sync.toml")
+    assert str(caught.value) == f"sync.toml: {said}"
+
+
 def test_a_section_that_is_none_is_said(tmp_path: Path):
     """Also where options say something of it."""
     path = written(tmp_path, 'state = "s"\nsource = "in"\n[lake]\ndelta = "lake"\n')
-    with pytest.raises(FileError, match=r"Expected `object`, got `str` - at `\$\.source`"):
+    with pytest.raises(FileError, match="got line 2: source in it is a text, not a section"):
         read_config(path, {"source": {}, "lake": {}})
 
 
