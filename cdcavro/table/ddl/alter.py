@@ -214,8 +214,9 @@ def _drop_tail(cursor: TokenCursor) -> None:
 def _modify(cursor: TokenCursor, _: TableName) -> Actions:
     if not cursor.dialect.is_mysql:
         for words, what in MODIFIED.items():
-            if cursor.accept(*words):
-                cursor.skip()
+            if cursor.sees(*words):
+                cursor.take()
+                cursor.skip(STOPS if what == "table option" else ())
                 return what
     cursor.accept("COLUMN")
     if_exists = cursor.accept("IF", "EXISTS")

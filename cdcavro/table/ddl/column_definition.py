@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.table.ddl.default_clause import default
-from cdcavro.table.ddl.keywords import ALONE, STOPS, VALUED
+from cdcavro.table.ddl.keywords import ALONE, IDENTITY_OPTIONS, STOPS, VALUED
 from cdcavro.table.ddl.steps import ColumnDef, Constant, Expression
 from cdcavro.table.ddl.type_text import binary_type, states_charset, type_of
 
@@ -147,6 +147,32 @@ def _as(cursor: TokenCursor, stated: _Stated) -> None:
 def _identity(cursor: TokenCursor, stated: _Stated) -> None:
     stated.numbered = True
     _maybe_group(cursor, stated)
+    while cursor.dialect.is_oracle and cursor.accept_one_of(IDENTITY_OPTIONS):
+        cursor.accept_one_of({"BY", "WITH"})
+        if not cursor.accept("LIMIT", "VALUE"):
+            cursor.accept_one_of({"+", "-"})
+            if cursor.token.kind == "number":
+                cursor.take()
+
+
+def _encrypt(cursor: TokenCursor, _: _Stated) -> None:
+    """Skip Oracle's ENCRYPT: its algorithm, password, integrity check and salt."""
+    if cursor.accept("USING"):
+        cursor.take()
+    if cursor.accept("IDENTIFIED", "BY"):
+        cursor.take()
+    if cursor.token.kind == "string":
+        cursor.take()
+    if not cursor.accept("SALT"):
+        cursor.accept("NO", "SALT")
+
+
+def _annotations(cursor: TokenCursor, _: _Stated) -> None:
+    cursor.group()
+
+
+def _virtual(cursor: TokenCursor, _: _Stated) -> None:
+    cursor.accept("BY", "USER", "FOR", "STATISTICS")  # Oracle's own, for statistics of an expression
 
 
 def _numbered(_: TokenCursor, stated: _Stated) -> None:
@@ -226,6 +252,7 @@ def _without(cursor: TokenCursor, _: _Stated) -> None:
 
 
 _ATTRIBUTES: Final[dict[str, Callable[[TokenCursor, _Stated], None]]] = {
+    "ANNOTATIONS": _annotations,
     "AS": _as,
     "CHAR": _charset,
     "CHARACTER": _charset,
@@ -235,6 +262,8 @@ _ATTRIBUTES: Final[dict[str, Callable[[TokenCursor, _Stated], None]]] = {
     "COMPRESSED": _compressed,
     "CONSTRAINT": _constraint,
     "DEFAULT": _default,
+    "DECRYPT": _word,
+    "ENCRYPT": _encrypt,
     "GENERATED": _generated,
     "IDENTITY": _identity,
     "KEY": _key,
@@ -254,6 +283,7 @@ _ATTRIBUTES: Final[dict[str, Callable[[TokenCursor, _Stated], None]]] = {
     **dict.fromkeys(ALONE, _word),
     **dict.fromkeys(("AUTOINCREMENT", "AUTO_INCREMENT"), _numbered),
     **dict.fromkeys(("ASCII", "UNICODE"), _own_charset),
+    "VIRTUAL": _virtual,
 }
 # Words that begin attributes but no types; the subtracted ones begin both.
 _NO_TYPES: Final = frozenset(_ATTRIBUTES) - {"BINARY", "CHAR", "CHARACTER", "SERIAL"}

@@ -26,6 +26,7 @@ def parse_create_table(cursor: TokenCursor) -> CreateTable:
     """Parse what follows CREATE TABLE."""
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     table = cursor.table()
+    if_not_exists |= cursor.dialect.is_oracle and cursor.accept("IF", "NOT", "EXISTS")
     if cursor.accept("LIKE") or cursor.accept("PARTITION", "OF"):
         lender = cursor.table()
         cursor.skip()

@@ -98,7 +98,8 @@ def _kind(cursor: TokenCursor) -> str | None:
         return "temporary table"
     if cursor.accept_one_of({"FOREIGN", "EXTERNAL"}):
         return "foreign table"
-    cursor.accept_one_of({"UNLOGGED", "SHARDED", "DUPLICATED"})
+    while cursor.accept_one_of({"UNLOGGED", "SHARDED", "DUPLICATED", "IMMUTABLE", "BLOCKCHAIN"}):
+        pass
     return None
 
 
@@ -125,7 +126,10 @@ def _drop(cursor: TokenCursor) -> Steps:
         return _other(cursor, kind)
     if_exists = cursor.accept("IF", "EXISTS")
     tables = cursor.listed(cursor.table, MAX_TABLES, "tables")
+    if_exists |= cursor.dialect.is_oracle and cursor.accept("IF", "EXISTS")
     _trailing(cursor, AFTER_DROPPED)
+    if cursor.dialect.is_oracle and cursor.accept("AS"):  # the name in the recycle bin, in Oracle's redo log
+        cursor.take()
     return [DropTable(tables, if_exists)]
 
 
