@@ -14,15 +14,16 @@ from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError
 from cdcavro.exact.jsontext import MAX_LENGTH
-from cdcavro.files.lines import HEAD_BYTES, KEPT, Line
+from cdcavro.files.lines import BOM, HEAD_BYTES, KEPT, Line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _GZIP: Final = b"\x1f\x8b"
 _KEPT: Final = 1024
+_ALL: Final = (1 << 31) - 1
 _CREDENTIALS: Final = re.compile(r"://[^/@\s]+@")
 _GLOB: Final = re.compile(r"([\\*?\[\]{}])")
 
@@ -48,7 +49,7 @@ def read_line_frame(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
             raise
         missing = next((path for path in inputs if "://" not in path and not Path(path).exists()), inputs[0])
         raise FileError(missing, "a file or folder", "none") from error
-    raw = sf.col("value").cast("binary")
+    raw = unmarked(sf.col("value").cast("binary"))
     length = sf.octet_length(raw)
     return text.select(
         sf.when(length > MAX_LENGTH, sf.substring(raw, 1, KEPT)).otherwise(raw).alias("raw"),
@@ -56,6 +57,11 @@ def read_line_frame(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
         sf.col("_metadata.file_path").alias("file"),
         sf.col("_metadata.file_block_start").alias("block"),
     )
+
+
+def unmarked(raw: Column) -> Column:
+    """Return lines without a byte order mark before them, which is no part of a message."""
+    return sf.when(sf.startswith(raw, sf.lit(BOM)), sf.substring(raw, len(BOM) + 1, _ALL)).otherwise(raw)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -87,7 +93,7 @@ def read_head(spark: SparkSession, uri: str, size: int = HEAD_BYTES) -> Iterator
         raise FileError(plain_path(uri), "a file that can be read", first_line(error)) from error
     if codec is None and head.startswith(_GZIP):
         raise FileError(plain_path(uri), "a name that ends in .gz, since it is gzip", "another")
-    lines = head.split(b"\n")
+    lines = head.removeprefix(BOM).split(b"\n")
     if len(head) == size or not lines[-1]:
         lines.pop()
     return (Line(number, raw, len(raw)) for number, raw in enumerate(lines, 1))

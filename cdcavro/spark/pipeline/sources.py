@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 from cdcavro.errors import FileError
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.lines import KEPT
-from cdcavro.spark.job.line_frame import glob_free
+from cdcavro.spark.job.line_frame import glob_free, unmarked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -107,7 +107,7 @@ class Kafka:
 
 @dataclass(frozen=True)
 class Files:
-    """Files of JSON lines, plain or gzip: one, a pattern of their paths, or all in a folder, new ones as they come.
+    """Files of JSON lines, plain or gzip whose name ends in `.gz`: one, a pattern of their paths, or all in a folder, new ones as they come.
 
     Attributes: `path` (str), a path or an address that Spark reads; `most` (int or None), how many files a batch has
     at most. A file must be complete when it appears, and its name must not begin with `_` or `.`.
@@ -126,7 +126,7 @@ class Files:
         reader = spark.readStream.options(recursiveFileLookup="true", lineSep="\n", **_AGE)
         if self.most is not None:
             reader = reader.option("maxFilesPerTrigger", self.most)
-        raw = sf.col("value").cast("binary")
+        raw = unmarked(sf.col("value").cast("binary"))
         length = sf.octet_length(raw)
         nothing = sf.lit(None)
         return reader.text(self._path()).select(

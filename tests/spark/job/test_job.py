@@ -282,3 +282,13 @@ def test_the_head_of_a_file_ends_with_a_complete_line(spark, tmp_path):
     uri = (tmp_path / "a").as_uri()
     assert [tuple(line) for line in read_head(spark, uri)] == [(1, b"one", 3), (2, b"two", 3), (3, b"three", 5)]
     assert [line.raw for line in read_head(spark, uri, 6)] == [b"one"]
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_byte_order_mark_is_no_part_of_the_first_message(spark, tmp_path, is_packed):
+    """It tells the format, and is no reject."""
+    raw = b"\xef\xbb\xbf" + b"\n".join(shop_canal()[10:12])
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / ("a.gz" if is_packed else "a.jsonl")).write_bytes(gzip.compress(raw) if is_packed else raw)
+    report = run(spark, [str(tmp_path / "in")], str(tmp_path / "out"))
+    assert (report.read, report.rejects, {format for format, _ in report.written}) == (2, {}, {"canal"})
