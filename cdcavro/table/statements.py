@@ -10,7 +10,7 @@ from cdcavro.errors import SchemaError, shown
 from cdcavro.table.ddl import steps as ddl
 from cdcavro.table.ddl.contents import full_actions, renamed_column, sentence, steps_of, told
 from cdcavro.table.ddl.deliveries import Deliveries
-from cdcavro.table.ddl.tokens import dialect_of, is_mysql
+from cdcavro.table.ddl.tokens import dialect_of, has_dialect, is_mysql
 from cdcavro.table.evolution.column_list import columns_of_version
 from cdcavro.table.evolution.evolve import by_columns, by_step, columns_of_statement, create_table
 from cdcavro.table.names import folded, statement_table, table_name_of
@@ -45,19 +45,32 @@ class StatementFollower:
 
     def follow(self, change: Change, key: Key | None) -> None:
         """Apply a statement wholly or not at all, skipping repeated deliveries. Raises `DdlError`, `SchemaError`."""
-        change = told(change)
+        sent, change = change, told(change)
         if self._deliveries.is_repeated(change, key):
             return
         try:
             with self._tables.whole():
+                old = self._own_table(change)
                 for step in steps_of(change):
                     self._appliers[type(step)](step, change, key)
+                if change is not sent and has_dialect(sent.source.db_type):
+                    self._note_text(self._own_table(change) or old, sent)
         except SchemaError:
             # Nothing says that it was applied before, but that the table is as it left it.
             if not self._deliveries.is_known(change):
                 raise
         else:
             self._deliveries.note(change, key)
+
+    def _own_table(self, change: Change) -> Table | None:
+        name = table_name_of(change.source)
+        return None if name is None else self._tables.live(name)
+
+    def _note_text(self, table: Table | None, change: Change) -> None:
+        """Note of a table that the text of a statement about it is not understood, so that what it led to counted."""
+        if table is not None:
+            self._tables.touch(table)
+            table.find_out(f"a text is not understood, and what its table became counts: {shown(change.ddl or '')}")
 
     def begin(self, change: Change, name: ddl.TableName, start: Key | None) -> Table:
         """Return the table of a row whose name no table bears: one that only statements have named, or a new one."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cdcavro.change.model import Arrival, Change, Source, replace
-from cdcavro.errors import SchemaError
+from cdcavro.errors import DdlError, SchemaError
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
@@ -840,6 +840,67 @@ def test_statements_without_a_text_that_come_before_all_rows_make_a_version_each
         assert [after(one)["id"] for one in made] == [20, 40, 60]
         newest = table.schema.key
         assert [read(one.key, one.schema.key, newest)["id"] for one in made] == [20, 40, 60]
+
+
+def _unread(connector: str, number: int, ddl: str, kind: str, *columns: dict[str, Any]) -> dict[str, Any]:
+    """Return a statement about the table T whose text is `ddl`."""
+    id, names = ('"db"."S"."T"', {"schemaName": "S"}) if connector == "oracle" else ('"db"."T"', {"schemaName": None})
+    at = {"scn": f"{number}", "commit_scn": f"{number}"} if connector == "oracle" else {"file": "b.1", "pos": number}
+    source = {"connector": connector, "db": "db", "table": "T", "schema": names["schemaName"]} | at
+    made = table_change(kind, id, *columns, key=["ID"])
+    return {"source": source, "ts_ms": 1, "databaseName": "db", **names, "ddl": ddl, "tableChanges": [made]}
+
+
+@pytest.mark.parametrize("connector", ["oracle", "mysql"])
+def test_columns_of_a_statement_count_where_its_text_is_not_understood(connector):
+    """A finding of the table says so for each."""
+    id, n, z = column("ID", "DECIMAL", 3, length=9, scale=0), column("N", "DECIMAL", 3, length=8, scale=2), "Z"
+    texts = ["create table T of a new kind", "alter table T frobnicate N", "drop table T into the void"]
+    tables = Tables()
+
+    def add(number: int, ddl: str, kind: str, *columns: dict[str, Any]) -> None:
+        for change in changes(_unread(connector, number, ddl, kind, *columns)):
+            tables.add(change)
+
+    add(10, texts[0], "CREATE", id, n)
+    add(20, texts[1], "ALTER", id, n, column(z, "DATE", 91))
+    add(20, texts[1], "ALTER", id, n, column(z, "DATE", 91))
+    add(25, "create table if not exists T of a new kind", "CREATE", id, n, column(z, "DATE", 91))
+    (table,) = tables.tables
+    assert [[one.type for one in version.columns] for version in table.versions] == [
+        ["DECIMAL(9,0)", "DECIMAL(8,2)"],
+        ["DECIMAL(9,0)", "DECIMAL(8,2)", "DATE"],
+    ]
+    assert not table.is_gone
+    add(30, texts[2], "DROP")
+    assert table.is_gone
+    for text in texts:
+        assert f"a text is not understood, and what its table became counts: {text!r}" in table.findings
+
+
+@pytest.mark.parametrize(
+    ("ddl", "kind"),
+    [
+        ("alter table T frobnicate rename column N to M", "ALTER"),
+        ("alter table T frobnicate, change N M int", "ALTER"),
+        ("alter table T frobnicate; truncate table T", "ALTER"),
+        ("alter table T frobnicate; drop table U", "ALTER"),
+        ("alter table T frobnicate drop partition p", "ALTER"),
+        ("drop table T, U into the void", "DROP"),
+        ("drop table U into the void", "DROP"),
+        ("drop something else of T", "DROP"),
+    ],
+)
+def test_text_that_is_not_understood_is_refused_where_it_may_do_what_columns_do_not_show(ddl, kind):
+    """So are those whose table changes are of another table than their text."""
+    tables = Tables()
+    id = column("ID", "DECIMAL", 3, length=9, scale=0)
+    (made,) = changes(_unread("oracle", 10, "create table T (ID number(9))", "CREATE", id))
+    (sent,) = changes(_unread("oracle", 20, ddl, kind, *([] if kind == "DROP" else [id])))
+    tables.add(made)
+    with pytest.raises(DdlError):
+        tables.add(sent)
+    assert (len(tables.tables[0].versions), tables.tables[0].is_gone, tables.tables[0].findings) == (1, False, [])
 
 
 def test_ticdc_writes_mysqls_dialect_and_both_names_of_a_renamed_table():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from cdcavro.change.model import DDL, replace
-from cdcavro.errors import shown
+from cdcavro.errors import DdlError, shown
 from cdcavro.table.ddl.parse import parse_ddl
 from cdcavro.table.ddl.steps import (
     AlterTable,
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from cdcavro.change.model import Change, Column, Source
     from cdcavro.table.ddl.steps import Action, Step
 
+# Words of statements that do what no list of columns shows.
+_HIDDEN: Final = ("CHANGE", "RENAME", "TRUNCATE")
+
 
 def steps_of(change: Change) -> tuple[Step, ...]:
     """Return the steps that a change's statement consists of. Raises `DdlError`.
@@ -45,10 +49,35 @@ def steps_of(change: Change) -> tuple[Step, ...]:
 
 
 def told(change: Change) -> Change:
-    """Return a statement as one without a text if it says what its table becomes, and its text is in no known dialect."""
-    if change.ddl is None or change.op == "TRUNCATE" or has_dialect(change.source.db_type):
+    """Return a statement as one without a text if it says what its table becomes, and its text is not understood.
+
+    The text of a known dialect stays, and is refused, if it may do what its columns do not show: rename or empty
+    something, or speak of more than one table.
+    """
+    if change.ddl is None or change.op == "TRUNCATE" or (change.columns is None and change.op != "ERASE"):
         return change
-    return replace(change, ddl=None) if change.columns is not None or change.op == "ERASE" else change
+    if not has_dialect(change.source.db_type):
+        return replace(change, ddl=None)
+    try:
+        steps_of(change)
+    except DdlError:
+        text = change.ddl.upper()
+        if not _shows_all(change, text):
+            return change
+        # What a table is that was there already, its columns say.
+        op = "ALTER" if change.op == "CREATE" and "EXISTS" in text else change.op
+        return replace(change, ddl=None, op=op)
+    return change
+
+
+def _shows_all(change: Change, text: str) -> bool:
+    """Return whether the columns of a statement show all that its text, in capital letters, can have done."""
+    table, words = (change.source.table or "").upper(), _HIDDEN if change.op == "CREATE" else (*_HIDDEN, "PARTITION")
+    is_single = ";" not in text.rstrip("; \t\r\n")
+    if change.op == "ERASE":
+        is_single &= "," not in text and text.split()[:2] == ["DROP", "TABLE"]
+    is_named = re.search(rf"(?<![\w$#]){re.escape(table)}(?![\w$#])", text) is not None
+    return is_single and bool(table) and is_named and not any(word in text for word in words)
 
 
 def empties(change: Change) -> bool:
