@@ -119,7 +119,9 @@ class Pipeline:
                 try:
                     part.check(spark)
                 except (PySparkException, Py4JError) as error:
-                    raise JobError(f"{name} cannot be reached: {first_line(error)}") from error
+                    said = first_line(error)
+                    said = self.source.explain(said) if part is self.source else said
+                    raise JobError(f"{name} cannot be reached: {said}") from error
             for registry in (self.settings.framed, self.registry):
                 if registry is not None:
                     registry.check()
@@ -173,7 +175,7 @@ class Pipeline:
                         raise
                     self._stream(spark, batches, reports, once=once, every=every)
             except PySparkException as error:
-                raise _failure(batches.failure or error) from error
+                raise _failure(batches.failure or error, self.source) from error
 
     def _stream(self, spark: SparkSession, batches: Batches, reports: Reports, *, once: bool, every: str) -> None:
         """Run a stream to its end."""
@@ -239,9 +241,13 @@ def _is_of_metrics(error: PySparkException) -> bool:
     return False
 
 
-def _failure(error: Exception) -> CdcAvroError:
+def _failure(error: Exception, source: Kafka | Files) -> CdcAvroError:
     """Return what ended a stream as an error of this project."""
-    return error if isinstance(error, CdcAvroError) else JobError(f"the stream stopped: {first_line(error)}")
+    return (
+        error
+        if isinstance(error, CdcAvroError)
+        else JobError(f"the stream stopped: {source.explain(first_line(error))}")
+    )
 
 
 @contextmanager

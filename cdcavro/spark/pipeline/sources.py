@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sf
 
-from cdcavro.errors import FileError
+from cdcavro.errors import FileError, plain
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.lines import KEPT
 from cdcavro.spark.job.line_frame import glob_free, unmarked
@@ -30,6 +30,8 @@ _REJECT: Final = (
 _REFUSED: Final = frozenset({"minpartitions", "maxrecordsperpartition", "failondataloss", "includeheaders"})
 # How long a check waits for an answer (three times, as Spark asks), in milliseconds: Kafka wants the second to be the longer.
 _PATIENCE: Final = {"kafka.request.timeout.ms": "10000", "kafka.default.api.timeout.ms": "15000"}
+# What Kafka's client says of a topic that there is not, which it does not name.
+_UNKNOWN_TOPIC: Final = ("UnknownTopicOrPartition", "does not host this topic")
 _WHOLE: Final = str(1 << 50)
 # A file is read by one task, line by line, so that its lines can be numbered. One that a machine does not see is an error.
 _SETTINGS: Final = {
@@ -70,6 +72,11 @@ class Kafka:
     def name(self) -> str:
         """What the source is called in messages."""
         return f"Kafka at {self.servers}"
+
+    def explain(self, said: str) -> str:
+        """Return what is said of a failure, with the topics that were asked for if Kafka has one of them not."""
+        is_unknown = self.topics and any(word in said for word in _UNKNOWN_TOPIC)
+        return f"{said} Asked for were the topics {', '.join(map(plain, self.topics))}" if is_unknown else said
 
     def check_path(self) -> None:
         """Look at what is of this machine, which is nothing."""
@@ -139,6 +146,10 @@ class Files:
             sf.col("_metadata.file_path").alias("file"),
             *_no_reject(),
         )
+
+    def explain(self, said: str) -> str:
+        """Return what is said of a failure, which names its file."""
+        return said
 
     def check_path(self) -> None:
         """Raise `FileError` for a local path where nothing is."""

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from cdcavro.errors import JobError
 from cdcavro.spark.lake import Delta, Iceberg
-from cdcavro.spark.pipeline import Formats, Kafka, LakeSettings, Pipeline
+from cdcavro.spark.pipeline import AvroFiles, Formats, Kafka, LakeSettings, Pipeline
 from cdcavro.spark.pipeline.outputs.kafka_topics import BATCH, JOB
 from support.kafka_server import Broker, Record, broker
 from support.pipelines import canal
@@ -163,3 +163,14 @@ def test_a_broker_that_is_gone_ends_in_an_error_in_bounded_time(spark: SparkSess
         assert PASSWORD not in str(gone.value)
     assert PASSWORD not in str(running.value) + repr(pipeline)
     assert spark.read.format("delta").load(str(tmp_path / "lake/d/t")).count() == 1
+
+
+@pytest.mark.parametrize("is_check", [True, False])
+def test_a_topic_that_is_not_there_is_named(spark: SparkSession, kafka: Broker, tmp_path: Path, is_check: bool):
+    """Kafka's own sentence does not say which."""
+    there = f"there{is_check}"
+    kafka.create(there, 1)
+    source = Kafka(kafka.servers, (there, "shopp"), options=IMPATIENT)
+    made = Pipeline(source, AvroFiles(str(tmp_path / "out")), str(tmp_path / "state"))
+    with pytest.raises(JobError, match=rf"Asked for were the topics {there}, shopp$"):
+        made.check(spark) if is_check else made.run(spark, once=True)
