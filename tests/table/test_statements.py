@@ -10,6 +10,7 @@ import pytest
 
 from cdcavro.change.model import Arrival, Change, Source, replace
 from cdcavro.errors import DdlError, SchemaError
+from cdcavro.lake.typed_rows import TypedRows
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
@@ -901,6 +902,29 @@ def test_text_that_is_not_understood_is_refused_where_it_may_do_what_columns_do_
     with pytest.raises(DdlError):
         tables.add(sent)
     assert (len(tables.tables[0].versions), tables.tables[0].is_gone, tables.tables[0].findings) == (1, False, [])
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_typed_rows_of_a_lake_follow_statements_whose_text_is_not_understood(size):
+    """However the stream is cut into batches."""
+    id, z = column("ID", "BINARY_FLOAT", 100), column("Z", "VARCHAR2", 12, length=9)
+
+    def row(number: int, **image: Any) -> dict[str, Any]:
+        made = _unread("oracle", number, "", "ALTER")
+        return {"source": made["source"], "op": "c", "before": None, "after": image}
+
+    sent = changes(
+        _unread("oracle", 1, "create table T of a new kind", "CREATE", id),
+        row(2, ID=1),
+        _unread("oracle", 3, "alter table T frobnicate", "ALTER", id, z),
+        row(4, ID=2, Z="x"),
+        _unread("oracle", 5, "drop table T into the void", "DROP"),
+    )
+    sent = [replace(one, place=Arrival(file="f", line=line)) for line, one in enumerate(sent, 1)]
+    maker = TypedRows(Tables())
+    batches = [maker.of_batch([[one] for one in sent[at : at + size]]) for at in range(0, len(sent), size)]
+    assert [(row.version, row.operation) for batch in batches for row in batch.rows] == [(1, "c"), (2, "c"), (2, "x")]
+    assert [batch.rejects for batch in batches] == [[]] * len(batches)
 
 
 def test_ticdc_writes_mysqls_dialect_and_both_names_of_a_renamed_table():
