@@ -75,7 +75,7 @@ def change_of(record: dict[str, Any], format: str, before: Row | None, after: Ro
         checkpoint_time=from_count(at(meta, "checkpoint"), SECOND) if op != "SNAPSHOT" else None,
         transaction=string_at(meta, "uniqueId"),
         ddl=ddl,
-        snapshot=False if op == "SNAPSHOT" and number is not None else None,
+        snapshot=False if op == "SNAPSHOT" and at(meta, "storeDataSequence") is not None else None,
     )
     return check_images(change, "/prevStruct", "/postStruct")
 

@@ -224,6 +224,19 @@ def test_a_row_that_was_read_in_mid_stream_is_ordered_as_a_change():
     assert kinds_of(placer, [one for one in messages if b"incremental" in one[0]]) == [b"\2\3"]
 
 
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("other", ["0", "-1", "", "abc", 0, -1, None])
+def test_a_row_of_oms_with_a_place_is_ordered_as_a_change_whatever_comes_before_it(other, first):
+    """A member that is there tells it from a row of a full load, in the engine as in the exact way."""
+    told = {"dbType": "MYSQL", "db": "d", "table_name": "t", "record_primary_key": "id", "record_primary_value": "1"}
+    texts = []
+    for sequence in [other, "160933333300001"][:: 1 if first else -1] * 2:
+        meta = told | {"storeDataSequence": sequence}
+        texts.append({"prevStruct": None, "postStruct": {"id": "1"}, "allMetaData": meta, "recordType": "ROW"})
+    messages = [(json.dumps(text).encode(), Arrival(topic="t", partition=0, offset=i)) for i, text in enumerate(texts)]
+    placed_as_exactly(messages, "oms_default")
+
+
 def test_what_orders_a_message_is_the_most_that_it_states():
     """A time, the number of a batch alone, or nothing but the place; without a place numbers have to do."""
     whole = json.loads(canal(1000, 1)[0])
