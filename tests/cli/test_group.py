@@ -119,8 +119,8 @@ def test_the_version_is_told():
 
 
 def test_the_module_runs_as_the_script_does():
-    """`python -m cdcavro`, also for what is wrong."""
-    module = [sys.executable, "-m", "cdcavro"]
+    """`python -m cdcavro`, also for what is wrong; of the package that is installed, not of a checkout."""
+    module = [sys.executable, "-P", "-m", "cdcavro"]
     for arguments in (["--version"], ["--help"], ["sniff", SHOP], ["sniff", "none.jsonl"], ["snif"]):
         ours, script = (
             subprocess.run([*one, *arguments], capture_output=True, check=False) for one in (module, [COMMAND])

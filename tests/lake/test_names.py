@@ -8,18 +8,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cdcavro.change.model import Change, Source
 from cdcavro.errors import SchemaError
 from cdcavro.lake.names import column_names, folder_names, quoted
 from cdcavro.lake.statements import literal
-from cdcavro.spark.pipeline.lake_tables import LakeNames
-from cdcavro.spark.pipeline.outputs.topic_names import topic_name
 from cdcavro.table import TableName
-from cdcavro.table.tables import Tables
-
-HOSTILE = ["", ".", "..", "a/b", "a~2f~b", "~", "~~", "~2f~", "A", "a", "_cdc_key", "_CDC_KEY", "~5f~cdc_key", "ß", "SS", "ss",
-           "`", "a`; DROP TABLE x; --", "\n", "\0", "\ud800", "é", "日本", "a b", "a ", " a", "a.", "_a", "%2f", "x=1", "${x}", "~24~{x}", "~2${x}"]  # fmt: skip
-names = st.text(max_size=6) | st.sampled_from(HOSTILE)
+from support.names import FORMS, HOSTILE, names, paths, tables
 
 
 @given(st.lists(names, unique=True, max_size=8))
@@ -42,22 +35,6 @@ def test_all_hostile_names_together_stay_apart():
 def test_columns_have_their_true_names_wherever_that_is_possible(name: str):
     """SQL quotes them."""
     assert column_names([name]) == [name]
-
-
-# What looks like what is escaped, like what is behind names, like itself in another case or normal form, or like nothing.
-PIECES = ["a", "A", "\u00df", "ss", "\u1e9e", "\u212b", "\u00c5", "e\u0301", "\u00e9", "\u0301" * 9, "\ufb01", "fi", "\u0130", "\u0131", "i", "\u03c3", "\u03c2",
-          "\u1100", "\u1161", "\uac00", "\u3164", "\u115f", "\uffa0", "\u2800", "\ufe0f", "\u202e", "\u200b", "\u00ad", "\U0001d159", "\U000e0041",
-          "~", "~~", "7e", "2", "~2", "~2f~", "deletes", "changes", "empty", "~~deletes", "~~changes", "/", ".", "_", " ", "", "\x02"]  # fmt: skip
-parts = st.lists(st.sampled_from(PIECES), max_size=4).map("".join) | names
-# What a message can hold: half of a surrogate pair is refused.
-told = parts.filter(lambda text: text.encode(errors="ignore").decode() == text)
-tables = st.builds(TableName, st.none() | parts, st.none() | parts, parts)
-FORMS = ("NFC", "NFD", "NFKC", "NFKD")
-
-
-def paths(table: TableName) -> dict[tuple[str, ...], str]:
-    """Return the folders of all lake tables of a table, each with what it is."""
-    return {folder_names(table, suffix): suffix for suffix in ("", "deletes", "changes")}
 
 
 @pytest.mark.parametrize(("one", "other"), [("~2/", "\x022f~"), ("~2.", "\x022e~"), ("~/", "~~2f~")])
@@ -83,28 +60,6 @@ def test_no_lake_table_is_in_the_folder_of_another(one: TableName, other: TableN
             for form in FORMS:
                 folders = [[unicodedata.normalize(form, part) for part in path] for path in (first, second)]
                 assert not all(mine == its for mine, its in zip(*folders, strict=False))
-
-
-@settings(max_examples=400)
-@given(st.lists(st.builds(TableName, st.none() | told, st.none() | told, told), min_size=2, max_size=5, unique=True))
-@example([TableName("d", None, "Orders"), TableName("D", None, "orders"), TableName("d", None, "orders~2")])
-@example([TableName("d", None, "\u00e9"), TableName("d", None, "e\u0301"), TableName("d", None, "\u00c9")])
-def test_tables_whose_names_differ_in_letter_case_only_have_other_folders_and_topics(named: list[TableName]):
-    """The first keeps its own: folders, topics, subjects and Avro files go by the names that these are given."""
-    known = Tables()
-    for i, name in enumerate(named):
-        source = Source(db_type="mysql", database=name.database, schema=name.schema, table=name.table or "x")
-        known.add(Change(op="INSERT", source=source, key=("id",), after={"id": i}, position=(i,)))
-    made = LakeNames()
-    given_names = [made.name(table, known.tables) for table in known.tables]
-    assert made.state == LakeNames.of(made.state).state
-    folders = [path for name in given_names for path in paths(name)]
-    for form in FORMS:
-        folded = [[unicodedata.normalize(form, part).casefold() for part in path] for path in folders]
-        for i, first in enumerate(folded):
-            assert not any(all(a == b for a, b in zip(first, second, strict=False)) for second in folded[:i])
-    topics = [topic_name("{name}", name).lower() for name in given_names]
-    assert len({*topics}) == len(topics)
 
 
 @given(tables)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from cdcavro import to_changes
+from cdcavro.change.model import Change, Source
 from cdcavro.errors import FileError, SchemaError
 from cdcavro.lake import TypedRows
 from cdcavro.lake.statements import literal
@@ -22,11 +26,13 @@ from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.sinks import Delta, Iceberg, Sink
 from cdcavro.spark.pipeline import LakeSettings
 from cdcavro.spark.pipeline.lake_tables import Job as PipelineId
-from cdcavro.spark.pipeline.lake_tables import Part
+from cdcavro.spark.pipeline.lake_tables import LakeNames, Part
+from cdcavro.spark.pipeline.outputs.topic_names import topic_name
 from cdcavro.spark.pipeline.settings import Chosen
 from cdcavro.table import TableName
 from cdcavro.table.names import parse_table_name
 from cdcavro.table.tables import Tables
+from support.names import FORMS, paths, told
 from support.pipelines import Job, canal
 from support.shop_lake import frame_of
 
@@ -258,3 +264,25 @@ def test_a_lake_table_that_says_nobodys_name_is_its_states(job: Callable[..., Jo
     shutil.rmtree(made.folder / "state")
     with pytest.raises(FileError, match="got one of another pipeline"):
         made.run()
+
+
+@settings(max_examples=400)
+@given(st.lists(st.builds(TableName, st.none() | told, st.none() | told, told), min_size=2, max_size=5, unique=True))
+@example([TableName("d", None, "Orders"), TableName("D", None, "orders"), TableName("d", None, "orders~2")])
+@example([TableName("d", None, "\u00e9"), TableName("d", None, "e\u0301"), TableName("d", None, "\u00c9")])
+def test_tables_whose_names_differ_in_letter_case_only_have_other_folders_and_topics(named: list[TableName]):
+    """The first keeps its own: folders, topics, subjects and Avro files go by the names that these are given."""
+    known = Tables()
+    for i, name in enumerate(named):
+        source = Source(db_type="mysql", database=name.database, schema=name.schema, table=name.table or "x")
+        known.add(Change(op="INSERT", source=source, key=("id",), after={"id": i}, position=(i,)))
+    made = LakeNames()
+    given_names = [made.name(table, known.tables) for table in known.tables]
+    assert made.state == LakeNames.of(made.state).state
+    folders = [path for name in given_names for path in paths(name)]
+    for form in FORMS:
+        folded = [[unicodedata.normalize(form, part).casefold() for part in path] for path in folders]
+        for i, first in enumerate(folded):
+            assert not any(all(a == b for a, b in zip(first, second, strict=False)) for second in folded[:i])
+    topics = [topic_name("{name}", name).lower() for name in given_names]
+    assert len({*topics}) == len(topics)
