@@ -30,7 +30,8 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -297,18 +298,15 @@ def visible(text: str) -> str:
     >>> visible("a\u202eb\u3164"), visible("cafe\u0301"), visible("café")
     ('a\\u202eb\\u3164', 'cafe\\u0301', 'café')
     """
-    if text.isascii() and text.isprintable():
+    if (text.isascii() and text.isprintable()) or all(_facts_of(one)[:3] == _SEEN for one in set(text)):
         return text
     is_normal = unicodedata.is_normalized("NFC", text)
-    made, marks, letter = [], 0, ""
+    made, marks, is_letter = [], 0, False
     for one in text:
-        is_mark = unicodedata.category(one)[0] == "M"
-        marks, letter = (marks + 1, letter) if is_mark else (0, one)
+        is_mark, is_printed, is_always_normal, is_base = _facts_of(one)
+        marks, is_letter = (marks + 1, is_letter) if is_mark else (0, is_base)
         is_hidden = (
-            not one.isprintable()
-            or _UNSEEN.match(one) is not None
-            or (is_mark and (marks > _MARKS or not letter or unicodedata.category(letter)[0] in "CPZ"))
-            or not (is_normal or _is_normal(one))
+            not is_printed or (is_mark and (marks > _MARKS or not is_letter)) or not (is_normal or is_always_normal)
         )
         made.append(ascii(one)[1:-1] if is_hidden else one)
     return "".join(made)
@@ -319,10 +317,20 @@ def visible_lines(text: str) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
-def _is_normal(one: str) -> bool:
-    """Return whether a character is what normal form C has, and no mark or part of a syllable that it puts together."""
-    is_part = unicodedata.combining(one) or unicodedata.normalize("NFC", one) != one
-    return not is_part and not "\u1161" <= one <= "\u11c2"
+# A character that is no mark, shows something, and is what normal form C has.
+_SEEN: Final = (False, True, True)
+
+
+@lru_cache(maxsize=1 << 14)
+def _facts_of(one: str) -> tuple[bool, bool, bool, bool]:
+    """Return whether a character is a mark, shows something, is what normal form C has, and may bear marks.
+
+    One that normal form C puts together with others is not what it has: a mark, or a part of a syllable.
+    """
+    category = unicodedata.category(one)
+    is_part = unicodedata.combining(one) or unicodedata.normalize("NFC", one) != one or "\u1161" <= one <= "\u11c2"
+    is_printed = one.isprintable() and _UNSEEN.match(one) is None
+    return category[0] == "M", is_printed, not is_part, category[0] not in "CPZ"
 
 
 def number_of(count: int, noun: str) -> str:

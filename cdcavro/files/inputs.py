@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _HIDDEN: Final = ("_", ".")
 # The beginnings of so many files are looked at, whether they look like another format than that which is stated.
 _MOST_LOOKS: Final = 100
+# In bytes: larger messages are not looked at, which would take as long as to read them.
+_LARGE: Final = 1 << 20
 
 
 class Inputs:
@@ -115,6 +117,7 @@ class Inputs:
         if format in (AUTO, MIXED) or self._looks >= _MOST_LOOKS:
             return
         self._looks += 1
+        head = [raw for raw in head if len(raw) <= _LARGE]
         other = other_format(head, format)
         if other is not None:
             self._looks = _MOST_LOOKS

@@ -11,7 +11,7 @@ from msgspec.structs import astuple
 from cdcavro.change.model import DDL, DML, Change, Source, replace, seen_columns
 from cdcavro.change.order import in_order, is_full_load, order_key
 from cdcavro.change.order_value import order_kind, order_value
-from cdcavro.errors import CdcAvroError, OrderError
+from cdcavro.errors import CdcAvroError, DdlError, OrderError
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
 
 if TYPE_CHECKING:
@@ -56,11 +56,10 @@ class Learner:
         """Learn what changes say, in their order, and return what that was."""
         learned, written = Learned([], [], {}), []
         for change, unordered in _in_time(change for change in changes if change.op in DML or change.op in DDL):
-            gone = self._gone() if change.op in DDL else set()
+            gone, edits = self._gone() if change.op in DDL else set(), self.tables.edits
             try:
                 if unordered is not None:
                     raise unordered
-                edits = self.tables.edits
                 written.append(self._learn(change))
                 is_idle = self.tables.edits == edits
                 outline = self.outlines.take(change, is_idle=is_idle)
@@ -69,6 +68,9 @@ class Learner:
                     self.idle.append(change)
             except CdcAvroError as error:
                 learned.faults.append((change, error))
+                if change.op in DDL and self.tables.edits != edits:
+                    # What is not understood of a table is known of it, too.
+                    learned.changes.append(change)
             if change.op in DDL and self._gone() - gone:
                 learned.dropped[identity_of(change)] = tuple(sorted(self._gone() - gone))
         _write(written)
@@ -79,7 +81,12 @@ class Learner:
         written = []
         for change in changes:
             edits = self.tables.edits
-            written.append(self._learn(change))
+            try:
+                written.append(self._learn(change))
+            except DdlError:
+                if self.tables.edits == edits:
+                    raise
+                continue
             self.outlines.take(change, is_idle=self.tables.edits == edits)
         _write(written)
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace as replace_fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cdcavro.change.model import Change, Column, Source, replace, seen_columns
-from cdcavro.errors import SchemaError, shown
+from cdcavro.errors import DdlError, SchemaError, shown
+from cdcavro.exact.caching import text_size
+from cdcavro.table.beginnings import is_made_before
+from cdcavro.table.columns.declaration import USUAL
+from cdcavro.table.columns.format_rules import RULES
 from cdcavro.table.ddl import steps as ddl
 from cdcavro.table.ddl.contents import full_actions, renamed_column, sentence, steps_of, told
 from cdcavro.table.ddl.deliveries import Deliveries
@@ -33,6 +37,7 @@ class StatementFollower:
     def __init__(self, tables: TableCatalog, given: TypeOverrides) -> None:
         self._tables, self._given = tables, given
         self._deliveries = Deliveries()
+        self._refusals = _Refusals(tables)
         self._appliers: dict[type, Callable[..., None]] = {
             ddl.CreateTable: self._on_create,
             ddl.DropTable: self._on_drop,
@@ -55,12 +60,20 @@ class StatementFollower:
                     self._appliers[type(step)](step, change, key)
                 if change is not sent and has_dialect(sent.source.db_type):
                     self._note_text(self._own_table(change) or old, sent)
+        except DdlError:
+            self._refusals.note(change, key)
+            raise
         except SchemaError:
             # Nothing says that it was applied before, but that the table is as it left it.
             if not self._deliveries.is_known(change):
                 raise
         else:
             self._deliveries.note(change, key)
+            self._refusals.release(change)
+
+    def check(self, change: Change, name: ddl.TableName, table: Table | None, key: Key | None) -> None:
+        """Raise `SchemaError` for a row that nothing but a statement which was not understood can explain."""
+        self._refusals.check(change, name, table, key, self._given)
 
     def _own_table(self, change: Change) -> Table | None:
         name = table_name_of(change.source)
@@ -321,3 +334,68 @@ def _is_own(name: ddl.TableName, change: Change) -> bool:
 
 def _names_of(table: Table) -> set[str]:
     return {column.name for column in table.schema.columns}
+
+
+class _Refusal(NamedTuple):
+    text: str
+    start: Any
+
+
+class _Refusals:
+    """The last statement about each table that was not understood, until another says what the table is.
+
+    It is kept with the table if there is one, else with the name that it may have created.
+    """
+
+    def __init__(self, tables: TableCatalog) -> None:
+        self._tables = tables
+        self._of: dict[int | ddl.TableName, _Refusal] = {}
+
+    def note(self, change: Change, start: Key | None) -> None:
+        """Note a statement that was not understood. Raises `SchemaError` for want of room."""
+        name = table_name_of(change.source)
+        if name is None:
+            return
+        own, refusal = self._own(name, self._tables.live(name)), _Refusal(shown(change.ddl or ""), start)
+        if own not in self._of:
+            self._tables.room.reserve(text_size([name.database, name.schema, name.table, refusal.text]), name.table)
+        if own not in self._of or self._of[own].text != refusal.text:
+            self._of[own] = refusal
+            self._tables.room.edits += 1
+
+    def release(self, change: Change) -> None:
+        """Forget what was not understood of a table about which a statement says all: its columns."""
+        name = table_name_of(change.source) if self._of and change.columns is not None else None
+        if name is not None and self._of.pop(self._own(name, self._tables.live(name)), None) is not None:
+            self._tables.room.edits += 1
+
+    def check(
+        self, change: Change, name: ddl.TableName, table: Table | None, key: Key | None, given: TypeOverrides
+    ) -> None:
+        """Raise `SchemaError`, which names the statement, for a row behind it whose columns can only be guessed.
+
+        That is one with columns that its table did not have, unless it states their types as its database does.
+        """
+        refusal = self._of.get(self._own(name, table)) if self._of else None
+        if refusal is None or is_made_before(key, refusal.start) or _states_types(change):
+            return
+        if table is None or (not table.has(change, given) and (table.is_used or not _has_own_names(table, change))):
+            raise SchemaError(
+                name.table,
+                f"the row has columns that are not known, behind a statement that is not understood: {refusal.text}",
+            )
+
+    def _own(self, name: ddl.TableName, table: Table | None) -> int | ddl.TableName:
+        return name if table is None else table.number
+
+
+def _states_types(change: Change) -> bool:
+    """Return whether a row states its columns with the types that its database declares, not those of its format."""
+    columns, is_connect = change.columns, RULES.get(change.source.format or "", USUAL).is_connect
+    return columns is not None and not is_connect and all(one.type is not None for one in columns)
+
+
+def _has_own_names(table: Table, change: Change) -> bool:
+    if change.columns is None:
+        return table.schema.names.issuperset(seen_columns(change))
+    return table.schema.names == {column.name for column in change.columns}

@@ -221,6 +221,7 @@ class Tables:
         if change.op not in DML or name is None:
             return []
         table = self._directory.at(name, key, change)
+        self._follower.check(change, name, table, key)
         if table is None:
             raise SchemaError(name.table, "the table is not known")
         if change.columns is None:
@@ -261,6 +262,7 @@ class Tables:
             self._learned = _Learned(change, self._room.edits, (table, ready))
             return table, ready
         table, key = self._directory.when(name, change)
+        self._follower.check(change, name, table, key)
         if table is None:
             table = self._follower.begin(change, name, key)
         self._directory.see(name)

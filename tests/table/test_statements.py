@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import tracemalloc
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from cdcavro.change.model import Arrival, Change, Source, replace
 from cdcavro.errors import DdlError, SchemaError
+from cdcavro.lake.learning import Learner
 from cdcavro.lake.typed_rows import TypedRows
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.tables import Tables
@@ -1044,3 +1046,128 @@ def test_a_statement_that_a_wide_table_refuses_costs_little_each_time_it_comes(r
 
     assert [5 * calls(refuse) < applied for _ in range(3)] == [True] * 3
     assert stream.tables.edits == edits
+
+
+# Rows behind statements that are not understood
+
+
+UNREAD = "ALTER TABLE t FROBNICATE 'a'"
+NAMED = "behind a statement that is not understood: \"ALTER TABLE t FROBNICATE 'a'\""
+
+
+def refused(stream: Stream, text: str = UNREAD, **facts: Any) -> None:
+    """Add a statement that is not understood."""
+    with pytest.raises(DdlError):
+        stream.ddl(text, **facts)
+
+
+def test_a_row_with_columns_that_only_a_refused_statement_can_explain_is_not_typed_by_guess():
+    """It is refused by the statement's text, whether it states columns or not; rows that agree with what is known go on."""
+    stream = Stream(MYSQL)
+    stream.ddl("CREATE TABLE t (id INT, PRIMARY KEY (id))")
+    stream.row("id int32", {"id": 1})
+    refused(stream)
+    stream.row("id int32", {"id": 2})
+    stream.row(None, {"id": 3})
+    for columns, row in [("id int32, a string", {"id": 4, "a": "x"}), (None, {"id": 4, "a": "x"})]:
+        with pytest.raises(SchemaError) as error:
+            stream.row(columns, row)
+        assert NAMED in str(error.value)
+    with pytest.raises(SchemaError, match="FROBNICATE"):
+        stream.row("id string", {"id": "4"})
+    assert stream.versions == ["t: id"]
+
+
+def test_a_table_that_only_a_refused_statement_can_have_created_is_not_made_of_its_rows():
+    """Of another table they make one; a CREATE TABLE that is understood makes it."""
+    stream = Stream(MYSQL)
+    refused(stream, "CREATE TABLE t FROBNICATE")
+    with pytest.raises(SchemaError, match="FROBNICATE"):
+        stream.row("id int32", {"id": 1})
+    with pytest.raises(SchemaError, match="FROBNICATE"):
+        stream.row(None, {"id": 1})
+    stream.row("id int32", {"id": 1}, table="u")
+    stream.ddl("CREATE TABLE t (id INT, a INT)")
+    stream.row("id int32, a int32", {"id": 1, "a": 2})
+    assert stream.versions == ["u: id", "t: id a"]
+
+
+def test_rows_that_state_the_types_of_their_database_need_no_statement():
+    """Canal's are no guess."""
+    stream = Stream(CANAL)
+    stream.ddl("CREATE TABLE t (id INT)")
+    stream.row("id int")
+    refused(stream)
+    stream.row("id int, a varchar(9)")
+    assert stream.versions == ["t: id | t: id a"]
+    with pytest.raises(SchemaError, match="FROBNICATE"):
+        stream.row(None, {"id": "1", "z": "2"})
+
+
+def test_a_row_from_before_a_refused_statement_is_what_it_was():
+    """By its place in the order, wherever it arrives."""
+    stream = Stream(MYSQL)
+    stream.row("id int32", {"id": 1}, number=10)
+    refused(stream, number=50)
+    stream.row("id int32, a int32", {"id": 1, "a": 2}, number=20)
+    assert stream.versions == ["t: id | t: id a"]
+
+
+@pytest.mark.parametrize("told", ["ALTER TABLE t ADD a INT", "DROP TABLE t"])
+def test_a_statement_that_says_what_the_table_is_ends_it(told):
+    """With all columns, or as the table is gone; one that says a part does not."""
+    stream = Stream(MYSQL)
+    stream.ddl("CREATE TABLE t (id INT)")
+    refused(stream)
+    stream.ddl("ALTER TABLE t ADD b INT")
+    with pytest.raises(SchemaError, match="FROBNICATE"):
+        stream.row("id int32, b int32, a int32", {"id": 1, "b": 1, "a": 1})
+    is_drop = told.startswith("DROP")
+    stream.ddl(told, columns=None if is_drop else "id int, b int, a int")
+    columns = "id int32, a int32" if is_drop else "id int32, b int32, a int32"
+    stream.row(columns, dict.fromkeys(["id", "a"] if is_drop else ["id", "b", "a"], 1))
+    stream.row(f"{columns}, z int32", dict.fromkeys(["id", "a", "z"] if is_drop else ["id", "b", "a", "z"], 1))
+
+
+def test_a_refused_statement_follows_its_table_to_another_name():
+    """It is the table's."""
+    stream = Stream(MYSQL)
+    stream.ddl("CREATE TABLE t (id INT)")
+    refused(stream)
+    stream.ddl("RENAME TABLE t TO u")
+    with pytest.raises(SchemaError, match="FROBNICATE"):
+        stream.row("id int32, a int32", {"id": 1, "a": 2}, table="u")
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_rows_of_a_lake_behind_a_refused_statement_are_rejects(size):
+    """However the stream is cut into batches, also for a job that goes on and a task that knows what the driver knows."""
+    changes = [
+        Change(op="CREATE", source=MYSQL, ddl="CREATE TABLE t (id INT)"),
+        Change(op="INSERT", source=MYSQL, after={"id": 1}),
+        Change(op="ALTER", source=MYSQL, ddl=UNREAD),
+        Change(op="INSERT", source=MYSQL, after={"id": 2, "a": 2}),
+        Change(op="INSERT", source=MYSQL, after={"id": 3}),
+    ]
+    changes = [
+        replace(one, position=(line,), place=Arrival(file="f", line=line)) for line, one in enumerate(changes, 1)
+    ]
+    learned, rejects, rows = [], [], 0
+    for start in range(0, len(changes), size):
+        maker = TypedRows(Tables())
+        maker.learner.again(learned)
+        maker = TypedRows(pickle.loads(pickle.dumps(maker.tables)))
+        batch = maker.of_batch([[one] for one in changes[start : start + size]])
+        learned += batch.learned
+        rejects += [(change.position, str(error)) for change, error in batch.rejects]
+        rows += len(batch.rows)
+    assert rows == 2
+    assert [place for place, _ in rejects] == [(3,), (4,)]
+    assert NAMED in rejects[1][1]
+
+
+def test_a_refused_statement_that_comes_again_says_nothing_new():
+    """So a state does not grow by it."""
+    learner = Learner(Tables())
+    sent = [Change(op="ALTER", source=MYSQL, ddl=UNREAD, position=(i,)) for i in (1, 2, 3)]
+    assert [len(learner.learn([one]).changes) for one in sent] == [1, 0, 0]
