@@ -112,5 +112,5 @@ def test_a_command_enters_few_rooms(tmp_path):
     typed = ["tables", lines, "--out", tmp_path / "tables", "--force"]
     run(*encoded)
     run(*typed)
-    assert rooms_of(lambda: run(*encoded)) <= {"exact", "avro", "engine", "wire", "files", "cli"}
+    assert rooms_of(lambda: run(*encoded)) <= {"errors", "exact", "avro", "engine", "wire", "files", "cli"}
     assert rooms_of(lambda: run(*typed)) <= {*READ, "errors", "table", "files", "cli"}

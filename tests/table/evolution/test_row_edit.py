@@ -48,7 +48,6 @@ READS = {
     "long": ("float", "double"),
     "float": ("double",),
     "string": ("bytes",),
-    "bytes": ("string",),
     "decimal 6 2": ("decimal 10 2",),
 }
 NAMES = ("a", "b", "C", "string", "we ird", "a_x_2", "日本", "unparsed")
@@ -130,8 +129,6 @@ def _as(held: str, value: Any) -> Any:
         return float(value)
     if held == "bytes" and isinstance(value, str):
         return value.encode()
-    if held == "string" and isinstance(value, bytes):
-        return value.decode()
     return value
 
 
