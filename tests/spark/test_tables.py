@@ -331,7 +331,7 @@ def test_a_change_that_contradicts_its_table_is_a_reject_and_a_bad_statement_a_f
     lines = MESSAGES["debezium"]()
     created, first, second = lines[20:23]
     ghost, bad = json.loads(second), json.loads(lines[45])
-    ghost["value"]["after"]["ghost"], bad["value"]["ddl"] = 1, BAD_DDL
+    ghost["value"]["after"]["ghost"], bad["value"]["ddl"], bad["value"]["tableChanges"] = 1, BAD_DDL, []
     types = [line for line in lines if b'"table":"all_types"' in line][:2]
     messages = [created, first, json.dumps(ghost).encode(), json.dumps(bad).encode(), second, *types]
     made = to_tables(changes_of(spark, "debezium", messages).persist(), zone=UTC, on_misfit="reject")
