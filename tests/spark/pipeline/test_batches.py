@@ -113,6 +113,39 @@ def test_statements_without_a_text_are_learned(job):
     assert [table.schema.key_names for table in tables(made, reports)] == [("id",)]
 
 
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_rows_that_only_a_statement_which_is_not_understood_can_explain_are_rejects(job, *, is_cut):
+    """In its batch and behind it, also of a run that goes on; its text is in their reason, and all others are written."""
+    made = job()
+    known = {"id": "1", "a": "1"}
+    messages = [
+        statement("CREATE", "CREATE TABLE t (id INT PRIMARY KEY, a INT)", 1),
+        canal("INSERT", [known], id=2),
+        statement("ALTER", "ALTER TABLE t FROBNICATE", 3),
+        canal("INSERT", [known | {"id": "2", "z": "7"}], id=4, mysqlType=None),
+        canal("INSERT", [known | {"id": "3"}], id=5),
+        canal("INSERT", [known | {"id": "4", "z": "7"}], id=6, mysqlType=None),
+    ]
+    if is_cut:
+        for message in messages[:5]:
+            made.send(message)
+    else:
+        made.send(*messages[:5])
+    made.run()
+    made.send(messages[5])
+    made.run()
+    rejects = [
+        json.loads(line)
+        for path in Path(made.folder, "state", "rejects").rglob("*.json*")
+        if path.is_file() and not path.name.startswith((".", "_"))
+        for line in path.read_text().splitlines()
+    ]
+    reasons = [one["reason"] for one in rejects]
+    assert made.rows("d.t", "id") == [(1,), (3,)]
+    assert len(reasons) == 3
+    assert sum("behind a statement that is not understood: 'ALTER TABLE t FROBNICATE'" in one for one in reasons) == 2
+
+
 def test_a_truncate_among_the_rows_of_a_topic_empties_the_table(job):
     """It is a message without a text, and the only statement."""
     made, formats = job(is_current=False, is_changelog=True), Formats("debezium")
