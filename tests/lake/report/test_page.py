@@ -211,12 +211,12 @@ def test_a_page_is_bounded_and_says_what_it_leaves_out():
 
 
 def test_a_page_on_a_thousand_batches_takes_no_longer_than_50_milliseconds():
-    """The best of five, on a machine that does other things."""
+    """Of a processor, the best of five: the machine does other things."""
     made, taken = account(1_000), []
     for _ in range(5):
-        begin = time.perf_counter()
+        begin = time.process_time()
         page_of(made, "state", BEGAN)
-        taken.append(time.perf_counter() - begin)
+        taken.append(time.process_time() - begin)
     assert min(taken) < 0.05
 
 
