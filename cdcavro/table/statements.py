@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cdcavro.change.model import Change, Column, Source, replace, seen_columns
 from cdcavro.errors import DdlError, SchemaError, shown
 from cdcavro.exact.caching import text_size
-from cdcavro.table.beginnings import is_made_before
+from cdcavro.table.beginnings import FIRST, is_made_before
 from cdcavro.table.columns.declaration import USUAL
 from cdcavro.table.columns.format_rules import RULES
 from cdcavro.table.ddl import steps as ddl
@@ -356,7 +356,8 @@ class _Refusals:
         name = table_name_of(change.source)
         if name is None:
             return
-        own, refusal = self._own(name, self._tables.live(name)), _Refusal(shown(change.ddl or ""), start)
+        own = self._own(name, self._tables.live(name))
+        refusal = _Refusal(shown(change.ddl or ""), FIRST if start is None else start)
         if own not in self._of:
             self._tables.room.reserve(text_size([name.database, name.schema, name.table, refusal.text]), name.table)
         if own not in self._of or self._of[own].text != refusal.text:

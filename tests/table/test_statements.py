@@ -1113,6 +1113,16 @@ def test_a_row_from_before_a_refused_statement_is_what_it_was():
     assert stream.versions == ["t: id | t: id a"]
 
 
+@pytest.mark.parametrize("position", [None, (5,)])
+def test_a_refused_statement_without_a_place_in_the_order_holds_for_all_rows(position):
+    """Nothing says that one came before it."""
+    tables = Tables()
+    with pytest.raises(DdlError):
+        tables.add(Change(op="ALTER", source=MYSQL, ddl=UNREAD))
+    with pytest.raises(SchemaError, match="FROBNICATE"):
+        tables.add(Change(op="INSERT", source=MYSQL, after={"id": 1}, position=position))
+
+
 @pytest.mark.parametrize("told", ["ALTER TABLE t ADD a INT", "DROP TABLE t"])
 def test_a_statement_that_says_what_the_table_is_ends_it(told):
     """With all columns, or as the table is gone; one that says a part does not."""
