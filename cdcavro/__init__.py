@@ -39,8 +39,7 @@ from cdcavro.errors import (
 from cdcavro.transcoding import Loss, Transcoded
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from cdcavro.transcoding.transcoder import transcode
-from cdcavro.wire.convert import decode, encode, load_schema
-from cdcavro.wire.formats import FORMATS
+from cdcavro.wire.formats import FORMATS, decode, encode, load_schema
 from cdcavro.wire.sniff import sniff
 
 if _TYPE_CHECKING:

@@ -19,9 +19,8 @@ import pytest
 import cdcavro
 from cdcavro.avro import binary
 from cdcavro.exact import jsontext
-from cdcavro.wire import extras
+from cdcavro.wire import extras, value_writers
 from cdcavro.wire.formats import REGISTRY
-from cdcavro.wire.writing import messages
 from support.messages import goldens
 from support.roundtrip import Leaving, assert_round_trip, error_of, fast, fastavro_schema, outcome
 
@@ -376,7 +375,7 @@ def test_block_of_more_payloads_than_bytes_is_refused(count):
 
 def test_array_or_map_beyond_the_bound_is_refused(monkeypatch):
     """Nothing is written that the reader would refuse; the bound itself is allowed."""
-    monkeypatch.setattr(messages, "MAX_COUNT", 3)
+    monkeypatch.setattr(value_writers, "MAX_COUNT", 3)
     monkeypatch.setitem(REGISTRY["oms_canal"].__dict__, "_engine", Leaving())
     for sent in ('{"type":"X","pkNames":["","",""]}', '{"type":"X","mysqlType":{"a":"","b":"","c":""}}'):
         cdcavro.encode(sent, "oms_canal")
@@ -388,7 +387,7 @@ def test_array_or_map_beyond_the_bound_is_refused(monkeypatch):
 
 def test_what_is_written_is_within_what_is_read():
     """Writer and reader share one bound, and notes stay below it."""
-    assert messages.MAX_COUNT == binary.MAX_COUNT == 10_000_000
+    assert value_writers.MAX_COUNT == binary.MAX_COUNT == 10_000_000
     assert extras.MAX_NOTES == 100_000 < binary.MAX_COUNT
 
 

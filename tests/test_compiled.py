@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 import cdcavro
 from cdcavro.engine.machine import COMPILED
 from cdcavro.exact import jsontext
+from cdcavro.wire import message_reader
 from cdcavro.wire.formats import REGISTRY
-from cdcavro.wire.reading import plan
 from support.messages import golden_files
 from support.places import ROOT
 from support.plain_writer import assert_plain
@@ -148,7 +148,7 @@ def test_text_is_what_the_record_renders_as(format, data):
 
 def _pointers(format: str) -> list[str]:
     members: dict[str, object] = {}
-    plan._record(REGISTRY[format].envelope, plan._Context("", 1, members))
+    message_reader._record(REGISTRY[format].envelope, message_reader._ReaderPlace("", 1, members))
     new = [f"{one}/{name}" for one in [*members, "/data/0"] for name in ("new", "a~1b", "0", "id")]
     return [*members, *new, "", "new", "/~"]
 

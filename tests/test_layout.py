@@ -201,18 +201,10 @@ COVERED_BY = {
     "table/writing/journal": "table/writing/test_lines",
     "table/writing/rows": "table/writing/test_writer",
     "table/writing/typed": "table/test_tables",
-    "wire/reading/blocks": "engine/test_machine",
-    "wire/convert": "test_properties",
     "wire/format": "test_properties",
     "wire/formats": "test_guards",
-    "wire/operation": "spark/job/test_job",
-    "wire/payload": "wire/reading/test_values",
-    "wire/reading/collections": "wire/reading/test_values",
-    "wire/reading/messages": "wire/reading/test_values",
-    "wire/reading/plan": "wire/test_attributes",
-    "wire/validate": "cli/test_group",
-    "wire/writing/messages": "test_bad_input",
-    "wire/writing/plan": "wire/test_attributes",
+    "wire/message_reader": "wire/test_value_readers",
+    "wire/message_writer": "test_bad_input",
 }
 MOST_LINES, MOST_LINES_OF_A_FUNCTION = 600, 40
 

@@ -9,7 +9,7 @@ from cdcavro.errors import MessageError, visible_lines
 from cdcavro.files.lines import ONE_LINE
 from cdcavro.files.rejects import Reject
 from cdcavro.files.streams import shown_name
-from cdcavro.wire.version import version_note
+from cdcavro.wire.marked_members import version_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -16,8 +16,7 @@ from cdcavro.errors import FileError, SchemaError
 from cdcavro.files.streams import open_input
 from cdcavro.registry import subject_name
 from cdcavro.table.folder import INDEX
-from cdcavro.wire.convert import CHANGE, load_schema
-from cdcavro.wire.formats import FORMATS
+from cdcavro.wire.formats import CHANGE, FORMATS, load_schema
 
 if TYPE_CHECKING:
     import io

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from cdcavro.avro.blocks import MARKER_BYTES, MAX_BLOCK, Framing, PackedBlock
 from cdcavro.errors import CdcAvroError, MessageError, StructureError
 from cdcavro.wire.formats import get_format
-from cdcavro.wire.version import version_note
+from cdcavro.wire.marked_members import version_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -17,16 +17,16 @@ from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Record, check_expansion
 from cdcavro.engine.machine import Engine, Values
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
+from cdcavro.exact.diff import differences
 from cdcavro.exact.fastjson import loads, parse_quickly
 from cdcavro.exact.jsontext import kind, parse, render, to_bytes
 from cdcavro.wire.attributes import FormatRule, field_rule, format_rule
 from cdcavro.wire.kafka import VALUE, is_kafka_record, opens_records
-from cdcavro.wire.payload import PayloadDecoder
+from cdcavro.wire.message_reader import decoded_lines, message_reader
+from cdcavro.wire.message_writer import message_writer
 from cdcavro.wire.program import checked_program, engine_of, values_of
-from cdcavro.wire.reading.blocks import decoded_lines
-from cdcavro.wire.reading.plan import message_reader
 from cdcavro.wire.renaming import rename, renames_of
-from cdcavro.wire.writing.plan import message_writer
+from cdcavro.wire.value_readers import PayloadDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 
     from cdcavro.engine.arrow_column import Slices
     from cdcavro.engine.program import Program
-    from cdcavro.wire.reading.messages import MessageReader
+    from cdcavro.wire.message_reader import MessageReader
+    from cdcavro.wire.message_writer import MessageWriter
     from cdcavro.wire.renaming import Names
-    from cdcavro.wire.writing.messages import MessageWriter
+
 
 _KEPT: Final = 64
 
@@ -271,3 +272,15 @@ def _check_count(raw: bytes, count: int) -> None:
 def _resolved(writer: Schema, reader: Schema) -> tuple[MessageReader, Names | None]:
     names = renames_of(resolve(writer.root, reader.root))
     return message_reader(writer.root), names
+
+
+def validate(message: bytes | str, format: Format) -> dict[str, Any]:
+    """Return the record of a message whose payload decodes to exactly the same JSON value.
+
+    Raises `TextError`, `StructureError` (also if the value differs) and `PayloadError`.
+    """
+    record = format.read(format.encode(message))
+    first = next(differences(parse(message), parse(render(record))), None)
+    if first is not None:
+        raise StructureError("the same value back", "another one", pointer=first[0], format=format.name)
+    return record

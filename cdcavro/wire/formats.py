@@ -1,8 +1,11 @@
-"""The formats: a `Format` for each wire schema, in the order in which `sniff` prefers them, and one for changes."""
+"""The formats: a `Format` for each wire schema, in the order in which `sniff` prefers them, and one for changes.
+
+Here are the functions that most users need, too: text to payload, payload to text, and the wire schemas.
+"""
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.avro.aliases import is_same_name
@@ -13,6 +16,7 @@ from cdcavro.wire.format import Format
 
 if TYPE_CHECKING:
     from cdcavro.avro.schema import Schema
+
 
 FORMATS: Final[tuple[str, ...]] = (
     "oms_default",
@@ -26,7 +30,10 @@ FORMATS: Final[tuple[str, ...]] = (
     "debezium",
 )
 """The names of the formats, in the order in which `sniff` prefers them."""
+CHANGE: Final = "change"
+"""In place of a format's name: the schema of the changes of messages of every format."""
 _USUAL: Final = FormatRule()
+_KEPT: Final = 64
 REGISTRY: Final[dict[str, Format]] = {name: Format(name) for name in FORMATS}
 
 
@@ -59,4 +66,45 @@ def format_of(schema: Schema) -> Format | None:
 @cache
 def change_format() -> Format:
     """Return the format of `avsc/change.avsc`, which holds the changes of messages of every format."""
-    return Format("change")
+    return Format(CHANGE)
+
+
+def encode(text: bytes | str, format: str) -> bytes:
+    """Return JSON text as an Avro payload of the format's wire schema.
+
+    Raises `UnknownFormatError`, and `TextError` or `StructureError` with the format, the JSON path and
+    what was expected there.
+
+    >>> encode('{"type": "ALTER", "sql": "ALTER TABLE t ADD c INT"}', "oms_canal").hex()[:8]
+    '00000000'
+    """
+    return get_format(format).encode(text)
+
+
+def decode(payload: bytes, format: str, *, writer: Schema | None = None, reader: Schema | None = None) -> bytes:
+    """Return an Avro payload as UTF-8 JSON text: the same JSON value that was encoded.
+
+    `writer` is the wire schema with which the payload was written, `reader` the one whose names and
+    defaults are wanted; each defaults to the format's current schema. The reader's aliases rename
+    members; members that the reader lacks stay as they are. Raises `UnknownFormatError`,
+    `PayloadError` and `ResolutionError`.
+
+    >>> decode(encode('{"recordType":"HEARTBEAT"}', "oms_default"), "oms_default")
+    b'{"recordType":"HEARTBEAT"}'
+    """
+    wire_format = get_format(format) if reader is None else _with_schema(format, reader)
+    return wire_format.decode(payload, writer or get_format(format).schema)
+
+
+@lru_cache(maxsize=_KEPT)
+def _with_schema(format: str, schema: Schema) -> Format:
+    return Format(get_format(format).name, schema)
+
+
+def load_schema(format: str) -> Schema:
+    """Return the wire schema of a format, or of `change`. Raises `UnknownFormatError`.
+
+    >>> load_schema("oms_canal").fingerprint == load_schema("oms_canal").fingerprint
+    True
+    """
+    return change_format().schema if format == CHANGE else get_format(format).schema

@@ -49,13 +49,13 @@ from cdcavro.wire.attributes import (
     marked,
 )
 from cdcavro.wire.kafka import KAFKA, opens_records
-from cdcavro.wire.writing.plan import message_writer
+from cdcavro.wire.message_writer import message_writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cdcavro.avro.schema import Schema
-    from cdcavro.wire.writing.messages import MessageWriter
+    from cdcavro.wire.message_writer import MessageWriter
 
 _SCALARS: Final = {"boolean": BOOLEAN, "int": INT, "long": LONG, "string": STRING}
 _VARIANTS: Final = {"boolean": 0, "int": 1, "long": 1, "string": 2}

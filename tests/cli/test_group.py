@@ -35,7 +35,7 @@ from cdcavro.exact import jsontext
 from cdcavro.exact.diff import same
 from cdcavro.wire.format import Format
 from cdcavro.wire.formats import get_format
-from cdcavro.wire.operation import operation
+from cdcavro.wire.marked_members import operation
 from support import stream_trial
 from support.messages import SAMPLES, goldens, shop_canal
 from support.processes import end, running

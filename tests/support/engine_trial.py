@@ -22,7 +22,7 @@ if __name__ == "__main__":
 
 from cdcavro import CdcAvroError, MessageError
 from cdcavro.wire.formats import REGISTRY
-from cdcavro.wire.payload import PayloadDecoder
+from cdcavro.wire.value_readers import PayloadDecoder
 from support.messages import goldens
 from support.mutations import damaged, mutated
 from support.roundtrip import exact as parsed

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 import cdcavro
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import PayloadError
-from cdcavro.wire.format import Format
+from cdcavro.wire.format import Format, validate
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.kafka import is_kafka_record
-from cdcavro.wire.operation import operation
-from cdcavro.wire.validate import validate
+from cdcavro.wire.marked_members import operation
 from support.messages import golden_files
 from support.roundtrip import avro, error_of, exact
 

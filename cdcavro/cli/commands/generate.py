@@ -16,8 +16,7 @@ from cdcavro.errors import UnknownFormatError
 from cdcavro.files.streams import STANDARD, open_input, open_output
 from cdcavro.records.codegen import KINDS, NamedSchema
 from cdcavro.records.codegen import generate as generated
-from cdcavro.wire.convert import CHANGE
-from cdcavro.wire.formats import FORMATS
+from cdcavro.wire.formats import CHANGE, FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

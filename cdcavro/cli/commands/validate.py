@@ -15,10 +15,10 @@ from cdcavro.cli.report import Counts
 from cdcavro.errors import MessageError
 from cdcavro.files.lines import tell_format
 from cdcavro.files.streams import total_size
+from cdcavro.wire.format import validate as validated
 from cdcavro.wire.formats import get_format
-from cdcavro.wire.operation import operation
+from cdcavro.wire.marked_members import operation
 from cdcavro.wire.sniff import AUTO, MIXED
-from cdcavro.wire.validate import validate as validated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,9 +24,8 @@ from cdcavro.spark.job.conversion import COLUMNS, converter
 from cdcavro.spark.job.line_frame import first_line, glob_free, hidden_files, plain_path, read_head, read_line_frame
 from cdcavro.spark.session import classic
 from cdcavro.wire.formats import REGISTRY, get_format
-from cdcavro.wire.operation import NONE, TOMBSTONE, operation_paths, tombstone_pointers
+from cdcavro.wire.marked_members import NONE, TOMBSTONE, operation_paths, tombstone_pointers, version_note
 from cdcavro.wire.sniff import AUTO, MIXED, other_format
-from cdcavro.wire.version import version_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

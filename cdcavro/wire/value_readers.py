@@ -1,4 +1,4 @@
-"""The small readers that make up a plan for reading payloads: those of single values.
+"""The readers of values, the small parts of a plan for reading payloads: scalars, enums, unions, arrays and maps.
 
 A reader returns JSON values in the shape that writers accept. `UNSET` stands for a member that is left
 out. An error has only the place within the value; the place of the value itself is kept in the payload,
@@ -8,18 +8,52 @@ and the reader of the nearest array, map or message prepends it.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from cdcavro.errors import PayloadError, TextError, shown
+from cdcavro.engine.machine import Decoder
+from cdcavro.errors import MessageError, PayloadError, TextError, shown
 from cdcavro.exact.fastjson import parse_soon
-from cdcavro.exact.jsontext import kind
+from cdcavro.exact.jsontext import escape, kind
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.exact.scan import is_number
 
-if TYPE_CHECKING:
-    from cdcavro.wire.payload import PayloadDecoder
-
 _MAX_DOUBLE: Final = sys.float_info.max
+
+
+class PayloadDecoder(Decoder):
+    """A decoder of one payload that keeps track of the place in the record."""
+
+    __slots__ = ("extras", "place", "start", "stop")
+
+    # A pointer to what is being read, relative to the innermost item of an array or a map; whoever catches
+    # an error there prepends it to the error's own pointer.
+    place: str
+    # The envelope's `extras` if they were read, and the positions of their bytes.
+    extras: dict[str, str] | None
+    start: int
+    stop: int
+
+    def skip_texts(self) -> None:
+        """Skip a map of strings and note its position. Raises `PayloadError`."""
+        self.start = self.position
+        for count in self.blocks():
+            for _ in range(2 * count):
+                self.skip_string()
+        self.stop = self.position
+
+    def leave(self, error: MessageError, place: str, name: str) -> None:
+        """Leave the item `name` of the array or map at `place`, and add the item's pointer to an error from it."""
+        error.below(f"/{escape(name)}{self.place}")
+        self.place = place
+
+    def back(self) -> PayloadDecoder:
+        """Return this decoder, moved back to the start of the extras."""
+        self.position = self.start
+        return self
+
+    def tail(self) -> bytes:
+        """Return the bytes of the extras."""
+        return self.slice(self.start, self.stop)
 
 
 class Reader:
@@ -159,3 +193,65 @@ class UnionReader(Reader):
         """Read the index and the branch."""
         branch = self._branches[payload.read_index(len(self._branches), "a branch")]
         return self._missing if branch is None else branch.read(payload)
+
+
+class ArrayReader(Reader):
+    """A reader of an array, block by block."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Reader) -> None:
+        self._items = items
+
+    def read(self, payload: PayloadDecoder) -> Any:
+        """Read all items into a list."""
+        items: list[Any] = []
+        reader = self._items
+        place = payload.place
+        in_item = False
+        try:
+            for count in payload.blocks():
+                in_item = True
+                for _ in range(count):
+                    payload.place = ""
+                    items.append(reader.read(payload))
+                in_item = False
+                payload.place = place
+        except MessageError as error:
+            if in_item:
+                payload.leave(error, place, str(len(items)))
+            raise
+        return items
+
+
+class MapReader(Reader):
+    """A reader of a map, block by block, which refuses a repeated name: one of two values would be lost."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Reader) -> None:
+        self._values = values
+
+    def read(self, payload: PayloadDecoder) -> Any:
+        """Read all entries into a dict."""
+        entries: dict[str, Any] = {}
+        reader = self._values
+        place = payload.place
+        name = ""
+        in_value = False
+        try:
+            for count in payload.blocks():
+                for _ in range(count):
+                    name = payload.read_name()
+                    if name in entries:
+                        raise PayloadError("each name once", f"{shown(name)} twice")
+                    payload.place = ""
+                    in_value = True
+                    entries[name] = reader.read(payload)
+                    in_value = False
+                    payload.place = place
+        except MessageError as error:
+            if in_value:
+                payload.leave(error, place, name)
+            raise
+        return entries

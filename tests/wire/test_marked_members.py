@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cdcavro.wire import version
-from cdcavro.wire.version import version_note
+from cdcavro.wire.marked_members import version_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +40,7 @@ def test_a_version_that_no_document_describes_is_told(lines, version):
 def test_a_line_is_read_once_however_often_it_has_something_like_a_version(monkeypatch):
     """A row with a thousand of them costs what the row costs; the line behind it is read, too."""
     lines = []
-    monkeypatch.setattr(version.msgspec.json, "decode", _noted(lines))
+    monkeypatch.setattr(msgspec.json, "decode", _noted(lines))
     row = b'{"version":"2.0","payload":{"op":"INSERT","x":[' + b",".join([b'{"version":1}'] * 1_000) + b"]}}"
     for around in (b"%s", b'{"topic":"t","value":%s}', b"%s,"):
         lines.clear()

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from cdcavro.avro.schema import parse_schema
-from cdcavro.wire.payload import PayloadDecoder
-from cdcavro.wire.reading.plan import message_reader
+from cdcavro.wire.message_reader import message_reader
+from cdcavro.wire.value_readers import PayloadDecoder
 from support.roundtrip import error_of
 from support.wire import EXTRAS, REST, array, mapping, mine, record, required
 

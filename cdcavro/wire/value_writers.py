@@ -1,21 +1,30 @@
-"""The small writers of single values (scalars, enums, column values), and the exact conversions between scalars."""
+"""The writers of values, the small parts of a plan for writing records: scalars, enums, unions, arrays and maps.
+
+Scalars of another type are converted where that is exact, and noted for `extras`. Every writer knows its
+pointer below the nearest array or map; the writers of arrays and maps prepend the index or name of an item
+to the notes and errors that come from it.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.errors import SchemaError, StructureError, shown
+from msgspec import UNSET
+
+from cdcavro.avro.binary import MAX_COUNT
+from cdcavro.errors import MessageError, SchemaError, StructureError, shown
 from cdcavro.exact import numbers, scan
 from cdcavro.exact.fastjson import check_value
-from cdcavro.exact.jsontext import kind, render
+from cdcavro.exact.jsontext import escape, kind, render
 from cdcavro.exact.numbers import MAX_LONG, ExactNumber, check_finite, plain_text, unscaled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cdcavro.avro.buffer import Buffer
     from cdcavro.wire.attributes import EnumRule
     from cdcavro.wire.extras import Extras
+
 
 _MAX_INT: Final = 2**31 - 1
 _DIGITS: Final = 20
@@ -190,6 +199,156 @@ class ColumnWriter(Writer):
             out.write_string(render(value).decode())
         else:
             raise TypeError(f"{own.__name__} is no JSON value")
+
+
+class OptionalWriter(Writer):
+    """A writer of a union of null and one other branch; with `takes_text`, a string is noted and null written."""
+
+    __slots__ = ("_index", "_inner", "_null", "_null_is_usual", "_pointer", "_takes_text")
+
+    def __init__(self, inner: Writer, index: int, pointer: str, missing: str, *, takes_text: bool = False) -> None:
+        self._inner = inner
+        self._index = index << 1
+        self._null = (1 - index) << 1
+        self._pointer = pointer
+        self._null_is_usual = missing == "null"
+        self._takes_text = takes_text
+
+    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
+        """Append a branch index and the value."""
+        if value is UNSET:
+            out.append(self._null)
+            if self._null_is_usual:
+                notes.add(self._pointer, "")
+        elif value is None:
+            out.append(self._null)
+            if not self._null_is_usual:
+                notes.add(self._pointer, "null")
+        elif self._takes_text and type(value) is str:
+            out.append(self._null)
+            notes.add(self._pointer, render(value).decode())
+        else:
+            out.append(self._index)
+            self._inner.write(out, value, notes)
+
+
+class VariantWriter(Writer):
+    """A writer of null or one of several scalars: the branch of the JSON type itself, else the first that converts."""
+
+    __slots__ = ("_branches", "_null", "_null_is_usual", "_own", "_pointer")
+
+    def __init__(self, branches: Mapping[int, ScalarWriter], null: int, pointer: str, missing: str) -> None:
+        self._branches = dict(branches)
+        self._own = {branch.own: index for index, branch in branches.items()}
+        self._null = null << 1
+        self._null_is_usual = missing == "null"
+        self._pointer = pointer
+
+    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
+        """Append a branch index and the value."""
+        if value is UNSET or value is None:
+            out.append(self._null)
+            if (value is None) is not self._null_is_usual:
+                notes.add(self._pointer, "null" if value is None else "")
+            return
+        index = self._own.get(type(value), -1)
+        if index < 0 or not self._branches[index].fits(value):
+            index = self._converting(value)
+        branch: ScalarWriter = self._branches[index]
+        out.append(index << 1)
+        branch.write(out, value, notes)
+
+    def _converting(self, value: Any) -> int:
+        for index, branch in self._branches.items() if type(value) not in (dict, list) else ():
+            try:
+                branch.converted(value)
+            except StructureError:
+                continue
+            return index
+        expected = " or ".join(branch.expected for branch in self._branches.values())
+        raise StructureError(expected, kind(value), pointer=self._pointer)
+
+
+def check_count(count: int, pointer: str) -> None:
+    """Raise `StructureError` if an array or a map is longer than readers allow."""
+    if count > MAX_COUNT:
+        raise StructureError(f"at most {MAX_COUNT} items", f"{count}", pointer=pointer)
+
+
+class ArrayWriter(Writer):
+    """A writer of an array, as one block."""
+
+    __slots__ = ("_items", "_pointer")
+
+    def __init__(self, items: Writer, pointer: str) -> None:
+        self._items = items
+        self._pointer = pointer
+
+    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
+        """Append the block."""
+        if type(value) is not list:
+            raise StructureError("array", kind(value), pointer=self._pointer)
+        if value:
+            check_count(len(value), self._pointer)
+            out.write_long(len(value))
+            self._write_items(out, value, notes)
+        out.append(0)
+
+    def _write_items(self, out: Buffer, items: list[Any], notes: Extras) -> None:
+        writer = self._items
+        i = 0
+        try:
+            for item in items:
+                noted = notes.count
+                writer.write(out, item, notes)
+                if notes.count != noted:
+                    notes.below(f"{self._pointer}/{i}", noted)
+                i += 1
+        except MessageError as error:
+            error.below(f"{self._pointer}/{i}")
+            raise
+
+
+class MapWriter(Writer):
+    """A writer of a map, as one block."""
+
+    __slots__ = ("_pointer", "_values")
+
+    def __init__(self, values: Writer, pointer: str) -> None:
+        self._values = values
+        self._pointer = pointer
+
+    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
+        """Append the block."""
+        if type(value) is not dict:
+            raise StructureError("object", kind(value), pointer=self._pointer)
+        self.write_entries(out, value, len(value), None, notes)
+
+    def write_entries(
+        self, out: Buffer, entries: dict[str, Any], count: int, skipped: frozenset[str] | None, notes: Extras
+    ) -> None:
+        """Append the block of the `count` entries whose names are not in `skipped`."""
+        if count:
+            check_count(count, self._pointer)
+            out.write_long(count)
+            self._write_each(out, entries, skipped, notes)
+        out.append(0)
+
+    def _write_each(self, out: Buffer, entries: dict[str, Any], skipped: frozenset[str] | None, notes: Extras) -> None:
+        writer = self._values
+        name = ""
+        try:
+            for name, item in entries.items():
+                if skipped is not None and name in skipped:
+                    continue
+                noted = notes.count
+                out.write_string(name)
+                writer.write(out, item, notes)
+                if notes.count != noted:
+                    notes.below(f"{self._pointer}/{escape(name)}", noted)
+        except MessageError as error:
+            error.below(f"{self._pointer}/{escape(name)}")
+            raise
 
 
 def json_text_of(value: Any, expected: str, pointer: str) -> str:

@@ -1,0 +1,125 @@
+"""Marked members: what a message says of itself in the members that its wire schema marks, its operation and its version.
+
+A version is remarked on only if it is none that the format's documents describe.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from cdcavro.errors import shown
+from cdcavro.exact.members import at, string_at
+from cdcavro.exact.numbers import plain_text
+from cdcavro.wire.attributes import field_rule, marked
+from cdcavro.wire.formats import get_format
+from cdcavro.wire.kafka import VALUE, is_kafka_record
+
+if TYPE_CHECKING:
+    from cdcavro.wire.attributes import FieldRule
+    from cdcavro.wire.format import Format
+
+
+NONE: Final = "(none)"
+TOMBSTONE: Final = "TOMBSTONE"
+_KEPT: Final = 64
+
+
+def operation(record: dict[str, Any], format: Format) -> str:
+    """Return the operation of a record as it is spelled there, `TOMBSTONE` for a tombstone, or `(none)` if it has none.
+
+    >>> operation({"payload": {"op": "UPDATE_BEFOR"}}, get_format("oms_dataworks"))
+    'UPDATE_BEFOR'
+    >>> operation({"key": {"id": 1}, "value": None}, get_format("debezium"))
+    'TOMBSTONE'
+    """
+    record = format.opened(record)
+    for names in _members(format, "operation"):
+        value: Any = record
+        for name in names:
+            value = value.get(name) if isinstance(value, dict) else None
+        if value is not None:
+            return NONE if isinstance(value, (dict, list)) else plain_text(value)
+    return TOMBSTONE if any(_is_null(record, names) for names in _members(format, "tombstone")) else NONE
+
+
+def tombstone_pointers(format: str) -> list[str]:
+    """Return the JSON pointers at which the `extras` of a tombstone hold null.
+
+    >>> tombstone_pointers("debezium"), tombstone_pointers("oms_canal")
+    (['/value', '/value/payload', '/payload'], [])
+    """
+    return [f"/{'/'.join(names)}" for names in _members(get_format(format), "tombstone")]
+
+
+def operation_paths(format: str) -> list[tuple[str, ...]]:
+    """Return the paths to a format's operation, each as the names of its Avro fields, outermost first.
+
+    There are several if messages come in several shapes. Raises `UnknownFormatError`.
+
+    >>> operation_paths("oms_dataworks")
+    [('payload', 'op')]
+    """
+    return [tuple(field.name for field in path) for path, _ in marked(get_format(format).envelope, "operation")]
+
+
+def version_note(lines: bytes, format: str) -> str | None:
+    """Return a sentence about the first version in some lines that the format's documents do not describe, or None.
+
+    >>> version_note(b'{"version":"1.0","payload":{"op":"INSERT"}}', "oms_dataworks")
+    "oms_dataworks: version '1.0' is read as 2.0, which is the one that is documented"
+    """
+    rule = _rule(format)
+    if rule is None or not isinstance(rule.tells, tuple):
+        return None
+    pattern, start = _pattern(rule.name), 0
+    while found := pattern.search(lines, start):
+        start = found.end()
+        if found[1].strip(b'"').decode(errors="replace") in rule.tells:
+            continue
+        # The line tells its version once and for all, however often it has something like one.
+        version, start = _version(lines, found.start(), rule.name)
+        if version is not None and version not in rule.tells:
+            documented = " or ".join(rule.tells)
+            return f"{format}: version {shown(version)} is read as {documented}, which is the one that is documented"
+    return None
+
+
+def _is_null(record: Any, names: tuple[str, ...]) -> bool:
+    for name in names:
+        if not isinstance(record, dict) or name not in record:
+            return False
+        record = record[name]
+    return record is None
+
+
+@lru_cache(maxsize=_KEPT)
+def _members(format: Format, mark: str) -> list[tuple[str, ...]]:
+    """Return the paths to the members that a wire schema marks with `mark`, each as the names of JSON members."""
+    return [tuple(field_rule(field).name for field in path) for path, _ in marked(format.envelope, mark)]
+
+
+def _version(lines: bytes, place: int, name: str) -> tuple[str | None, int]:
+    """Return the version that the message states in which something like one was found, maybe in a row, and its end."""
+    newline = lines.find(b"\n", place)
+    end = newline if newline >= 0 else len(lines)
+    try:
+        message: Any = msgspec.json.decode(lines[lines.rfind(b"\n", 0, place) + 1 : end])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None, end
+    return string_at(at(message, VALUE) if is_kafka_record(message) else message, name), end
+
+
+@cache
+def _rule(format: str) -> FieldRule | None:
+    """Return the rule of the member of a message that states its version, if the wire schema marks one."""
+    paths = [path for path, _ in marked(get_format(format).envelope, "version")]
+    return field_rule(paths[0][0]) if paths else None
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[bytes]:
+    return re.compile(rb'"%s"\s*+:\s*+("[^"\n]*+"|[-+.0-9a-zA-Z]++)' % re.escape(name.encode()))

@@ -1,1 +1,0 @@
-"""Reading of payloads as records or text, by a plan of small readers."""

@@ -1,1 +1,0 @@
-"""Writing of records or text as payloads, by a plan of small writers."""
