@@ -15,7 +15,7 @@ try:
 except ModuleNotFoundError as error:
     raise _SetupError(f"{error.name} is not installed: pip install 'cdcavro[arrow]'") from error
 
-from cdcavro.arrow.batches import arrow_schema, to_arrow
-from cdcavro.arrow.payloads import from_arrow
+from cdcavro.arrow.record_batches import arrow_schema, to_arrow
+from cdcavro.arrow.row_payloads import from_arrow
 
 __all__ = ["arrow_schema", "from_arrow", "to_arrow"]

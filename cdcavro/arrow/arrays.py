@@ -1,24 +1,93 @@
-"""Arrays of Arrow's, from what the engine has filled, or from values in Python."""
+"""Arrays of Arrow's: from cells that the engine has filled, or the exact way, from values that Python has read."""
 
 from __future__ import annotations
 
 from array import array
+from decimal import Context, Decimal
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from cdcavro.arrow.layout import MAX_ROOM, MAX_ROWS_ROOM, ROOM_PER_BYTE
+from cdcavro.avro.logical import logical_type
+from cdcavro.avro.skip import READ_PRIMITIVE
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes
 from cdcavro.engine.column_program import COLUMN, NONE, ROWS
-from cdcavro.errors import PayloadError
+from cdcavro.errors import PayloadError, SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from cdcavro.arrow.layout import Part
+    from cdcavro.arrow.layout import ColumnLayout
+    from cdcavro.avro.decoder import Decoder
 
+    Read = Callable[[Decoder], Any]
     # As `machine.Filler.fill` returns them.
     Filled = Sequence[tuple[Any, Any, Any, int, int]]
+
+_WIDE: Final = Context(prec=100)
+
+
+def value_reader(declared: Type) -> Read:
+    """Return a function that reads a datum of a type, which has been checked to be one.
+
+    Dates, times and instants are integers, records are tuples, maps lists of pairs, unions of several branches tuples
+    with a place for each branch that is not null.
+    """
+    match declared:
+        case Primitive() | Fixed():
+            return _datum_reader(declared)
+        case Enum(symbols=symbols):
+            return lambda source: symbols[source.read_index(len(symbols), "a symbol")]
+        case Array(items):
+            read, weightless = value_reader(items), not has_bytes(items, {})
+            return lambda source: [read(source) for count in source.blocks(weightless) for _ in range(count)]
+        case Map(values):
+            read = value_reader(values)
+            return lambda source: [
+                (source.read_string(), read(source)) for count in source.blocks() for _ in range(count)
+            ]
+        case Union(branches):
+            return _union_reader(branches)
+        case Record(fields=fields):
+            reads = [value_reader(field.type) for field in fields]
+            return lambda source: tuple([read(source) for read in reads])
+    raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+
+def _datum_reader(declared: Primitive | Fixed) -> Read:
+    read: Callable[[Decoder], Any] = (
+        READ_PRIMITIVE[declared.name] if isinstance(declared, Primitive) else _fixed_reader(declared)
+    )
+    logical = logical_type(declared)
+    if logical is None or logical.name != "decimal":
+        return read
+    scale = -logical.scale
+    return lambda source: Decimal(int.from_bytes(read(source), "big", signed=True)).scaleb(scale, _WIDE)
+
+
+def _fixed_reader(declared: Fixed) -> Read:
+    return lambda source: source.take(declared.size)
+
+
+def _union_reader(branches: tuple[Type, ...]) -> Read:
+    reads = [value_reader(branch) for branch in branches]
+    others = [at for at, branch in enumerate(branches) if branch != Primitive("null")]
+    if len(others) <= 1:
+        return lambda source: reads[source.read_index(len(reads), "a branch")](source)
+    places = {at: place for place, at in enumerate(others)}
+
+    def read(source: Decoder) -> tuple[Any, ...] | None:
+        at = source.read_index(len(reads), "a branch")
+        value = reads[at](source)
+        if at not in places:
+            return None
+        members = [None] * len(others)
+        members[places[at]] = value
+        return tuple(members)
+
+    return read
 
 
 def zeros(count: int) -> pa.Buffer:
@@ -26,40 +95,40 @@ def zeros(count: int) -> pa.Buffer:
     return pa.py_buffer(bytes(32 * count + 64))
 
 
-def filled_array(part: Part, filled: Filled, count: int, nothing: pa.Buffer) -> pa.Array:
+def array_of_cells(part: ColumnLayout, filled: Filled, count: int, zero_buffer: pa.Buffer) -> pa.Array:
     """Return the array of a part, from the columns that the engine has filled; `count` is for one without buffers.
 
-    `nothing` are the `zeros` of all rows.
+    `zero_buffer` are the `zeros` of all rows.
     """
     if part.column == NONE:
         return pa.nulls(count)
-    bits, cells, data, size, nulls = filled[part.column]
-    if bits is None and nulls == size:
-        return _null_array(part, size, nothing)
-    held = None if bits is None else pa.py_buffer(bits)
+    validity, cells, data, size, nulls = filled[part.column]
+    if validity is None and nulls == size:
+        return _null_array(part, size, zero_buffer)
+    validity = None if validity is None else pa.py_buffer(validity)
     if pa.types.is_struct(part.type):
-        inner = [filled_array(one, filled, size, nothing) for one in part.parts]
-        return pa.Array.from_buffers(part.type, size, [held], nulls, children=inner)
-    buffers = [held, pa.py_buffer(cells or b"")]
+        children = [array_of_cells(one, filled, size, zero_buffer) for one in part.parts]
+        return pa.Array.from_buffers(part.type, size, [validity], nulls, children=children)
+    buffers = [validity, pa.py_buffer(cells or b"")]
     if part.parts:
         items = array("i", bytes(memoryview(cells)[-4:]))[0]
-        inner = [filled_array(one, filled, items, nothing) for one in part.parts]
-        return pa.Array.from_buffers(part.type, size, buffers, nulls, children=[_items(part, inner, items)])
+        children = [array_of_cells(one, filled, items, zero_buffer) for one in part.parts]
+        return pa.Array.from_buffers(part.type, size, buffers, nulls, children=[_items(part, children, items)])
     if pa.types.is_string(part.type) or pa.types.is_binary(part.type):
         buffers.append(pa.py_buffer(data or b""))
     return pa.Array.from_buffers(part.type, size, buffers, nulls)
 
 
-def _null_array(part: Part, count: int, nothing: pa.Buffer) -> pa.Array:
+def _null_array(part: ColumnLayout, count: int, zero_buffer: pa.Buffer) -> pa.Array:
     """Return the array of a part that is null in all rows."""
     if part.column == NONE:
         return pa.nulls(count)
     is_struct = pa.types.is_struct(part.type)
-    inner = [_null_array(one, count if is_struct else 0, nothing) for one in part.parts]
-    buffers = [nothing] if is_struct else [nothing, nothing]
+    children = [_null_array(one, count if is_struct else 0, zero_buffer) for one in part.parts]
+    buffers = [zero_buffer] if is_struct else [zero_buffer, zero_buffer]
     if pa.types.is_string(part.type) or pa.types.is_binary(part.type):
         buffers.append(pa.py_buffer(b""))
-    children = [_items(part, inner, 0)] if inner and not is_struct else inner
+    children = [_items(part, children, 0)] if children and not is_struct else children
     return pa.Array.from_buffers(part.type, count, buffers, count, children=children)
 
 
@@ -73,7 +142,7 @@ class Room:
         self._left = MAX_ROOM + ROOM_PER_BYTE * size
         self._rows_left = MAX_ROWS_ROOM + ROOM_PER_BYTE * size
         self._columns = columns
-        self.nothing = zeros(rows)
+        self.zero_buffer = zeros(rows)
 
     def take(self, size: int) -> None:
         """Take of the room. Raises `PayloadError`."""
@@ -82,11 +151,11 @@ class Room:
             most = f"{MAX_ROOM >> 20} MiB and {ROOM_PER_BYTE} times the payloads"
             raise PayloadError(f"items of arrays and maps that take at most {most}", "more")
 
-    def has_rows(self, part: Part) -> bool:
+    def has_rows(self, part: ColumnLayout) -> bool:
         """Return whether a part has a cell for each row, not for each item of an array or a map."""
         return part.column != NONE and self._columns[COLUMN * part.column + 2] == ROWS
 
-    def take_rows(self, part: Part, count: int) -> None:
+    def take_rows(self, part: ColumnLayout, count: int) -> None:
         """Take the cells that rows have in the column of a part. Raises `RowsError`."""
         self._rows_left -= count * max(self._columns[COLUMN * part.column + 1], 1)
         if self._rows_left < 0:
@@ -101,14 +170,14 @@ class RowsError(PayloadError):
         super().__init__(f"rows whose columns take at most {most} in a batch", "more")
 
 
-def array_of_values(part: Part, values: list[Any], room: Room) -> pa.Array:
-    """Return the array of a part, from values as `cdcavro.arrow.values` reads them.
+def array_of_values(part: ColumnLayout, values: list[Any], room: Room) -> pa.Array:
+    """Return the array of a part, from values as a `value_reader` reads them.
 
     Raises `pyarrow.ArrowInvalid` or `OverflowError` for more than one array holds, and `PayloadError` for want of room.
     """
     if room.has_rows(part):
         if all(value is None for value in values):
-            return _null_array(part, len(values), room.nothing)
+            return _null_array(part, len(values), room.zero_buffer)
         room.take_rows(part, len(values))
     is_struct = pa.types.is_struct(part.type)
     if not part.parts and not is_struct:
@@ -117,24 +186,24 @@ def array_of_values(part: Part, values: list[Any], room: Room) -> pa.Array:
             raise OverflowError("an array of more than 2 GiB")
         return made
     nulls = values.count(None)
-    bits = pa.array([value is not None for value in values], pa.bool_()).buffers()[1] if nulls else None
+    validity = pa.array([value is not None for value in values], pa.bool_()).buffers()[1] if nulls else None
     if is_struct:
         columns = ([None if value is None else value[i] for value in values] for i in range(len(part.parts)))
-        inner = [array_of_values(one, column, room) for one, column in zip(part.parts, columns, strict=True)]
-        return pa.Array.from_buffers(part.type, len(values), [bits], nulls, children=inner)
+        children = [array_of_values(one, column, room) for one, column in zip(part.parts, columns, strict=True)]
+        return pa.Array.from_buffers(part.type, len(values), [validity], nulls, children=children)
     items = list(chain.from_iterable(value for value in values if value is not None))
     room.take(len(items) * part.room)
     ends = array("i", [0, *accumulate(0 if value is None else len(value) for value in values)])
     is_map = pa.types.is_map(part.type)
     below = [[item[i] for item in items] for i in range(2)] if is_map else [items]
-    inner = [array_of_values(one, column, room) for one, column in zip(part.parts, below, strict=True)]
-    buffers = [bits, pa.py_buffer(ends)]
-    return pa.Array.from_buffers(part.type, len(values), buffers, nulls, children=[_items(part, inner, len(items))])
+    children = [array_of_values(one, column, room) for one, column in zip(part.parts, below, strict=True)]
+    buffers = [validity, pa.py_buffer(ends)]
+    return pa.Array.from_buffers(part.type, len(values), buffers, nulls, children=[_items(part, children, len(items))])
 
 
-def _items(part: Part, inner: list[pa.Array], count: int) -> pa.Array:
+def _items(part: ColumnLayout, children: list[pa.Array], count: int) -> pa.Array:
     """Return what a list is made of: its items, or the entries of a map."""
     if not pa.types.is_map(part.type):
-        return inner[0]
+        return children[0]
     entries = pa.struct([part.type.key_field, part.type.item_field])
-    return pa.Array.from_buffers(entries, count, [None], 0, children=inner)
+    return pa.Array.from_buffers(entries, count, [None], 0, children=children)

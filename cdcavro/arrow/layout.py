@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from cdcavro.avro.schema import Schema
     from cdcavro.table.schema import TableSchema
 
-# Of so many digits, and of more up to so many, Arrow has decimals of 16 and of 32 bytes.
+# Arrow has decimals of 16 bytes, which have at most 38 digits, and of 32 bytes, which have at most 76.
 _FEW, _MOST = 38, 76
 _UTC: Final = "UTC"
 _TYPES: Final[dict[str, pa.DataType]] = {
@@ -77,41 +77,44 @@ _TYPES: Final[dict[str, pa.DataType]] = {
     "local-timestamp-micros": pa.timestamp("us"),
     "local-timestamp-nanos": pa.timestamp("ns"),
 }
-# For the items of all arrays and maps in a batch, beside so many bytes for each byte of its payloads: a null, which is one
-# byte in a payload, has a cell in each column of an item.
+# The items of all arrays and maps in a batch may take 32 MiB, and 64 bytes for each byte of its payloads. A bound is
+# needed: a null, which is one byte in a payload, has a cell in each column of an item.
 MAX_ROOM: Final = 32 << 20
 ROOM_PER_BYTE: Final = 64
-# For the cells of rows in columns that any of them fills, beside as much for each byte: in a wide table, an image that is
-# null is one byte of a payload, and a cell in each of its columns.
+# The cells of rows, in columns that any row fills, may take 64 MiB, and as much for each byte: in a wide table, an image
+# that is null is one byte of a payload, and a cell in each of its columns.
 MAX_ROWS_ROOM: Final = 64 << 20
 _SIZES: Final = {"float": 4, "double": 8}
 _WHOLE: Final = {"int": (INT, range(-(2**31), 2**31)), "long": (LONG, range(-(2**63), 2**63))}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A column of Arrow's, or a part of one.
+class ColumnLayout:
+    """The layout of a column of Arrow's, or of a part of one.
 
-    Attributes: `type` (`pyarrow.DataType`); `column` (int), its number in the program, `NONE` if it has no buffers;
-    `parts`, those of its fields, items or values; of a union of several branches, one for each that is not null;
-    `room` (int), how many bytes the cells of an item take, of a list or a map.
+    Fields:
+    * `type` (`pyarrow.DataType`)
+    * `column` (int), its number in the program, `NONE` if it has no buffers
+    * `parts` (tuple of `ColumnLayout`), of its fields, items or values; of a union of several branches, one for each
+      that is not null
+    * `room` (int), how many bytes the cells of an item take, if it is a list or a map
     """
 
     type: pa.DataType
     column: int
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ColumnLayout, ...] = ()
     room: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """The layout of a record's data: its `root` (`Part`), a struct, and the `program` (`ColumnProgram`)."""
+    """The layout of a record's data: its `root` (`ColumnLayout`), a struct, and the `program` (`ColumnProgram`)."""
 
-    root: Part
+    root: ColumnLayout
     program: ColumnProgram
 
 
-def layout(schema: Schema, names: Mapping[str, Mapping[str, str]]) -> Layout:
+def layout_of(schema: Schema, names: Mapping[str, Mapping[str, str]]) -> Layout:
     """Return the layout of a record's data.
 
     `names` has, by the full name of a record, what its fields are called instead. Raises `SchemaError` for what Arrow
@@ -127,17 +130,17 @@ def layout(schema: Schema, names: Mapping[str, Mapping[str, str]]) -> Layout:
 
 
 def row_names(schema: TableSchema, part: str) -> dict[str, dict[str, str]]:
-    """Return what the fields of a table's rows, or of its keys, are called in a part of a version, as `layout` takes it."""
+    """Return what the fields of a table's rows, or of its keys, are called in a part of a version, as `layout_of` takes it."""
     space = schema.record.get("namespace", "")
     record = KEY if part == KEY_PART else schema.record["name"]
-    return {f"{space}.{record}".lstrip("."): _unlike_names(schema)}
+    return {f"{space}.{record}".lstrip("."): _unique_names(schema)}
 
 
-def _unlike_names(schema: TableSchema) -> dict[str, str]:
+def _unique_names(schema: TableSchema) -> dict[str, str]:
     """Return the name of each column, by its field: the true one, or that of its field where it would stand twice.
 
-    A column that may be called `unparsed` or `absent` gives way to what the record has under that name, and a retired
-    one to one that is truly called as it is shown.
+    The fields `unparsed` and `absent` keep their names: a column of such a name gets its field's. An older column, whose
+    name is shown with a version, gives way to one that truly has that name.
     """
     columns = {column.field: column for column in schema.all_columns}
     others = [field["name"] for field in schema.record["fields"] if field["name"] not in columns]
@@ -169,7 +172,7 @@ class _Assembly:
             root, *parts, (MAX_COUNT, MAX_WEIGHTLESS, MAX_BYTES, MAX_ROOM, ROOM_PER_BYTE, MAX_ROWS_ROOM)
         )
 
-    def node(self, declared: Type, space: int, where: str, *, is_root: bool = False) -> tuple[int, Part]:
+    def node(self, declared: Type, space: int, where: str, *, is_root: bool = False) -> tuple[int, ColumnLayout]:
         """Return the number of the instruction that reads data of a type into cells, and the part that it fills.
 
         `space` is the column of the list whose items they are, or `ROWS`.
@@ -185,8 +188,8 @@ class _Assembly:
                 column = self._column(ENDS, 4, space)
                 names = self._column(ENDS, 4, column)
                 number, part = self.node(values, column, f"{where}{{}}")
-                parts, room = (Part(pa.string(), names), part), self._room(column)
-                pairs = Part(pa.map_(pa.string(), part.type), column, parts, room)
+                parts, room = (ColumnLayout(pa.string(), names), part), self._room(column)
+                pairs = ColumnLayout(pa.map_(pa.string(), part.type), column, parts, room)
                 return self._add(MAP, number, 0, names, column, room), pairs
             case Union(branches):
                 return self._union(branches, space, where)
@@ -222,46 +225,46 @@ class _Assembly:
         self._texts += text
         return len(self._texts) - len(text)
 
-    def _list(self, items: Type, space: int, where: str) -> tuple[int, Part]:
+    def _list(self, items: Type, space: int, where: str) -> tuple[int, ColumnLayout]:
         if not has_bytes(items, self._weights):
             # A payload of a few bytes may have 100,000 of them.
             raise SchemaError(where, "its items have no bytes, of which Arrow would make much of few payloads")
         column = self._column(ENDS, 4, space)
         number, part = self.node(items, column, where)
         room = self._room(column)
-        return self._add(LIST, number, 0, 0, column, room), Part(pa.list_(part.type), column, (part,), room)
+        return self._add(LIST, number, 0, 0, column, room), ColumnLayout(pa.list_(part.type), column, (part,), room)
 
     def _room(self, column: int) -> int:
         return min(self._rooms[column], MAX_BYTES)
 
-    def _datum(self, declared: Primitive | Fixed, space: int, where: str) -> tuple[int, Part]:
+    def _datum(self, declared: Primitive | Fixed, space: int, where: str) -> tuple[int, ColumnLayout]:
         logical, values = logical_type(declared), value_range(declared)
         if logical is not None and logical.name == "decimal":
             return self._decimal(declared, logical, values, space, where)
         if isinstance(declared, Fixed):
             column = self._column(ENDS, 4, space)
-            return self._add(BYTES, 0, 0, declared.size, column), Part(pa.binary(), column)
+            return self._add(BYTES, 0, 0, declared.size, column), ColumnLayout(pa.binary(), column)
         name = declared.name
         if name == "null":
-            return self._add(NOTHING), Part(pa.null(), NONE)
+            return self._add(NOTHING), ColumnLayout(pa.null(), NONE)
         if name in ("bytes", "string"):
             column, is_text = self._column(ENDS, 4, space), name == "string"
-            part = Part(pa.string() if is_text else pa.binary(), column)
+            part = ColumnLayout(pa.string() if is_text else pa.binary(), column)
             return self._add(TEXT if is_text else BYTES, 0, 0, NONE, column), part
         kind = _TYPES.get(logical.name if logical else name, _TYPES[name])
         if name == "boolean":
             column = self._column(BITS, 0, space)
-            return self._add(BOOLEAN, 0, 0, 0, column), Part(kind, column)
+            return self._add(BOOLEAN, 0, 0, 0, column), ColumnLayout(kind, column)
         column = self._column(CELLS, kind.bit_width // 8, space)
         if name in _SIZES:
-            return self._add(TAKEN, 0, 0, 0, column), Part(kind, column)
+            return self._add(TAKEN, 0, 0, 0, column), ColumnLayout(kind, column)
         instruction, whole = _WHOLE[name]
         limits = whole if values is None else range(max(whole.start, values.start), min(whole.stop, values.stop))
-        return self._add(instruction, self._limit(limits), 0, 0, column), Part(kind, column)
+        return self._add(instruction, self._limit(limits), 0, 0, column), ColumnLayout(kind, column)
 
     def _decimal(
         self, declared: Primitive | Fixed, logical: Logical, values: range | None, space: int, where: str
-    ) -> tuple[int, Part]:
+    ) -> tuple[int, ColumnLayout]:
         if values is None or logical.precision > _MOST:
             raise SchemaError(where, f"Arrow's decimals have at most {_MOST} digits, and {logical} has more")
         most = values.stop - 1
@@ -270,17 +273,17 @@ class _Assembly:
         kind = (pa.decimal128 if logical.precision <= _FEW else pa.decimal256)(logical.precision, logical.scale)
         column = self._column(CELLS, kind.bit_width // 8, space)
         size = declared.size if isinstance(declared, Fixed) else NONE
-        return self._add(DECIMAL, bounds, length, size, column), Part(kind, column)
+        return self._add(DECIMAL, bounds, length, size, column), ColumnLayout(kind, column)
 
-    def _symbol(self, symbols: tuple[str, ...], space: int) -> tuple[int, Part]:
+    def _symbol(self, symbols: tuple[str, ...], space: int) -> tuple[int, ColumnLayout]:
         places: list[int] = []
         for symbol in symbols:
             raw = symbol.encode()
             places += (self._text(raw), len(raw))
         column = self._column(ENDS, 4, space, max(places[1::2], default=0))
-        return self._add(SYMBOL, 0, 0, 0, column, self._listed(places), len(symbols)), Part(pa.string(), column)
+        return self._add(SYMBOL, 0, 0, 0, column, self._listed(places), len(symbols)), ColumnLayout(pa.string(), column)
 
-    def _union(self, branches: tuple[Type, ...], space: int, where: str) -> tuple[int, Part]:
+    def _union(self, branches: tuple[Type, ...], space: int, where: str) -> tuple[int, ColumnLayout]:
         if not branches:
             raise SchemaError(where, "a union without branches has no data")
         others = [at for at, branch in enumerate(branches) if branch != Primitive("null")]
@@ -296,7 +299,7 @@ class _Assembly:
         return number, _struct(names, list(made.values()), column)
 
 
-def _struct(names: list[str], made: list[tuple[int, Part]], column: int) -> Part:
+def _struct(names: list[str], made: list[tuple[int, ColumnLayout]], column: int) -> ColumnLayout:
     parts = tuple(part for _, part in made)
     kind = pa.struct([pa.field(name, part.type) for name, part in zip(names, parts, strict=True)])
-    return Part(kind, column, parts)
+    return ColumnLayout(kind, column, parts)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cdcavro.arrow.arrays import RowsError
-from cdcavro.arrow.batches import arrow_schema, to_arrow
+from cdcavro.arrow.record_batches import arrow_schema, to_arrow
 from cdcavro.avro.container import ContainerReader
 from cdcavro.engine.payloads import ends
 

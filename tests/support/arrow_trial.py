@@ -20,7 +20,7 @@ import pyarrow as pa
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from cdcavro.arrow.batches import exactly_read, read_batch, reading_of
+from cdcavro.arrow.record_batches import read_batch, read_exactly, reading_of
 from cdcavro.avro.logical import logical_type
 from cdcavro.avro.types import Array, Map, Primitive, Record, Union, recursion
 from cdcavro.errors import MessageError, SchemaError
@@ -29,7 +29,7 @@ from support.schema_data import cover, meaning, write
 from support.translation_trial import hurt, made_pair
 
 if TYPE_CHECKING:
-    from cdcavro.arrow.batches import Reading
+    from cdcavro.arrow.record_batches import Reading
     from cdcavro.avro.schema import Schema
 
 PER_SCHEMA = 40
@@ -83,7 +83,7 @@ def same_batch(payloads: list[bytes | None], how: Reading) -> str:
 
 
 def _exactly(column: pa.Array, how: Reading) -> pa.Array:
-    return exactly_read(slices_of(column), how)
+    return read_exactly(slices_of(column), how)
 
 
 def outcome(way: Any, column: pa.Array, how: Reading) -> Any:

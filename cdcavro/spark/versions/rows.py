@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.arrow.versions import VersionPayloads
+from cdcavro.arrow.record_batches import VersionPayloads
 from cdcavro.errors import JobError
 from cdcavro.spark.arrow_udf import column_function
 
@@ -53,7 +53,7 @@ class VersionRows:
         if pc.any(unknown).as_py():
             raise JobError(f"no version of {self._name}: {pc.filter(versions, unknown)[0]}")
         try:
-            return self._payloads.brought(numbers, payloads)
+            return self._payloads.translate(numbers, payloads)
         except OverflowError as error:
             bound = "payloads of a batch are too long"
             raise JobError(f"lower spark.sql.execution.arrow.maxRecordsPerBatch: {bound}") from error

@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
-from cdcavro.arrow import versions as version_payloads
+from cdcavro.arrow import record_batches
 from cdcavro.change.model import Change, Column, Source
 from cdcavro.errors import JobError, PayloadError, ResolutionError
 from cdcavro.spark.versions import reading as versions
@@ -75,7 +75,7 @@ def test_what_cannot_be_read_fails(rows, monkeypatch):
         brought(rows, [(1, b"\x0e"), (1, b"\x0e\x0e")])
     with pytest.raises(ResolutionError, match="double cannot read string"):
         brought(rows, [(7, b"\x02x")])
-    monkeypatch.setattr(version_payloads, "MAX_BYTES", 25)
+    monkeypatch.setattr(record_batches, "MAX_BYTES", 25)
     assert len(brought(rows, [(1, b"\x0e")] * 2)) == 2
     with pytest.raises(JobError, match="maxRecordsPerBatch"):
         brought(rows, [(1, b"\x0e")] * 3)

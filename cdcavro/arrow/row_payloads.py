@@ -1,4 +1,8 @@
-"""Payloads of the rows of an Arrow batch: what `to_arrow` does, the other way."""
+"""Row payloads made from an Arrow batch: what `to_arrow` does, the other way.
+
+The cells of each column are encoded one by one and joined to rows. A batch may have other types than the layout of the
+version, as long as they have the same values: its arrays are cast, exactly or not at all.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.arrow.fitting import fitted
-from cdcavro.arrow.layout import layout, row_names
+from cdcavro.arrow.layout import layout_of, row_names
 from cdcavro.avro.binary import write_bytes, write_long
 from cdcavro.avro.steps import ReadRecord
 from cdcavro.avro.translation.encoded_default import encoded_defaults
@@ -23,7 +26,7 @@ from cdcavro.table.older_fields import ENVELOPE, part_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cdcavro.arrow.layout import Part
+    from cdcavro.arrow.layout import ColumnLayout
     from cdcavro.table.schema import TableSchema
 
     Cells = list[bytes | None]
@@ -47,11 +50,11 @@ def from_arrow(batch: pa.RecordBatch | pa.Table, schema: TableSchema, *, part: s
     what is neither a batch nor a table, such as an array of structs.
     """
     declared = part_of(schema, part)
-    batch = _whole(batch)
+    batch = _as_one_batch(batch)
     names = row_names(schema, part)
-    made = layout(declared, names)
+    made = layout_of(declared, names)
     row = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
-    rows = _Encoding(names).cells(row, declared.root, made.root, "")
+    rows = _Encoder(names).cells(row, declared.root, made.root, "")
     for i, raw in enumerate(rows):
         try:
             check(raw or b"", declared)
@@ -60,7 +63,7 @@ def from_arrow(batch: pa.RecordBatch | pa.Table, schema: TableSchema, *, part: s
     return pa.array(rows, pa.binary())
 
 
-def _whole(batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
+def _as_one_batch(batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
     """Return a batch, or all batches of a table as one, once its buffers hold what it says. Raises `MisfitError`."""
     if not isinstance(batch, (pa.RecordBatch, pa.Table)):
         raise TypeError(f"rows are a RecordBatch or a Table of pyarrow's, not {type(batch).__name__}")
@@ -76,13 +79,13 @@ def _whole(batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-class _Encoding:
-    """Encodes columns, each cell by itself; `names` are as in `layout`."""
+class _Encoder:
+    """Encodes columns, each cell by itself; `names` are as in `layout_of`."""
 
     def __init__(self, names: Mapping[str, Mapping[str, str]]) -> None:
         self._names = names
 
-    def cells(self, array: pa.Array, declared: Type, part: Part, pointer: str) -> Cells:
+    def cells(self, array: pa.Array, declared: Type, part: ColumnLayout, pointer: str) -> Cells:
         """Return the cells of an array as data of a type, None for null. Raises `MisfitError`."""
         match declared:
             case Union(branches):
@@ -92,35 +95,35 @@ class _Encoding:
             case Array() | Map():
                 return self._collections(array, declared, part, pointer)
             case Primitive("null"):
-                return [b""] * len(fitted(array, part.type, pointer))
+                return [b""] * len(cast_exactly(array, part.type, pointer))
             case Primitive() | Enum() | Fixed():
-                return _data(fitted(array, part.type, pointer), declared, pointer)
+                return _encode_data(cast_exactly(array, part.type, pointer), declared, pointer)
         raise SchemaError("$", f"{type(declared).__name__} is no type")
 
-    def _union(self, array: pa.Array, branches: tuple[Type, ...], part: Part, pointer: str) -> Cells:
+    def _union(self, array: pa.Array, branches: tuple[Type, ...], part: ColumnLayout, pointer: str) -> Cells:
         others = [at for at, branch in enumerate(branches) if branch != Primitive("null")]
-        null = next((_long(at) for at in range(len(branches)) if at not in others), None)
+        null = next((_encoded_long(at) for at in range(len(branches)) if at not in others), None)
         if not others:
-            fitted(array, part.type, pointer)
+            cast_exactly(array, part.type, pointer)
             return [null] * len(array)
         if len(others) == 1:
-            index = _long(others[0])
+            index = _encoded_long(others[0])
             cells = self.cells(array, branches[others[0]], part, pointer)
             return [null if cell is None else index + cell for cell in cells]
-        members = _fields(array, part.type, pointer)
+        members = _columns_by_name(array, part.type, pointer)
         columns = [
             self.cells(members[field.name], branches[at], inner, f"{pointer}/{field.name}")
             for at, inner, field in zip(others, part.parts, part.type, strict=True)
         ]
         return [
-            _chosen(row, others, null, pointer) if there else null
+            _choose_member(row, others, null, pointer) if there else null
             for row, there in zip(zip(*columns, strict=True), array.is_valid().to_pylist(), strict=True)
         ]
 
-    def _records(self, array: pa.Array, declared: Record, part: Part, pointer: str) -> Cells:
+    def _records(self, array: pa.Array, declared: Record, part: ColumnLayout, pointer: str) -> Cells:
         names = self._names.get(declared.name, {})
         called = {names.get(field.name, field.name): i for i, field in enumerate(declared.fields)}
-        columns = _fields(
+        columns = _columns_by_name(
             array,
             part.type,
             pointer,
@@ -142,7 +145,7 @@ class _Encoding:
         rows = zip(*made, strict=True) if made else [()] * len(array)
         return [b"".join(row) if one else None for row, one in zip(rows, there, strict=True)]
 
-    def _collections(self, array: pa.Array, declared: Array | Map, part: Part, pointer: str) -> Cells:
+    def _collections(self, array: pa.Array, declared: Array | Map, part: ColumnLayout, pointer: str) -> Cells:
         listed = _list_of_entries(array) if pa.types.is_map(array.type) else array
         kind = listed.type
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
@@ -159,11 +162,11 @@ class _Encoding:
         for length in lengths:
             some = cells[at : at + (length or 0)]
             at += len(some)
-            joined = _long(len(some)) + b"".join(cell or b"" for cell in some) + b"\0" if some else b"\0"
+            joined = _encoded_long(len(some)) + b"".join(cell or b"" for cell in some) + b"\0" if some else b"\0"
             found.append(None if length is None else joined)
         return found
 
-    def _entries(self, items: pa.Array, declared: Map, part: Part, pointer: str) -> Cells:
+    def _entries(self, items: pa.Array, declared: Map, part: ColumnLayout, pointer: str) -> Cells:
         if not pa.types.is_struct(items.type) or items.type.num_fields != 2:  # noqa: PLR2004  a name and a value
             raise MisfitError(str(part.type), f"a list of {items.type}", pointer=pointer)
         names, values = items.flatten()
@@ -174,7 +177,9 @@ class _Encoding:
         ]
 
 
-def _fields(array: pa.Array, wanted: pa.DataType, pointer: str, *, missing: Sequence[str] = ()) -> dict[str, pa.Array]:
+def _columns_by_name(
+    array: pa.Array, wanted: pa.DataType, pointer: str, *, missing: Sequence[str] = ()
+) -> dict[str, pa.Array]:
     """Return the fields of structs by their names, which are those of a type, but for some that may be missing."""
     if not pa.types.is_struct(array.type):
         if pa.types.is_null(array.type):
@@ -200,7 +205,7 @@ def _list_of_entries(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(pa.list_(entries.type), len(array), buffers, offset=array.offset, children=[entries])
 
 
-def _chosen(row: tuple[bytes | None, ...], others: list[int], null: bytes | None, pointer: str) -> bytes | None:
+def _choose_member(row: tuple[bytes | None, ...], others: list[int], null: bytes | None, pointer: str) -> bytes | None:
     """Return the one member of a union that is there."""
     there = [(at, cell) for at, cell in zip(others, row, strict=True) if cell is not None]
     if not there and null is not None:
@@ -208,10 +213,10 @@ def _chosen(row: tuple[bytes | None, ...], others: list[int], null: bytes | None
     if len(there) != 1:
         raise MisfitError("one member that is not null", str(len(there)), pointer=pointer)
     ((at, cell),) = there
-    return _long(at) + cell
+    return _encoded_long(at) + cell
 
 
-def _data(array: pa.Array, declared: Type, pointer: str) -> Cells:
+def _encode_data(array: pa.Array, declared: Type, pointer: str) -> Cells:
     """Return the cells of an array, whose type is that of the data, as data."""
     if pa.types.is_floating(array.type):
         size = array.type.bit_width // 8
@@ -233,9 +238,9 @@ def _data(array: pa.Array, declared: Type, pointer: str) -> Cells:
 def _writer(declared: Type, kind: pa.DataType, pointer: str) -> Callable[[bytearray, Any], None]:
     match declared:
         case Enum(symbols=symbols):
-            return lambda out, value: write_long(out, _index(symbols, value, pointer))
+            return lambda out, value: write_long(out, _symbol_index(symbols, value, pointer))
         case Fixed(size=size):
-            return lambda out, value: out.extend(_sized(value, size, kind, pointer))
+            return lambda out, value: out.extend(_fixed_bytes(value, size, kind, pointer))
         case Primitive("bytes") if pa.types.is_decimal(kind):
             return lambda out, value: write_bytes(out, minimal_bytes(_unscaled(value)))
         case Primitive(name):
@@ -249,7 +254,7 @@ def _unscaled(value: Any) -> int:
     return -unscaled if value.is_signed() else unscaled
 
 
-def _sized(value: Any, size: int, kind: pa.DataType, pointer: str) -> bytes:
+def _fixed_bytes(value: Any, size: int, kind: pa.DataType, pointer: str) -> bytes:
     if pa.types.is_decimal(kind):
         return _unscaled(value).to_bytes(size, "big", signed=True)
     if len(value) != size:
@@ -257,13 +262,56 @@ def _sized(value: Any, size: int, kind: pa.DataType, pointer: str) -> bytes:
     return bytes(value)
 
 
-def _index(symbols: tuple[str, ...], value: str, pointer: str) -> int:
+def _symbol_index(symbols: tuple[str, ...], value: str, pointer: str) -> int:
     if value not in symbols:
         raise MisfitError(f"one of {', '.join(symbols)}", shown(value), pointer=pointer)
     return symbols.index(value)
 
 
-def _long(value: int) -> bytes:
+def _encoded_long(value: int) -> bytes:
     out = bytearray()
     write_long(out, value)
     return bytes(out)
+
+
+# Only within a family is a value the same value in another type.
+_FAMILIES: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
+    pa.types.is_boolean,
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_time,
+    lambda kind: pa.types.is_timestamp(kind) and kind.tz is None,
+    lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None,
+    lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view",
+    lambda kind: (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or str(kind) == "binary_view"
+    ),
+)
+
+
+def cast_exactly(array: pa.Array, wanted: pa.DataType, pointer: str) -> pa.Array:
+    """Return an array of values in a type that has them exactly; `pointer` says where it stands in the batch.
+
+    A value may be in a wider or in a narrower type of the same kind. Raises `MisfitError`.
+    """
+    if pa.types.is_dictionary(array.type):
+        try:
+            array = array.dictionary_decode()
+        except (pa.ArrowInvalid, pa.ArrowIndexError) as error:
+            raise MisfitError(str(wanted), "more than 2 GiB of a dictionary's values", pointer=pointer) from error
+    if array.type == wanted:
+        return array
+    kind = array.type
+    is_narrower = pa.types.is_floating(kind) and pa.types.is_floating(wanted) and kind.bit_width > wanted.bit_width
+    is_same_family = any(holds(kind) and holds(wanted) for holds in _FAMILIES)
+    if not pa.types.is_null(kind) and (not is_same_family or is_narrower):
+        raise MisfitError(str(wanted), str(kind), pointer=pointer)
+    try:
+        return array.cast(wanted)
+    except pa.ArrowInvalid as error:
+        raise MisfitError(f"{wanted}, exactly", f"{kind}: {str(error).splitlines()[0]}", pointer=pointer) from error

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from cdcavro.arrow import arrow_schema, from_arrow, layout, to_arrow, versions
-from cdcavro.arrow import batches as arrow_batches
-from cdcavro.arrow.batches import exactly_read, read_batch, reading, reading_of
+from cdcavro.arrow import arrow_schema, from_arrow, layout, record_batches, to_arrow
+from cdcavro.arrow.record_batches import read_batch, read_exactly, reading_for, reading_of
 from cdcavro.avro.schema import parse_schema
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import PayloadError, SchemaError
@@ -76,7 +75,7 @@ def test_the_engine_makes_the_arrays_of_the_exact_way(producer, part, monkeypatc
         arguments = (payloads, schemas, [one.schema.version for one in typed])
         made = to_arrow(*arguments, part=part)
         with monkeypatch.context() as patched:
-            patched.setattr(arrow_batches, "COMPILED", False)
+            patched.setattr(record_batches, "COMPILED", False)
             assert made.equals(to_arrow(*arguments, part=part))
 
 
@@ -304,10 +303,10 @@ def test_one_batch_has_at_most_2_gib_in_a_column(monkeypatch):
     monkeypatch.setattr(layout, "MAX_BYTES", 10)
     _, how = how_to_read(record(field("e", enum("LONG"))))
     assert how.filler.fill(slices_of(binary([b"\0"] * 3))) == ([], 2 if COMPILED else 0, False)
-    monkeypatch.setattr(versions, "MAX_BYTES", 25)
+    monkeypatch.setattr(record_batches, "MAX_BYTES", 25)
     two = evolve(ODD, "ALTER TABLE t ADD x INT").schema
     rows = [row_payload(ODD, {"id": "1"})] * 3
-    with pytest.raises(PayloadError, match="expected at most 2147483647 bytes in a column of a batch, got more"):
+    with pytest.raises(PayloadError, match="expected at most 25 bytes in a column of a batch, got more"):
         to_arrow(rows, [ODD, two], [1, 1, 1], part="row")
 
 
@@ -339,7 +338,7 @@ def test_items_out_of_all_proportion_to_their_payloads_are_refused(kind, items, 
 
     assert same_batch([payload(200)] * 10, how) == "read"
     whole = binary([payload(9_000)] * 2)
-    for way in (read_batch, lambda *given: exactly_read(slices_of(given[0]), given[1])):
+    for way in (read_batch, lambda *given: read_exactly(slices_of(given[0]), given[1])):
         with pytest.raises(PayloadError) as caught:
             way(whole, how)
         most = "items of arrays and maps that take at most 32 MiB and 64 times the payloads"
@@ -362,7 +361,7 @@ def test_columns_that_no_row_fills_take_no_room():
     (whole, nothing), how = wide_payloads()
     assert same_batch([nothing, whole, nothing], how) == same_batch([nothing] * 3, how) == "read"
     rows = binary([nothing] * 10_000)
-    for made in (read_batch(rows, how), exactly_read(slices_of(rows), how)):
+    for made in (read_batch(rows, how), read_exactly(slices_of(rows), how)):
         made.validate(full=True)
         assert made.null_count == 0
         assert made[9_999].as_py() == {"before": None, "after": None, "d": None}
@@ -377,7 +376,7 @@ def test_rows_that_fill_far_more_than_their_payloads_are_refused():
     (whole, nothing), how = wide_payloads()
     assert read_batch(binary([whole] * 3_000), how)[2_999].as_py()["after"]["c1"] == 1
     column = binary([nothing] * 5_000 + [whole])
-    for way in (read_batch, lambda *given: exactly_read(slices_of(given[0]), given[1])):
+    for way in (read_batch, lambda *given: read_exactly(slices_of(given[0]), given[1])):
         with pytest.raises(PayloadError) as caught:
             way(column, how)
         most = "rows whose columns take at most 64 MiB and 64 times the payloads in a batch"
@@ -395,4 +394,4 @@ def test_without_pyarrow_it_is_said_what_to_install():
 def test_how_a_version_is_read_is_made_once():
     """Also where the same schema comes again."""
     again = TableSchema(parse_schema(ODD.row.json))
-    assert reading(ODD, "row") is reading(again, "row")
+    assert reading_for(ODD, "row") is reading_for(again, "row")
