@@ -53,7 +53,7 @@ MAY_IMPORT["cli"] = {*MAY_IMPORT}
 HOMES: dict[str, str | tuple[str, ...]] = {
     "pyspark": "spark/",
     "py4j": "spark/",
-    "pyarrow": ("arrow/", "spark/", "lake/arrow.py", "lake/reduction.py", "lake/placing.py", "files/lines.py"),
+    "pyarrow": ("arrow/", "spark/", "lake/arrow.py", "lake/placing.py", "files/lines.py"),
     "click": "cli/",
     "rich": "cli/progress.py",
     "sqlglot": "table/ddl/tokens.py",

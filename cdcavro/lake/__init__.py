@@ -1,10 +1,8 @@
 """Lake tables: the rows that go into them, and how their current state is merged; nothing of Spark."""
 
 from cdcavro.lake.job_state import JobState
-from cdcavro.lake.keys import check_keys
-from cdcavro.lake.merge import TableState, last_changes
-from cdcavro.lake.row import TypedRow
-from cdcavro.lake.typed_rows import Batch, TypedRows
+from cdcavro.lake.merge import TableState, check_keys, last_changes
+from cdcavro.lake.typed_rows import Batch, TypedRow, TypedRows
 
 __all__ = [
     "Batch",

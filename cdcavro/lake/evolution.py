@@ -1,7 +1,7 @@
-"""What is to be done to a lake table so that it has the columns of a table's newest version.
+"""Evolution of a lake table: the steps that give it the columns of a table's newest version.
 
-A column of a lake table carries in its comment the name of the Avro field that it is of. So a column is
-found again whatever its name, and what was done before a crash is not done twice.
+The comment of a lake table's column has the name of its Avro field. So a column is found again under any name, and
+what was done before a crash is not done twice.
 """
 
 from __future__ import annotations
@@ -32,26 +32,28 @@ _DECIMAL: Final = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 
 @dataclass(frozen=True, slots=True)
 class LakeColumn:
-    """A column of a lake table.
-
-    Attributes: `name` (str); `field` (str), the name of its Avro field, or of one that it was renamed from;
-    `type` (str), as Spark spells it; `aliases` (tuple of str), names that the field had; `until` (int or
-    None), the last version that wrote it, if another column took over.
-    """
+    """A column of a lake table."""
 
     name: str
+    # The name of its Avro field, or of one that it was renamed from.
     field: str
+    # As Spark spells it.
     type: str
+    # Names that the field had.
     aliases: tuple[str, ...] = ()
+    # The last version that wrote it, if another column took over.
     until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change of a lake table's columns: its kind, the column's name so far, and what it is behind the step."""
+    """One change of a lake table's columns."""
 
+    # One of `KINDS`.
     kind: str
+    # The column's name before the step.
     name: str
+    # The column behind the step.
     column: LakeColumn
 
     def __str__(self) -> str:
@@ -80,10 +82,10 @@ def steps_to(
 ) -> list[Step]:
     """Return the steps from the columns of a lake table to those of a version, as a behavior allows.
 
-    `behavior` is one of Flink CDC's words: with "lenient", columns are added, renamed and widened, and those
-    that the table has no more stay; with "evolve" these are dropped, and a type that another column takes over
-    is an error; with "try_evolve" it is not; with "ignore" there are no steps, and with "exception" any step is
-    an error. Raises `SchemaError`, also for a type that the lake cannot widen; `ValueError` for another word.
+    `behavior` is one of Flink CDC's words. With "lenient", columns are added, renamed and widened, and columns that
+    the table no longer has stay. With "evolve" these are dropped, and it is an error if a column of another type takes
+    over; with "try_evolve" it is none. With "ignore" there are no steps; with "exception" any step is an error. Raises
+    `SchemaError`, also for a type that the lake cannot widen; `ValueError` for another word.
     """
     if behavior not in BEHAVIORS:
         raise ValueError(f"a behavior is one of {', '.join(BEHAVIORS)}, not {shown(behavior)}")
@@ -119,9 +121,11 @@ def _steps(
     if not is_dropping:
         wanted_names = {column.name.casefold() for column in wanted}
         renames += [
-            (column.name, _aside(column, present, wanted)) for column in left if column.name.casefold() in wanted_names
+            (column.name, _set_aside(column, present, wanted))
+            for column in left
+            if column.name.casefold() in wanted_names
         ]
-    steps += _renamed(renames, present)
+    steps += _rename_steps(renames, present)
     for found, column in pairs:
         if found is None:
             steps.append(Step(ADD, column.name, column))
@@ -137,8 +141,8 @@ def _steps(
     return steps
 
 
-def _renamed(renames: Sequence[tuple[str, LakeColumn]], present: Sequence[LakeColumn]) -> list[Step]:
-    """Return the steps that rename columns; where one takes the name of another, all go by names that nobody has."""
+def _rename_steps(renames: Sequence[tuple[str, LakeColumn]], present: Sequence[LakeColumn]) -> list[Step]:
+    """Return the steps that rename columns; if one takes the name of another, all first get names that no column has."""
     taken = {column.name.casefold() for column in present}
     if not any(column.name.casefold() in taken for _, column in renames):
         return [Step(RENAME, name, column) for name, column in renames]
@@ -147,8 +151,8 @@ def _renamed(renames: Sequence[tuple[str, LakeColumn]], present: Sequence[LakeCo
     return first + [Step(RENAME, other, column) for _, other, column in between]
 
 
-def _aside(column: LakeColumn, present: Sequence[LakeColumn], wanted: Sequence[LakeColumn]) -> LakeColumn:
-    """Return a column that the table has no more under a name that is free, since another column has its name now."""
+def _set_aside(column: LakeColumn, present: Sequence[LakeColumn], wanted: Sequence[LakeColumn]) -> LakeColumn:
+    """Return a column that its table no longer has, under a free name, since another column has its name now."""
     taken = {other.name.casefold() for other in (*present, *wanted)}
     number = next(i for i in range(1, len(taken) + 2) if f"{column.name} (dropped {i})".casefold() not in taken)
     return LakeColumn(f"{column.name} (dropped {number})", column.field, column.type)

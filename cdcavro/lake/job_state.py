@@ -1,13 +1,12 @@
 """The state of a job that merges batches: what it learned and its clock, in files that a person can read.
 
-Each batch has a file, written before its data. It has what the batch learned, in the order in which that
-was learned, and the clock behind it. A job goes on by learning it all again, so a batch that is run again
-after a crash learns the same again, and gives the same rows. Files are replaced in one step, and those of
-old batches that learned nothing are removed.
+Each batch has a file, which is written before its data. It has what the batch learned, in order, and the clock behind
+the batch. A job goes on by learning all of it again, so a batch that is run again after a crash learns the same and gives
+the same rows. A file is replaced in one step; the files of old batches that learned nothing are removed.
 
-What old batches learned is put together in the file of the last of them, which says so: whatever files are left of those
-before it are none. Of statements that changed nothing, it has only the last ones, by which one that is delivered
-again is known, and of each text the last.
+What old batches learned is put together in the file of the last of them, which says so; files of earlier batches no
+longer count. Of the statements that changed nothing, this file has only the last ones, by which a repeated delivery is
+recognized, and the last one of each text.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from cdcavro.table.tables import Tables
 
 _FORMAT: Final = 1
-# Of the characters of a hidden name, which has some more behind them.
+# How many characters of a name are in the hidden one.
 _LONGEST: Final = 60
 _KEPT: Final = 2
 # How many files of old batches there are before they are put together.
@@ -63,10 +62,10 @@ class JobState:
         if batch and batch - 1 not in found:
             raise FileError(str(self._path(batch - 1)), "the state behind the batch before", "none")
         maker = TypedRows(tables)
-        for path, state in _from_whole(found):
+        for path, state in _states_of(found):
             maker.clock = Clock(list(state["clock"]))
             try:
-                maker.learner.again(from_record(record) for record in state["learned"])
+                maker.learner.relearn(from_record(record) for record in state["learned"])
             except CdcAvroError as error:
                 raise FileError(str(path), "a job's state", str(error)) from error
         self._learner = maker.learner
@@ -77,7 +76,7 @@ class JobState:
     ) -> None:
         """Write what a batch learned and the clock behind it; `facts` are JSON values for people, and for `facts`.
 
-        What it learned by what `resume` returned is known to have changed nothing where it did.
+        If `learned` was learned by what `resume` returned, the file says which of it changed nothing.
         """
         idle = set() if self._learner is None else {id(change) for change in self._learner.idle}
         state = {
@@ -92,21 +91,21 @@ class JobState:
             self._learner.idle.clear()
         replace_file(self._path(number), json.dumps(state, indent=1))
         old = self._path(number - _KEPT)
-        if old.exists() and not _read(old)[0]:
+        if old.exists() and not _read_state(old)[1]:
             old.unlink(missing_ok=True)
-        self._put_together(number - _KEPT)
+        self._compact(number - _KEPT)
 
-    def _put_together(self, last: int) -> None:
+    def _compact(self, last: int) -> None:
         """Put what the batches up to one learned into the file of the last of them, if there are many files.
 
-        It is replaced in one step, and the others are then removed from the newest on: a batch of which there still is a
-        file has those before it, too.
+        That file is replaced in one step, and the others are then removed from the newest on: while a batch still has a
+        file, all batches before it have theirs.
         """
         found = {number: path for number, path in self._files().items() if number <= last}
         if len(found) < _FILES:
             return
         pairs: list[tuple[Any, bool]] = []
-        for _, state in _from_whole(found):
+        for _, state in _states_of(found):
             idle = {*state.get("idle", ())}
             pairs += [(record, i in idle) for i, record in enumerate(state["learned"])]
         kept = _without_idle(pairs)
@@ -124,7 +123,7 @@ class JobState:
     def facts(self, batch: int) -> dict[str, Any]:
         """Return what `write` wrote of the last batch before one, empty if there is none. Raises `FileError`."""
         found = [path for number, path in sorted(self._files().items()) if number < batch]
-        return _checked(found[-1])[0] if found else {}
+        return _read_state(found[-1])[0] if found else {}
 
     def batches(self) -> list[int]:
         """Return the numbers of the batches of which there is a file."""
@@ -152,18 +151,18 @@ class _Shape(msgspec.Struct):
     whole: bool = False
 
 
-def _from_whole(files: Mapping[int, Path]) -> list[tuple[Path, dict[str, Any]]]:
-    """Return files and their states, by their batch, from the last one on that has what all before it learned."""
+def _states_of(files: Mapping[int, Path]) -> list[tuple[Path, dict[str, Any]]]:
+    """Return files and their states by batch, from the last file on that has what all batches before it learned."""
     states: list[tuple[Path, dict[str, Any]]] = []
     for number in sorted(files, reverse=True):
-        states.append((files[number], _checked(files[number])[0]))
+        states.append((files[number], _read_state(files[number])[0]))
         if states[-1][1].get("whole"):
             break
     return states[::-1]
 
 
 def _without_idle(pairs: Sequence[tuple[Any, bool]]) -> list[tuple[Any, bool]]:
-    """Return records, each with whether it is a statement that changed nothing, without most of these."""
+    """Return records without most of those that changed nothing; each is paired with whether it did."""
     kept: list[tuple[Any, bool]] = []
     texts: set[str] = set()
     count = 0
@@ -179,12 +178,7 @@ def _without_idle(pairs: Sequence[tuple[Any, bool]]) -> list[tuple[Any, bool]]:
     return kept[::-1]
 
 
-def _read(path: Path) -> tuple[list[Any], list[Any]]:
-    """Return what a batch learned, as records of changes, and the state of its clock."""
-    return _checked(path)[1:]
-
-
-def _checked(path: Path) -> tuple[dict[str, Any], list[Any], list[Any]]:
+def _read_state(path: Path) -> tuple[dict[str, Any], list[Any], list[Any]]:
     """Return what a file says, what its batch learned, and the state of its clock. Raises `FileError`."""
     try:
         state = json.loads(path.read_bytes())
@@ -208,7 +202,7 @@ def _check_format(path: Path, state: Any) -> None:
 def replace_file(path: Path, text: str) -> None:
     """Write a file so that there is the old one or the new one, whole, whenever the machine stops.
 
-    What is being written is hidden beside it, under a name that nobody has; what a run that was killed left so goes.
+    The new file is written under a hidden name of its own beside it; hidden files of runs that were killed are removed.
     Raises `FileError` for what is no regular file, such as a device.
     """
     if path.exists() and not path.is_file():

@@ -1,4 +1,4 @@
-"""What changes say of tables, learned in their order, however they arrived."""
+"""Learning what changes say of tables, in their order, however they arrived."""
 
 from __future__ import annotations
 
@@ -19,44 +19,42 @@ if TYPE_CHECKING:
 
     from cdcavro.table.tables import Tables, TableVersion
 
-
 # In columns, as `weight_of` counts them.
 _REMEMBERED: Final = 100_000
 _CHARACTERS: Final = 64
 # In statements.
 _IDLE: Final = 10_000
+# Of a mark.
+_DIGITS: Final = 16
 
 
 class Learned(NamedTuple):
-    """What was learned of changes.
+    """What was learned of changes."""
 
-    Attributes: `changes` (list of `Change`), what they said of tables, in order, without values: who learns it in this
-    order knows the same; `faults` (list of pairs of `Change` and error), changes that contradict their table, and
-    statements that were not understood; `dropped` (dict from `identity_of` a statement to the numbers of the
-    tables that it dropped).
-    """
-
+    # What they said of tables, without values: whoever learns it in this order knows the same.
     changes: list[Change]
+    # Changes that contradict their table, and statements that were not understood.
     faults: list[tuple[Change, CdcAvroError]]
+    # The numbers of the tables that a statement dropped, by its `identity_of`.
     dropped: dict[bytes, tuple[int, ...]]
 
 
 class Learner:
-    """Lets `tables` (`Tables`) learn what changes say of them.
-
-    Attributes: `idle` (deque of `Change`), the last statements that were learned and changed nothing.
-    """
+    """Lets `tables` (`Tables`) learn what changes say of them."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self.outlines = Outlines()
+        # The last statements that were learned and changed nothing.
         self.idle: deque[Change] = deque(maxlen=_IDLE)
 
     def learn(self, changes: Iterable[Change]) -> Learned:
         """Learn what changes say, in their order, and return what that was."""
         learned, written = Learned([], [], {}), []
-        for change, unordered in _in_time(change for change in changes if change.op in DML or change.op in DDL):
-            gone, edits = self._gone() if change.op in DDL else set(), self.tables.edits
+        for change, unordered in _in_order_of_sources(
+            change for change in changes if change.op in DML or change.op in DDL
+        ):
+            gone, edits = self._dropped() if change.op in DDL else set(), self.tables.edits
             try:
                 if unordered is not None:
                     raise unordered
@@ -71,13 +69,13 @@ class Learner:
                 if change.op in DDL and self.tables.edits != edits:
                     # What is not understood of a table is known of it, too.
                     learned.changes.append(change)
-            if change.op in DDL and self._gone() - gone:
-                learned.dropped[identity_of(change)] = tuple(sorted(self._gone() - gone))
-        _write(written)
+            if change.op in DDL and self._dropped() - gone:
+                learned.dropped[identity_of(change)] = tuple(sorted(self._dropped() - gone))
+        _note_written(written)
         return learned
 
-    def again(self, changes: Iterable[Change]) -> None:
-        """Learn what was learned before, as `Learned.changes` has it."""
+    def relearn(self, changes: Iterable[Change]) -> None:
+        """Learn again what `learn` returned as `Learned.changes`."""
         written = []
         for change in changes:
             edits = self.tables.edits
@@ -88,7 +86,7 @@ class Learner:
                     raise
                 continue
             self.outlines.take(change, is_idle=self.tables.edits == edits)
-        _write(written)
+        _note_written(written)
 
     def _learn(self, change: Change) -> TableVersion | None:
         edits = self.tables.edits
@@ -98,11 +96,11 @@ class Learner:
             self.outlines.forget(change.source)
         return known
 
-    def _gone(self) -> set[int]:
+    def _dropped(self) -> set[int]:
         return {table.number for table in self.tables.tables if table.is_gone}
 
 
-def _write(known: Iterable[TableVersion | None]) -> None:
+def _note_written(known: Iterable[TableVersion | None]) -> None:
     """Note that the rows of a batch are written, once all of it is learned."""
     for table_version in known:
         if table_version is not None:
@@ -115,7 +113,7 @@ def identity_of(change: Change) -> bytes:
 
 
 class Outlines:
-    """What changes say of their tables, one behind another, without what the change before said already."""
+    """What changes say of their tables, in order, without what the change before said already."""
 
     def __init__(self) -> None:
         self._last = WeightedCache(_REMEMBERED)
@@ -146,10 +144,10 @@ class Outlines:
 _OF_TIME: Final = ("position", "event_time", "snapshot", "place", "row", "rows")
 
 
-def _in_time(changes: Iterable[Change]) -> list[tuple[Change, OrderError | None]]:
-    """Return changes in order, rows of a full load where their source says that they were read; first those without an order.
+def _in_order_of_sources(changes: Iterable[Change]) -> list[tuple[Change, OrderError | None]]:
+    """Return changes in order, behind those that have none; rows of a full load stand where their source read them.
 
-    What orders them may differ between tables. Where it does within one, merging refuses it.
+    What orders changes may differ between tables. Where it differs within one table, the merge refuses it.
     """
     groups: dict[tuple[str | None, str], list[tuple[Change, Change]]] = {}
     found: list[tuple[Change, OrderError | None]] = []
@@ -174,3 +172,35 @@ def _sorted(changes: list[Change]) -> list[Change]:
     except OrderError:
         # Partitions whose numbers are of different kinds: each has its own order at least.
         return sorted(changes, key=order_key)
+
+
+class NewTables:
+    """The tables that `tables` (`Tables`) have learned since this was made, if they have learned nothing else.
+
+    Two tasks may number new tables differently, but the only version of a new table is the same in both; and so are the
+    rows of a table that has one version and a name that no other table ever had. So a mark of this version stands for
+    the number until the driver has given one.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._known = [(list(table.versions), table.is_gone) for table in tables.tables]
+        self._marks: dict[int, str] = {}
+
+    @property
+    def marks(self) -> dict[int, str] | None:
+        """The marks of the new tables by number; None if another table changed, one has a second version, or two have one mark."""
+        tables, count = self._tables.tables, len(self._known)
+        if [(table.versions, table.is_gone) for table in tables[:count]] != self._known:
+            return None
+        for table in tables[count:]:
+            if len(table.versions) > 1 or table.is_gone or not self._tables.is_alone(table):
+                return None
+            if table.number not in self._marks:
+                self._marks[table.number] = _mark(table.schema.row.json)
+        return dict(self._marks) if len({*self._marks.values()}) == len(self._marks) else None
+
+
+def _mark(text: str) -> str:
+    # No number has a letter in front.
+    return "n" + hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]

@@ -11,19 +11,24 @@ in any order: what is last, and what is missing, depends on the changes alone an
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind
-from cdcavro.errors import OrderError
-from cdcavro.lake.row import DELETE, DROP, TRUNCATE, UPSERTS
+from cdcavro.errors import OrderError, SchemaError
+from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE, UPSERTS
+from cdcavro.table.fields import avro_of, column_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from cdcavro.lake.row import TypedRow
+    from cdcavro.lake.typed_rows import TypedRow
+    from cdcavro.table.schema import TableSchema
 
 NO_FLOOR: Final = b""
+# Avro writes both in the same way.
+_INTEGERS: Final = ("int", "long")
 
 
 class Delete(NamedTuple):
@@ -34,23 +39,22 @@ class Delete(NamedTuple):
 
 
 class LastChanges(NamedTuple):
-    """What is left of a batch of one table's rows.
+    """What is left of a batch of one table's rows."""
 
-    Attributes: `rows` (dict from a key to a tuple of `TypedRow`), of each key the last change, and beneath it
-    those that have columns which it lacks; `deletes` (dict from a key to bytes), of each key the order of the
-    last delete; `floor` (bytes), the order of the last TRUNCATE or DROP; `keyless` (int), how many rows had no key.
-    """
-
+    # Of each key the last change, and behind it those that have columns which it lacks.
     rows: dict[bytes, tuple[TypedRow, ...]]
+    # Of each key the order of the last delete.
     deletes: dict[bytes, bytes]
+    # The order of the last TRUNCATE or DROP.
     floor: bytes
+    # How many rows had no key.
     keyless: int
 
 
 def last_changes(rows: Iterable[TypedRow], floor: bytes = NO_FLOOR) -> LastChanges:
     """Return what is left of rows of one table, in whatever order they are; `floor` is that of the table so far.
 
-    Raises `ValueError` for an operation that is none of a typed row's.
+    Raises `ValueError` for an operation that no typed row has.
     """
     deletes: dict[bytes, bytes] = {}
     upserts: dict[bytes, list[TypedRow]] = {}
@@ -75,7 +79,7 @@ def pieces_of(changes: Iterable[TypedRow], floor: bytes) -> tuple[TypedRow, ...]
     """Return the changes of one key above a floor that make its row: the last one, and those that have what it lacks."""
     pieces: list[TypedRow] = []
     missing: frozenset[str] | None = None
-    for change in sorted(changes, key=_facts, reverse=True):
+    for change in sorted(changes, key=_rank, reverse=True):
         if change.order <= floor:
             break
         lacking = frozenset(change.absent) if missing is None else missing.intersection(change.absent)
@@ -87,7 +91,7 @@ def pieces_of(changes: Iterable[TypedRow], floor: bytes) -> tuple[TypedRow, ...]
     return tuple(pieces)
 
 
-def _facts(change: TypedRow) -> tuple[bytes, str, bytes]:
+def _rank(change: TypedRow) -> tuple[bytes, str, bytes]:
     return change.order, change.operation, change.payload
 
 
@@ -100,26 +104,27 @@ def values_of(pieces: Iterable[TypedRow], read: Callable[[TypedRow], Mapping[str
 
 
 class TableState:
-    """The current state of a table.
+    """The current state of a table; `name` is what errors call it.
 
-    Attributes: `name` (str), for errors; `rows` (dict from a key to a tuple of `TypedRow`), the changes that
-    make each row, the last one first; `deletes` (dict from a key to `Delete`); `floor` (bytes), the order of
-    the last TRUNCATE or DROP, empty before one; `kind` (str or None), what orders the changes; `keyless` (int),
-    how many rows had no key: a table with such rows has no current state, only a changelog.
+    A table with rows without a key has no current state, only a changelog.
     """
 
     def __init__(self, name: str = "") -> None:
         self.name = name
+        # The changes that make the row of each key, the last one first.
         self.rows: dict[bytes, tuple[TypedRow, ...]] = {}
         self.deletes: dict[bytes, Delete] = {}
+        # The order of the last TRUNCATE or DROP.
         self.floor = NO_FLOOR
+        # What orders the changes.
         self.kind: str | None = None
+        # How many rows had no key.
         self.keyless = 0
 
     def merge(self, batch: Iterable[TypedRow], *, now: float = 0.0, guard: float = inf) -> None:
         """Merge a batch of the table's rows; `now` is the time, and `guard` how long deletes are kept, in seconds.
 
-        Raises `OrderError`, with nothing merged, for a change that is ordered by something else than the others.
+        Raises `OrderError`, and merges nothing, if a change is ordered by something else than the others.
         """
         rows = list(batch)
         self.kind = kind_of_rows(rows, self.kind, self.name)
@@ -154,3 +159,30 @@ def kind_of_rows(rows: Iterable[TypedRow], kind: str | None, name: str) -> str |
         listed = sorted(kinds, key=KINDS.index, reverse=True)
         raise OrderError(None, name or None, " and some with ".join(["some with " + listed[0], *listed[1:]]))
     return next(iter(kinds), None)
+
+
+def check_keys(versions: Sequence[TableSchema]) -> None:
+    """Raise `SchemaError` unless the keys of all versions of a table have the same bytes for the same row.
+
+    A column of the key may be renamed, and an int may become a long. With other columns, or in another type,
+    rows of older versions would not be found by the keys of newer ones.
+    """
+    keyed = [schema for schema in versions if schema.key is not None]
+    for old, new in pairwise(keyed):
+        fields, others = _key_fields(old), _key_fields(new)
+        if len(fields) != len(others) or not all(map(_is_same_field, fields, others)):
+            was, now = (", ".join(map(column_name, listed)) for listed in (fields, others))
+            reason = f"its key ({was}) is ({now}) from version {new.version} on, under which older rows are not found"
+            raise SchemaError(new.table.table, reason)
+
+
+def _key_fields(schema: TableSchema) -> list[dict[str, Any]]:
+    by_field = {field["name"]: field for field in schema.record["fields"]}
+    names = {column.name: column.field for column in schema.columns}
+    return [by_field[names[name]] for name in schema.key_names]
+
+
+def _is_same_field(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    kept = old["name"] == new["name"] or old["name"] in new.get("aliases", ())
+    types = avro_of(old), avro_of(new)
+    return kept and (types[0] == types[1] or (types[0] in _INTEGERS and types[1] in _INTEGERS))

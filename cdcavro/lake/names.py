@@ -64,7 +64,7 @@ def column_names(names: Iterable[str]) -> list[str]:
     found: list[str] = []
     taken: set[str] = set()
     for name in names:
-        escaped = _UNFIT_COLUMN.sub(_escaped, name) or _EMPTY
+        escaped = _UNFIT_COLUMN.sub(_escape, name) or _EMPTY
         if escaped.casefold() in taken:
             escaped = "".join(_code(character) if _is_cased(character) else character for character in escaped)
         if escaped.casefold() in taken:
@@ -77,18 +77,17 @@ def column_names(names: Iterable[str]) -> list[str]:
 def folder_names(table: TableName, suffix: str = "", *, is_older: bool = False) -> tuple[str, ...]:
     """Return the names of the folders, or of the namespaces and the table, that a table has in a lake.
 
-    No table's folder is that of another, in it or around it, under no normal form of Unicode; a schema's folder has `~~`
-    behind its name, and that of a database that is not known is `~~`. `suffix` says another table that belongs to it; no
-    table has such a name. With `is_older`, they are the names that tables had
-    at first. Raises `SchemaError` for a
-    name of more than 200 bytes.
+    No table's folder is that of another, or lies in it, under any normal form of Unicode; a schema's folder has `~~`
+    behind its name, and that of a database that is not known is `~~`. `suffix` names another lake table that belongs to
+    the table; no table has such a name. With `is_older`, they are the names that tables had at first. Raises
+    `SchemaError` for a name of more than 200 bytes.
 
     >>> from cdcavro.table import TableName
     >>> folder_names(TableName("shop", None, "../t"), "deletes"), folder_names(TableName("shop", "public", "t"))
     (('shop', '~2e~.~2f~t~~deletes'), ('shop', 'public~~', 't'))
     """
     if is_older:
-        folders = _older(table)
+        folders = _older_folders(table)
     else:
         schema = [] if table.schema is None else [_folder(table.schema) + _SCHEMA]
         folders = [_EMPTY if table.database is None else _folder(table.database), *schema, _folder(table.table)]
@@ -100,45 +99,45 @@ def folder_names(table: TableName, suffix: str = "", *, is_older: bool = False) 
     return tuple(folders)
 
 
-def alike(table: TableName) -> tuple[str | None, ...]:
-    """Return what names of tables have in common that differ in letter case, or in the normal form of Unicode, only.
+def caseless_name(table: TableName) -> tuple[str | None, ...]:
+    """Return a table's name without letter case: equal for names that differ only in case or in Unicode's normal form.
 
     >>> from cdcavro.table import TableName
-    >>> alike(TableName("Shop", None, "ORDERS")) == alike(TableName("shop", None, "orders"))
+    >>> caseless_name(TableName("Shop", None, "ORDERS")) == caseless_name(TableName("shop", None, "orders"))
     True
     """
-    return tuple(None if part is None else _folded(part) for part in (table.database, table.schema, table.table))
+    return tuple(None if part is None else _fold(part) for part in (table.database, table.schema, table.table))
 
 
-def _folded(name: str) -> str:
-    """Return a name as in Unicode's caseless matching of compatible texts."""
+def _fold(name: str) -> str:
+    """Return a name as Unicode's caseless matching of compatible texts compares it."""
     text = unicodedata.normalize("NFD", name)
     for _ in range(2):
         text = unicodedata.normalize("NFKD", text.casefold())
     return text
 
 
-def _older(table: TableName) -> list[str]:
+def _older_folders(table: TableName) -> list[str]:
     parts = [part for part in (table.database, table.schema, table.table) if part is not None]
     if table.schema is not None and table.database is None:
         parts = ["", *parts]
-    return [_UNFIT_OLDER.sub(_escaped, part) or _EMPTY for part in parts]
+    return [_UNFIT_OLDER.sub(_escape, part) or _EMPTY for part in parts]
 
 
 def _folder(name: str) -> str:
     """Return a part of a table's name as a folder: what would be seen as something else, or not at all, is escaped."""
-    escaped = _UNFIT_FOLDER.sub(_escaped, name) or _NAMELESS
+    escaped = _UNFIT_FOLDER.sub(_escape, name) or _NAMELESS
     return escaped if escaped.isascii() else "".join(one if _is_seen(one) else _code(one) for one in escaped)
 
 
 def _is_seen(character: str) -> bool:
-    """Return whether a character is printed for itself, and is the same under each normal form but those that take it apart."""
+    """Return whether a character is printed by itself, and is the same under each normal form that composes."""
     is_steady = unicodedata.normalize("NFKC", character) == character
     is_mark = unicodedata.category(character).startswith("M")
     return character.isprintable() and is_steady and not is_mark and not _UNSEEN.match(character)
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     return _code(match[0])
 
 

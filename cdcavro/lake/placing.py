@@ -1,7 +1,8 @@
 """Placing of messages in their tables, whole Arrow batches at a time, once the tables have learned all.
 
 The rows are those of `TypedRows`, byte for byte: each with its order, under the clock of the lanes. The engine makes
-those of plain messages, and everything else goes the exact way in between, under the same clock.
+the rows of plain messages; all other messages go the exact way in between, under the same clock. `group_by_table` puts
+the rows of a task together, and keeps only the last change of a key where no other is wanted.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdcavro.change.model import replace
 from cdcavro.lake.arrow import MadeRows, Places, slices_of, take
-from cdcavro.lake.row import dropped_by, rows_of_message, written
+from cdcavro.lake.typed_rows import DELETE, UPSERTS, drop_lookup, rows_of_message, write_change
 from cdcavro.table.messages import MessageTyper, merged
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.clock import Clock
     from cdcavro.change.model import Arrival, Change
-    from cdcavro.lake.row import TypedRow
+    from cdcavro.lake.typed_rows import TypedRow
     from cdcavro.table.tables import Tables
 
 ROWS: Final = pa.schema(
@@ -36,14 +38,14 @@ ROWS: Final = pa.schema(
         ("lacks", pa.bool_()),
     ]
 )
-"""The columns of rows: the index of the message, and `TypedRow` with `lacks`, whether the row after the change lacks
-columns, instead of `absent`."""
+"""The columns of rows: the index of the message, and the fields of `TypedRow`, but `lacks` instead of `absent`: whether
+the row after the change lacks columns."""
 
 
 class Placing:
     """Places the messages of one format, by `tables` that have learned all of them, or all that they need.
 
-    `clock` (`Clock`) is told of every message that is placed; `dropped` is as in `Learned`, and `unavailable` as in
+    `clock` (`Clock`) moves with every message that is placed; `dropped` is as in `Learned`, and `unavailable` as in
     `to_changes`.
     """
 
@@ -57,15 +59,16 @@ class Placing:
         dropped: Mapping[bytes, Sequence[int]] | None = None,
     ) -> None:
         self._clock, self._tables = clock, tables
-        self._dropped = dropped_by(dropped or {}, tables)
+        self._dropped = drop_lookup(dropped or {}, tables)
         self._typer = MessageTyper(format, tables, unavailable=unavailable, is_all_learned=True, clock=clock)
         self._is_by_topic = tables.given_table.by_topic
 
     def take(self, batch: pa.RecordBatch, left: Callable[[int, bytes, Arrival | None], None]) -> list[pa.RecordBatch]:
         """Return the rows that the engine makes of a batch, in batches of `ROWS`; call `left` for each message that it leaves.
 
-        The batch has the messages, and where each arrived, a struct with some of the fields of `Arrival`. What is left
-        is told in the order of arrival, with its index; where it is placed by `rows`, the clock is that of its place.
+        The batch has two columns: the messages, and where each arrived, a struct with some of the fields of `Arrival`.
+        `left` gets the index, the text and the place of a message, in the order of arrival; if it places the message by
+        `rows`, the clock is that of its place.
         """
         texts, places, made = slices_of(batch.column(0)), Places(batch), []
         is_able = not (self._is_by_topic and "topic" in places.names)
@@ -73,34 +76,34 @@ class Placing:
             for i in take(self._typer, texts, places.encoded() if is_able else None, is_able=is_able):
                 message = None if i is None else texts.get(i)
                 if i is None:
-                    made.append(self._made())
+                    made.append(self._engine_rows())
                 elif message is not None:
                     left(i, message, places.get(i))
         finally:
             # Whatever happens, no rows wait for the next batch.
-            made.append(self._made())
+            made.append(self._engine_rows())
         return [rows for rows in made if rows.num_rows]
 
     def changes(self, message: bytes) -> list[Change]:
         """Return the changes of a message. Raises as `to_changes` does."""
         return self._typer.changes(message)
 
-    def placed(self, changes: Sequence[Change], place: Arrival | None) -> list[Change]:
+    def at_place(self, changes: Sequence[Change], place: Arrival | None) -> list[Change]:
         """Return the changes of a message that arrived at a place, with the table given for those that name none."""
         return [self._tables.named(replace(change, place=merged(change.place, place))) for change in changes]
 
     def rows(self, message: bytes, changes: Sequence[Change], place: Arrival | None) -> list[TypedRow]:
-        """Return the rows of a message the exact way; `changes` are its changes. Its pattern is learned.
+        """Return the rows of a message the exact way; `changes` are its changes. The engine learns its pattern.
 
         Raises for the first change that contradicts its table, as `Tables.find` and `Tables.write` do, and `OrderError`
         as `Clock.time` does; then nothing of the message is placed.
         """
-        pairs = [(change, written(self._tables, change)) for change in self.placed(changes, place)]
+        pairs = [(change, write_change(self._tables, change)) for change in self.at_place(changes, place)]
         rows = rows_of_message(pairs, self._clock, self._dropped)
         self._typer.learn(message, changes, [one for _, typed in pairs for one in typed], place)
         return rows
 
-    def _made(self) -> pa.RecordBatch:
+    def _engine_rows(self) -> pa.RecordBatch:
         """Return the rows that the engine made."""
         known, made = self._typer.made()
         rows = MadeRows(known, made)
@@ -112,7 +115,7 @@ class Placing:
         return pa.RecordBatch.from_arrays(columns, schema=ROWS)
 
 
-def listed(rows: Sequence[tuple[int, TypedRow]]) -> pa.RecordBatch:
+def rows_batch(rows: Sequence[tuple[int, TypedRow]]) -> pa.RecordBatch:
     """Return rows that were made the exact way, each with the index of its message, as a batch of `ROWS`."""
     facts = [
         (i, row.table, row.version, row.operation, row.order, row.key, row.payload, bool(row.absent)) for i, row in rows
@@ -121,3 +124,34 @@ def listed(rows: Sequence[tuple[int, TypedRow]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [pa.array(values, field.type) for values, field in zip(columns, ROWS, strict=True)], schema=ROWS
     )
+
+
+def group_by_table(rows: Sequence[pa.RecordBatch], reduced: Sequence[int] = ()) -> pa.Table:
+    """Return rows, in batches of `ROWS`, one table behind the other; each table's in the order in which they came.
+
+    Of the tables with the numbers `reduced`, only the last change of each key is returned, if the current state is the
+    same without the others: a change that lacks columns needs those before it. Rows without a key stay, and so does
+    what ends all rows.
+    """
+    table = pa.Table.from_batches(rows).combine_chunks()
+    if len(reduced):
+        table = table.filter(_is_wanted(table, reduced))
+    return table.take(pc.sort_indices(table, sort_keys=[("number", "ascending")]))
+
+
+def _is_wanted(table: pa.Table, reduced: Sequence[int]) -> pa.Array:
+    number, key = table.column("number"), table.column("key")
+    is_change = pc.is_in(table.column("operation"), pa.array([*UPSERTS, DELETE]))
+    partial = pc.unique(number.filter(table.column("lacks")))
+    is_reduced = pc.and_(
+        pc.is_in(number, pa.array(sorted({*reduced} - {*partial.to_pylist()}), number.type)), is_change
+    )
+    is_reduced = pc.and_(is_reduced, key.is_valid())
+    places = pc.indices_nonzero(is_reduced)
+    changes = table.select(["number", "key", "order"]).take(places)
+    ascending = pc.sort_indices(changes, sort_keys=[("order", "ascending")])
+    sorted_changes = changes.select(["number", "key"]).take(ascending).append_column("place", places.take(ascending))
+    # Those without threads come in their order, so that the last one is the last.
+    last = sorted_changes.group_by(["number", "key"], use_threads=False).aggregate([("place", "last")])
+    is_last = pc.is_in(pa.array(range(len(table)), pa.uint64()), last.column("place_last").combine_chunks())
+    return pc.or_(pc.invert(is_reduced), is_last)

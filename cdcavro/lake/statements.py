@@ -1,4 +1,4 @@
-"""The statements of SQL that change a lake table: its columns, its current state, its floor."""
+"""Statements of Spark's SQL that change a lake table: its columns, its current state, its floor."""
 
 from __future__ import annotations
 

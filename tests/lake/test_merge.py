@@ -12,19 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.change.model import Arrival, Change, Source, replace
+from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.change.order_value import is_of_full_load, order_value
 from cdcavro.errors import OrderError
-from cdcavro.lake import TableState, TypedRow, TypedRows, last_changes
+from cdcavro.lake import TableState, TypedRow, TypedRows, check_keys, last_changes
 from cdcavro.lake.merge import values_of
-from cdcavro.lake.row import DROP
+from cdcavro.lake.typed_rows import DROP
+from cdcavro.table import TableName, create_table, evolve
+from cdcavro.table.schema import TableSchema
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
 from support.roundtrip import error_of
 from support.shop_losses import assert_as_the_server
 from support.shop_state import as_came, image, learned, merged, shown, whole
 from support.shop_streams import REPEATS, shuffled
-from support.shop_tables import MESSAGES, ORACLE
+from support.shop_tables import MESSAGES, ORACLE, shop
 
 SIZES = (1, 7, 100_000)
 KEYS = {"all_types": ["id"], "orders_v3": ["tenant", "order_id"], "we ird-tab.le": ["id"], "big": ["id"]}
@@ -293,3 +295,52 @@ def test_a_statement_comes_before_what_was_read_behind_it():
     assert batch.rejects == []
     read = [row for row in batch.rows if row.operation == "r"]
     assert [(row.table, is_of_full_load(row.order)) for row in read] == [(1, False)]
+
+
+SOURCE = Source(format="canal", db_type="mysql", database="d", table="t")
+
+
+def versions(*statements: str) -> list[TableSchema]:
+    """Return a table with the key (a, b) through statements."""
+    columns = [Column(name=name, type=declared) for name, declared in (("a", "INT"), ("b", "VARCHAR(9)"), ("c", "INT"))]
+    found = [create_table(TableName("d", None, "t"), columns, ["a", "b"], SOURCE)]
+    for statement in statements:
+        found.append(evolve(found[-1], statement, source=SOURCE).schema)
+    return found
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE t ADD COLUMN d INT FIRST",
+        "ALTER TABLE t RENAME COLUMN a TO x",
+        "ALTER TABLE t MODIFY a BIGINT",
+        "ALTER TABLE t CHANGE b y VARCHAR(99)",
+        "ALTER TABLE t DROP COLUMN c",
+    ],
+)
+def test_keys_whose_bytes_stay_are_those_of_the_same_rows(statement: str):
+    """Whatever happens to other columns, and to a name."""
+    check_keys(versions(statement))
+
+
+@pytest.mark.parametrize(
+    ("statement", "now"),
+    [
+        ("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (a)", "a"),
+        ("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (b, a)", "b, a"),
+        ("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (a, c)", "a, c"),
+        ("ALTER TABLE t MODIFY a VARCHAR(20)", "a, b"),
+    ],
+)
+def test_a_key_under_which_older_rows_are_not_found_is_refused(statement: str, now: str):
+    """Other columns, another order, another type."""
+    expected = f"schema t: its key (a, b) is ({now}) from version 2 on, under which older rows are not found"
+    assert error_of(check_keys, versions(statement)) == expected
+
+
+@pytest.mark.parametrize("producer", MESSAGES)
+def test_the_shops_keys_stay(producer: str):
+    """Through ten versions of `orders`."""
+    for table in shop(producer)[0].tables:
+        check_keys(table.versions)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import pickle
+import random
 from functools import cache
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,7 +17,8 @@ from cdcavro.change.model import DML, Arrival, Change, replace
 from cdcavro.change.order_value import order_value
 from cdcavro.engine.machine import COMPILED
 from cdcavro.lake import Batch, TypedRows
-from cdcavro.lake.placing import ROWS
+from cdcavro.lake.placing import ROWS, group_by_table
+from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE
 from cdcavro.table.messages import merged
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
@@ -398,3 +401,67 @@ def test_places_may_have_some_fields_of_other_widths_and_begin_anywhere():
     found = {row[3] for row in rows_in(again.of_batch(narrow.slice(2, 4)).rows)}
     assert found >= set(wanted)
     assert again.clock.state == clock.state
+
+
+Row = dict[str, Any]
+TYPES = pa.schema(
+    [
+        ("number", pa.int32()),
+        ("operation", pa.string()),
+        ("order", pa.binary()),
+        ("key", pa.binary()),
+        ("payload", pa.binary()),
+        ("lacks", pa.bool_()),
+    ]
+)
+
+
+def drawn(draw: random.Random, count: int) -> list[Row]:
+    """Return rows of three tables, of which the third is partial; their orders are of no order."""
+    orders = [i.to_bytes(4, "big") for i in range(count)]
+    draw.shuffle(orders)
+    return [
+        {
+            "number": (number := draw.randrange(3)),
+            "operation": draw.choice(["c", "u", "r", DELETE, TRUNCATE, DROP]),
+            "order": order,
+            "key": draw.choice([None, b"1", b"2", b"3"]),
+            "payload": draw.randbytes(3),
+            "lacks": number == 2 and draw.random() < 0.2,
+        }
+        for order in orders
+    ]
+
+
+def batches(rows: list[Row], size: int) -> list[pa.RecordBatch]:
+    """Return batches of rows."""
+    return [pa.RecordBatch.from_pylist(rows[i : i + size], TYPES) for i in range(0, len(rows), size)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_of_each_key_the_last_change_stays(seed: int) -> None:
+    """Whatever the order of arrival and the batches; rows of partial tables, ends of tables and rows without a key all stay."""
+    draw = random.Random(seed)
+    rows = drawn(draw, 60)
+    found = group_by_table(batches(rows, draw.randrange(1, 61)), (0, 2)).to_pylist()
+    is_partial = any(row["lacks"] for row in rows)
+    reduced = {0} if is_partial else {0, 2}
+
+    def stays(row: Row) -> bool:
+        if row["number"] not in reduced or row["key"] is None or row["operation"] in {TRUNCATE, DROP}:
+            return True
+        rivals = [
+            one["order"]
+            for one in rows
+            if (one["number"], one["key"]) == (row["number"], row["key"]) and one["operation"] not in {TRUNCATE, DROP}
+        ]
+        return bool(row["order"] == max(rivals))
+
+    wanted = [row for row in rows if stays(row)]
+    assert found == sorted(wanted, key=lambda row: row["number"])
+
+
+def test_nothing_is_left_out_where_all_changes_are_wanted() -> None:
+    """Rows are put one table behind the other, each table's in the order in which they came."""
+    rows = drawn(random.Random(1), 50)
+    assert group_by_table(batches(rows, 7)).to_pylist() == sorted(rows, key=lambda row: row["number"])

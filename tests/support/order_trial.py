@@ -29,8 +29,8 @@ from cdcavro.change.clock import Clock
 from cdcavro.change.model import DDL, DML, Arrival, replace
 from cdcavro.change.order import in_order
 from cdcavro.errors import CdcAvroError, MessageError
-from cdcavro.lake.placing import Placing, listed
-from cdcavro.lake.row import TypedRow, rows_of_message, written
+from cdcavro.lake.placing import Placing, rows_batch
+from cdcavro.lake.typed_rows import TypedRow, rows_of_message, write_change
 from cdcavro.table.messages import merged
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
@@ -155,7 +155,7 @@ class Exact:
             return [], [str(error)]
         placed = [self.tables.named(replace(change, place=merged(change.place, place))) for change in changes]
         try:
-            pairs = [(change, written(self.tables, change)) for change in placed]
+            pairs = [(change, write_change(self.tables, change)) for change in placed]
             return [row_of(row) for row in rows_of_message(pairs, self.clock, lambda _: [])], []
         except CdcAvroError as error:
             return [], [str(error)]
@@ -195,7 +195,7 @@ class Placer:
                 unplaced.append((i, error))
 
         rows = self.placing.take(batch, exactly)
-        return Placed([*rows, listed(left)], unplaced, statements)
+        return Placed([*rows, rows_batch(left)], unplaced, statements)
 
 
 def same(placer: Placer, exact: Exact, messages: Sequence[Message]) -> Counter[str]:

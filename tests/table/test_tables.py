@@ -19,7 +19,7 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.errors import CdcAvroError, DdlError, OrderError, SchemaError, StructureError
 from cdcavro.exact.caching import WeightedCache
-from cdcavro.lake.row import written
+from cdcavro.lake.typed_rows import write_change
 from cdcavro.table import history, schema
 from cdcavro.table import tables as tables_module
 from cdcavro.table.columns.overrides import TypeOverrides
@@ -1038,7 +1038,7 @@ def emptied_by(ddl: str, kind: str) -> list[tuple[str | None, int]]:
         change = Change(op=kind, ddl=ddl, source=CANAL, **stream._order(50))
         if is_learned_first:
             stream.tables.learn(change)
-        typed = written(stream.tables, change) if is_learned_first else stream.tables.add(change)
+        typed = write_change(stream.tables, change) if is_learned_first else stream.tables.add(change)
         assert all(read(one.payload, one.schema.envelope)["op"] == OPERATIONS[one.change.op] == "t" for one in typed)
         made.append([(one.change.source.table, one.table.number) for one in typed])
     assert made[0] == made[1]

@@ -1,23 +1,37 @@
 """The account of a job: what became of its messages since its first batch, in bounded space.
 
-Old batches are put together, so that what is known of a year has no more points than what is known of an
-hour; of names, reasons and statements, which come from messages, there are so many and so long ones.
+Old batches are put together, so an account of a year has no more points than one of an hour. Names, reasons and
+statements come from messages: their number and their length are bounded. The account is in a file beside the job's
+state, which is replaced after each batch.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Final
+import threading
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec import Struct, field
 
-from cdcavro.errors import visible
+from cdcavro.change.model import DDL
+from cdcavro.errors import FileError, visible
+from cdcavro.lake.job_state import replace_file
+from cdcavro.table.beginnings import time_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
+    from cdcavro.change.model import Change
+    from cdcavro.table.ddl.steps import TableName
+    from cdcavro.table.history import Table
+    from cdcavro.table.tables import Tables
+
+NAME: Final = "account.json"
+_FORMAT: Final = 1
 _POINTS: Final = 300
-# So many of the last batches are left as they are.
+# How many of the last batches are left as they are.
 _RECENT: Final = 60
 _TABLES: Final = 10_000
 _VERSIONS: Final = 1_000
@@ -25,7 +39,7 @@ _STEPS: Final = 200
 _REASONS: Final = 200
 _WAITING: Final = 200
 _NAME: Final = 200
-# Between two batches there is a pause if it is so many times as long as they, and a minute more.
+# Between two batches is a pause if the time is this many times that of a batch, and a minute more.
 _PAUSE: Final = 10
 _MINUTE: Final = 60
 _TEXT: Final = 300
@@ -33,64 +47,73 @@ _STEPS_EACH: Final = 12
 
 
 class Reject(Struct, array_like=True):
-    """Rejects with one format, path and reason: how many, where one of them is, and the reason of that one."""
+    """Rejects with one format, path and reason."""
 
     format: str
     path: str
     reason: str
     count: int
+    # Where one of them is, and the reason of that one.
     place: str = ""
     example: str = ""
 
 
 class Version(Struct):
-    """A version of a table.
+    """A version of a table. Times are in seconds since the epoch."""
 
-    Attributes: `table` (str), what it is called in the lake; `number` (int), that of the table; `version` (int);
-    `batch` (int) and `at` (float), the batch that brought it and when that was, in seconds since the epoch; `since`
-    (float or None), since when it holds, as the source says; `steps` (list of str), what led to it; `statement` (str).
-    """
-
+    # What the table is called in the lake, and its number.
     table: str
     number: int
     version: int
+    # The batch that brought the version, and when that was.
     batch: int
     at: float
+    # Since when the version holds, as the source says.
     since: float | None
+    # What led to the version, and the statement if one did.
     steps: list[str]
     statement: str = ""
 
 
 class BatchFacts(Struct):
-    """What a batch did: `began` and `ended` are in seconds since the epoch, `seconds` says how long its parts took."""
+    """What a batch did."""
 
     number: int
+    # In seconds since the epoch.
     began: float
     ended: float
+    # The messages by what became of them.
     counts: dict[str, int]
+    # The rows by operation, by table.
     operations: dict[str, dict[str, int]] = {}
+    # How long the parts of the batch took.
     seconds: dict[str, float] = {}
+    # How lake tables changed.
     steps: list[str] = []
+    # The tables whose rows wait, and why.
     waiting: dict[str, str] = {}
     rejects: list[Reject] = []
     versions: list[Version] = []
 
 
 class Point(Struct):
-    """One batch or several, one behind another: `first` and `last` are their numbers.
+    """One batch, or several successive ones."""
 
-    `rows` is the number of rows, `tables` the greatest number of tables in one of them, `lag` how much was left to read
-    behind the last of which that is known.
-    """
-
+    # The numbers of the first and the last batch.
     first: int
     last: int
+    # In seconds since the epoch.
     began: float
     ended: float
+    # The messages by what became of them.
     counts: dict[str, int]
+    # How many rows there were.
     rows: int
+    # The greatest number of tables in one batch.
     tables: int
+    # How long the parts of the batches took.
     seconds: dict[str, float]
+    # How much was left to read behind the last batch of which that is known.
     lag: int | None = None
 
     @property
@@ -100,27 +123,27 @@ class Point(Struct):
 
 
 class Account(Struct):
-    """What became of all messages.
-
-    Attributes: `counts` (dict), the messages by what became of them; `rows` (dict from table to a dict), the rows by
-    operation, and `other_rows`, those of tables beyond 10,000; `points` (list of `Point`); `versions` (list of
-    `Version`), the newest, and `version_count`; `steps` (list of pairs of a batch and a str), the newest changes of
-    lake tables; `rejects` (list of `Reject`), by count, and `other_rejects`, those with other reasons; `waiting`, tables
-    whose rows wait, and why, and `waiting_count`, how many there are; `unit` (str), what a lag counts.
-    """
+    """What became of all messages."""
 
     format: int = 1
+    # The messages by what became of them.
     counts: dict[str, int] = {}
+    # The rows by operation, by table; and those of tables beyond 10,000.
     rows: dict[str, dict[str, int]] = {}
     other_rows: dict[str, int] = {}
     points: list[Point] = []
+    # The newest versions of tables, and how many there ever were.
     versions: list[Version] = []
     version_count: int = 0
+    # The newest changes of lake tables, each with its batch.
     steps: list[tuple[int, str]] = []
+    # By count; and how many rejects have other reasons.
     rejects: list[Reject] = field(default_factory=list)
     other_rejects: int = 0
+    # Tables whose rows wait, and why; and how many there are.
     waiting: dict[str, str] = {}
     waiting_count: int = 0
+    # What a lag counts.
     unit: str = "messages"
 
     @property
@@ -129,7 +152,7 @@ class Account(Struct):
         return self.points[-1].last if self.points else -1
 
     def add(self, facts: BatchFacts) -> None:
-        """Add a batch; one that is there already was run again, and did the same."""
+        """Add a batch, unless it is there already: then it was run again, and did the same."""
         if facts.number <= self.last:
             return
         _count(self.counts, facts.counts)
@@ -170,7 +193,7 @@ class Account(Struct):
                 one.batch,
                 one.at,
                 one.since,
-                _first(one.steps),
+                _first_steps(one.steps),
                 bounded(one.statement),
             )
             if place is None:
@@ -182,7 +205,7 @@ class Account(Struct):
         del self.versions[:-_VERSIONS]
 
     def _add_rejects(self, rejects: list[Reject], count: int) -> None:
-        """Add the rejects of a batch, of which there are `count`; those whose reason is not listed are counted."""
+        """Add the `count` rejects of a batch; those whose reason is not listed are only counted."""
         known = {(one.format, one.path, one.reason): one for one in self.rejects}
         for one in rejects:
             own = Reject(bounded_name(one.format), bounded(one.path), bounded(one.reason), 0, "", bounded(one.example))
@@ -196,7 +219,7 @@ class Account(Struct):
 
 
 def bounded_name(name: str) -> str:
-    """Return a name of at most 200 characters that can be printed; two names that are not the same stay so.
+    """Return a name that can be printed, of at most 200 characters; different names stay different.
 
     >>> len(bounded_name("a" * 10_000))
     200
@@ -209,7 +232,7 @@ def bounded_name(name: str) -> str:
 
 
 def bounded(text: str, most: int = _TEXT) -> str:
-    r"""Return a text with what cannot be seen escaped, and cut where it is long.
+    r"""Return a text, cut if it is long, in which all that cannot be seen is escaped.
 
     >>> bounded("a\u202eb")
     'a\\u202eb'
@@ -217,7 +240,7 @@ def bounded(text: str, most: int = _TEXT) -> str:
     return visible(text if len(text) <= most else text[:most] + "...")
 
 
-def _first(steps: list[str]) -> list[str]:
+def _first_steps(steps: list[str]) -> list[str]:
     left = len(steps) - _STEPS_EACH
     return [*map(bounded, steps[:_STEPS_EACH]), *([f"... and {left:,} more"] if left > 0 else [])]
 
@@ -228,21 +251,21 @@ def _count(sums: dict[str, int], more: Mapping[str, int]) -> None:
 
 
 def is_pause(one: Point, other: Point) -> bool:
-    """Return whether much more time went by between two points than their batches took."""
+    """Return whether much more time passed between two points than their batches took."""
     count = one.last - one.first + other.last - other.first + 2
     usual = (one.ended - one.began + other.ended - other.began) / count
     return other.began - one.ended > _MINUTE + _PAUSE * usual
 
 
 def _thin_out(points: list[Point]) -> None:
-    """Put two neighbours together, those that are the fewest batches, if there are too many points."""
+    """Put neighbours together, those with the fewest batches first, while there are too many points."""
     while len(points) > _POINTS:
         old = range(len(points) - _RECENT - 1)
         i = min(old, key=lambda i: (is_pause(points[i], points[i + 1]), points[i + 1].last - points[i].first))
-        points[i : i + 2] = [_together(points[i], points[i + 1])]
+        points[i : i + 2] = [_merge_points(points[i], points[i + 1])]
 
 
-def _together(one: Point, other: Point) -> Point:
+def _merge_points(one: Point, other: Point) -> Point:
     counts, seconds = dict(one.counts), dict(one.seconds)
     _count(counts, other.counts)
     for part, taken in other.seconds.items():
@@ -258,3 +281,90 @@ def _together(one: Point, other: Point) -> Point:
         seconds,
         one.lag if other.lag is None else other.lag,
     )
+
+
+class NewVersions:
+    """Finds the versions of tables that are new; `tables` are those so far, and `edits` is how often they were edited."""
+
+    def __init__(self, tables: Sequence[Table] = (), edits: int = 0) -> None:
+        self._edits = edits
+        self._known = {table.number: list(table.steps) for table in tables}
+
+    def find(
+        self,
+        tables: Tables,
+        learned: Sequence[Change],
+        batch: int,
+        now: float,
+        label: Callable[[Table], str],
+        is_wanted: Callable[[TableName], bool],
+    ) -> list[Version]:
+        """Return the versions of wanted tables that are new since the last call; `learned` is what led to them."""
+        if tables.edits == self._edits:
+            return []
+        self._edits = tables.edits
+        makers = {time_of(change): change for change in learned}
+        found: list[Version] = []
+        for table in tables.tables:
+            known = self._known.get(table.number, [])
+            if known == table.steps or not is_wanted(table.schema.table):
+                continue
+            self._known[table.number] = list(table.steps)
+            for i, (schema, steps) in enumerate(zip(table.versions, table.steps, strict=True)):
+                if i < len(known) and known[i] == steps:
+                    continue
+                maker = makers.get(table.starts[i])
+                since = None if maker is None or maker.event_time is None else maker.event_time / 1e6
+                statement = "" if maker is None or maker.op not in DDL else maker.ddl or ""
+                own = label(table), table.number, schema.version, batch, now, since, list(steps), statement
+                found.append(Version(*own))
+        return found
+
+
+class AccountFile:
+    """The account in the folder of a job's state; one thread adds batches, another one lags.
+
+    `hide` returns what it is called with, without what must not be shown. Raises `FileError` if the file is not what
+    `add` wrote.
+    """
+
+    def __init__(self, folder: Path, hide: Callable[[Any], Any] = lambda added: added) -> None:
+        self._hide = hide
+        self._path = folder / NAME
+        self._account = read_account(folder)
+        self._lock = threading.Lock()
+
+    def add(self, facts: BatchFacts) -> None:
+        """Add a batch that is written completely; a batch that is run again is added once."""
+        with self._lock:
+            self._account.add(self._hide(facts))
+            self._write()
+
+    def note_lag(self, batch: int, lag: int, unit: str) -> None:
+        """Note how many messages or files (`unit`) were left to read behind a batch."""
+        with self._lock:
+            self._account.note_lag(batch, lag, unit)
+            self._write()
+
+    def note_written(self, batch: int, steps: list[str], waiting: dict[str, str]) -> None:
+        """Note what became of rows that waited and were written without a new batch."""
+        with self._lock:
+            self._account.note_written(batch, self._hide(steps), self._hide(waiting))
+            self._write()
+
+    def _write(self) -> None:
+        replace_file(self._path, msgspec.json.encode(self._account).decode())
+
+
+def read_account(folder: Path) -> Account:
+    """Return the account in the folder of a job's state, an empty one if there is none. Raises `FileError`."""
+    path = folder / NAME
+    if not path.exists():
+        return Account()
+    try:
+        account = msgspec.json.decode(path.read_bytes(), type=Account)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise FileError(str(path), "the account of a job", str(error)) from error
+    if account.format != _FORMAT:
+        raise FileError(str(path), f"an account in format {_FORMAT}", f"one in format {account.format}")
+    return account

@@ -9,8 +9,8 @@ from pyspark.sql import functions as sf
 
 from cdcavro.lake.evolution import same_column
 from cdcavro.lake.names import OWN, quoted
-from cdcavro.lake.row import DELETE, DROP, TRUNCATE, UPSERTS
 from cdcavro.lake.statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
+from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE, UPSERTS
 from cdcavro.spark.lake.columns import wanted_columns
 from cdcavro.spark.versions.reading import read_fields, read_versions
 

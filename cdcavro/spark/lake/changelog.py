@@ -11,8 +11,8 @@ from pyspark.sql import functions as sf
 from cdcavro.lake import statements as sql
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.names import quoted
-from cdcavro.lake.row import DROP
 from cdcavro.lake.statements import literal
+from cdcavro.lake.typed_rows import DROP
 from cdcavro.spark.lake.batch import held_columns
 from cdcavro.spark.lake.columns import prepare, present_columns
 from cdcavro.spark.lake.sinks import UNKNOWN, name_property

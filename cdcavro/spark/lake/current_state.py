@@ -13,7 +13,7 @@ from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind
 from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake import statements as sql
 from cdcavro.lake.evolution import LENIENT
-from cdcavro.lake.keys import check_keys
+from cdcavro.lake.merge import check_keys
 from cdcavro.lake.names import quoted
 from cdcavro.spark.lake.batch import Facts, deletes_of, facts_of, held_columns, last_rows
 from cdcavro.spark.lake.columns import fill, prepare, present_columns, properties_of, put_properties, with_view

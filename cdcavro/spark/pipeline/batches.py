@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change.clock import Clock
 from cdcavro.errors import FileError, JobError, plain
 from cdcavro.files.rejects import is_all_rejected
-from cdcavro.lake.report.account import BatchFacts
-from cdcavro.lake.report.watch import VersionWatch
+from cdcavro.lake.report.account import BatchFacts, NewVersions
 from cdcavro.spark.lake.sinks import Attempt
 from cdcavro.spark.pipeline.conversion.rounds import convert
 from cdcavro.spark.pipeline.lake_tables import LakeNames
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Change
     from cdcavro.lake.job_state import JobState
-    from cdcavro.lake.report.account import Reject
-    from cdcavro.lake.report.account_file import AccountFile
+    from cdcavro.lake.report.account import AccountFile, Reject
     from cdcavro.lake.typed_rows import TypedRows
     from cdcavro.spark.pipeline.conversion.outcomes import Outcomes
     from cdcavro.spark.pipeline.lake_tables import Written
@@ -91,7 +89,7 @@ class Batches:
         self._maker: TypedRows | None = None
         self._names = LakeNames()
         self._totals: Counter[str] = Counter()
-        self._watch = VersionWatch()
+        self._versions = NewVersions()
         self._rows = TableRows(writer, WaitingRows(state.folder.parent / WAITING), settings.merge_every)
         self.failure: Exception | None = None
 
@@ -152,7 +150,7 @@ class Batches:
             facts = self._state.facts(number)
             self._names = LakeNames.of(facts.get("names", []))
             self._totals = Counter(facts.get("totals", {}))
-            self._watch = VersionWatch(self._maker.tables.tables, self._maker.tables.edits)
+            self._versions = NewVersions(self._maker.tables.tables, self._maker.tables.edits)
         return self._maker
 
     def _tried(self, number: int) -> datetime | None:
@@ -195,7 +193,9 @@ class Batches:
     def _note(self, report: BatchReport, began: float, tables: Tables, learned: Sequence[Change]) -> None:
         """Add a batch, all of which is written, to the account."""
         now = time.time()
-        versions = self._watch.new(tables, learned, report.number, now, self._names.label, self._settings.chosen.has)
+        versions = self._versions.find(
+            tables, learned, report.number, now, self._names.label, self._settings.chosen.has
+        )
         own = {name: getattr(report, name) for name in _TOLD}
         self._account.add(BatchFacts(report.number, began, now, versions=versions, **own))
 

@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame
 
 from cdcavro.errors import CdcAvroError, SchemaError
 from cdcavro.lake.evolution import LENIENT
-from cdcavro.lake.names import alike
-from cdcavro.lake.row import DELETE
+from cdcavro.lake.names import caseless_name
+from cdcavro.lake.typed_rows import DELETE
 from cdcavro.spark.job.line_frame import first_line
 from cdcavro.spark.lake.batch import Facts
 from cdcavro.spark.lake.changelog import Changelog
@@ -149,7 +149,7 @@ class LakeNames:
         self.names: dict[int, TableName] = dict(names or {})
         self._alike: dict[tuple[str | None, ...], list[int]] = {}
         for number, name in self.names.items():
-            self._alike.setdefault(alike(name), []).append(number)
+            self._alike.setdefault(caseless_name(name), []).append(number)
 
     def name(self, table: Table, tables: Sequence[Table]) -> TableName:
         """Return the name of a table in the lake."""
@@ -162,12 +162,12 @@ class LakeNames:
             count += 1
             name = TableName(own.database, own.schema, f"{own.table}~{count}")
         self.names[table.number] = name
-        self._alike.setdefault(alike(name), []).append(table.number)
+        self._alike.setdefault(caseless_name(name), []).append(table.number)
         return name
 
     def _is_taken(self, name: TableName, tables: Sequence[Table]) -> bool:
         """Return whether a name is that of a table that there is, or differs from any in letter case or normal form only."""
-        numbers = self._alike.get(alike(name), ())
+        numbers = self._alike.get(caseless_name(name), ())
         return any(name != self.names[number] or not tables[number].is_gone for number in numbers)
 
     def label(self, table: Table) -> str:

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 
 from cdcavro.errors import CdcAvroError, FileError, JobError
 from cdcavro.lake.job_state import JobState, replace_file
-from cdcavro.lake.report.account_file import AccountFile
+from cdcavro.lake.report.account import AccountFile
 from cdcavro.spark.job.line_frame import first_line
 from cdcavro.spark.pipeline.batches import Batches
 from cdcavro.spark.pipeline.conversion.outcomes import PIECES

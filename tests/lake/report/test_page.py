@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cdcavro.lake.report.account import Account, BatchFacts, Point, Reject, Version
-from cdcavro.lake.report.account_file import AccountFile
-from cdcavro.lake.report.axis import round_marks, time_axis
+from cdcavro.lake.report.account import Account, AccountFile, BatchFacts, Point, Reject, Version
+from cdcavro.lake.report.charts import round_marks, time_axis
 from cdcavro.lake.report.page import page_of, write_report
 
 HOSTILE = (

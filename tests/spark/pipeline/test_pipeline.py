@@ -18,7 +18,7 @@ from pyspark.sql import DataFrameWriter, SparkSession
 from cdcavro.errors import FileError, JobError
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.lake.evolution import EXCEPTION
-from cdcavro.lake.report.account_file import read_account
+from cdcavro.lake.report.account import read_account
 from cdcavro.spark.lake import Delta, Iceberg
 from cdcavro.spark.lake.batch import Facts
 from cdcavro.spark.pipeline.batches import Batches

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cdcavro.change.model import DDL
-from cdcavro.lake.learning import Learner
-from cdcavro.lake.new_tables import NewTables
+from cdcavro.lake.learning import Learner, NewTables
 from cdcavro.spark.pipeline.conversion.outcome_columns import STATEMENT, told
 from cdcavro.spark.tables import outline_of
 

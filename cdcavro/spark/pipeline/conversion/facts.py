@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.lake.row import DELETE, DROP, TRUNCATE
+from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE
 from cdcavro.spark.pipeline.settings import Chosen
 
 if TYPE_CHECKING:

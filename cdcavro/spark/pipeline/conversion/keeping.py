@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.lake.placing import listed
-from cdcavro.lake.reduction import by_table
+from cdcavro.lake.placing import group_by_table, rows_batch
 from cdcavro.spark.pipeline.conversion.facts import TaskFacts
 from cdcavro.spark.pipeline.conversion.outcome_columns import OF_ROWS, ROW, SCHEMA, asked_only, placed_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cdcavro.lake.row import TypedRow
+    from cdcavro.lake.typed_rows import TypedRow
     from cdcavro.spark.pipeline.conversion.asking import Asking
     from cdcavro.spark.pipeline.conversion.facts import Knowledge
 
@@ -81,7 +80,7 @@ class Keeping:
         """Keep the rows of a statement that ends all rows of tables so far."""
         for row in rows:
             if row.table not in self._left_out():
-                self._facts.add(listed([(0, row)]))
+                self._facts.add(rows_batch([(0, row)]))
                 facts = (str(row.table), row.version, row.operation, row.order, row.key, row.payload)
                 self.made.others.append({"what": ROW, **dict(zip(OF_ROWS, facts, strict=True))})
 
@@ -98,7 +97,7 @@ class Keeping:
         held, self._all.rows = self._all.rows, []
         if held:
             self._facts.add(pa.Table.from_batches(held))
-            yield from placed_rows(by_table(held, self._reduced()), self._names())
+            yield from placed_rows(group_by_table(held, self._reduced()), self._names())
 
     @property
     def tables(self) -> dict[str, dict[str, Any]]:

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.change.model import DDL, Change
-from cdcavro.lake.learning import Learned, identity_of
-from cdcavro.lake.new_tables import NewTables
+from cdcavro.lake.learning import Learned, NewTables, identity_of
 from cdcavro.spark.pipeline.conversion.facts import Knowledge
 from cdcavro.spark.pipeline.conversion.outcomes import asked, outcomes_of
 from cdcavro.spark.pipeline.settings import Chosen

@@ -19,7 +19,7 @@ from cdcavro.change.model import DDL, DML, Arrival
 from cdcavro.errors import CdcAvroError, MessageError, MisfitError, OrderError, PayloadError, shown
 from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of
-from cdcavro.lake.placing import Placing, listed
+from cdcavro.lake.placing import Placing, rows_batch
 from cdcavro.spark.functions import error_fields
 from cdcavro.spark.pipeline.conversion.asking import Asking
 from cdcavro.spark.pipeline.conversion.keeping import Keeping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cdcavro.change.model import Change
-    from cdcavro.lake.row import TypedRow
+    from cdcavro.lake.typed_rows import TypedRow
     from cdcavro.spark.pipeline.conversion.facts import Fault, Knowledge
     from cdcavro.spark.pipeline.conversion.keeping import Made
 
@@ -127,7 +127,7 @@ class _Task:
     def _keep_exact(self) -> None:
         exact, self._exact = self._exact, []
         if exact:
-            self._keeping.keep(listed(exact))
+            self._keeping.keep(rows_batch(exact))
 
     def _run(self, run: Run) -> None:
         """Convert messages of one lane and one format."""
@@ -198,7 +198,7 @@ class _Task:
             fields = error_fields(error)
             self._refuse(own, {**fields, "format": fields["format"] or own.format})
             return
-        placed = placing.placed(changes, own.place)
+        placed = placing.at_place(changes, own.place)
         fault = self._fault(placed)
         if fault is not None:
             self._refuse(own, fault)

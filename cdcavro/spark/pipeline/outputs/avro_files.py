@@ -28,7 +28,7 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import FileError, SchemaError, shown
 from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.names import folder_names
-from cdcavro.lake.row import DROP
+from cdcavro.lake.typed_rows import DROP
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.pipeline.lake_tables import Written
 from cdcavro.spark.pipeline.shared import check_written

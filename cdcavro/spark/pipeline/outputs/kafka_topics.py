@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from cdcavro.errors import CdcAvroError, JobError, shown
-from cdcavro.lake.row import DELETE, DROP, TRUNCATE
+from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE
 from cdcavro.registry import frame
 from cdcavro.spark.job.line_frame import first_line
 from cdcavro.spark.pipeline.lake_tables import Written

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError, shown
-from cdcavro.lake.names import alike, folder_names
+from cdcavro.lake.names import caseless_name, folder_names
 from cdcavro.lake.statements import create_table
 from cdcavro.spark.lake.columns import properties_of, put_properties
 from cdcavro.spark.lake.ownership import refused
@@ -199,7 +199,7 @@ class RejectPlaces:
     def clash(self, name: TableName, template: str | None) -> str | None:
         """Return why a table cannot be written under its name, with topics of a template if rows go there; None if it can."""
         try:
-            if self.table is not None and alike(name) == alike(self.table):
+            if self.table is not None and caseless_name(name) == caseless_name(self.table):
                 return f"its place in the lake is that of the rejects, {_dotted(self.table)}"
             if self.kafka is not None and template is not None:
                 topics = [topic_name(template, name), self.kafka.topic]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from cdcavro.lake.report.account_file import AccountFile
+    from cdcavro.lake.report.account import AccountFile
     from cdcavro.spark.pipeline.batches import BatchReport
     from cdcavro.spark.pipeline.progress.lag import Lag
 

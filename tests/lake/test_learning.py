@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from cdcavro.change.model import Change
-from cdcavro.lake.learning import Learner
-from cdcavro.lake.new_tables import NewTables
+from cdcavro.lake.learning import Learner, NewTables
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
 

@@ -1,4 +1,4 @@
-"""Texts, numbers, times and tables of a page. What comes from messages is escaped, whatever it holds."""
+"""Markup of a page: texts, numbers, times, tables and bars. What comes from messages is escaped, whatever it holds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def text(value: str) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with separators, with a digit behind the point if it is small and has one.
+    """Return a number with separators; a small one has digits behind the point.
 
     >>> number(1234567), number(0.25), number(12.3456)
     ('1,234,567', '0.25', '12.3')
@@ -65,7 +65,7 @@ def duration(seconds: float) -> str:
 
 
 def moment(seconds: float | None, form: str = "%Y-%m-%d %H:%M:%S") -> str:
-    """Return a time in UTC, nothing for none or one that no calendar has.
+    """Return a time in UTC; an empty text for none, and for one that no calendar has.
 
     >>> moment(0)
     '1970-01-01 00:00:00'
@@ -93,7 +93,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Se
 
 
 def bar(parts: Sequence[tuple[str, float]], whole: float) -> str:
-    """Return a bar of parts, each with its class, as long as their sum is of the whole."""
+    """Return a bar of parts, each with its class; its length is their share of the whole."""
     drawn, left = [], 0.0
     for name, value in parts:
         width = 100 * value / whole if whole else 0
