@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 import cdcavro
 from support.places import TESTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PACKAGE = Path(cdcavro.__file__).parent
 MODULES = sorted(
@@ -239,10 +244,32 @@ def test_modules_and_functions_are_short():
     assert {name: lines for name, lines in functions.items() if lines > MOST_LINES_OF_A_FUNCTION} == {}
 
 
+def test_machine_includes_every_part_of_the_engine_once():
+    """What is compiled into the engine is one module, in the order in which its parts are read."""
+    included = re.findall(
+        r'^include "(.*)"$', (PACKAGE / "engine/machine.pyx").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert sorted(included) == sorted(path.name for path in (PACKAGE / "engine").glob("*.pxi"))
+
+
 @pytest.mark.parametrize("part", sorted(path.name for path in (PACKAGE / "engine").glob("*.p[xy][xi]")))
-def test_parts_of_the_engine_are_short(part):
-    """What is compiled into the engine is in parts of at most 600 lines, too."""
-    assert (PACKAGE / "engine" / part).read_text(encoding="utf-8").count("\n") <= MOST_LINES
+def test_functions_of_the_engine_are_short(part):
+    """A part of the engine is as long as its subject; its functions have the limit of all others."""
+    lengths = dict(_lengths((PACKAGE / "engine" / part).read_text(encoding="utf-8").splitlines()))
+    assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES_OF_A_FUNCTION} == {}
+
+
+_BEGIN: Final = re.compile(r"( *)(?:cdef(?! class)|def) [^=:]*?(\w+)\(")
+
+
+def _lengths(lines: list[str]) -> Iterator[tuple[str, int]]:
+    """Yield the functions of Cython code, and how many lines each has without its docstring."""
+    for number, line in enumerate(lines):
+        if begin := _BEGIN.match(line):
+            rest = lines[number + 1 :]
+            ended = (i for i, later in enumerate(rest) if re.match(rf" {{0,{len(begin[1])}}}[^ )]", later))
+            text = "\n".join(rest[: next(ended, len(rest))])
+            yield begin[2], 1 + re.sub(r'""".*?"""\n?', "", text, count=1, flags=re.DOTALL).rstrip().count("\n") + 1
 
 
 def _lines(function: ast.FunctionDef) -> int:

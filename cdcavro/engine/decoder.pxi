@@ -1,7 +1,12 @@
 # A payload read value by value by Python, where neither the engine nor a program of it has a place: as avro/decoder.py.
 
+
 cdef long long _MOST_ITEMS = MAX_COUNT
+
+
 cdef long long _MOST_WEIGHTLESS = MAX_WEIGHTLESS
+
+
 cdef Py_ssize_t _MOST_LEVELS = MAX_LEVELS
 
 

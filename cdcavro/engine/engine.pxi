@@ -1,4 +1,115 @@
-# The engine of messages, for any number of threads.
+# The engine of messages, for any number of threads: one message, lines of text, the payloads of a block, and the values
+# of a column.
+
+
+cdef enum:
+    SHORT = 1 << 16  # bytes of a message that is converted before another thread would have its turn
+    NEWLINE = 10
+
+
+cdef int _written(Run *r, const uint8_t *start, Py_ssize_t size) noexcept:
+    """Write a message; other threads go on meanwhile if it is long enough to be worth it."""
+    cdef int left
+    if size <= SHORT:
+        return _write_message(r, r.root, start, size)
+    with nogil:
+        left = _write_message(r, r.root, start, size)
+    return left
+
+
+cdef bytes _plain_bytes(given, str expected):
+    """Return the bytes of what is like bytes."""
+    if isinstance(given, (bytes, bytearray, memoryview)):
+        return bytes(memoryview(given))
+    raise TypeError(f"{expected}, not {type(given).__name__}")
+
+
+cdef bytes _utf8(message):
+    """Return a message that is no bytes as such, None for one that has no UTF-8."""
+    if not isinstance(message, str):
+        return _plain_bytes(message, "text is bytes or str")
+    try:
+        return message.encode()
+    except UnicodeEncodeError:
+        return None
+
+
+cdef inline const uint8_t *_start(bytes raw) except NULL:
+    if raw is None:
+        raise TypeError("a text or a payload is bytes, not None")
+    return <const uint8_t *>PyBytes_AS_STRING(raw)
+
+
+cdef Py_ssize_t _write_lines(Run *r, const uint8_t *start, Py_ssize_t size, Py_ssize_t *position) noexcept nogil:
+    """Append the payloads of lines; return their number."""
+    cdef const uint8_t *line
+    cdef const uint8_t *end
+    cdef Py_ssize_t count = 0, kept
+    while True:
+        line = start + position[0]
+        end = <const uint8_t *>memchr(line, NEWLINE, size - position[0])
+        if end == NULL:
+            return count
+        kept = r.size
+        if _write_message(r, r.root, line, end - line):
+            r.size = kept
+            return count
+        position[0] = end + 1 - start
+        count += 1
+
+
+cdef Py_ssize_t _render_lines(
+    Run *r, const uint8_t *start, Py_ssize_t size, Py_ssize_t *position, Py_ssize_t count, Py_ssize_t most
+) noexcept nogil:
+    """Append payloads as lines; return their number."""
+    cdef Py_ssize_t done = 0, kept
+    while done < count and r.size < most:
+        kept = r.size
+        if _render_message(r, r.root, start + position[0], size - position[0]) or _put(r, NEWLINE):
+            r.size = kept
+            break
+        position[0] = r.at - start
+        done += 1
+    return done
+
+
+cdef int _convert_value(Run *r, bint writes, const uint8_t *start, Py_ssize_t size) noexcept nogil:
+    if writes:
+        return _write_message(r, r.root, start, size)
+    if _render_message(r, r.root, start, size) or r.at != r.end:
+        return LEFT
+    return OK
+
+
+cdef Py_ssize_t _convert_column(
+    Run *r, bint writes, const Column *column, Py_ssize_t first, Py_ssize_t base, Py_ssize_t most
+) noexcept nogil:
+    """Append what the values of a column become, from an index on, and say where each ends; return their number."""
+    cdef const uint8_t *data = <const uint8_t *>column.data.buf
+    cdef const char *offsets = <const char *>column.offsets.buf
+    cdef const uint8_t *validity = <const uint8_t *>column.validity.buf
+    cdef Py_ssize_t i, at, kept
+    cdef int32_t begin, end
+    cdef int32_t *ends
+    if r.ends_room < column.count - first:
+        ends = <int32_t *>realloc(r.ends, (column.count - first) * sizeof(int32_t))
+        if ends == NULL:
+            return 0
+        r.ends, r.ends_room = ends, column.count - first
+    for i in range(column.count - first):
+        at = column.first + first + i
+        if not column.has_nulls or validity[at >> 3] >> (at & 7) & 1:
+            memcpy(&begin, offsets + 4 * at, 4)
+            memcpy(&end, offsets + 4 * at + 4, 4)
+            if not 0 <= begin <= end <= column.data.len:
+                return i
+            kept = r.size
+            if _convert_value(r, writes, data + begin, end - begin) or r.size > most - base:
+                r.size = kept
+                return i
+        r.ends[i] = <int32_t>(base + r.size)
+    return column.count - first
+
 
 cdef class Engine:
     """The engine of one program (`Program`). Any number of threads may use it at once, each with a run of its own."""
@@ -188,83 +299,3 @@ cdef class Engine:
             return self._given_back(r, waiting, True), ends, first + done
         finally:
             _close_column(&values)
-
-
-cdef int _written(Run *r, const uint8_t *start, Py_ssize_t size) noexcept:
-    """Write a message; other threads go on meanwhile if it is long enough to be worth it."""
-    cdef int left
-    if size <= SHORT:
-        return _write_message(r, r.root, start, size)
-    with nogil:
-        left = _write_message(r, r.root, start, size)
-    return left
-
-
-cdef void _shrink(Run *r) noexcept:
-    """Give back much room, which does not wait for the next message."""
-    if r.room > KEPT:
-        free(r.out)
-        r.out = NULL
-        r.room = 0
-    if r.said_room > KEPT:
-        free(r.said)
-        r.said = NULL
-        r.said_room = r.said_size = 0
-        _forget_extras(r)
-    if r.slices_room > KEPT // 64:
-        free(r.slices)
-        r.slices = NULL
-        r.slices_room = 0
-    if r.patches_room > KEPT // 64:
-        free(r.patches)
-        r.patches = NULL
-        r.patches_room = 0
-        _forget_extras(r)
-    if r.ends_room > KEPT // 4:
-        free(r.ends)
-        r.ends = NULL
-        r.ends_room = 0
-
-
-cdef bytes _plain_bytes(given, str expected):
-    """Return the bytes of what is like bytes."""
-    if isinstance(given, (bytes, bytearray, memoryview)):
-        return bytes(memoryview(given))
-    raise TypeError(f"{expected}, not {type(given).__name__}")
-
-
-cdef bytes _utf8(message):
-    """Return a message that is no bytes as such, None for one that has no UTF-8."""
-    if not isinstance(message, str):
-        return _plain_bytes(message, "text is bytes or str")
-    try:
-        return message.encode()
-    except UnicodeEncodeError:
-        return None
-
-
-cdef inline const uint8_t *_start(bytes raw) except NULL:
-    if raw is None:
-        raise TypeError("a text or a payload is bytes, not None")
-    return <const uint8_t *>PyBytes_AS_STRING(raw)
-
-
-cdef void _tear_down(Run *r) noexcept:
-    """Free a run, and those that wait behind it."""
-    cdef Run *next
-    while r != NULL:
-        next = r.next
-        free(r.out)
-        free(r.notes)
-        free(r.said)
-        free(r.names)
-        if r.known != NULL:
-            _forget_names(r.known)
-        free(r.known)
-        free(r.slices)
-        free(r.follows)
-        free(r.patched)
-        free(r.patches)
-        free(r.ends)
-        free(r)
-        r = next

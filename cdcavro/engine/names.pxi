@@ -1,5 +1,45 @@
 # Names: taken from a text, held against each other within an object, and those of maps kept for the next message.
 
+
+cdef struct Name:
+    uint64_t hash
+    const uint8_t *start
+    uint32_t size
+    uint32_t object
+    uint32_t run
+
+cdef enum:
+    KNOWN_CHUNK = 1024
+    MOST_KNOWN = 65535
+    FIRST_SLOTS = 256
+    SPELLED = 1 << 16  # bytes of names in a block, of which there are at most 64
+    LONGEST = 63  # bytes of a name that is kept, whose length is then one byte
+    NOWHERE = -1  # the node of names with escapes, which are kept to be pointed to
+    MOST_STRANGE = 10000  # names that found no room, before room is made
+    MOST_PROBES = 64
+    MOST_NAMES = 1 << 18  # of a message, in a table that is half full at the most
+
+cdef struct Known:  # a name of a map's entries, or a member that a record does not name
+    uint64_t stamp  # the object that had it last
+    const uint8_t *label  # the name quoted and with its colon, and behind that the name with its length, as in Avro
+    int32_t node  # of the map or record
+    int32_t next  # the number of the name that came next the last time
+    int16_t label_size
+    int16_t size
+
+cdef struct KnownNames:  # numbered from 1
+    Known *chunks[64]
+    uint64_t *hashes[64]
+    uint8_t *blocks[64]
+    uint32_t *slots
+    uint32_t slots_room
+    int32_t count
+    int block
+    Py_ssize_t used  # of the last block
+    bint is_full  # so that it stays for this message whether a name is kept
+    int32_t strange
+
+
 cdef int _grow_names(Run *r) noexcept nogil:
     cdef uint32_t room = r.names_room * 2, i
     cdef uint64_t slot

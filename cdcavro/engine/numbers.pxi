@@ -1,4 +1,84 @@
-# Numbers: scanned, held against the doubles and integers that have the same text, and put out.
+# Numbers: digits scanned and put out, held against the integers and doubles that have the same text.
+
+
+cdef extern from *:
+    """
+    /* Which of 8 bytes is the first that is no digit, 8 if all are. */
+    static inline int cdcavro_run(uint64_t word) {
+        word ^= ONES * 0x30;
+        word = ((word + ONES * 0x76) | word) & TOPS;
+        return word ? __builtin_ctzll(word) >> 3 : 8;
+    }
+
+    /* Passes digits by. */
+    static inline const uint8_t *cdcavro_pass_digits(const uint8_t *at, const uint8_t *end) {
+        uint64_t word;
+        int run;
+    #ifdef __SSE2__
+        while (end - at >= WIDE) {
+            __m128i c = _mm_sub_epi8(_mm_loadu_si128((const __m128i *)at), _mm_set1_epi8(0x30));
+            run = ~_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(c, _mm_set1_epi8(9)), c)) & 0xffff;
+            if (run) return at + __builtin_ctz(run);
+            at += WIDE;
+        }
+    #endif
+        while (end - at >= 8) {
+            memcpy(&word, at, 8);
+            run = cdcavro_run(word);
+            at += run;
+            if (run < 8) return at;
+        }
+        while (at < end && *at >= 48 && *at <= 57) at++;
+        return at;
+    }
+
+    /* What up to 19 digits say. */
+    static inline uint64_t cdcavro_whole(const uint8_t *at, const uint8_t *stop) {
+        uint64_t value = 0, word;
+        while (stop - at >= 8) {
+            memcpy(&word, at, 8);
+            word = ((word & (ONES * 0x0f)) * 2561) >> 8;
+            word = ((word & 0x00ff00ff00ff00ffu) * 6553601) >> 16;
+            value = value * 100000000u + (((word & 0x0000ffff0000ffffu) * 42949672960001u) >> 32);
+            at += 8;
+        }
+        for (; at < stop; at++) value = value * 10 + (*at - 48);
+        return value;
+    }
+
+    /* Writes an integer that ends at a place, and returns where it begins. */
+    static inline uint8_t *cdcavro_digits(uint8_t *end, uint64_t value) {
+        static const char pairs[] =
+            "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+            "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+            "8081828384858687888990919293949596979899";
+        while (value >= 100) {
+            end -= 2;
+            memcpy(end, pairs + 2 * (value % 100), 2);
+            value /= 100;
+        }
+        if (value < 10) {
+            *--end = (uint8_t)(48 + value);
+            return end;
+        }
+        end -= 2;
+        memcpy(end, pairs + 2 * value, 2);
+        return end;
+    }
+
+    /* Writes a number as Avro's variable-length integer, and returns its length; there is room for 10 bytes. */
+    static inline int cdcavro_varint(uint8_t *out, uint64_t value) {
+        int size = 0;
+        for (; value >= 0x80; value >>= 7) out[size++] = (uint8_t)(value | 0x80);
+        out[size] = (uint8_t)value;
+        return size + 1;
+    }
+    """
+    const uint8_t *cdcavro_pass_digits(const uint8_t *at, const uint8_t *end) noexcept nogil
+    uint64_t cdcavro_whole(const uint8_t *at, const uint8_t *stop) noexcept nogil
+    uint8_t *cdcavro_digits(uint8_t *end, uint64_t value) noexcept nogil
+    int cdcavro_varint(uint8_t *out, uint64_t value) noexcept nogil
+
 
 cdef enum:
     INTEGER = 1  # without fraction and exponent, in canonical form
@@ -69,3 +149,165 @@ cdef int _render_digits(Run *r, int64_t value) noexcept nogil:
         start -= 1
         start[0] = 45
     return _put_bytes(r, start, text + 24 - start)
+
+
+cdef extern from *:
+    """
+    #define TEN_15 1000000000000000u
+    #define TEN_17 100000000000000000u
+    #define TWO_52 4503599627370496.0
+    typedef unsigned __int128 cdcavro_wide;
+    #define ZEROS 10000000000000000000u
+    static const cdcavro_wide cdcavro_tens[] = {
+        1u, 10u, 100u, 1000u, 10000u, 100000u, 1000000u, 10000000u, 100000000u, 1000000000u, 10000000000u,
+        100000000000u, 1000000000000u, 10000000000000u, 100000000000000u, 1000000000000000u, 10000000000000000u,
+        100000000000000000u, 1000000000000000000u, ZEROS, (cdcavro_wide)ZEROS * 10u,
+    };
+
+    /* Drops the zeros at the end of digits, of which so many are behind the point. */
+    static inline uint64_t cdcavro_stripped(uint64_t digits, int *places) {
+        int twice;
+        for (twice = 0; twice < 2 && digits % 100000000u == 0; twice++) { digits /= 100000000u; *places -= 8; }
+        if (digits % 10000u == 0) { digits /= 10000u; *places -= 4; }
+        if (digits % 100u == 0) { digits /= 100u; *places -= 2; }
+        if (digits % 10u == 0) { digits /= 10u; *places -= 1; }
+        return digits;
+    }
+
+    /* The shortest digits that only this double stands for, the nearest of them (Giulietti, "The Schubfach way to render
+       doubles"), and how many are behind the point. It must be positive, from 0.0001 up to 2^52, with a fraction. All
+       products fit into 128 bits, so nothing is rounded. */
+    static inline uint64_t cdcavro_shortest(double value, int *places) {
+        uint64_t bits, whole, half;
+        int q, power, out, is_even, is_low, is_high;
+        cdcavro_wide exact, low, high;
+        memcpy(&bits, &value, 8);
+        q = (int)(bits >> 52) - 1075;
+        whole = (bits & ((1ull << 52) - 1)) | 1ull << 52;
+        out = (bits << 12) == 0;  /* the next lower double is only half as far */
+        is_even = !(whole & 1);
+        power = -((q * 1262611 - (out ? 524031 : 0)) >> 22);
+        exact = cdcavro_tens[power] * (4 * whole);
+        low = cdcavro_tens[power] * (4 * whole - 2 + out) + !is_even;
+        high = cdcavro_tens[power] * (4 * whole + 2) - !is_even;
+        q = 2 - q;
+        whole = (uint64_t)(exact >> q);
+        half = whole / 10 * 10;
+        *places = power;
+        is_low = low <= (cdcavro_wide)half << q;
+        is_high = (cdcavro_wide)(half + 10) << q <= high;
+        if (is_low != is_high) return cdcavro_stripped(is_low ? half : half + 10, places);
+        is_low = low <= (cdcavro_wide)whole << q;
+        is_high = (cdcavro_wide)(whole + 1) << q <= high;
+        if (is_low != is_high) return whole + is_high;
+        exact -= (cdcavro_wide)whole << q;
+        half = (exact >> (q - 1)) & 1;
+        if (half && !(exact & (((cdcavro_wide)1 << (q - 1)) - 1))) half = whole & 1;
+        return whole + half;
+    }
+
+    /* The double nearest to digits, up to 10^17, of which so many, up to 20, are behind the point. */
+    static double cdcavro_nearest(uint64_t digits, int places) {
+        int up = __builtin_clzll(digits) + 64, down;
+        cdcavro_wide above = (cdcavro_wide)digits << up;
+        cdcavro_wide whole = above / cdcavro_tens[places], rest = above - whole * cdcavro_tens[places];
+        uint64_t bits, power;
+        double value;
+        down = (whole >> 64 ? 128 - __builtin_clzll((uint64_t)(whole >> 64)) : 64 - __builtin_clzll((uint64_t)whole)) - 53;
+        bits = (uint64_t)(whole >> down);
+        above = whole & (((cdcavro_wide)1 << down) - 1);
+        whole = (cdcavro_wide)1 << (down - 1);
+        if (above > whole || (above == whole && (rest || bits & 1))) bits++;
+        power = (uint64_t)(1023 + down - up) << 52;
+        memcpy(&value, &power, 8);
+        return (double)bits * value;
+    }
+    """
+    const uint64_t TEN_15, TEN_17
+    const double TWO_52
+    uint64_t cdcavro_shortest(double value, int *places) noexcept nogil
+    double cdcavro_nearest(uint64_t digits, int places) noexcept nogil
+
+
+cdef enum:
+    MOST_FIGURES = 17  # of a double's text
+    MOST_PLACES = 20
+
+cdef double[23] TENS = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22]
+
+
+cdef inline bint _is_shortest(double value, uint64_t digits, int places) noexcept nogil:
+    cdef int found
+    return value < TWO_52 and digits == cdcavro_shortest(value, &found) and places == found
+
+
+cdef bint _as_double(const uint8_t *at, const uint8_t *end, double *value) noexcept nogil:
+    """Return whether a number without exponent is the shortest text of a double, and which."""
+    cdef bint negative = at[0] == 45
+    cdef uint64_t digits = 0
+    cdef int places
+    cdef const uint8_t *point
+    at += negative
+    if end - at > MOST_FIGURES + 6:
+        return False
+    while at[0] != 46:
+        if digits >= TEN_17:
+            return False
+        digits = digits * 10 + (at[0] - 48)
+        at += 1
+    point = at
+    at += 1
+    while at < end:
+        if digits >= TEN_17:
+            return False
+        digits = digits * 10 + (at[0] - 48)
+        at += 1
+    places = <int>(end - point) - 1
+    if (end - 1)[0] == 48:
+        # No text of a double has other zeros at its end. Those up to 2^53 are all the integers; beyond, there are gaps.
+        if places > 1 or digits >= TEN_17:
+            return False
+        value[0] = <double>(digits // 10)
+        if <uint64_t>value[0] != digits // 10:
+            return False
+    else:
+        if digits >= TEN_17 or places > MOST_PLACES:
+            return False
+        # Both are exact, so the quotient is the nearest double, and no other text of up to 15 figures has the same.
+        value[0] = <double>digits / TENS[places] if digits < TEN_15 else cdcavro_nearest(digits, places)
+        if value[0] < 0.0001 or (digits >= TEN_15 and not _is_shortest(value[0], digits, places)):
+            return False
+    if negative:
+        value[0] = -value[0]
+    return True
+
+
+cdef int _render_double(Run *r, double value) noexcept nogil:
+    """Put out the shortest text of a double that has one without exponent."""
+    cdef double size = -value if value < 0 else value
+    cdef uint8_t text[56]
+    cdef uint8_t *end = text + 54
+    cdef uint8_t *start
+    cdef int places = 1
+    cdef uint64_t digits
+    if size == 0:
+        memcpy(&digits, &value, 8)
+        return _put_bytes(r, <const uint8_t *>b"-0.0", 4) if digits else _put_bytes(r, <const uint8_t *>b"0.0", 3)
+    if not (0.0001 <= size < 1e16):
+        return LEFT
+    digits = <uint64_t>size
+    if <double>digits == size:
+        digits *= 10
+    else:
+        digits = cdcavro_shortest(size, &places)
+    start = cdcavro_digits(end, digits)
+    while end - start <= places:
+        start -= 1
+        start[0] = 48
+    start -= 1
+    memmove(start, start + 1, end - start - 1 - places)
+    (end - places - 1)[0] = 46
+    if value < 0:
+        start -= 1
+        start[0] = 45
+    return _put_bytes(r, start, end - start)

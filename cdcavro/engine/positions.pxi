@@ -1,5 +1,6 @@
 # Times, positions and places of typed rows.
 
+
 cdef int _text_at(Run *r, const Slot *slot, const uint8_t **start, const uint8_t **end) noexcept nogil:
     """Give the text at a slot; of a member that may be a number too, only where it is one."""
     cdef int64_t size
@@ -267,11 +268,25 @@ cdef int _check_sequence(Typing *t, const Slot *row) noexcept nogil:
     return OK
 
 
+cdef int _pair_at(Run *r, const Slot *slot, int64_t *first, int64_t *second) noexcept nogil:
+    """Give the two numbers of a text like 2/5."""
+    cdef const uint8_t *at
+    cdef const uint8_t *end
+    cdef const uint8_t *slash
+    if _text_at(r, slot, &at, &end):
+        return LEFT
+    slash = at
+    while slash < end and slash[0] != 47:
+        slash += 1
+    if slash - at > 18 or end - slash - 1 > 18 or slash == end:
+        return LEFT
+    return OK if cdcavro_counted(at, slash, first) and cdcavro_counted(slash + 1, end, second) else LEFT
+
+
 cdef int _scn(Typing *t, const Slot *slots) noexcept nogil:
     """Take the numbers of SharePlex: of the change, then the first of its place, and of the message, as far as known."""
     cdef const uint8_t *at
     cdef const uint8_t *end
-    cdef const uint8_t *slash
     cdef int64_t place = 0, seq = 0
     cdef bint has_place = False, has_seq = False
     cdef int count = 0
@@ -285,14 +300,7 @@ cdef int _scn(Typing *t, const Slot *slots) noexcept nogil:
         count = t.number_count if t.number_count > 0 else 0
     t.number_count = -1
     if slots[1].start != NULL:
-        if _text_at(t.run, slots + 1, &at, &end):
-            return LEFT
-        slash = at
-        while slash < end and slash[0] != 47:
-            slash += 1
-        if slash - at > 18 or end - slash - 1 > 18 or slash == end:
-            return LEFT
-        if not cdcavro_counted(at, slash, &place) or not cdcavro_counted(slash + 1, end, &seq):
+        if _pair_at(t.run, slots + 1, &place, &seq):
             return LEFT
         has_place = True
     if slots[2].start != NULL:

@@ -1,5 +1,6 @@
 # Bytes scanned many at a time: plain text, UTF-8, and the hash of a name.
 
+
 cdef extern from *:
     """
     #include <stdint.h>

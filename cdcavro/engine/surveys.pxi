@@ -1,4 +1,6 @@
-# Surveys: which messages of a column state what others state as well, and which of these comes first.
+# Surveys, before tables are known: which messages of a column state what others state as well, and which of these comes
+# first; and facts, in which messages of one operation and table are alike.
+
 
 cdef enum:
     MOST_ALIKE = 100000
@@ -262,3 +264,185 @@ cdef int _put_place_in_order(Typing *t, const Pattern *p, Run *o) noexcept nogil
 cdef inline bint _is_before(const uint8_t *one, Py_ssize_t size, const uint8_t *other, Py_ssize_t other_size) noexcept nogil:
     cdef int found = memcmp(one, other, min(size, other_size))
     return found < 0 or (found == 0 and size < other_size)
+
+
+cdef int _put_numbers(Typing *t, Run *o, int rule) noexcept nogil:
+    """Put out the numbers of a message whose parts were gathered, so that they compare as bytes; nothing for none."""
+    cdef uint64_t number
+    cdef int i, k
+    if _take_facts(t, rule):
+        return LEFT
+    if t.number_count < 0:
+        return OK
+    if _put(o, 1):
+        return LEFT
+    for i in range(t.number_count):
+        number = <uint64_t>t.numbers[i] ^ (<uint64_t>1 << 63)
+        for k in range(56, -8, -8):
+            if _put(o, <uint8_t>(number >> k & 255)):
+                return LEFT
+    return OK
+
+
+cdef int _put_names(Typing *t, Run *o, const uint8_t *start, const uint8_t *end, int values) noexcept nogil:
+    """Put out the names of a row image's columns, each with its length; stop at a value that may be none."""
+    cdef Run *r = t.run
+    cdef int64_t count, i
+    cdef const uint8_t *at
+    r.at, r.end = start, end
+    if _read_long(r, &count) or count < 0 or count > r.end - r.at or _put_long(o, count):
+        return LEFT
+    for i in range(count):
+        at = r.at
+        if _skip_text(r) or _put_bytes(o, at, r.at - at):
+            return LEFT
+        at = r.at
+        if _skip(r, values) or _is_word(t, r.code + values, at, r.at):
+            return LEFT
+    return _read_end(r) if count else OK
+
+
+cdef int _put_names_of_rows(Typing *t, Run *o, const Slot *slot) noexcept nogil:
+    """Put out the names of the columns of each row image in an array."""
+    cdef Run *r = t.run
+    cdef const Instruction *item = r.code + r.code[slot.node].a[0]
+    cdef const uint8_t *start
+    cdef const uint8_t *end
+    cdef int64_t count, i
+    if item.kind != OPTIONAL or r.code[item.a[0]].kind != MAP:
+        return LEFT
+    r.at, r.end = slot.start, slot.end
+    if _read_long(r, &count) or count < 0 or count > r.end - r.at or _put_long(o, count):
+        return LEFT
+    end = r.at
+    for i in range(count):
+        start = end
+        r.at, r.end = start, slot.end
+        if _skip(r, r.code[slot.node].a[0]):
+            return LEFT
+        end = r.at
+        if _put(o, start[0]):
+            return LEFT
+        if start[0] == item.a[1] << 1 and _put_names(t, o, start + 1, end, r.code[item.a[0]].a[0]):
+            return LEFT
+    return OK
+
+
+cdef int _put_all_names(Typing *t, Run *o) noexcept nogil:
+    """Put out the names of the columns in all row images of a message whose parts were gathered."""
+    cdef const Slot *slot
+    cdef int part, kind
+    for part in range(BEFORE, OLD + 1):
+        slot = t.slots + part
+        if slot.start == NULL:
+            continue
+        kind = t.run.code[slot.node].kind
+        if _put(o, <uint8_t>part):
+            return LEFT
+        if kind == ARRAY:
+            if _put_names_of_rows(t, o, slot):
+                return LEFT
+        elif kind != MAP or _put_names(t, o, slot.start, slot.end, t.run.code[slot.node].a[0]):
+            return LEFT
+    return OK
+
+
+cdef tuple _surveyed(Typing *t, bytes message, dict rules):
+    """Return what a message says before its tables are known, as `RowEngine.survey` does."""
+    cdef Py_ssize_t numbers
+    if _gathered(t, _start(message), PyBytes_GET_SIZE(message)):
+        return None
+    fixed = PyBytes_FromStringAndSize(<const char *>t.fixed.out, t.fixed.size)
+    rule = rules.get(fixed)
+    t.said.size = 0
+    if rule is None or _put_numbers(t, t.said, rule):
+        return fixed, None, None
+    numbers = t.said.size
+    if _put_all_names(t, t.said):
+        return fixed, None, None
+    return (
+        fixed,
+        PyBytes_FromStringAndSize(<const char *>t.said.out, numbers),
+        PyBytes_FromStringAndSize(<const char *>t.said.out + numbers, t.said.size - numbers),
+    )
+
+
+cdef class FactEngine(SurveyEngine):
+    """Tells which messages are alike in all but the values of their rows, their times and their numbers.
+
+    Such messages are changes of one operation and table, and none of them is refused if one is not. It needs no places.
+    """
+
+    cdef int _survey(self, const uint8_t *start, Py_ssize_t size, int32_t index) noexcept nogil:
+        """Note what a message is like."""
+        cdef Typing *t = &self.typing
+        cdef const Pattern *p
+        cdef int32_t number
+        if _gathered(t, start, size):
+            return LEFT
+        p = _find(self.patterns, self.pattern_room, t.fixed.out, t.fixed.size)
+        if p == NULL or _take_facts(t, p.position) or _repeats_much(t, p) or (t.key_count and _is_other_key(t)):
+            return LEFT
+        t.said.size = 0
+        if _put_bytes(t.said, <const uint8_t *>&p.number, sizeof(int32_t)) or _put_all_names(t, t.said):
+            return LEFT
+        number = self._known(t.said.out, t.said.size)
+        if number < 0:
+            return LEFT
+        self.each[index] = number
+        return OK
+
+    def numbers(self):
+        """Return the number of what each message of the column is like, as 32-bit integers; -1 for what was left."""
+        self._alone()
+        return PyBytes_FromStringAndSize(<const char *>self.each, self.each_count * sizeof(int32_t))
+
+
+cdef bint _repeats_much(Typing *t, const Pattern *p) noexcept nogil:
+    """Return whether the rows of a message may be too many for what each repeats."""
+    cdef Run *r = t.run
+    cdef const Slot *rows = t.slots + ROWS
+    cdef int64_t count
+    if rows.start == NULL:
+        return False
+    r.at, r.end = rows.start, rows.end
+    if _read_long(r, &count) or count > MOST_ROWS:
+        return True
+    return count > 1 and count > (4 << 20) // (p.weight + t.loose + 1)
+
+
+cdef bint _is_other_key(Typing *t) noexcept nogil:
+    """Return whether the key beside a row may be that of another."""
+    cdef const Slot *image = t.slots + (BEFORE if t.slots[AFTER].start == NULL else AFTER)
+    cdef int i
+    if image.start == NULL or t.run.code[image.node].kind != MAP:
+        return True
+    for i in range(t.key_count):
+        if not _has_value(t, image, i):
+            return True
+    return False
+
+
+cdef bint _has_value(Typing *t, const Slot *image, int i) noexcept nogil:
+    """Return whether a row has a value of the key, under its name."""
+    cdef Run *r = t.run
+    cdef const Token *wanted = t.key_values + i
+    cdef const uint8_t *at
+    cdef Py_ssize_t size
+    cdef int64_t count, k
+    cdef bint is_named
+    r.at, r.end = image.start, image.end
+    if _read_long(r, &count):
+        return False
+    for k in range(count):
+        at = r.at
+        if _skip_text(r):
+            return False
+        size = r.at - at
+        is_named = size == t.key_sizes[i] and memcmp(at, t.key_names[i], size) == 0
+        at = r.at
+        if _skip(r, r.code[image.node].a[0]):
+            return False
+        if is_named:
+            return r.at - at == wanted.end - wanted.start and memcmp(at, wanted.start, r.at - at) == 0
+    return False

@@ -1,56 +1,167 @@
-# Payload to text: values and records.
+# Payload to text: values, records, and a whole message, around which there may be a Kafka record.
 
-cdef inline int _read_long(Run *r, int64_t *value) noexcept nogil:
-    """Read an integer in its canonical form."""
-    cdef uint64_t read = 0
+
+# Payload to text, the quick way: scalars as they mostly are, with pointers kept in variables.
+
+cdef enum:
+    ENTRY = 160  # bytes of text that a value takes at the most here, and copies behind it
+
+
+cdef inline const uint8_t *_show_text(Run *r, const uint8_t *at, uint8_t **out) noexcept nogil:
+    """Put out a short string that needs no escapes."""
+    cdef const uint8_t *stop
+    cdef uint8_t *to = out[0]
+    cdef uint32_t not_ascii = 0
+    if at >= r.end or at[0] & 0x81 or at[0] >> 1 > r.end - at - 1:
+        return NULL
+    stop = at + 1 + (at[0] >> 1)
+    at += 1
+    to[0] = 34
+    if cdcavro_copy_plain(to + 1, at, stop, r.end, &not_ascii) != stop:
+        return NULL
+    if not_ascii and not cdcavro_is_utf8(at, stop):
+        return NULL
+    to += stop - at + 1
+    to[0] = 34
+    out[0] = to + 1
+    return stop
+
+
+cdef inline const uint8_t *_show_long(Run *r, const uint8_t *at, bint is_int, uint8_t **out) noexcept nogil:
+    """Put out an integer of up to 8 bytes."""
+    cdef uint64_t read = 0, value
     cdef int shift = 0
-    cdef uint8_t byte
-    while r.at < r.end:
-        byte = r.at[0]
-        r.at += 1
-        if shift == 63 and byte > 1:
-            return LEFT
-        read |= <uint64_t>(byte & 0x7F) << shift
-        if byte < 0x80:
-            if byte == 0 and shift:
-                return LEFT
-            value[0] = <int64_t>(read >> 1) ^ -<int64_t>(read & 1)
-            return OK
+    cdef uint8_t text[48]
+    cdef uint8_t *start
+    if r.end - at < 9:
+        return NULL
+    while at[0] >= 0x80:
+        read |= <uint64_t>(at[0] & 0x7F) << shift
+        at += 1
         shift += 7
-        if shift > 63:
-            return LEFT
-    return LEFT
+        if shift > 49:
+            return NULL
+    if at[0] == 0 and shift:
+        return NULL
+    read |= <uint64_t>at[0] << shift
+    value = (read >> 1) + (read & 1)
+    if is_int and value > 0x7FFFFFFF:
+        return NULL
+    start = cdcavro_digits(text + 24, value)
+    start -= 1
+    start[0] = 45
+    start += not read & 1
+    memcpy(out[0], start, 24)
+    out[0] += text + 24 - start
+    return at + 1
 
 
-cdef inline int _read_string(Run *r, const uint8_t **start, Py_ssize_t *size) noexcept nogil:
-    """Pass a string by."""
-    cdef int64_t length
-    if r.at < r.end and r.at[0] < 0x80 and r.at[0] & 1 == 0:
-        length = r.at[0] >> 1
-        r.at += 1
-    elif _read_long(r, &length) or length < 0:
-        return LEFT
-    if length > r.end - r.at:
-        return LEFT
-    start[0] = r.at
-    size[0] = <Py_ssize_t>length
-    r.at += length
+cdef inline const uint8_t *_show_symbol(
+    Run *r, const Instruction *symbols, const uint8_t *at, uint8_t **out
+) noexcept nogil:
+    cdef const int32_t *symbol
+    if at >= r.end or at[0] & 0x81 or at[0] >> 1 >= symbols.a[1]:
+        return NULL
+    symbol = r.symbols + symbols.a[0] + at[0]
+    if symbol[1] > SLACK:
+        return NULL
+    memcpy(out[0], r.texts + symbol[0], SLACK)
+    out[0] += symbol[1]
+    return at + 1
+
+
+cdef inline const uint8_t *_show_value(Run *r, const Instruction *type, const uint8_t *at, uint8_t **out) noexcept nogil:
+    """Put out a scalar of up to ENTRY bytes, and return where it ends; NULL for anything else, and for what is faulty."""
+    cdef int branch = -1
+    if type.kind == OPTIONAL or type.kind == COLUMN:
+        if at >= r.end:
+            return NULL
+        branch = at[0]
+        at += 1
+        if branch == (type.a[2] if type.kind == OPTIONAL else type.a[0]) << 1:
+            memcpy(out[0], b"null", 4)
+            out[0] += 4
+            return at
+    if type.kind == OPTIONAL:
+        if branch != type.a[1] << 1:
+            return NULL
+        type = r.code + type.a[0]
+        if type.kind == COLUMN:
+            return NULL
+    if type.kind == COLUMN:
+        if branch == type.a[4] << 1:
+            return _show_text(r, at, out)
+        return _show_long(r, at, False, out) if branch == type.a[2] << 1 else NULL
+    if type.kind == STRING:
+        return _show_text(r, at, out)
+    if type.kind == LONG or type.kind == INT:
+        return _show_long(r, at, type.kind == INT, out)
+    return _show_symbol(r, type, at, out) if type.kind == ENUM else NULL
+
+
+cdef int _render_quick_entries(
+    Run *r, int node, uint32_t own, int32_t **follows, int64_t *count, bint *first
+) noexcept nogil:
+    """Put out the entries of a map that are the expected ones, as far as they are plain."""
+    cdef const Instruction *type = r.code + r.code[node].a[0]
+    cdef const uint8_t *at = r.at
+    cdef const uint8_t *datum
+    cdef uint64_t stamp = _stamp(r, own)
+    cdef uint8_t *out = r.out + r.size
+    cdef uint8_t *written = out
+    cdef Known *known
+    while count[0]:
+        known = _guess(r, node, follows[0][0])
+        if known == NULL or known.stamp == stamp:
+            break
+        if r.room - (written - r.out) < known.label_size + ENTRY:
+            r.size = written - r.out
+            if _reserve(r, known.label_size + ENTRY):
+                return LEFT
+            written = r.out + r.size
+        datum = known.label + known.label_size
+        if not cdcavro_begins(at, r.end, datum, known.size + 1):
+            break
+        out = written
+        if not first[0]:
+            out[0] = 44
+            out += 1
+        cdcavro_copy(out, known.label, known.label_size, datum + LONGEST)
+        out += known.label_size
+        datum = _show_value(r, type, at + known.size + 1, &out)
+        if datum == NULL:
+            break
+        at, written = datum, out
+        first[0] = False
+        known.stamp = stamp
+        follows[0] = &known.next
+        count[0] -= 1
+    r.at, r.size = at, written - r.out
     return OK
 
 
-cdef inline int _read_text(Run *r, const uint8_t **start, Py_ssize_t *size) noexcept nogil:
-    """Pass a string by, which must be UTF-8."""
-    return LEFT if _read_string(r, start, size) or not cdcavro_is_utf8(start[0], r.at) else OK
-
-
-cdef inline int _read_index(Run *r, int *index) noexcept nogil:
-    """Read the index of a branch of a union, of which there are few."""
-    if r.at >= r.end or r.at[0] & 1 or r.at[0] >= 0x80:
+cdef inline int _render_member(Run *r, const Member *member, bint first, int level) noexcept nogil:
+    """Put out a member that has no patch."""
+    cdef uint8_t *out
+    cdef const uint8_t *label = r.texts + member.label
+    cdef const uint8_t *after
+    if _reserve(r, member.size + ENTRY):
         return LEFT
-    index[0] = r.at[0] >> 1
-    r.at += 1
+    out = r.out + r.size
+    if not first:
+        out[0] = 44
+        out += 1
+    cdcavro_copy(out, label, member.size, label + member.size + SLACK)
+    out += member.size
+    r.size = out - r.out
+    after = _show_value(r, r.code + member.node, r.at, &out)
+    if after == NULL:
+        return _render(r, member.node, level)
+    r.at, r.size = after, out - r.out
     return OK
 
+
+# Values, whatever they are like.
 
 cdef int _render_number(Run *r) noexcept nogil:
     cdef const uint8_t *start
@@ -120,9 +231,8 @@ cdef inline int _render_string(Run *r) noexcept nogil:
 
 
 cdef inline int _render_boolean(Run *r) noexcept nogil:
-    if r.at >= r.end or r.at[0] > 1:
+    if _skip_boolean(r):
         return LEFT
-    r.at += 1
     return _put_bytes(r, <const uint8_t *>b"true", 4) if (r.at - 1)[0] else _put_bytes(r, <const uint8_t *>b"false", 5)
 
 
@@ -136,9 +246,8 @@ cdef int _render_array(Run *r, const Instruction *array, int level) noexcept nog
             if (i and _put(r, 44)) or _render(r, array.a[0], level + 1):
                 return LEFT
         r.index = outer
-        if r.at >= r.end or r.at[0]:  # another block
+        if _read_end(r):
             return LEFT
-        r.at += 1
     return _put(r, 93)
 
 
@@ -191,10 +300,7 @@ cdef int _render_entries(Run *r, const Instruction *map, const Instruction *reco
         if _render_name(r, node, own, record, &follows) or _render(r, map.a[0], level):
             return LEFT
         count -= 1
-    if r.at >= r.end or r.at[0]:
-        return LEFT
-    r.at += 1
-    return OK
+    return _read_end(r)
 
 
 cdef int _render(Run *r, int node, int level) noexcept nogil:
@@ -251,3 +357,153 @@ cdef int _render_variant(Run *r, const Instruction *variant) noexcept nogil:
     if index == variant.a[3]:
         return _render_string(r)
     return _render_boolean(r) if index == variant.a[1] else LEFT
+
+
+# Records, and a whole message.
+
+cdef inline Patch *_in_turn(Run *r, int i) noexcept nogil:
+    """Return the patch of a member for this item of an array, NULL without one; they come in the order of the items."""
+    cdef Patch *head = r.patches + r.patched[i] - 1
+    cdef Patch *patch
+    if head.applied != r.run:
+        head.applied, head.turn = r.run, r.patched[i]
+    if head.turn == 0:
+        return NULL
+    patch = r.patches + head.turn - 1
+    if patch.index != r.index:
+        return NULL
+    head.turn = patch.next
+    return patch
+
+
+cdef int _render_patched(Run *r, int i, bint *first, int level) noexcept nogil:
+    """Put out a member that has a patch, which takes the place of its value."""
+    cdef const Member *member = r.members + i
+    cdef Patch *patch = r.patches + r.patched[i] - 1
+    cdef Py_ssize_t before = r.size, place
+    if patch.index >= 0:
+        patch = _in_turn(r, i)
+    if patch == NULL:
+        place = _render_member(r, member, first[0], level + 1)
+        first[0] = False
+        return <int>place
+    if (not first[0] and _put(r, 44)) or _put_bytes(r, r.texts + member.label, member.size):
+        return LEFT
+    place = r.size
+    if _render(r, member.node, level + 1):
+        return LEFT
+    if patch.stop == patch.end:
+        r.size = before
+        return OK
+    r.size = place
+    first[0] = False
+    r.applied += 1
+    patch.applied = r.run
+    return _put_bytes(r, r.said + patch.stop, patch.end - patch.stop)
+
+
+cdef int _render_record(Run *r, int node, int level) noexcept nogil:
+    cdef const Instruction *record = r.code + node
+    cdef const Member *member
+    cdef Py_ssize_t before
+    cdef int i, null
+    cdef bint first = True
+    if _put(r, 123):
+        return LEFT
+    for i in range(record.a[0], record.a[0] + record.a[1]):
+        member = r.members + i
+        if member.missing == ABSENT:
+            null = _null_of(r.code + member.node)
+            if null >= 0 and r.at < r.end and r.at[0] == null << 1:
+                r.at += 1
+                continue
+        if member.missing == EXTRAS:
+            if _pass_extras(r):
+                return LEFT
+        elif member.missing == REST:
+            before = r.size
+            if _render_entries(r, r.code + member.node, record, level + 1, first):
+                return LEFT
+            first = first and r.size == before
+        elif r.patched[i] & ~INSIDE:
+            if _render_patched(r, i, &first, level):
+                return LEFT
+        else:
+            if _render_member(r, member, first, level + 1):
+                return LEFT
+            first = False
+    if r.patched[r.count + node] and _append_patches(r, node, &first):
+        return LEFT
+    return _put(r, 125)
+
+
+cdef int _say_around(Run *r, const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """Say a Kafka record up to its value, of which `text` is the object of its other members."""
+    cdef const uint8_t *at = r.at
+    cdef const uint8_t *end = r.end
+    cdef const uint8_t *name
+    cdef Py_ssize_t place = r.size, length
+    cdef bint ended
+    if not r.code[r.root].a[3] or r.around_size:
+        return LEFT
+    r.at, r.end = text, text + size
+    r.object += 1
+    cdef uint32_t own = r.object
+    if _take(r, 123) or _put(r, 123):
+        return LEFT
+    _skip_space(r)
+    ended = r.at < r.end and r.at[0] == 125
+    r.at += ended
+    while not ended:
+        if _take_name(r, &name, &length) or not cdcavro_is_of_record(name, length) or _add_name(r, own, name, length):
+            return LEFT
+        if _put_quoted(r, name, name + length, name + length) or _put(r, 58) or _copy_json(r, 2) or _put(r, 44):
+            return LEFT
+        if _is_last_member(r, &ended):
+            return LEFT
+    _skip_space(r)
+    if r.at != r.end or _put_bytes(r, <const uint8_t *>b'"value":', 8):
+        return LEFT
+    r.at, r.end = at, end
+    r.around, r.around_size = r.said_size, r.size - place
+    r.size = place
+    return _say(r, r.out + place, r.around_size)
+
+
+cdef int _render_around(Run *r, int root) noexcept nogil:
+    """Put out a message, and the Kafka record around it, if there is one."""
+    if not r.around_size:
+        return _render_record(r, root, 1)
+    if _put_bytes(r, r.said + r.around, r.around_size) or _render_record(r, root, 1):
+        return LEFT
+    return _put(r, 125)
+
+
+cdef int _render_message(Run *r, int root, const uint8_t *start, Py_ssize_t size) noexcept nogil:
+    """Append the text of the payload that begins here, and say where it ends (`r.at`)."""
+    cdef Py_ssize_t begin = r.size
+    cdef int attempt
+    r.learned = NULL
+    if r.vary:
+        # The last payload had something in its extras, so look there first.
+        _begin(r, start, size)
+        r.items_left = size
+        if _skip(r, root) or r.at >= r.end:
+            return LEFT
+        if not r.tail_size or r.end - r.at < r.tail_size or memcmp(r.at, r.tail, r.tail_size) != 0:
+            if _learn_extras(r):
+                _forget_extras(r)
+                return LEFT
+    for attempt in range(3):
+        _begin(r, start, size)
+        r.size = begin
+        r.applied = 0
+        r.again = False
+        if _render_around(r, root) == OK:
+            return OK if r.applied == r.patch_count else LEFT
+        if not r.again:
+            if r.patch_count == 0:
+                break
+            # What the last payload had in its extras, this one may not.
+            _forget_extras(r)
+    return LEFT

@@ -1,4 +1,193 @@
-# Payload to text: what the extras put in the place of members, and the whole payload.
+# What departs from a format's convention: noted in the extras on the way to a payload, each text with the pointer to its
+# place, and put in its place again on the way back.
+
+
+cdef enum:
+    MOST_NOTES = 100000
+    MOST_PATCHES = 100000
+    MOST_POINTERS = 2 << 20  # bytes of all pointers of a message; the exact way takes so many characters
+    INSIDE = 1 << 30  # a mark of a member: something in it has a patch
+    TAIL = 2048
+
+cdef struct Note:  # where its pointer and its text stand in `said`; the text begins where the pointer stops
+    Py_ssize_t start
+    Py_ssize_t stop
+    Py_ssize_t size
+
+cdef struct Patch:  # a text in place of a member, or of one that the schema does not name, whose label is said, too
+    int32_t member
+    int32_t node
+    uint32_t applied  # in which run it replaced a value
+    # Of members of an array's items: which item, and the numbers of the next patch of the same member, of that whose
+    # turn it is, and of the last; the first patch of a member knows these two.
+    int32_t next
+    int32_t turn
+    int32_t last
+    int64_t index
+    Py_ssize_t start
+    Py_ssize_t stop
+    Py_ssize_t end
+
+cdef struct Place:  # to which a pointer leads
+    int node  # the record
+    int member  # -1 for one that it does not name
+    int level
+    int64_t index  # of an array's item, -1 without one
+    const uint8_t *name
+    Py_ssize_t size
+
+
+cdef inline void _step(Run *r, const uint8_t *name, Py_ssize_t size, int64_t index) noexcept nogil:
+    """Go down to a member, or to an item if there is no name."""
+    r.steps[r.stepped].name = name
+    r.steps[r.stepped].size = size
+    r.steps[r.stepped].index = index
+    r.stepped += 1
+
+
+cdef inline void _step_to(Run *r, const Member *member) noexcept nogil:
+    _step(r, r.texts + member.label + 1, member.size - 3, 0)
+
+
+cdef int _say(Run *r, const uint8_t *start, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t room
+    cdef uint8_t *said
+    if r.said_room - r.said_size < size:
+        room = 2 * r.said_room + size
+        said = <uint8_t *>realloc(r.said, room)
+        if said == NULL:
+            return LEFT
+        r.said = said
+        r.said_room = room
+    if size:
+        memcpy(r.said + r.said_size, start, size)
+    r.said_size += size
+    return OK
+
+
+cdef int _say_pointer(Run *r) noexcept nogil:
+    """Say the JSON pointer of this place (RFC 6901, section 3)."""
+    cdef int i
+    cdef Py_ssize_t j, begin
+    cdef uint8_t digits[24]
+    cdef int size
+    cdef int64_t index
+    cdef const uint8_t *name
+    for i in range(r.stepped):
+        if _say(r, <const uint8_t *>b"/", 1):
+            return LEFT
+        name = r.steps[i].name
+        if name == NULL:
+            index, size = r.steps[i].index, 0
+            while True:
+                size += 1
+                digits[24 - size] = 48 + index % 10
+                index //= 10
+                if index == 0:
+                    break
+            if _say(r, digits + 24 - size, size):
+                return LEFT
+            continue
+        begin = 0
+        for j in range(r.steps[i].size):
+            if name[j] == 126 or name[j] == 47:
+                if _say(r, name + begin, j - begin) or _say(r, <const uint8_t *>(b"~0" if name[j] == 126 else b"~1"), 2):
+                    return LEFT
+                begin = j + 1
+        if _say(r, name + begin, r.steps[i].size - begin):
+            return LEFT
+    return OK
+
+
+cdef int _note(Run *r, const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """Note a text for this place."""
+    cdef Note *notes
+    cdef Note *note
+    if r.noted >= MOST_NOTES:
+        return LEFT
+    if r.noted == r.notes_room:
+        notes = <Note *>realloc(r.notes, 2 * r.notes_room * sizeof(Note))
+        if notes == NULL:
+            return LEFT
+        r.notes = notes
+        r.notes_room *= 2
+    note = r.notes + r.noted
+    note.start = r.said_size
+    if _say_pointer(r):
+        return LEFT
+    r.pointed += r.said_size - note.start
+    if r.pointed > MOST_POINTERS:
+        return LEFT
+    note.stop, note.size = r.said_size, size
+    r.noted += 1
+    return _say(r, text, size)
+
+
+cdef int _note_again(Run *r, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    """Put notes behind the others; they were noted before."""
+    cdef Note *notes
+    if r.notes_room - r.noted < last - first:
+        notes = <Note *>realloc(r.notes, (2 * r.notes_room + last - first) * sizeof(Note))
+        if notes == NULL:
+            return LEFT
+        r.notes = notes
+        r.notes_room = 2 * r.notes_room + last - first
+    memcpy(r.notes + r.noted, r.notes + first, (last - first) * sizeof(Note))
+    r.noted += last - first
+    return OK
+
+
+cdef int _note_others(Run *r, Py_ssize_t first) noexcept nogil:
+    """Note again what was noted for the members of no field, whose slices begin at `first`."""
+    cdef Py_ssize_t i
+    for i in range(first, r.depth):
+        if _note_again(r, r.slices[i].first_note, r.slices[i].last_note):
+            return LEFT
+    return OK
+
+
+cdef int _order_notes(Run *r, const Instruction *record, Py_ssize_t base, Py_ssize_t begin) noexcept nogil:
+    """Bring the notes of a record into their order: field by field, before them those of members that it does not name.
+
+    Those in a rest map come last, as the map does.
+    """
+    cdef Py_ssize_t end = r.noted, i
+    cdef const Member *member = r.members + record.a[0]
+    cdef Slice *slice
+    if record.a[2] < 0 and _note_others(r, base + record.a[1]):
+        return LEFT
+    for i in range(record.a[1]):
+        slice = r.slices + base + i
+        if slice.state != LEFT_OUT:
+            if _note_again(r, slice.first_note, slice.last_note):
+                return LEFT
+        elif member[i].missing == NULL_:
+            _step_to(r, member + i)
+            if _note(r, NULL, 0):
+                return LEFT
+            r.stepped -= 1
+    if record.a[2] >= 0 and _note_others(r, base + record.a[1]):
+        return LEFT
+    memmove(r.notes + begin, r.notes + end, (r.noted - end) * sizeof(Note))
+    r.noted = begin + r.noted - end
+    return OK
+
+
+cdef int _write_extras(Run *r) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef Note *note
+    if r.noted and _put_long(r, r.noted):
+        return LEFT
+    for i in range(r.noted):
+        note = r.notes + i
+        if _put_long(r, note.stop - note.start) or _put_bytes(r, r.said + note.start, note.stop - note.start):
+            return LEFT
+        if _put_long(r, note.size) or _put_bytes(r, r.said + note.stop, note.size):
+            return LEFT
+    return _put(r, 0)
+
+
+# Payload to text: what the extras put in the place of members.
 
 cdef int _append_patch(Run *r, Patch *patch, bint *first) noexcept nogil:
     """Put out a member that the record does not name, or that has no value in it; take note of one left out."""
@@ -70,10 +259,8 @@ cdef int _learn_extras(Run *r) noexcept nogil:
                 return LEFT
         elif _add_patch(r, pointer, length, text, size):
             return LEFT
-    if count:
-        if r.at >= r.end or r.at[0]:
-            return LEFT
-        r.at += 1
+    if count and _read_end(r):
+        return LEFT
     r.learned, r.learned_end = begin, r.at
     r.tail_size = r.at - begin
     r.vary = count > 0

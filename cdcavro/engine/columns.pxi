@@ -1,4 +1,47 @@
-# Payloads to columns: the values of rows are checked as a translation checks them, and go into buffers in Arrow's layout.
+# Payloads to columns in Arrow's layout: their values are checked as a translation checks them, and go into buffers.
+
+
+# What columns are filled by, and what they are until they are full.
+
+cdef enum:  # as in engine/column_program.py
+    AS_NOTHING, AS_BOOLEAN, AS_INT, AS_LONG, AS_TAKEN, AS_TEXT, AS_BYTES, AS_DECIMAL, AS_SYMBOL
+    AS_LIST, AS_MAP, AS_RECORD, AS_OPTION, AS_UNION
+
+
+cdef enum:
+    NO_CELLS, CELL_BITS, CELLS, CELL_ENDS
+
+cdef struct Filling:  # an instruction; its operands stand where those of a translation do
+    Turn turn
+    int32_t column
+    int32_t first
+    int32_t count
+    int32_t unused
+
+cdef struct Vessel:  # a column: every cell that is not filled is null, and 0 or of no length
+    uint8_t *bits  # which cells are not null
+    uint8_t *cells  # values, or bits of booleans, or where each text or list ends
+    uint8_t *data  # of texts
+    int32_t layout
+    int32_t width
+    int32_t space  # the column of the list whose items are the cells, -1 for rows
+    Py_ssize_t least  # how many cells there are room for from the beginning
+    Py_ssize_t cost  # what the cells of all rows take as soon as one is filled, in bytes
+    Py_ssize_t *left  # how many bytes all columns of rows may take yet
+    Py_ssize_t room  # for cells, a multiple of 64
+    Py_ssize_t filled
+    Py_ssize_t ended  # how many cells have been told where they end
+    Py_ssize_t size  # of the data, or items of all lists
+    Py_ssize_t data_room
+
+cdef struct Vessels:
+    const Filling *code
+    const int32_t *indexes
+    Vessel *columns
+    Py_ssize_t most  # bytes or items of a column
+    Py_ssize_t most_room  # for the items of all lists and maps
+    Py_ssize_t *room  # that these take
+
 
 cdef int _add_room(Vessel *v, Py_ssize_t count) noexcept nogil:
     """Make room for a number of cells; those that are added are null."""
@@ -242,3 +285,113 @@ cdef Py_ssize_t _fill_rows(Transit *t, const Plan *plan, const Vessels *s, const
         if _fill_cell(t, s, plan.root, i) or t.run.at != t.run.end:
             return i
     return column.count
+
+
+cdef class Memory:
+    """Bytes that the engine has put somewhere, which whoever takes the buffer reads there."""
+
+    cdef uint8_t *_start
+    cdef Py_ssize_t _size
+
+    def __dealloc__(self):
+        free(self._start)
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self._start, self._size, 1, flags)
+
+
+cdef object _held_memory(uint8_t **start, Py_ssize_t size):
+    """Return bytes as an object that holds them from then on, None if there are none."""
+    cdef Memory memory
+    cdef uint8_t *less
+    if start[0] == NULL or size == 0:
+        return None
+    memory = Memory.__new__(Memory)
+    less = <uint8_t *>realloc(start[0], size)
+    memory._start, memory._size = start[0] if less == NULL else less, size
+    start[0] = NULL
+    return memory
+
+
+cdef class Filler:
+    """What one program (`column_program.ColumnProgram`) does with columns of payloads. Any threads may use it."""
+
+    cdef Plan _plan
+    cdef Py_ssize_t _most, _room, _room_for_a_byte, _rows_room
+    cdef Py_ssize_t _count
+    cdef bytes _code, _indexes, _limits, _texts, _columns
+
+    def __cinit__(self, program):
+        cdef Plan *plan = &self._plan
+        self._code, self._indexes = program.code.tobytes(), program.indexes.tobytes()
+        self._limits, self._texts, self._columns = program.limits.tobytes(), program.texts, program.columns.tobytes()
+        plan.limits = <const int64_t *>PyBytes_AS_STRING(self._limits)
+        plan.texts = <const uint8_t *>PyBytes_AS_STRING(self._texts)
+        plan.root, plan.is_same = program.root, True
+        plan.most_items, plan.most_weightless, self._most, self._room, self._room_for_a_byte, self._rows_room = program.bounds
+        self._count = len(program.columns) // 3
+
+    def fill(self, column):
+        """Read the payloads of a column (`Slices`); return what they fill, how many there were before one that is left, and why.
+
+        That is whether the columns of rows would take too much. Of each column of the program it is three buffers, or None for one that is not needed: which cells are not null,
+        the cells, and their data; and how many cells there are, and how many are null. One of rows that are all null has
+        no buffers.
+        """
+        cdef Column values
+        cdef Transit *t
+        cdef Vessels s
+        cdef Py_ssize_t taken, i, room = 0, left = self._rows_room + self._room_for_a_byte * <Py_ssize_t>column.size
+        s.code = <const Filling *>PyBytes_AS_STRING(self._code)
+        s.indexes = <const int32_t *>PyBytes_AS_STRING(self._indexes)
+        s.most = self._most
+        s.room, s.most_room = &room, self._room + self._room_for_a_byte * <Py_ssize_t>column.size
+        s.columns = <Vessel *>calloc(self._count + 1, sizeof(Vessel))
+        if s.columns == NULL:
+            raise MemoryError
+        try:
+            _open_column(&values, column)
+            try:
+                self._prepare(&s, values.count, &left)
+                t = _borrowed_transit()
+                with nogil:
+                    taken = _fill_rows(t, &self._plan, &s, &values)
+                _give_back(t)
+                return ([] if taken < values.count else self._taken(&s, taken)), taken, left < 0
+            finally:
+                _close_column(&values)
+        finally:
+            for i in range(self._count):
+                free(s.columns[i].bits)
+                free(s.columns[i].cells)
+                free(s.columns[i].data)
+            free(s.columns)
+
+    cdef void _prepare(self, Vessels *s, Py_ssize_t rows, Py_ssize_t *left) noexcept:
+        cdef const int32_t *said = <const int32_t *>PyBytes_AS_STRING(self._columns)
+        cdef Py_ssize_t i
+        for i in range(self._count):
+            s.columns[i].layout, s.columns[i].width, s.columns[i].space = said[3 * i], said[3 * i + 1], said[3 * i + 2]
+            if said[3 * i + 2] < 0:
+                s.columns[i].least, s.columns[i].left = rows, left
+                s.columns[i].cost = rows * max(s.columns[i].width, 1)
+
+    cdef list _taken(self, const Vessels *s, Py_ssize_t rows):
+        cdef Vessel *v
+        cdef Py_ssize_t i, count
+        cdef list taken = []
+        for i in range(self._count):
+            v = s.columns + i
+            count = rows if v.space < 0 else s.columns[v.space].size
+            if v.space < 0 and v.filled == 0:
+                taken.append((None, None, None, count, count))
+                continue
+            if (count > v.room or v.room == 0) and _add_room(v, count):
+                raise MemoryError
+            if v.layout == CELL_ENDS:
+                _end_at(v, count)
+            bits = _held_memory(&v.bits, (count + 7) >> 3) if v.filled < count else None
+            cells = _held_memory(&v.cells, _cells_size(v, count))
+            data = _held_memory(&v.data, v.size)
+            taken.append((bits, cells, data, count, count - v.filled))
+        return taken

@@ -1,0 +1,288 @@
+# Patterns: what messages of one kind have in common byte for byte, and with it where their rows go.
+
+
+cdef int64_t LARGEST = 0x7FFFFFFFFFFFFFFF
+
+cdef enum:  # which part of a typed row a member is
+    FIXED, UNUSED, WITHIN, BEFORE, AFTER, ROW, ROWS, OLD, KEY, EVENT, EVENT_FINE, SYSTEM, SYSTEM_FINE
+    TRANSACTION, TRANSACTION_ELSE, NUMBER_0, NUMBER_1, NUMBER_2, NUMBER_3, NUMBER_4, NUMBER_5, NUMBER_6, NUMBER_7
+    PLACE, ROW_NUMBER, ROW_COUNT, POSITION
+    PARTS
+
+cdef enum:  # how the numbers of a position are told
+    NO_POSITION, COUNTS, SEQUENCE, WHOLE_NUMBER, SEQUENCE_ID, BINLOG, LSN, SCN, REDO, NUMBERS, COMMIT
+
+cdef enum:
+    MOST_NUMBERS = 34
+    MOST_KEYS = 64
+    MOST_PATTERNS = 4096
+    MOST_KEPT = 1 << 26  # bytes of all patterns
+    MOST_ROWS = 100000  # of a message
+
+cdef struct Cell:
+    int32_t name
+    int32_t size
+    int32_t op
+    int32_t some
+    int32_t null
+    int32_t a
+    int32_t b
+    int32_t c
+
+cdef struct Token:  # the value of a column in a payload, from the index of its branch on, and of which row it is
+    const uint8_t *start
+    const uint8_t *end
+    uint64_t row
+
+cdef struct Slot:  # where a part stands in a payload, without the index of its branch
+    const uint8_t *start
+    const uint8_t *end
+    const Member *member
+    int node
+
+cdef struct Facts:  # what cells refer to
+    const int64_t *longs
+    const int32_t *symbols
+    const uint8_t *texts
+    const int64_t *zone
+    Py_ssize_t zones
+
+cdef struct Pattern:
+    uint64_t hash
+    int32_t number
+    const uint8_t *fixed
+    Py_ssize_t fixed_size
+    Facts facts
+    const Cell *cells
+    int count
+    const int32_t *key  # the cells of the key; -1 as their count if the table has none
+    int key_count
+    const int32_t *same  # the cells of a key that an update of it would split
+    int same_count
+    const uint8_t *head  # the first fields of `source`
+    Py_ssize_t head_size
+    const uint8_t *place  # where its messages say themselves that they arrived
+    Py_ssize_t place_size
+    int position
+    int order  # what orders its messages
+    uint8_t phase
+    bint is_batched  # without a time, their numbers are those of batches
+    int before
+    int after
+    uint8_t op
+    bint bare_transaction  # an empty transaction is none
+    Py_ssize_t weight
+    int32_t *index  # of cells by name, an open table
+    uint32_t index_room
+    int32_t *follows  # which cell came behind which
+
+cdef struct Typing
+
+
+cdef int _keep(Typing *t, const uint8_t *start, const uint8_t *end) noexcept nogil:
+    """Add bytes to those that belong to the pattern."""
+    return _put_bytes(t.fixed, start, end - start)
+
+
+cdef int _gather(Typing *t, int node, int part) noexcept nogil:
+    """Pass a record by: note where the parts of rows stand, and add everything else to the pattern."""
+    cdef Run *r = t.run
+    cdef const Instruction *record = r.code + node
+    cdef const Member *member
+    cdef const uint8_t *start
+    cdef int i, own
+    for i in range(record.a[0], record.a[0] + record.a[1]):
+        member = r.members + i
+        start = r.at
+        if member.missing == EXTRAS:
+            if _gather_extras(t):
+                return LEFT
+            continue
+        own = member.part
+        if own == FIXED and part != FIXED and _is_image(r, member.node):
+            own = part
+        if own == FIXED:
+            if _skip(r, member.node) or _keep(t, start, r.at):
+                return LEFT
+        elif own == UNUSED:
+            # Only whether it is there belongs to the pattern.
+            if _skip(r, member.node) or _put(t.fixed, r.code[member.node].kind != OPTIONAL or start[0]):
+                return LEFT
+            t.loose += r.at - start
+        elif _gather_part(t, member, own):
+            return LEFT
+    return OK
+
+
+cdef inline bint _is_image(Run *r, int node) noexcept nogil:
+    """Return whether a type is a map of column values."""
+    if r.code[node].kind == OPTIONAL:
+        node = r.code[node].a[0]
+    return r.code[node].kind == MAP and r.code[r.code[node].a[0]].kind == COLUMN
+
+
+cdef int _gather_extras(Typing *t) noexcept nogil:
+    cdef Run *r = t.run
+    cdef const uint8_t *start = r.at
+    cdef int64_t count, i
+    if _read_long(r, &count) or count < 0 or count > r.end - r.at:
+        return LEFT
+    for i in range(2 * count):
+        if _skip_text(r):
+            return LEFT
+    if count and _read_end(r):
+        return LEFT
+    return _keep(t, start, r.at)
+
+
+cdef int _gather_part(Typing *t, const Member *member, int part) noexcept nogil:
+    """Pass a member by that is a part of a row, or has parts within; whether it has a value belongs to the pattern."""
+    cdef Run *r = t.run
+    cdef int node = member.node, index
+    cdef Slot *slot
+    if r.code[node].kind == OPTIONAL or r.code[node].kind == VARIANT:
+        if r.at >= r.end or _put(t.fixed, r.at[0]):
+            return LEFT
+        if r.code[node].kind == OPTIONAL:
+            if _read_index(r, &index):
+                return LEFT
+            if index == r.code[node].a[2]:
+                return OK
+            node = r.code[node].a[0]
+        elif r.at[0] == r.code[node].a[0] << 1:
+            r.at += 1
+            return OK
+    if r.code[node].kind == RECORD:
+        return _gather(t, node, FIXED if part == WITHIN else part)
+    slot = t.slots + part
+    if slot.start != NULL or part == WITHIN:
+        return LEFT
+    slot.start = r.at
+    if part == KEY:
+        if _gather_key(t, r.code + node):
+            return LEFT
+    elif _skip(r, node):
+        return LEFT
+    slot.end = r.at
+    slot.member = member
+    slot.node = node
+    if part == TRANSACTION:
+        t.loose += slot.end - slot.start
+        return _put(t.fixed, slot.end - slot.start == 1)  # an empty one may be none
+    if part == NUMBER_0 and r.code[node].kind == STRING:
+        # DataHub's full loads have the number -1.
+        index = slot.end - slot.start == 3 and slot.start[1] == 45 and slot.start[2] == 49
+        return _put(t.fixed, <uint8_t>index)
+    return OK
+
+
+cdef int _gather_key(Typing *t, const Instruction *map) noexcept nogil:
+    """Note the values of a key; its names belong to the pattern."""
+    cdef Run *r = t.run
+    cdef const uint8_t *start
+    cdef int64_t count, i
+    if map.kind != MAP or _read_long(r, &count) or not 0 <= count <= MOST_KEYS:
+        return LEFT
+    t.key_count = <int>count
+    for i in range(count):
+        start = r.at
+        if _skip_text(r) or _keep(t, start, r.at):
+            return LEFT
+        t.key_names[i] = start
+        t.key_sizes[i] = r.at - start
+        t.key_values[i].start = r.at
+        if _skip(r, map.a[0]):
+            return LEFT
+        t.key_values[i].end = r.at
+    if count and _read_end(r):
+        return LEFT
+    return OK
+
+
+cdef int _gathered(Typing *t, const uint8_t *start, Py_ssize_t size) noexcept nogil:
+    """Encode a message, and note its parts and its pattern; a change is a payload already."""
+    cdef Run *r = t.run
+    r.size = 0
+    memset(t.slots, 0, PARTS * sizeof(Slot))
+    t.fixed.size = 0
+    t.key_count = 0
+    t.loose = 0
+    if r.root < 0:
+        return LEFT
+    if t.is_change:
+        return _gather_change(t, start, size)
+    if _write_message(r, r.root, start, size):
+        return LEFT
+    # The engine's own payload is no bomb.
+    r.items_left = LARGEST
+    r.at = r.out
+    r.end = r.out + r.size
+    return LEFT if _gather(t, r.root, FIXED) or r.at != r.end else OK
+
+
+# Patterns, kept and found by what their messages have in common.
+
+cdef void _fill(Pattern *p, tuple parts, program):
+    """Point a pattern at its parts, which are kept as long as it is."""
+    cdef bytes fixed = parts[0], cells = parts[1], longs = parts[2], symbols = parts[3], texts = parts[4]
+    cdef bytes key = parts[5], same = parts[6], head = parts[7], place = parts[8]
+    p.fixed, p.fixed_size = <const uint8_t *>PyBytes_AS_STRING(fixed), PyBytes_GET_SIZE(fixed)
+    p.hash = cdcavro_hash(p.fixed, p.fixed_size)
+    p.cells, p.count = <const Cell *>PyBytes_AS_STRING(cells), <int>(PyBytes_GET_SIZE(cells) // sizeof(Cell))
+    p.facts.longs = <const int64_t *>PyBytes_AS_STRING(longs)
+    p.facts.symbols = <const int32_t *>PyBytes_AS_STRING(symbols)
+    p.facts.texts = <const uint8_t *>PyBytes_AS_STRING(texts)
+    p.key = <const int32_t *>PyBytes_AS_STRING(key)
+    p.key_count = <int>(PyBytes_GET_SIZE(key) // 4) if program.is_keyed else -1
+    p.same, p.same_count = <const int32_t *>PyBytes_AS_STRING(same), <int>(PyBytes_GET_SIZE(same) // 4)
+    p.head, p.head_size = <const uint8_t *>PyBytes_AS_STRING(head), PyBytes_GET_SIZE(head)
+    p.place, p.place_size = <const uint8_t *>PyBytes_AS_STRING(place), PyBytes_GET_SIZE(place)
+    p.position, p.before, p.after = program.position, program.before, program.after
+    p.order, p.phase, p.is_batched = program.order, program.phase, program.is_batched
+    p.op, p.bare_transaction, p.weight = program.operation, program.is_empty_none, program.weight
+    p.index_room = 8
+    while p.index_room < <uint32_t>(2 * p.count + 1):
+        p.index_room *= 2
+
+
+cdef int _index_cells(Pattern *p) noexcept nogil:
+    """Make the index of cells by the names of their columns; if there is no room for it, the pattern goes."""
+    cdef int i
+    cdef uint64_t slot
+    p.index = <int32_t *>malloc(p.index_room * sizeof(int32_t))
+    p.follows = <int32_t *>malloc((p.count + 1) * sizeof(int32_t))
+    if p.index == NULL or p.follows == NULL:
+        free(p.index)
+        free(p.follows)
+        free(p)
+        return LEFT
+    memset(p.index, 255, p.index_room * sizeof(int32_t))
+    for i in range(p.count + 1):
+        p.follows[i] = i
+    for i in range(p.count):
+        if p.cells[i].op != GONE:
+            slot = cdcavro_hash(p.facts.texts + p.cells[i].name, p.cells[i].size)
+            while p.index[slot & (p.index_room - 1)] >= 0:
+                slot += 1
+            p.index[slot & (p.index_room - 1)] = i
+    return OK
+
+
+cdef void _enter(Pattern **patterns, Py_ssize_t room, Pattern *p) noexcept nogil:
+    cdef uint64_t slot = p.hash & (room - 1)
+    while patterns[slot] != NULL:
+        slot = (slot + 1) & (room - 1)
+    patterns[slot] = p
+
+
+cdef Pattern *_find(Pattern **patterns, Py_ssize_t room, const uint8_t *fixed, Py_ssize_t size) noexcept nogil:
+    cdef uint64_t hash = cdcavro_hash(fixed, size)
+    cdef uint64_t slot = hash & (room - 1)
+    cdef Pattern *p
+    while True:
+        p = patterns[slot]
+        if p == NULL:
+            return NULL
+        if p.hash == hash and p.fixed_size == size and memcmp(p.fixed, fixed, size) == 0:
+            return p
+        slot = (slot + 1) & (room - 1)
