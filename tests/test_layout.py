@@ -124,7 +124,7 @@ COVERED_BY = {
     "records/field_defaults": "records/test_codec",
     "records/scalars": "records/test_codec",
     "records/shapes": "records/test_codec",
-    "lake/arrow": "lake/test_placing",
+    "arrow/message_batches": "lake/test_placing",
     "registry/backend": "registry/test_folder_backend",
     "registry/cache": "registry/test_folder_backend",
     "registry/connect": "registry/test_folder_backend",

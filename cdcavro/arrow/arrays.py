@@ -13,6 +13,7 @@ from cdcavro.arrow.layout import MAX_ROOM, MAX_ROWS_ROOM, ROOM_PER_BYTE
 from cdcavro.avro.logical import logical_type
 from cdcavro.avro.skip import READ_PRIMITIVE
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes
+from cdcavro.engine.arrow_column import Slices
 from cdcavro.engine.column_program import COLUMN, NONE, ROWS
 from cdcavro.errors import PayloadError, SchemaError
 
@@ -207,3 +208,21 @@ def _items(part: ColumnLayout, children: list[pa.Array], count: int) -> pa.Array
         return children[0]
     entries = pa.struct([part.type.key_field, part.type.item_field])
     return pa.Array.from_buffers(entries, count, [None], 0, children=children)
+
+
+def slices_of(values: pa.Array) -> Slices:
+    """Return the values of a string or binary array as the engine reads them.
+
+    Raises `TypeError` for an array of any other type; `pyarrow.ArrowInvalid` for one of more than 2 GiB.
+    """
+    plain = values if values.type in (pa.string(), pa.binary()) else _as_binary(values)
+    validity, offsets, data = plain.buffers()
+    # Arrow may leave out the offsets of an empty array.
+    return Slices(data or b"", offsets or bytes(4), validity, plain.offset if offsets else 0, len(plain))
+
+
+def _as_binary(values: pa.Array) -> pa.Array:
+    try:
+        return values.cast(pa.binary())
+    except pa.ArrowNotImplementedError as error:
+        raise TypeError(f"a column is of text or bytes, not of {values.type}") from error

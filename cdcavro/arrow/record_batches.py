@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.arrow.arrays import Room, RowsError, array_of_cells, array_of_values, value_reader, zeros
+from cdcavro.arrow.arrays import Room, RowsError, array_of_cells, array_of_values, slices_of, value_reader, zeros
 from cdcavro.arrow.layout import layout_of, row_names
 from cdcavro.avro.decoder import Decoder
 from cdcavro.avro.schema import parse_schema
@@ -26,7 +26,6 @@ from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.engine.machine import COMPILED, Filler, Translator, Translators
 from cdcavro.engine.payloads import check
 from cdcavro.errors import MessageError, PayloadError, shown
-from cdcavro.lake.arrow import slices_of
 from cdcavro.table.fields import avro_of
 from cdcavro.table.history import Table
 from cdcavro.table.older_fields import ENVELOPE, filled_value, heirs, is_fillable, part_of, reader_of

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdcavro.arrow.arrays import slices_of
+from cdcavro.arrow.message_batches import EngineRows, Places, take_messages
 from cdcavro.change.model import replace
-from cdcavro.lake.arrow import MadeRows, Places, slices_of, take
 from cdcavro.lake.typed_rows import DELETE, UPSERTS, drop_lookup, rows_of_message, write_change
 from cdcavro.table.messages import MessageTyper, merged
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER
@@ -73,7 +74,7 @@ class Placing:
         texts, places, made = slices_of(batch.column(0)), Places(batch), []
         is_able = not (self._is_by_topic and "topic" in places.names)
         try:
-            for i in take(self._typer, texts, places.encoded() if is_able else None, is_able=is_able):
+            for i in take_messages(self._typer, texts, places.encode() if is_able else None, is_able=is_able):
                 message = None if i is None else texts.get(i)
                 if i is None:
                     made.append(self._engine_rows())
@@ -106,11 +107,11 @@ class Placing:
     def _engine_rows(self) -> pa.RecordBatch:
         """Return the rows that the engine made."""
         known, made = self._typer.made()
-        rows = MadeRows(known, made)
+        rows = EngineRows(known, made)
         if not rows.count:
             return pa.RecordBatch.from_pylist([], ROWS)
-        number = rows.fact(lambda table, _: table.number, pa.int32())
-        version = rows.fact(lambda _, schema: schema.version, pa.int32())
+        number = rows.column(lambda table, _: table.number, pa.int32())
+        version = rows.column(lambda _, schema: schema.version, pa.int32())
         columns = [rows.message, number, version, rows.operation, rows.order, rows.key, rows.payload, rows.lacks]
         return pa.RecordBatch.from_arrays(columns, schema=ROWS)
 

@@ -19,9 +19,9 @@ import pyspark
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas import functions
 
+from cdcavro.arrow.arrays import slices_of
 from cdcavro.engine.arrow_column import MAX_BYTES, pack
 from cdcavro.errors import JobError, SetupError
-from cdcavro.lake.arrow import slices_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdcavro.arrow.arrays import slices_of
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.translation.assembly import pair_program
 from cdcavro.avro.translation.part import MAX_TRANSLATED
@@ -17,7 +18,6 @@ from cdcavro.avro.translation.schema_pair import translator
 from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.engine.machine import Translator, Translators
 from cdcavro.errors import MessageError, PayloadError, SchemaError
-from cdcavro.lake.arrow import slices_of
 from cdcavro.registry.framing import bytes_of, payload_of, unframe
 from cdcavro.spark.arrow_udf import column_function, converted
 from cdcavro.spark.functions import ERROR, error_fields

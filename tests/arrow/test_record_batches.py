@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 import pytest
 
 from cdcavro.arrow import arrow_schema, from_arrow, layout, record_batches, to_arrow
+from cdcavro.arrow.arrays import slices_of
 from cdcavro.arrow.record_batches import read_batch, read_exactly, reading_for, reading_of
 from cdcavro.avro.schema import parse_schema
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import PayloadError, SchemaError
-from cdcavro.lake.arrow import slices_of
 from cdcavro.table.evolution.evolve import evolve
 from cdcavro.table.schema import TableSchema
 from support.arrow_trial import binary, same_batch, trial

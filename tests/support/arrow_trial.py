@@ -20,11 +20,11 @@ import pyarrow as pa
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from cdcavro.arrow.arrays import slices_of
 from cdcavro.arrow.record_batches import read_batch, read_exactly, reading_of
 from cdcavro.avro.logical import logical_type
 from cdcavro.avro.types import Array, Map, Primitive, Record, Union, recursion
 from cdcavro.errors import MessageError, SchemaError
-from cdcavro.lake.arrow import slices_of
 from support.schema_data import cover, meaning, write
 from support.translation_trial import hurt, made_pair
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
+from cdcavro.arrow.arrays import slices_of
+from cdcavro.arrow.message_batches import EngineRows, Places, take_messages
 from cdcavro.errors import MessageError, MisfitError
-from cdcavro.lake.arrow import MadeRows, Places, slices_of, take
 from cdcavro.spark.functions import ERROR, error_fields
 from cdcavro.spark.tables import refusal
 
@@ -48,8 +49,8 @@ class ChangeBatch:
     def batches(self) -> Batches:
         """Yield the rows, and what is none, with the error."""
         texts = slices_of(self._batch.column(0))
-        places = self._places.encoded() if self._is_able else None
-        for i in take(self._typer, texts, places, is_able=self._is_able):
+        places = self._places.encode() if self._is_able else None
+        for i in take_messages(self._typer, texts, places, is_able=self._is_able):
             raw = None if i is None else texts.get(i)
             if i is None:
                 yield self._made()
@@ -75,10 +76,10 @@ class ChangeBatch:
 
     def _made(self) -> pa.RecordBatch:
         """Return the rows that the engine made."""
-        rows = MadeRows(*self._typer.made())
-        number = rows.fact(lambda table, _: table.number, pa.int32())
-        name = rows.fact(lambda table, _: table.schema.table.table, pa.string())
-        version = rows.fact(lambda _, schema: schema.version, pa.int32())
+        rows = EngineRows(*self._typer.made())
+        number = rows.column(lambda table, _: table.number, pa.int32())
+        name = rows.column(lambda table, _: table.schema.table.table, pa.string())
+        version = rows.column(lambda _, schema: schema.version, pa.int32())
         return self._batch_of([number, name, version, rows.key, rows.payload])
 
     def _left(self) -> pa.RecordBatch:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cdcavro.arrow.arrays import slices_of
+from cdcavro.arrow.message_batches import Places
 from cdcavro.change.model import DML, Change, replace
 from cdcavro.change.order_value import order_in_common
 from cdcavro.engine.machine import SurveyEngine
 from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import MessageError
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
-from cdcavro.lake.arrow import Places, slices_of
 from cdcavro.spark.tables import outline_of
 from cdcavro.table.messages import merged, pieces_of
 from cdcavro.table.names import has_row_of_table
@@ -47,7 +48,7 @@ class Survey:
     def outlines(self, batch: pa.RecordBatch) -> Iterator[Outline]:
         """Yield the outlines that are needed of a column of messages, behind which their places may stand."""
         messages, places, i = slices_of(batch.column(0)), Places(batch), 0
-        told = places.encoded()
+        told = places.encode()
         while i < messages.count:
             if self._engine is not None:
                 i = self._engine.take_alike(messages, told, i)

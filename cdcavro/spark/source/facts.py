@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from cdcavro.arrow.arrays import slices_of
 from cdcavro.change.model import DML
 from cdcavro.change.rows import size_in_common
 from cdcavro.engine.machine import FactEngine
 from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import MessageError
-from cdcavro.lake.arrow import slices_of
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, placeholders, to_changes
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.program import row_parts

@@ -1,4 +1,4 @@
-"""Arrow batches of messages with their places, and of typed rows, as the engine reads and makes them."""
+"""Message batches: messages with their places in Arrow, as the engine takes them, and the rows that it makes of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from cdcavro.arrow.arrays import slices_of
 from cdcavro.change.model import Arrival
 from cdcavro.engine.arrow_column import Longs, Slices
 from cdcavro.engine.machine import encode_places
@@ -17,32 +18,13 @@ if TYPE_CHECKING:
 
     from cdcavro.table.messages import Columns, MessageTyper
 
-# Bytes of rows that are made of one batch before they are handed over.
-MOST: Final = 1 << 26
-_PLAIN: Final = (pa.string(), pa.binary())
+# How many bytes of rows are made of one batch before they are handed over.
+_MAX_BYTES: Final = 1 << 26
 _TEXTS: Final = ("topic", "file")
 
 
-def slices_of(values: pa.Array) -> Slices:
-    """Return the values of a string or binary array.
-
-    Raises `TypeError` for an array of any other type; `pyarrow.ArrowInvalid` for one of more than 2 GiB.
-    """
-    plain = values if values.type in _PLAIN else _as_binary(values)
-    validity, offsets, data = plain.buffers()
-    # Arrow may leave out the offsets of an empty array.
-    return Slices(data or b"", offsets or bytes(4), validity, plain.offset if offsets else 0, len(plain))
-
-
-def _as_binary(values: pa.Array) -> pa.Array:
-    try:
-        return values.cast(pa.binary())
-    except pa.ArrowNotImplementedError as error:
-        raise TypeError(f"a column is of text or bytes, not of {values.type}") from error
-
-
 class Places:
-    """Where the messages of a batch arrived: the second column, a struct with some of the fields of `Arrival`, if any.
+    """Where the messages of a batch arrived: its second column, if any, a struct with some of the fields of `Arrival`.
 
     Raises `TypeError` for other fields.
     """
@@ -53,25 +35,25 @@ class Places:
         self.count = batch.num_rows
         self._fields: dict[str, pa.Array] = {}
         if batch.num_columns > 1:
-            told = batch.column(1)
-            self._fields = dict(zip([field.name for field in told.type], told.flatten(), strict=True))
+            places = batch.column(1)
+            self._fields = dict(zip([field.name for field in places.type], places.flatten(), strict=True))
         others = self._fields.keys() - set(Arrival.__struct_fields__)
         if others:
             raise TypeError(f"a place has {', '.join(Arrival.__struct_fields__)}, not {shown(min(others))}")
         self.names = tuple(self._fields)
 
     def get(self, i: int) -> Arrival | None:
-        """Return where a message arrived, None if nothing is told."""
-        told = {name: field[i].as_py() for name, field in self._fields.items()}
-        return None if all(value is None for value in told.values()) else Arrival(**told)
+        """Return where a message arrived, None if that is not known."""
+        found = {name: field[i].as_py() for name, field in self._fields.items()}
+        return None if all(value is None for value in found.values()) else Arrival(**found)
 
-    def every(self) -> list[Arrival | None]:
+    def to_list(self) -> list[Arrival | None]:
         """Return where each message arrived."""
         columns = [field.to_pylist() for field in self._fields.values()]
         rows = zip(*columns, strict=True) if columns else [()] * self.count
-        return [Arrival(**dict(zip(self.names, row, strict=True))) if _is_told(row) else None for row in rows]
+        return [Arrival(**dict(zip(self.names, row, strict=True))) if _is_known(row) else None for row in rows]
 
-    def encoded(self) -> Slices | None:
+    def encode(self) -> Slices | None:
         """Return the places as the engine reads them, None if there are none."""
         if not self._fields:
             return None
@@ -88,20 +70,21 @@ class Places:
         return Longs(data or b"", validity, longs.offset if data else 0, len(longs))
 
 
-def _is_told(row: Sequence[Any]) -> bool:
+def _is_known(row: Sequence[Any]) -> bool:
     return any([value is not None for value in row])  # noqa: C419  faster
 
 
-def take(typer: MessageTyper, texts: Slices, places: Slices | None, *, is_able: bool = True) -> Iterator[int | None]:
-    """Let the engine take the messages of a column; yield the index of each that it leaves.
+def take_messages(
+    typer: MessageTyper, texts: Slices, places: Slices | None, *, is_able: bool = True
+) -> Iterator[int | None]:
+    """Let the engine take the messages of a column; yield the index of each message that it leaves.
 
-    Yield None where the rows that wait are to be handed over, before they are too many. With `is_able` false, it
-    takes none.
+    Yield None where its rows are to be handed over, before they are too many. If `is_able` is false, it takes none.
     """
     i, is_full = 0, False
     while i < texts.count:
         if is_able:
-            i, is_full = typer.take_column(texts, places, i, MOST)
+            i, is_full = typer.take_column(texts, places, i, _MAX_BYTES)
         if is_full:
             yield None
         elif i < texts.count:
@@ -109,7 +92,7 @@ def take(typer: MessageTyper, texts: Slices, places: Slices | None, *, is_able: 
             i += 1
 
 
-class MadeRows:
+class EngineRows:
     """Rows that the engine made, as `MessageTyper.made` returns them."""
 
     __slots__ = ("_buffers", "_known", "_pattern", "count")
@@ -119,9 +102,9 @@ class MadeRows:
         self.count = len(made[0]) // 4
         self._pattern = pa.Array.from_buffers(pa.int32(), self.count, [None, self._buffers[1]])
 
-    def fact(self, told: Callable[[Any, Any], Any], type: pa.DataType) -> pa.Array:
-        """Return what is told of the table and the version of each row."""
-        return pa.array([told(table, schema) for table, schema, _ in self._known], type).take(self._pattern)
+    def column(self, value_of: Callable[[Any, Any], Any], type: pa.DataType) -> pa.Array:
+        """Return what `value_of` returns for the table and the version of each row."""
+        return pa.array([value_of(table, schema) for table, schema, _ in self._known], type).take(self._pattern)
 
     @property
     def message(self) -> pa.Array:
