@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct, ValidationError, convert, structs
 
 from cdcavro.errors import PayloadError, shown
 from cdcavro.exact.caching import IdentityCache
 from cdcavro.wire.formats import change_format
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DML: Final = frozenset({"INSERT", "UPDATE", "DELETE", "SNAPSHOT"})
 DDL: Final = frozenset({"CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
@@ -173,38 +170,3 @@ def seen_columns(change: Change) -> list[str]:
     """Return the names of the columns that a change has values for, in either row, or says are unavailable."""
     images = [image for image in (change.before, change.after) if image is not None]
     return list(dict.fromkeys([*(column for image in images for column in image), *(change.unavailable or ())]))
-
-
-def statement(change: Change) -> str | None:
-    """Return the text of a DDL statement; None for a row change, though its message may hold its statement's text."""
-    return change.ddl if change.op in DDL or change.op == "OTHER" else None
-
-
-def meant(operation: str, operations: Mapping[str, str]) -> str:
-    """Return the operation that a word means, `OTHER` if it is not known; `operations` are a format's documented words.
-
-    A word is taken as it is documented, or else without regard to case. INIT and ROW, which no document of
-    these formats has, are a row of a full load: Flink and Paimon know them so in messages of Canal's form.
-
-    >>> meant("insert", {"INSERT": "INSERT"}), meant("INIT", {"INSERT": "INSERT"}), meant("MERGE", {"INSERT": "INSERT"})
-    ('INSERT', 'SNAPSHOT', 'OTHER')
-    """
-    op = operations.get(operation)
-    if op is not None:
-        return op
-    # Beyond ASCII, other letters become the same: a dotless i is I in upper case.
-    folded = operation.upper() if operation.isascii() else operation
-    for word, known in operations.items():
-        if word.upper() == folded:
-            return known
-    return _FULL_LOAD.get(folded, "OTHER")
-
-
-_FULL_LOAD: Final = {"INIT": "SNAPSHOT", "ROW": "SNAPSHOT"}
-
-
-def spelled(change: Change, format: str, spellings: Mapping[str, str]) -> str | None:
-    """Return how a format spells a change's operation, None if it has no word; within one format it stays as sent."""
-    if change.source.format == format and change.operation is not None:
-        return change.operation
-    return spellings.get(change.op)

@@ -1,4 +1,7 @@
-"""Grouping changes by the message they came in; each row of a message carries everything the message states."""
+"""Rows of messages: which row images a change can have, which changes came in one message, and how many may.
+
+Each row of a message carries everything the message states.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,11 @@ from cdcavro.errors import StructureError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+_NO_ROW: Final = frozenset(
+    {"TRUNCATE", "HEARTBEAT", "TRANSACTION_BEGIN", "TRANSACTION_END", "GTID", "XACOMMIT", "XAROLLBACK"}
+)
+_NO_BEFORE: Final = frozenset({"INSERT", "SNAPSHOT"}) | _NO_ROW
+_NO_AFTER: Final = frozenset({"DELETE"}) | _NO_ROW
 _OF_A_ROW: Final = frozenset({"before", "after", "changed", "unavailable", "row", "members"})
 MAX_ROWS: Final = 100_000
 _FREE: Final = 4 * 1024 * 1024
@@ -18,6 +26,27 @@ _PROPORTION: Final = 64
 # The characters that formats write around each text, roughly.
 _BESIDE: Final = 8
 _OF_THE_MESSAGE: Final = attrgetter(*(name for name in Change.__struct_fields__ if name not in _OF_A_ROW))
+
+
+def check_images(change: Change, before: str, after: str, index: int | None = None) -> Change:
+    """Return a change unchanged after checking that it has no row image which its operation cannot have, and lacks none.
+
+    Such an image would be lost, or would make it another change. `before` and `after` are the JSON
+    pointers to the images, or to arrays of images if `index` is given. Raises `StructureError`.
+
+    >>> from cdcavro.change.model import Change
+    >>> check_images(Change(op="DELETE", before={"id": 1}), "/before", "/after").before
+    {'id': 1}
+    """
+    if change.before is not None and (change.op in _NO_BEFORE or change.half == "AFTER"):
+        raise StructureError(
+            f"no row before the change for {change.operation}", "some", pointer=_pointer(before, index)
+        )
+    if change.after is not None and (change.op in _NO_AFTER or change.half == "BEFORE"):
+        raise StructureError(f"no row after the change for {change.operation}", "some", pointer=_pointer(after, index))
+    if change.op == "UPDATE" and change.half is None and change.after is None and change.before is not None:
+        raise StructureError(f"the row after the change for {change.operation}", "none", pointer=_pointer(after, index))
+    return change
 
 
 def batches(changes: Iterable[Change]) -> list[list[Change]]:
@@ -73,3 +102,7 @@ def size_in_common(change: Change) -> int:
 def is_whole(rows: Sequence[Change]) -> bool:
     """Return whether consecutive rows are all the rows of their message."""
     return rows[0].row == 0 and len(rows) == rows[0].rows
+
+
+def _pointer(images: str, index: int | None) -> str:
+    return images if index is None else f"{images}/{index}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from cdcavro.change.values.modes import (
+from cdcavro.change.modes import (
     ADAPTIVE_TIME_MICROSECONDS,
     BINARIES,
     BYTES,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.values.canal_rows import RowReader, RowWriter
+from cdcavro.change.canal_values import CanalRowReader, CanalRowWriter
 from cdcavro.exact.caching import IdentityCache
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.formats.bridge import Bridge
@@ -43,14 +43,14 @@ def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[
     return [{"gtid": ""} | record for record in records]
 
 
-def _reader(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> RowReader:
+def _reader(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> CanalRowReader:
     """Return the converter of a row that Canal sent to the row of a change."""
-    return RowReader(_types(columns), zone)
+    return CanalRowReader(_types(columns), zone)
 
 
-def _writer(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> RowWriter:
+def _writer(columns: tuple[Column, ...] | None, zone: tzinfo | None) -> CanalRowWriter:
     """Return the converter of the row of a change to a row as Canal sends it."""
-    return RowWriter(_types(columns), zone)
+    return CanalRowWriter(_types(columns), zone)
 
 
 def _types(columns: tuple[Column, ...] | None) -> Iterator[tuple[str, SqlType]]:

@@ -6,6 +6,8 @@ Source: DataHub message formats, "Blob message format", English and Chinese.
   the same) and `UPDATE_AFTER`; the Chinese document also has plain `UPDATE`.
 * Empty members are null in some messages and left out in others.
 * DATE is milliseconds since the epoch, BYTES is base64, and a DOUBLE may come as a string.
+* A `sequenceId` is one number as a string, which the two messages of an update share; the numbers of a position of
+  another format are put together in it.
 * `ddlMeta` is base64 of Java-serialized bytes: carried as it is, never deserialized.
 """
 
@@ -13,12 +15,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.images import check_images
-from cdcavro.change.model import DDL, Change, Column, Source, meant, replace, spelled, statement
-from cdcavro.change.sequence_id import sequence_id, sequence_position
-from cdcavro.change.statement_kind import as_statement
+from cdcavro.change.model import DDL, Change, Column, Source, replace
+from cdcavro.change.operations import as_statement, meant, spelled, statement
+from cdcavro.change.rows import check_images
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
-from cdcavro.exact.members import at, given, names_at, string_at
+from cdcavro.exact.members import at, given, names_at, string_at, whole_number
+from cdcavro.exact.numbers import MAX_LONG
 from cdcavro.formats.bridge import Bridge
 from cdcavro.wire.formats import rule_of
 
@@ -41,6 +43,8 @@ HALVES: Final = {"UPDATE_BEFOR": "BEFORE", "UPDATE_BEFORE": "BEFORE", "UPDATE_AF
 HALF_SPELLINGS: Final = {"BEFORE": "UPDATE_BEFOR", "AFTER": "UPDATE_AFTER"}
 FULL_LOAD: Final = "-1"
 VERSION: Final = "0.0.1"
+_DIGITS: Final = 19
+_MOST: Final = 32
 
 
 def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Change]:
@@ -156,6 +160,35 @@ def _schema(change: Change) -> dict[str, Any]:
 
 def _column(declared: Any) -> Column:
     return Column(name=string_at(declared, "name"), type=string_at(declared, "type"))
+
+
+def sequence_id(position: Sequence[int] | None) -> str | None:
+    """Return the id of a position: its first number, then every further number padded to 19 digits.
+
+    19 digits hold any 64-bit integer, so ids of positions of the same length sort as the positions do.
+    None without a position, or if one of its numbers is negative or exceeds a signed 64-bit integer.
+
+    >>> sequence_id((1605339516000000004,)), sequence_id((2, 704))
+    ('1605339516000000004', '20000000000000000704')
+    """
+    if not position or not all(0 <= part <= MAX_LONG for part in position):
+        return None
+    first, *rest = position
+    return str(first) + "".join(f"{part:0{_DIGITS}}" for part in rest)
+
+
+def sequence_position(text: str | None) -> tuple[int, ...] | None:
+    """Return the position of an id that `sequence_id` made; None if it is not a number or has more than 32 parts.
+
+    >>> sequence_position("20000000000000000704"), sequence_position("-1")
+    ((2, 704), None)
+    """
+    if text is None or len(text) > _MOST * _DIGITS:
+        return None
+    first = len(text) % _DIGITS or min(len(text), _DIGITS)
+    texts = [text[:first], *(text[i : i + _DIGITS] for i in range(first, len(text), _DIGITS))]
+    parts = [part for digits in texts for part in whole_number(digits) or ()]
+    return tuple(parts) if len(parts) == len(texts) else None
 
 
 BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes, as_one_message=as_one_message)

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.model import Change, Row, Source, meant, spelled
-from cdcavro.change.sequence_id import sequence_id, sequence_position
+from cdcavro.change.model import Change, Row, Source
+from cdcavro.change.operations import meant, spelled
 from cdcavro.errors import StructureError
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
 from cdcavro.exact.members import given, string_at
 from cdcavro.formats.bridge import Bridge
-from cdcavro.formats.datahub_blob import FULL_LOAD
+from cdcavro.formats.datahub_blob import FULL_LOAD, sequence_id, sequence_position
 from cdcavro.wire.formats import rule_of
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change.images import check_images
-from cdcavro.change.model import Change, Row, Source, meant, replace
-from cdcavro.change.statement_kind import statement_kind
+from cdcavro.change.model import Change, Row, Source, replace
+from cdcavro.change.operations import meant, statement_kind
+from cdcavro.change.rows import check_images
 from cdcavro.errors import StructureError, shown
 from cdcavro.exact.diff import same_text
 from cdcavro.exact.instants import MILLISECOND, from_count

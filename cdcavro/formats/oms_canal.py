@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change.images import check_images
-from cdcavro.change.model import DDL, Change, Column, Row, Source, meant, replace, spelled
+from cdcavro.change.model import DDL, Change, Column, Row, Source, replace
+from cdcavro.change.operations import as_statement, meant, spelled
 from cdcavro.change.order import NUMBERED, is_batched
-from cdcavro.change.rows import MAX_ROWS, batches, check_count
-from cdcavro.change.statement_kind import as_statement
+from cdcavro.change.rows import MAX_ROWS, batches, check_count, check_images
 from cdcavro.engine.machine import same
 from cdcavro.errors import StructureError
 from cdcavro.exact.caching import MOST_COLUMNS, IdentityCache, WeightedCache, weight_of
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-    from cdcavro.change.values.canal_rows import RowReader, RowWriter
+    from cdcavro.change.canal_values import CanalRowReader, CanalRowWriter
 
 FORMAT: Final = "oms_canal"
 OPERATIONS: Final = {op: op for op in (*DDL, "INSERT", "UPDATE", "DELETE", "GTID", "XACOMMIT", "XAROLLBACK")} | {
@@ -73,7 +72,7 @@ def changes_of(
 ) -> list[Change]:
     """Return the changes of a message of the Canal family.
 
-    Column values stay as they came, unless `converters` holds the `RowReader` for the columns and the zone.
+    Column values stay as they came, unless `converters` holds the `CanalRowReader` for the columns and the zone.
     """
     operation = text_or_none(record.get("type")) or ""
     database, table = text_or_none(record.get("database")), text_or_none(record.get("table"))
@@ -152,7 +151,7 @@ def records_of(
     ]
 
 
-def _message(rows: list[Change], format: str, converter: RowReader | RowWriter | None) -> dict[str, Any]:
+def _message(rows: list[Change], format: str, converter: CanalRowReader | CanalRowWriter | None) -> dict[str, Any]:
     first = rows[0]
     source = first.source
     images = [change.before if change.op == "DELETE" else change.after for change in rows]
@@ -183,7 +182,7 @@ def _message(rows: list[Change], format: str, converter: RowReader | RowWriter |
     return record
 
 
-def _old(change: Change, image: Row | None, converter: RowReader | RowWriter | None) -> Row | None:
+def _old(change: Change, image: Row | None, converter: CanalRowReader | CanalRowWriter | None) -> Row | None:
     """Return the `old` row of an update, None for other changes; `image` is its row in `data`, as it is sent."""
     if change.before is None or change.op not in ("UPDATE", "OTHER"):
         return None

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.images import check_images
-from cdcavro.change.model import DDL, Change, Column, Source, meant, spelled, statement
-from cdcavro.change.statement_kind import as_statement
+from cdcavro.change.model import DDL, Change, Column, Source
+from cdcavro.change.operations import as_statement, meant, spelled, statement
+from cdcavro.change.rows import check_images
 from cdcavro.exact.instants import MILLISECOND, SECOND, from_count, to_count
 from cdcavro.exact.members import at, given, names_at, string_at, whole_number
 from cdcavro.formats.bridge import Bridge

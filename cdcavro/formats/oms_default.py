@@ -15,9 +15,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.images import check_images
-from cdcavro.change.model import DDL, Change, Row, Source, meant, spelled, statement
-from cdcavro.change.statement_kind import statement_kind
+from cdcavro.change.model import DDL, Change, Row, Source
+from cdcavro.change.operations import meant, spelled, statement, statement_kind
+from cdcavro.change.rows import check_images
 from cdcavro.exact.instants import SECOND, from_count, to_count
 from cdcavro.exact.members import at, given, string_at
 from cdcavro.exact.numbers import plain_text

@@ -18,8 +18,9 @@ import re
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.images import check_images
-from cdcavro.change.model import Change, Row, Source, meant, spelled
+from cdcavro.change.model import Change, Row, Source
+from cdcavro.change.operations import meant, spelled
+from cdcavro.change.rows import check_images
 from cdcavro.errors import StructureError
 from cdcavro.exact.diff import same
 from cdcavro.exact.instants import SECOND, from_text, to_local

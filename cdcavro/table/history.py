@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.change.connect_values import may_be_unsigned, unsigned_types, with_unsigned
 from cdcavro.change.model import Column, seen_columns
-from cdcavro.change.values.unsigned import may_be_unsigned, unsigned_types, with_unsigned
 from cdcavro.errors import SchemaError
 from cdcavro.exact.caching import text_size
 from cdcavro.table.beginnings import (

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from cdcavro.avro.types import PRIMITIVES
-from cdcavro.change.images import check_operation
 from cdcavro.change.model import DML
+from cdcavro.change.operations import check_operation
 from cdcavro.errors import StructureError, shown
 from cdcavro.table.ddl.steps import TableName
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import astuple
 
+from cdcavro.change.connect_values import with_unsigned
 from cdcavro.change.model import DDL, DML, Change, Source, replace, seen_columns
-from cdcavro.change.values.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, checked_modes
-from cdcavro.change.values.unsigned import with_unsigned
+from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, checked_modes
 from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
 from cdcavro.exact.instants import check_zone

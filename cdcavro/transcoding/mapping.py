@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.images import check_operation
 from cdcavro.change.model import Change, replace
+from cdcavro.change.operations import check_operation
 from cdcavro.change.rows import batches, check_repeated, is_whole
 from cdcavro.engine.machine import same
 from cdcavro.errors import MessageError, StructureError

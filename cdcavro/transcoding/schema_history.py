@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.change.connect_values import with_unsigned
 from cdcavro.change.model import DML, Change, Column, replace
-from cdcavro.change.values.modes import (
+from cdcavro.change.modes import (
     ADAPTIVE_TIME_MICROSECONDS,
     BYTES,
     PRECISE,
@@ -17,7 +18,6 @@ from cdcavro.change.values.modes import (
     Modes,
     checked_modes,
 )
-from cdcavro.change.values.unsigned import with_unsigned
 from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import parse
 from cdcavro.formats import BRIDGES

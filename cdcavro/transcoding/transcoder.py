@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.change.model import Change, replace
+from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE
 from cdcavro.change.order import is_by_numbers
 from cdcavro.change.rows import check_count
-from cdcavro.change.values.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE
 from cdcavro.errors import MessageError, StructureError
 from cdcavro.exact.fastjson import parse_soon
 from cdcavro.exact.instants import check_zone

@@ -27,10 +27,10 @@ from cdcavro.wire.value_readers import (
     NumberReader,
     OptionalReader,
     PayloadDecoder,
-    Reader,
     StringReader,
     TextReader,
     UnionReader,
+    ValueReader,
 )
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ class FieldReader:
 
     __slots__ = ("members", "name", "pointer", "reader")
 
-    def __init__(self, members: str, name: str, pointer: str, reader: Reader) -> None:
+    def __init__(self, members: str, name: str, pointer: str, reader: ValueReader) -> None:
         self.members = members
         self.name = name
         self.pointer = pointer
         self.reader = reader
 
 
-class RecordReader(Reader):
+class RecordReader(ValueReader):
     """A reader of a record: members by name, the entries of a rest map among them, `extras` set aside."""
 
     __slots__ = ("_fields", "_named")
@@ -86,7 +86,7 @@ class RecordReader(Reader):
                 record.update(rest)
         return record
 
-    def _pass_extras(self, payload: PayloadDecoder, reader: Reader) -> None:
+    def _pass_extras(self, payload: PayloadDecoder, reader: ValueReader) -> None:
         try:
             payload.skip_texts()
         except MessageError:
@@ -193,7 +193,7 @@ class _ReaderPlace(NamedTuple):
         return _ReaderPlace("", self.depth + 1, None)
 
 
-def _reader(declared: Type, place: _ReaderPlace, missing: Any) -> Reader:
+def _reader(declared: Type, place: _ReaderPlace, missing: Any) -> ValueReader:
     match declared:
         case Primitive(name) if name in _SCALARS:
             return _SCALARS[name]()
@@ -210,7 +210,7 @@ def _reader(declared: Type, place: _ReaderPlace, missing: Any) -> Reader:
     raise SchemaError(place.pointer or "$", f"a wire schema holds no {branch_name(declared)}")
 
 
-def _union(branches: tuple[Type, ...], place: _ReaderPlace, missing: Any) -> Reader:
+def _union(branches: tuple[Type, ...], place: _ReaderPlace, missing: Any) -> ValueReader:
     readers = [None if branch == Primitive("null") else _reader(branch, place, missing) for branch in branches]
     some = [reader for reader in readers if reader is not None]
     if len(readers) == len(some) + 1 == 2:  # noqa: PLR2004  null and one other
@@ -237,11 +237,11 @@ def _is_scalar(declared: Type) -> bool:
     return not any(isinstance(branch, (Array, Map, Record)) for branch in branches)
 
 
-_CONTENT_READERS: Final[dict[str, Callable[[Record, _ReaderPlace], Reader]]] = {
+_CONTENT_READERS: Final[dict[str, Callable[[Record, _ReaderPlace], ValueReader]]] = {
     "number": lambda *_: NumberReader(),
     "text": lambda _, place: TextReader(place.depth - 1),
 }
-_SCALARS: Final[dict[str, Callable[[], Reader]]] = {
+_SCALARS: Final[dict[str, Callable[[], ValueReader]]] = {
     "boolean": BooleanReader,
     "int": IntReader,
     "long": LongReader,

@@ -28,8 +28,8 @@ from cdcavro.wire.value_writers import (
     MapWriter,
     OptionalWriter,
     ScalarWriter,
+    ValueWriter,
     VariantWriter,
-    Writer,
 )
 
 if TYPE_CHECKING:
@@ -47,18 +47,23 @@ class FieldWriter:
 
     __slots__ = ("name", "writer")
 
-    def __init__(self, name: str, writer: Writer) -> None:
+    def __init__(self, name: str, writer: ValueWriter) -> None:
         self.name = name
         self.writer = writer
 
 
-class RecordWriter(Writer):
+class RecordWriter(ValueWriter):
     """A writer of a record; members that it does not name go into its rest map, or are noted."""
 
     __slots__ = ("_depth", "_fields", "_known", "_pointer", "_required", "_rest")
 
     def __init__(
-        self, members: Mapping[str, Writer], required: Sequence[str], rest: MapWriter | None, pointer: str, depth: int
+        self,
+        members: Mapping[str, ValueWriter],
+        required: Sequence[str],
+        rest: MapWriter | None,
+        pointer: str,
+        depth: int,
     ) -> None:
         self._fields = tuple(FieldWriter(name, writer) for name, writer in members.items())
         self._known = frozenset(members)
@@ -163,7 +168,7 @@ class _WriterPlace(NamedTuple):
         return _WriterPlace("", self.depth + 1)
 
 
-def _writer(declared: Type, place: _WriterPlace, rule: FieldRule = _ITEM) -> Writer:
+def _writer(declared: Type, place: _WriterPlace, rule: FieldRule = _ITEM) -> ValueWriter:
     match declared:
         case Primitive(name) if name in SCALARS:
             return SCALARS[name](name, place.pointer)
@@ -185,7 +190,7 @@ def _map(declared: Map, place: _WriterPlace) -> MapWriter:
 
 
 def _record(declared: Record, place: _WriterPlace) -> RecordWriter:
-    members: dict[str, Writer] = {}
+    members: dict[str, ValueWriter] = {}
     required: list[str] = []
     rest: MapWriter | None = None
     for field in declared.fields:
@@ -209,7 +214,7 @@ def _record(declared: Record, place: _WriterPlace) -> RecordWriter:
     return RecordWriter(members, required, rest, place.pointer, place.depth)
 
 
-def _union(declared: Union, place: _WriterPlace, rule: FieldRule) -> Writer:
+def _union(declared: Union, place: _WriterPlace, rule: FieldRule) -> ValueWriter:
     if any(holds(branch) for branch in declared.branches):
         return ColumnWriter([holds(branch) or branch_name(branch) for branch in declared.branches], place.depth)
     if Primitive("null") not in declared.branches:

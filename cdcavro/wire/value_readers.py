@@ -56,7 +56,7 @@ class PayloadDecoder(Decoder):
         return self.slice(self.start, self.stop)
 
 
-class Reader:
+class ValueReader:
     """A reader of one value."""
 
     __slots__ = ()
@@ -66,7 +66,7 @@ class Reader:
         raise NotImplementedError
 
 
-class BooleanReader(Reader):
+class BooleanReader(ValueReader):
     """A reader of a boolean."""
 
     __slots__ = ()
@@ -76,7 +76,7 @@ class BooleanReader(Reader):
         return payload.read_boolean()
 
 
-class LongReader(Reader):
+class LongReader(ValueReader):
     """A reader of a 64-bit integer."""
 
     __slots__ = ()
@@ -86,7 +86,7 @@ class LongReader(Reader):
         return payload.read_long()
 
 
-class IntReader(Reader):
+class IntReader(ValueReader):
     """A reader of a 32-bit integer."""
 
     __slots__ = ()
@@ -96,7 +96,7 @@ class IntReader(Reader):
         return payload.read_int()
 
 
-class DoubleReader(Reader):
+class DoubleReader(ValueReader):
     """A reader of a double, which must be finite: JSON has no text for others."""
 
     __slots__ = ()
@@ -109,7 +109,7 @@ class DoubleReader(Reader):
         return value
 
 
-class StringReader(Reader):
+class StringReader(ValueReader):
     """A reader of a string."""
 
     __slots__ = ()
@@ -119,7 +119,7 @@ class StringReader(Reader):
         return payload.read_string()
 
 
-class NumberReader(Reader):
+class NumberReader(ValueReader):
     """A reader of the record around a number's text."""
 
     __slots__ = ()
@@ -132,7 +132,7 @@ class NumberReader(Reader):
         return ExactNumber(text)
 
 
-class TextReader(Reader):
+class TextReader(ValueReader):
     """A reader of the record around the text of an object or array, which `above` levels enclose."""
 
     __slots__ = ("_above",)
@@ -152,7 +152,7 @@ class TextReader(Reader):
         return value
 
 
-class EnumReader(Reader):
+class EnumReader(ValueReader):
     """A reader of an enum, as the text of its symbol."""
 
     __slots__ = ("_symbols",)
@@ -165,12 +165,12 @@ class EnumReader(Reader):
         return self._symbols[payload.read_index(len(self._symbols), "a symbol")]
 
 
-class OptionalReader(Reader):
+class OptionalReader(ValueReader):
     """A reader of a union of null and one other branch; `missing` is returned for null."""
 
     __slots__ = ("_branch", "_inner", "_missing")
 
-    def __init__(self, inner: Reader, branch: int, missing: Any) -> None:
+    def __init__(self, inner: ValueReader, branch: int, missing: Any) -> None:
         self._inner = inner
         self._branch = branch
         self._missing = missing
@@ -180,12 +180,12 @@ class OptionalReader(Reader):
         return self._inner.read(payload) if payload.read_index(2, "a branch") == self._branch else self._missing
 
 
-class UnionReader(Reader):
+class UnionReader(ValueReader):
     """A reader of any union; `missing` is returned for null."""
 
     __slots__ = ("_branches", "_missing")
 
-    def __init__(self, branches: list[Reader | None], missing: Any) -> None:
+    def __init__(self, branches: list[ValueReader | None], missing: Any) -> None:
         self._branches = branches
         self._missing = missing
 
@@ -195,12 +195,12 @@ class UnionReader(Reader):
         return self._missing if branch is None else branch.read(payload)
 
 
-class ArrayReader(Reader):
+class ArrayReader(ValueReader):
     """A reader of an array, block by block."""
 
     __slots__ = ("_items",)
 
-    def __init__(self, items: Reader) -> None:
+    def __init__(self, items: ValueReader) -> None:
         self._items = items
 
     def read(self, payload: PayloadDecoder) -> Any:
@@ -224,12 +224,12 @@ class ArrayReader(Reader):
         return items
 
 
-class MapReader(Reader):
+class MapReader(ValueReader):
     """A reader of a map, block by block, which refuses a repeated name: one of two values would be lost."""
 
     __slots__ = ("_values",)
 
-    def __init__(self, values: Reader) -> None:
+    def __init__(self, values: ValueReader) -> None:
         self._values = values
 
     def read(self, payload: PayloadDecoder) -> Any:

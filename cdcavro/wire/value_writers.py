@@ -31,7 +31,7 @@ _DIGITS: Final = 20
 COLUMN_BRANCHES: Final = frozenset({"null", "boolean", "long", "double", "string", "number", "text"})
 
 
-class Writer:
+class ValueWriter:
     """A writer of one value."""
 
     __slots__ = ()
@@ -41,7 +41,7 @@ class Writer:
         raise NotImplementedError
 
 
-class ScalarWriter(Writer):
+class ScalarWriter(ValueWriter):
     """A writer of a boolean, int, long or string; another scalar is converted if that is exact, and noted.
 
     Attributes: `expected` (str), the name of the Avro type; `own` (type), the Python type of its JSON values.
@@ -130,7 +130,7 @@ class BooleanWriter(ScalarWriter):
         out.append(value)
 
 
-class EnumWriter(Writer):
+class EnumWriter(ValueWriter):
     """A writer of an enum, as the index of its symbol; other spellings and unknown texts are noted."""
 
     __slots__ = ("_other", "_pointer", "_spellings", "_symbols")
@@ -158,7 +158,7 @@ class EnumWriter(Writer):
         out.write_long(index)
 
 
-class ColumnWriter(Writer):
+class ColumnWriter(ValueWriter):
     """A writer of a column's value: null, boolean, long, double, string, or the text of a number, object or array."""
 
     __slots__ = ("_boolean", "_depth", "_double", "_long", "_null", "_number", "_string", "_text")
@@ -201,12 +201,12 @@ class ColumnWriter(Writer):
             raise TypeError(f"{own.__name__} is no JSON value")
 
 
-class OptionalWriter(Writer):
+class OptionalWriter(ValueWriter):
     """A writer of a union of null and one other branch; with `takes_text`, a string is noted and null written."""
 
     __slots__ = ("_index", "_inner", "_null", "_null_is_usual", "_pointer", "_takes_text")
 
-    def __init__(self, inner: Writer, index: int, pointer: str, missing: str, *, takes_text: bool = False) -> None:
+    def __init__(self, inner: ValueWriter, index: int, pointer: str, missing: str, *, takes_text: bool = False) -> None:
         self._inner = inner
         self._index = index << 1
         self._null = (1 - index) << 1
@@ -232,7 +232,7 @@ class OptionalWriter(Writer):
             self._inner.write(out, value, notes)
 
 
-class VariantWriter(Writer):
+class VariantWriter(ValueWriter):
     """A writer of null or one of several scalars: the branch of the JSON type itself, else the first that converts."""
 
     __slots__ = ("_branches", "_null", "_null_is_usual", "_own", "_pointer")
@@ -275,12 +275,12 @@ def check_count(count: int, pointer: str) -> None:
         raise StructureError(f"at most {MAX_COUNT} items", f"{count}", pointer=pointer)
 
 
-class ArrayWriter(Writer):
+class ArrayWriter(ValueWriter):
     """A writer of an array, as one block."""
 
     __slots__ = ("_items", "_pointer")
 
-    def __init__(self, items: Writer, pointer: str) -> None:
+    def __init__(self, items: ValueWriter, pointer: str) -> None:
         self._items = items
         self._pointer = pointer
 
@@ -309,12 +309,12 @@ class ArrayWriter(Writer):
             raise
 
 
-class MapWriter(Writer):
+class MapWriter(ValueWriter):
     """A writer of a map, as one block."""
 
     __slots__ = ("_pointer", "_values")
 
-    def __init__(self, values: Writer, pointer: str) -> None:
+    def __init__(self, values: ValueWriter, pointer: str) -> None:
         self._values = values
         self._pointer = pointer
 

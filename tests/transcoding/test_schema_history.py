@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdcavro.change.connect_values import codec_of
 from cdcavro.change.model import DML, Arrival, Change, Column, Source, replace
-from cdcavro.change.values.connect import codec_of
-from cdcavro.change.values.modes import BINARIES, DECIMALS, TIMES, Modes
+from cdcavro.change.modes import BINARIES, DECIMALS, TIMES, Modes
 from cdcavro.errors import StructureError
 from cdcavro.exact.diff import same
 from cdcavro.exact.jsontext import render

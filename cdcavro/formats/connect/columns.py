@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.change.connect_values import PLAIN_LONG, codec_of, is_unsigned, read_connect_value
 from cdcavro.change.model import Column, Row
-from cdcavro.change.values.connect import codec_of, read_connect_value
-from cdcavro.change.values.modes import USUAL_MODES, Modes
-from cdcavro.change.values.unsigned import PLAIN_LONG, is_unsigned
+from cdcavro.change.modes import USUAL_MODES, Modes
 from cdcavro.exact.members import at, names_at, string_at
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.model import DDL, Change, Row, replace, spelled
-from cdcavro.change.values.connect import codec_of, send_connect_value
+from cdcavro.change.connect_values import codec_of, send_connect_value
+from cdcavro.change.model import DDL, Change, Row, replace
+from cdcavro.change.operations import spelled
 from cdcavro.exact.diff import same
 from cdcavro.exact.instants import MILLISECOND
 from cdcavro.exact.jsontext import escape, parse

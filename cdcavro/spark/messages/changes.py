@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as sf
 
-from cdcavro.change.values.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, checked_modes
+from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, checked_modes
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.messages.rows import ChangeBatch, outcome_type, rows_and_rejects
 from cdcavro.spark.messages.survey import ChangeSurvey

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change.values.modes import USUAL_MODES, Modes
+from cdcavro.change.modes import USUAL_MODES, Modes
 from cdcavro.errors import shown
 from cdcavro.exact.sqltype import MYSQL_FAMILY
 from cdcavro.table.columns.declaration import CODES, USUAL, FormatRules, Given, database_of, stated

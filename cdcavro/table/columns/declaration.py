@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change.values.modes import USUAL_MODES, Modes
+from cdcavro.change.modes import USUAL_MODES, Modes
 from cdcavro.exact.sqltype import SqlType, parse_sql_type
 from cdcavro.table.columns.times import from_seconds_text, no_count
 

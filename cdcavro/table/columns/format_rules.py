@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.values.canal import read_canal_value, value_rule, write_canal_value
-from cdcavro.change.values.connect import BYTES, codec_of, read_connect_value
+from cdcavro.change.canal_values import read_canal_value, value_rule, write_canal_value
+from cdcavro.change.connect_values import BYTES, codec_of, read_connect_value
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.table.columns import storage, times
 from cdcavro.table.columns.declaration import FormatRules, Given
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import tzinfo
 
-    from cdcavro.change.values.modes import Modes
+    from cdcavro.change.modes import Modes
     from cdcavro.table.columns.reader_rules import Rule
 
 

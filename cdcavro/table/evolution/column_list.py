@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cdcavro.change.connect_values import with_unsigned
 from cdcavro.change.model import Column
-from cdcavro.change.values.unsigned import with_unsigned
 from cdcavro.errors import SchemaError, shown
 from cdcavro.exact.sqltype import canonical
 from cdcavro.table.columns.column_type import column_type

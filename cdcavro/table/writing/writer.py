@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.buffer import Buffer
 from cdcavro.change.model import Column
-from cdcavro.change.values.modes import USUAL_MODES, Modes
+from cdcavro.change.modes import USUAL_MODES, Modes
 from cdcavro.engine.machine import Cells, optionals
 from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import SchemaError, StructureError, shown

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.change.values.connect import codec_of, read_connect_value, send_connect_value
-from cdcavro.change.values.modes import Modes
+from cdcavro.change.connect_values import codec_of, read_connect_value, send_connect_value
+from cdcavro.change.modes import Modes
 from cdcavro.exact.diff import same
 from cdcavro.exact.jsontext import parse, render
 from cdcavro.exact.numbers import ExactNumber, number

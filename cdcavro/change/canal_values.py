@@ -1,4 +1,4 @@
-"""Column values converted between Alibaba's Canal and the form that every other format uses.
+"""Values of columns and whole rows, between Alibaba's Canal and the form that every other format uses.
 
 Canal sends each value as a string, to be read by the declared type of its column. As a JSON value, a
 number is a number with the digits sent, ENUM and SET are labels, and bytes are base64; a geometry is
@@ -14,6 +14,7 @@ import re
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cdcavro.engine.machine import read_numbers, write_numbers
 from cdcavro.exact.base64_text import bytes_of
 from cdcavro.exact.instants import REGULAR, SECOND, from_local, to_local
 from cdcavro.exact.jsontext import render
@@ -21,10 +22,11 @@ from cdcavro.exact.numbers import ExactNumber, integer, number, plain_text
 from cdcavro.exact.scan import is_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import tzinfo
 
     from cdcavro.exact.sqltype import SqlType
+
 
 _COUNT: Final = re.compile(r"0|[1-9][0-9]{0,19}", re.ASCII)
 _YEAR: Final = re.compile(r"[0-9]{4}", re.ASCII)
@@ -41,7 +43,7 @@ _KIND: Final = 5
 _SRID_FLAG: Final = 0x20
 
 
-class ValueCodec(NamedTuple):
+class CanalCodec(NamedTuple):
     """How the values of a type are read and written; both functions return None for a value that does not fit.
 
     `is_undone` (bool) says that writing a value that was read always produces the string that was sent.
@@ -279,16 +281,16 @@ _SHAPES: Final = ("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "M
 _COLLECTIONS: Final = ("GEOMETRYCOLLECTION", "GEOMCOLLECTION")
 # Whether the numbers of a type are whole.
 NUMBERS: Final = dict.fromkeys(_INTEGERS, True) | dict.fromkeys(_DECIMALS, False)
-_CODECS: Final[dict[str, ValueCodec]] = {
-    **dict.fromkeys(_INTEGERS, ValueCodec(_read_integer, _write_number, is_undone=True)),
-    **dict.fromkeys(_DECIMALS, ValueCodec(_read_number, _write_number, is_undone=True)),
-    **dict.fromkeys(_BINARIES + _BLOBS, ValueCodec(_read_bytes, _write_bytes)),
-    **dict.fromkeys(_SHAPES + _COLLECTIONS, ValueCodec(_read_geometry, _write_geometry)),
-    "YEAR": ValueCodec(_read_year, _write_year),
-    "BIT": ValueCodec(_read_bits, _write_bits),
-    "ENUM": ValueCodec(_read_label, _write_label),
-    "SET": ValueCodec(_read_labels, _write_labels),
-    "TIMESTAMP": ValueCodec(_read_instant, _write_instant, is_undone=True),
+_CODECS: Final[dict[str, CanalCodec]] = {
+    **dict.fromkeys(_INTEGERS, CanalCodec(_read_integer, _write_number, is_undone=True)),
+    **dict.fromkeys(_DECIMALS, CanalCodec(_read_number, _write_number, is_undone=True)),
+    **dict.fromkeys(_BINARIES + _BLOBS, CanalCodec(_read_bytes, _write_bytes)),
+    **dict.fromkeys(_SHAPES + _COLLECTIONS, CanalCodec(_read_geometry, _write_geometry)),
+    "YEAR": CanalCodec(_read_year, _write_year),
+    "BIT": CanalCodec(_read_bits, _write_bits),
+    "ENUM": CanalCodec(_read_label, _write_label),
+    "SET": CanalCodec(_read_labels, _write_labels),
+    "TIMESTAMP": CanalCodec(_read_instant, _write_instant, is_undone=True),
 }
 _RULES: Final[dict[Any, str]] = {
     **dict.fromkeys((_read_integer, _read_number, _read_year), "number"),
@@ -297,3 +299,47 @@ _RULES: Final[dict[Any, str]] = {
     _read_label: "label",
     _read_labels: "labels",
 }
+
+
+class CanalRowReader:
+    """Converts rows as Canal sent them, by the declared types of columns, each with its name."""
+
+    __slots__ = ("_numbers", "_readers")
+
+    def __init__(self, columns: Iterable[tuple[str, SqlType]], zone: tzinfo | None) -> None:
+        types = dict(columns)
+        self._numbers = {name: NUMBERS[declared.name] for name, declared in types.items() if declared.name in NUMBERS}
+        readers = {name: value_reader(types[name], zone) for name in types.keys() - self._numbers.keys()}
+        self._readers = {name: read for name, read in readers.items() if read is not None}
+
+    def convert(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a row as changes have it."""
+        converted = dict(row)
+        read_numbers(converted, self._numbers)
+        return _each(converted, self._readers)
+
+
+class CanalRowWriter:
+    """Converts rows of changes, by the declared types of columns, each with its name."""
+
+    __slots__ = ("_writers",)
+
+    def __init__(self, columns: Iterable[tuple[str, SqlType]], zone: tzinfo | None) -> None:
+        writers = {name: value_writer(declared, zone) for name, declared in columns if declared.name not in NUMBERS}
+        self._writers = {name: write for name, write in writers.items() if write is not plain_value}
+
+    def convert(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a row as Canal sends it."""
+        converted = _each(dict(row), self._writers)
+        if not write_numbers(converted):
+            converted = {name: plain_value(value) for name, value in converted.items()}
+        return converted
+
+
+def _each(row: dict[str, Any], converters: dict[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    """Return a row with the values of some columns converted, in place; null stays null."""
+    for name in converters if len(converters) <= len(row) else row.keys() & converters.keys():
+        value = row.get(name)
+        if value is not None:
+            row[name] = converters[name](value)
+    return row

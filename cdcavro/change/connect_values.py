@@ -13,21 +13,35 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from cdcavro.change.values import modes, temporal
-from cdcavro.change.values.decimals import bigint, decimal, declared_decimal, read_scaled, send_scaled
-from cdcavro.change.values.geometry import read_connect_geometry, send_connect_geometry
-from cdcavro.change.values.modes import USUAL_MODES, Modes
-from cdcavro.change.values.value_codec import ValueCodec, each, either
+from cdcavro.change import connect_codecs as codecs
+from cdcavro.change import modes
+from cdcavro.change.connect_codecs import (
+    ConnectCodec,
+    bigint,
+    decimal,
+    declared_decimal,
+    each,
+    either,
+    read_connect_geometry,
+    read_scaled,
+    send_connect_geometry,
+    send_scaled,
+)
+from cdcavro.change.model import replace
+from cdcavro.change.modes import USUAL_MODES, Modes
 from cdcavro.exact.base64_text import bytes_of
-from cdcavro.exact.caching import bounded_cache
+from cdcavro.exact.caching import IdentityCache, bounded_cache
 from cdcavro.exact.diff import same
 from cdcavro.exact.sqltimes import local_count, time_count
 from cdcavro.exact.sqltype import MYSQL_FAMILY, SqlType, parse_sql_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container, Sequence
+
+    from cdcavro.change.model import Column
+
 
 _SPELLED: Final = re.compile(r"([\w.]+)(?:\(([^()]*)\))?", re.ASCII)
 _PARAMETER: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
@@ -41,7 +55,7 @@ _MAX_BIT: Final = 64
 _MAX_PADDED: Final = 8 * 1024
 
 
-def read_connect_value(sent: Any, codec: ValueCodec | None) -> Any:
+def read_connect_value(sent: Any, codec: ConnectCodec | None) -> Any:
     """Return the JSON value of what was sent for a column; a value that does not fit its type stays as it is.
 
     >>> read_connect_value("AkY=", codec_of("DECIMAL(10,2)", "mysql"))
@@ -53,7 +67,7 @@ def read_connect_value(sent: Any, codec: ValueCodec | None) -> Any:
     return value
 
 
-def send_connect_value(value: Any, codec: ValueCodec | None) -> Any:
+def send_connect_value(value: Any, codec: ConnectCodec | None) -> Any:
     """Return what is sent for a column's JSON value; a value that does not fit its type stays as it is.
 
     >>> send_connect_value("2024-02-29", codec_of("io.debezium.time.Date"))
@@ -63,7 +77,7 @@ def send_connect_value(value: Any, codec: ValueCodec | None) -> Any:
     return value if sent is None else sent
 
 
-def codec_of(declared: str | None, connector: str | None = None, modes: Modes = USUAL_MODES) -> ValueCodec | None:
+def codec_of(declared: str | None, connector: str | None = None, modes: Modes = USUAL_MODES) -> ConnectCodec | None:
     """Return the codec of a column's type; None if its values are sent as they are, or the type is unknown.
 
     `modes` say how the values of MySQL's types, and binary values, are sent. A type whose length, precision
@@ -73,7 +87,7 @@ def codec_of(declared: str | None, connector: str | None = None, modes: Modes = 
 
 
 @bounded_cache(_KEPT)
-def _codec(declared: str, is_mysql: bool, modes: Modes) -> ValueCodec | None:  # noqa: FBT001  the cache takes positional arguments only
+def _codec(declared: str, is_mysql: bool, modes: Modes) -> ConnectCodec | None:  # noqa: FBT001  the cache takes positional arguments only
     if declared.startswith(_ARRAY) and declared.endswith(">"):
         items = None if declared.count(_ARRAY) > _MAX_NESTED else _codec(declared[len(_ARRAY) : -1], False, modes)  # noqa: FBT003  as above
         return None if items is None else each(items)
@@ -92,7 +106,7 @@ def _codec(declared: str, is_mysql: bool, modes: Modes) -> ValueCodec | None:  #
     return None if make_codec is None else make_codec(sql_type, modes)
 
 
-def _binary(_: SqlType, mode: Modes) -> ValueCodec | None:
+def _binary(_: SqlType, mode: Modes) -> ConnectCodec | None:
     return _BINARIES.get(mode.binaries)
 
 
@@ -114,43 +128,43 @@ def _send_hex(value: Any) -> str | None:
     return None if bytes_of(value) is None else b64decode(value).hex()
 
 
-def _day(_: SqlType, __: Modes) -> ValueCodec:
-    return either(temporal.DAY, temporal.ISO_DAY, temporal.structured(has_day=True, has_clock=False))
+def _day(_: SqlType, __: Modes) -> ConnectCodec:
+    return either(codecs.DAY, codecs.ISO_DAY, codecs.structured(has_day=True, has_clock=False))
 
 
-def _clock(declared: SqlType, mode: Modes) -> ValueCodec | None:
+def _clock(declared: SqlType, mode: Modes) -> ConnectCodec | None:
     precision = _first(declared, 0)
-    if precision > temporal.MAX_PRECISION:
+    if precision > codecs.MAX_PRECISION:
         return None
-    count = temporal.clock(temporal.unit_of(mode.times, precision, is_clock=True), precision)
+    count = codecs.clock(codecs.unit_of(mode.times, precision, is_clock=True), precision)
     return either(count, *_spelled_times(time_count, precision))
 
 
-def _local(declared: SqlType, mode: Modes) -> ValueCodec | None:
+def _local(declared: SqlType, mode: Modes) -> ConnectCodec | None:
     precision = _first(declared, 0)
-    if precision > temporal.MAX_PRECISION:
+    if precision > codecs.MAX_PRECISION:
         return None
-    count = temporal.local(temporal.unit_of(mode.times, precision, is_clock=False), precision)
+    count = codecs.local(codecs.unit_of(mode.times, precision, is_clock=False), precision)
     return either(count, *_spelled_times(local_count, precision))
 
 
-def _spelled_times(count: Any, precision: int | None = None) -> tuple[ValueCodec, ValueCodec]:
+def _spelled_times(count: Any, precision: int | None = None) -> tuple[ConnectCodec, ConnectCodec]:
     """Return the codecs of times that come as ISO text and as structs."""
-    struct = temporal.structured(has_day=count is local_count, has_clock=True, precision=precision)
-    return temporal.iso(count, precision), struct
+    struct = codecs.structured(has_day=count is local_count, has_clock=True, precision=precision)
+    return codecs.iso(count, precision), struct
 
 
-def _instant(declared: SqlType, _: Modes) -> ValueCodec | None:
+def _instant(declared: SqlType, _: Modes) -> ConnectCodec | None:
     precision = _first(declared, 0)
-    if precision > temporal.MAX_PRECISION:
+    if precision > codecs.MAX_PRECISION:
         return None
-    return either(temporal.instant(precision), temporal.zoned_structured())
+    return either(codecs.instant(precision), codecs.zoned_structured())
 
 
-def _bits(length: int | None) -> ValueCodec | None:
+def _bits(length: int | None) -> ConnectCodec | None:
     if length is not None and length < 0:
         return None
-    return ValueCodec(partial(_read_bits, length=length), partial(_send_bits, length=length), ("bits", length))
+    return ConnectCodec(partial(_read_bits, length=length), partial(_send_bits, length=length), ("bits", length))
 
 
 def _read_bits(sent: Any, length: int | None) -> str | None:
@@ -178,13 +192,13 @@ def _send_label(value: Any) -> str | None:
     return value.replace(",", "\\,") if type(value) is str else None
 
 
-def _geometry(*, is_point: bool = False) -> ValueCodec:
-    return ValueCodec(read_connect_geometry, partial(send_connect_geometry, is_point=is_point))
+def _geometry(*, is_point: bool = False) -> ConnectCodec:
+    return ConnectCodec(read_connect_geometry, partial(send_connect_geometry, is_point=is_point))
 
 
-def _flag(_: SqlType, __: Modes) -> ValueCodec:
+def _flag(_: SqlType, __: Modes) -> ConnectCodec:
     """Return the codec of TINYINT, which a converter of Debezium's may turn into true and false."""
-    return ValueCodec(_read_flag, _send_flag, ("flag",))
+    return ConnectCodec(_read_flag, _send_flag, ("flag",))
 
 
 def _read_flag(sent: Any) -> int | None:
@@ -203,26 +217,26 @@ _CONNECT: Final = "org.apache.kafka.connect.data."
 _DEBEZIUM: Final = "io.debezium.data."
 _DEBEZIUM_TIME: Final = "io.debezium.time."
 _GEOMETRY: Final = "io.debezium.data.geometry."
-_SEMANTIC: Final[dict[str, Callable[[dict[str, int]], ValueCodec | None]]] = {
+_SEMANTIC: Final[dict[str, Callable[[dict[str, int]], ConnectCodec | None]]] = {
     _CONNECT + "Decimal": lambda parameters: decimal(parameters["scale"]) if "scale" in parameters else None,
-    **dict.fromkeys((_CONNECT + "Date", _DEBEZIUM_TIME + "Date"), lambda _: temporal.DAY),
-    **dict.fromkeys((_CONNECT + "Time", _DEBEZIUM_TIME + "Time"), lambda _: temporal.clock(temporal.MILLIS)),
-    **dict.fromkeys((_CONNECT + "Timestamp", _DEBEZIUM_TIME + "Timestamp"), lambda _: temporal.local(temporal.MILLIS)),
-    _DEBEZIUM_TIME + "MicroTime": lambda _: temporal.clock(temporal.MICROS),
-    _DEBEZIUM_TIME + "NanoTime": lambda _: temporal.clock(temporal.NANOS),
-    _DEBEZIUM_TIME + "MicroTimestamp": lambda _: temporal.local(temporal.MICROS),
-    _DEBEZIUM_TIME + "NanoTimestamp": lambda _: temporal.local(temporal.NANOS),
-    _DEBEZIUM_TIME + "ZonedTimestamp": lambda _: temporal.instant(),
-    _DEBEZIUM_TIME + "IsoDate": lambda _: temporal.ISO_DAY,
-    _DEBEZIUM_TIME + "IsoTime": lambda _: temporal.iso(time_count),
-    _DEBEZIUM_TIME + "IsoTimestamp": lambda _: temporal.iso(local_count),
-    _DEBEZIUM_TIME + "StructuredDate": lambda _: temporal.structured(has_day=True, has_clock=False),
-    _DEBEZIUM_TIME + "StructuredTime": lambda _: temporal.structured(has_day=False, has_clock=True),
-    _DEBEZIUM_TIME + "StructuredTimestamp": lambda _: temporal.structured(has_day=True, has_clock=True),
-    _DEBEZIUM_TIME + "StructuredZonedTimestamp": lambda _: temporal.zoned_structured(),
+    **dict.fromkeys((_CONNECT + "Date", _DEBEZIUM_TIME + "Date"), lambda _: codecs.DAY),
+    **dict.fromkeys((_CONNECT + "Time", _DEBEZIUM_TIME + "Time"), lambda _: codecs.clock(codecs.MILLIS)),
+    **dict.fromkeys((_CONNECT + "Timestamp", _DEBEZIUM_TIME + "Timestamp"), lambda _: codecs.local(codecs.MILLIS)),
+    _DEBEZIUM_TIME + "MicroTime": lambda _: codecs.clock(codecs.MICROS),
+    _DEBEZIUM_TIME + "NanoTime": lambda _: codecs.clock(codecs.NANOS),
+    _DEBEZIUM_TIME + "MicroTimestamp": lambda _: codecs.local(codecs.MICROS),
+    _DEBEZIUM_TIME + "NanoTimestamp": lambda _: codecs.local(codecs.NANOS),
+    _DEBEZIUM_TIME + "ZonedTimestamp": lambda _: codecs.instant(),
+    _DEBEZIUM_TIME + "IsoDate": lambda _: codecs.ISO_DAY,
+    _DEBEZIUM_TIME + "IsoTime": lambda _: codecs.iso(time_count),
+    _DEBEZIUM_TIME + "IsoTimestamp": lambda _: codecs.iso(local_count),
+    _DEBEZIUM_TIME + "StructuredDate": lambda _: codecs.structured(has_day=True, has_clock=False),
+    _DEBEZIUM_TIME + "StructuredTime": lambda _: codecs.structured(has_day=False, has_clock=True),
+    _DEBEZIUM_TIME + "StructuredTimestamp": lambda _: codecs.structured(has_day=True, has_clock=True),
+    _DEBEZIUM_TIME + "StructuredZonedTimestamp": lambda _: codecs.zoned_structured(),
     _DEBEZIUM + "Bits": lambda parameters: _bits(parameters.get("length")),
-    _DEBEZIUM + "Enum": lambda _: ValueCodec(_read_label, _send_label, ("escaped",)),
-    _DEBEZIUM + "VariableScaleDecimal": lambda _: ValueCodec(read_scaled, send_scaled),
+    _DEBEZIUM + "Enum": lambda _: ConnectCodec(_read_label, _send_label, ("escaped",)),
+    _DEBEZIUM + "VariableScaleDecimal": lambda _: ConnectCodec(read_scaled, send_scaled),
     _GEOMETRY + "Point": lambda _: _geometry(is_point=True),
     **dict.fromkeys((_GEOMETRY + "Geometry", _GEOMETRY + "Geography"), lambda _: _geometry()),
 }
@@ -235,14 +249,14 @@ _OF_ALL: Final = frozenset({"BIGINT", *BYTES})
 _TO_STANDARD: Final = str.maketrans("-_", "+/")
 _TO_URL_SAFE: Final = str.maketrans("+/", "-_")
 _BINARIES: Final = {
-    modes.BASE64_URL_SAFE: ValueCodec(_read_url_safe, _send_url_safe),
-    modes.HEX: ValueCodec(_read_hex, _send_hex),
+    modes.BASE64_URL_SAFE: ConnectCodec(_read_url_safe, _send_url_safe),
+    modes.HEX: ConnectCodec(_read_hex, _send_hex),
 }
 _SHAPES: Final = (
     *("GEOMETRY", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON"),
     *("GEOMETRYCOLLECTION", "GEOMCOLLECTION"),
 )
-_DECLARED: Final[dict[str, Callable[[SqlType, Modes], ValueCodec | None]]] = {
+_DECLARED: Final[dict[str, Callable[[SqlType, Modes], ConnectCodec | None]]] = {
     **dict.fromkeys(("DECIMAL", "DEC", "NUMERIC", "FIXED"), declared_decimal),
     **dict.fromkeys(("BIGINT", "SERIAL"), bigint),
     **dict.fromkeys(BYTES, _binary),
@@ -254,5 +268,63 @@ _DECLARED: Final[dict[str, Callable[[SqlType, Modes], ValueCodec | None]]] = {
     "DATETIME": _local,
     "TIMESTAMP": _instant,
     "BIT": lambda declared, _: _bits(_first(declared, 1)) if _first(declared, 1) <= _MAX_BIT else None,
-    "ENUM": lambda _, __: ValueCodec(_read_label, _send_label, ("escaped",)),
+    "ENUM": lambda _, __: ConnectCodec(_read_label, _send_label, ("escaped",)),
 }
+
+
+# Unsigned integers of 64 bits, for which Kafka Connect has no type: a column of plain integers may be one.
+
+PLAIN_LONG: Final = "int64"
+
+
+class Declared(Protocol):
+    """A column with its declared type, a `Column` or a table's own."""
+
+    @property
+    def name(self) -> str | None:
+        """The name."""
+
+    @property
+    def type(self) -> str | None:
+        """The declared type."""
+
+
+def with_unsigned(columns: tuple[Column, ...], known: Sequence[Declared]) -> tuple[Column, ...]:
+    """Return the columns of a change, plain 64-bit integers being unsigned where the table's known columns are.
+
+    >>> from cdcavro.change.model import Column
+    >>> with_unsigned((Column(name="n", type="int64"),), [Column(name="n", type="BIGINT(20) UNSIGNED")])
+    (Column(name='n', type='BIGINT(20) UNSIGNED', code=None),)
+    """
+    if not _HAVE_PLAIN_LONGS.of(columns):
+        return columns
+    types = unsigned_types(known)
+    if not may_be_unsigned(columns, types):
+        return columns
+    return tuple(
+        replace(column, type=types.get(column.name, PLAIN_LONG)) if column.type == PLAIN_LONG else column
+        for column in columns
+    )
+
+
+def may_be_unsigned(columns: Sequence[Column], names: Container[str | None]) -> bool:
+    """Return whether a plain 64-bit integer among the columns has one of these names, those of unsigned columns."""
+    return any(column.type == PLAIN_LONG and column.name in names for column in columns)
+
+
+def unsigned_types(columns: Sequence[Declared]) -> dict[str | None, str]:
+    """Return the types of the columns that are declared as unsigned integers of 64 bits, by their names."""
+    return {column.name: column.type for column in columns if column.type is not None and is_unsigned(column.type)}
+
+
+def is_unsigned(declared: str) -> bool:
+    """Return whether a declared type is an unsigned integer of 64 bits."""
+    sql_type = parse_sql_type(declared)
+    return sql_type.unsigned and sql_type.name in ("BIGINT", "SERIAL")
+
+
+def _have_plain_longs(columns: tuple[Column, ...], _: object) -> bool:
+    return any(column.type == PLAIN_LONG for column in columns)
+
+
+_HAVE_PLAIN_LONGS: Final = IdentityCache(_have_plain_longs)

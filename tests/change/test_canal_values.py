@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.change.values.canal import read_canal_value, write_canal_value
+from cdcavro.change.canal_values import read_canal_value, write_canal_value
 from cdcavro.exact.diff import same
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.exact.sqltype import parse_sql_type

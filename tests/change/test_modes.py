@@ -9,21 +9,21 @@ import json
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cdcavro.change.model import Change
-from cdcavro.change.values.modes import BINARIES, DECIMALS, TIMES, Modes, checked_modes
+from cdcavro.change.modes import BINARIES, DECIMALS, TIMES, Modes, checked_modes
 from cdcavro.exact.jsontext import parse
 from cdcavro.table.columns.overrides import TypeOverrides
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from support.connect_types import CONNECT, DATA, TIME
+from support.places import ROOT
 from support.typed import read
 
-PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "debezium.md"
+PAGE = ROOT / "docs" / "explanation" / "debezium.md"
 NOON = datetime(2024, 2, 29, 12, 0, 0, 500_000, tzinfo=UTC)
 LOCAL = NOON.replace(tzinfo=None)
 DAYS, SECONDS = 19_782, 1_709_208_000

@@ -1,0 +1,106 @@
+"""Operations: what a word of a format means, how a format spells it, and the kind of a DDL statement.
+
+The kind is found from the first words of a statement, in the names that the formats use.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.change.model import DDL, Change, replace
+from cdcavro.errors import StructureError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SKIPPED: Final = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|/\*(?!!).*?\*/|/\*![0-9]*|\*/|\()+", re.DOTALL)
+_WORD: Final = re.compile(r"[A-Za-z_]+")
+_KINDS: Final = {"CREATE": "CREATE", "ALTER": "ALTER", "DROP": "ERASE", "TRUNCATE": "TRUNCATE", "RENAME": "RENAME"}
+_INDEXES: Final = {"CREATE": "CINDEX", "DROP": "DINDEX"}
+_BETWEEN: Final = frozenset({"UNIQUE", "FULLTEXT", "SPATIAL", "BITMAP", "ONLINE", "OFFLINE", "GLOBAL", "LOCAL"})
+_LOOKED_AT: Final = 6
+_FULL_LOAD: Final = {"INIT": "SNAPSHOT", "ROW": "SNAPSHOT"}
+
+
+def meant(operation: str, operations: Mapping[str, str]) -> str:
+    """Return the operation that a word means, `OTHER` if it is not known; `operations` are a format's documented words.
+
+    A word is taken as it is documented, or else without regard to case. INIT and ROW, which no document of
+    these formats has, are a row of a full load: Flink and Paimon know them so in messages of Canal's form.
+
+    >>> meant("insert", {"INSERT": "INSERT"}), meant("INIT", {"INSERT": "INSERT"}), meant("MERGE", {"INSERT": "INSERT"})
+    ('INSERT', 'SNAPSHOT', 'OTHER')
+    """
+    op = operations.get(operation)
+    if op is not None:
+        return op
+    # Beyond ASCII, other letters become the same: a dotless i is I in upper case.
+    folded = operation.upper() if operation.isascii() else operation
+    for word, known in operations.items():
+        if word.upper() == folded:
+            return known
+    return _FULL_LOAD.get(folded, "OTHER")
+
+
+def spelled(change: Change, format: str, spellings: Mapping[str, str]) -> str | None:
+    """Return how a format spells a change's operation, None if it has no word; within one format it stays as sent."""
+    if change.source.format == format and change.operation is not None:
+        return change.operation
+    return spellings.get(change.op)
+
+
+def check_operation(change: Change) -> None:
+    """Raise `StructureError` for a change with a row, whose operation says nothing known of rows.
+
+    >>> from cdcavro.change.model import Change
+    >>> check_operation(Change(op="OTHER", operation="m"))
+    """
+    if change.before is not None or change.after is not None:
+        expected = "an operation on a row that is known, because the message holds a row"
+        raise StructureError(expected, shown(change.operation or "none"), format=change.source.format)
+
+
+def statement(change: Change) -> str | None:
+    """Return the text of a DDL statement; None for a row change, though its message may hold its statement's text."""
+    return change.ddl if change.op in DDL or change.op == "OTHER" else None
+
+
+def statement_kind(ddl: str) -> str:
+    """Return a DDL statement's kind: CREATE, ALTER, ERASE, TRUNCATE, RENAME, CINDEX, DINDEX, or QUERY for any other.
+
+    >>> statement_kind("/* by hand */ create unique index i on t (a)")
+    'CINDEX'
+    """
+    words = _words(ddl)
+    first = words[0] if words else ""
+    if first in _INDEXES:
+        second = next((word for word in words[1:] if word not in _BETWEEN), "")
+        if second == "INDEX":
+            return _INDEXES[first]
+    return _KINDS.get(first, "QUERY")
+
+
+def as_statement(change: Change) -> Change:
+    """Return a change of an operation that is not known as a statement if it has the text of one, and no row.
+
+    >>> as_statement(Change(op="OTHER", operation="DDL", ddl="TRUNCATE TABLE t")).op
+    'TRUNCATE'
+    """
+    if change.op != "OTHER" or change.ddl is None or change.before is not None or change.after is not None:
+        return change
+    return replace(change, op=statement_kind(change.ddl))
+
+
+def _words(ddl: str) -> list[str]:
+    words: list[str] = []
+    at = 0
+    while len(words) < _LOOKED_AT:
+        skipped = _SKIPPED.match(ddl, at)
+        at = skipped.end() if skipped else at
+        word = _WORD.match(ddl, at)
+        if word is None:
+            break
+        words.append(word[0].upper())
+        at = word.end()
+    return words

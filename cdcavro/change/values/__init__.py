@@ -1,1 +1,0 @@
-"""Column values as the senders of messages spell them."""
