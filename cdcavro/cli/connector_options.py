@@ -16,7 +16,7 @@ from cdcavro.change.modes import (
     TIMES,
     Modes,
 )
-from cdcavro.formats.connect.unavailable import PLACEHOLDER, check_word
+from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,9 @@ Source: Debezium reference, the connectors' "Data change events", "Schema change
 * Operations are single letters; statements, transaction marks and heartbeats are recognized by their members.
 * The names of the key columns are those of the record's key: a value alone does not state them.
 * How a column's value is sent depends on the column's type, which an embedded schema or a `SchemaHistory`
-  provides: with the type, values are read as in `connect`; without it, they stay as they were sent.
+  provides: with the type, values are read as in `connect_values`; without it, they stay as they were sent.
 * A column whose value the source did not give has a placeholder, and a change does not have the column:
-  see `connect.unavailable`.
+  see `connect_columns`.
 * An update of the primary key is a delete and a create with the same position.
 * A row that an incremental snapshot has read (`source.snapshot` is "incremental") is a reading in mid-stream, any other
   row that was read is one of a full load.
@@ -29,19 +29,35 @@ from cdcavro.exact.jsontext import escape, render
 from cdcavro.exact.members import at, string_at
 from cdcavro.exact.numbers import number_text
 from cdcavro.formats.bridge import Bridge
-from cdcavro.formats.connect.columns import (
+from cdcavro.formats.connect_columns import (
+    available,
     changed_table,
     image_columns,
+    placeholders,
     read_row,
     schema_columns,
     table_columns,
     table_key,
 )
-from cdcavro.formats.connect.envelope import is_debezium, is_row, is_sendable, key_of, value_of, with_sent_values
-from cdcavro.formats.connect.kinds import HEARTBEAT, IMAGES, MARK, MARKS, NOTHING, ROW, STATEMENT, kind_of
-from cdcavro.formats.connect.position import connector_position
-from cdcavro.formats.connect.shape import in_shape, shape_of
-from cdcavro.formats.connect.unavailable import available, placeholders
+from cdcavro.formats.connect_messages import (
+    HEARTBEAT,
+    IMAGES,
+    MARK,
+    MARKS,
+    NOTHING,
+    ROW,
+    STATEMENT,
+    connector_position,
+    in_shape,
+    is_debezium,
+    is_row,
+    is_sendable,
+    key_of,
+    kind_of,
+    shape_of,
+    value_of,
+    with_sent_values,
+)
 from cdcavro.wire.sniff import stranger
 
 if TYPE_CHECKING:
@@ -63,7 +79,7 @@ _NO_SNAPSHOT: Final = frozenset({None, "", "false", _IN_STREAM})
 _SHOWN: Final = 8
 
 
-class _Line(NamedTuple):
+class _ParsedLine(NamedTuple):
     """The parts of a line: the envelope, its pointer and schema, the key and its schema, and notes on the shape."""
 
     envelope: dict[str, Any] | None
@@ -101,7 +117,7 @@ def _record(change: Change) -> dict[str, Any]:
     return {"key": {"payload": key} if KEY_SCHEMA in notes else key, "value": value}
 
 
-def _line(record: dict[str, Any]) -> _Line:
+def _line(record: dict[str, Any]) -> _ParsedLine:
     is_alone = "value" not in record
     value, pointer = (record, "") if is_alone else (record["value"], "/value")
     notes = {VALUE_ALONE: ""} if is_alone else {}
@@ -114,7 +130,7 @@ def _line(record: dict[str, Any]) -> _Line:
     if key is not None and set(key) == {"schema", "payload"} and type(key["payload"]) in (dict, type(None)):
         notes[KEY_SCHEMA] = ""
         key_schema, key = key["schema"], key["payload"]
-    return _Line(value, pointer, schema, key, key_schema, notes)
+    return _ParsedLine(value, pointer, schema, key, key_schema, notes)
 
 
 def _check_beside(record: dict[str, Any], envelope: dict[str, Any] | None) -> None:
@@ -128,14 +144,14 @@ def _check_beside(record: dict[str, Any], envelope: dict[str, Any] | None) -> No
                 )
 
 
-def _kind(envelope: dict[str, Any] | None) -> Callable[[_Line], Change]:
+def _kind(envelope: dict[str, Any] | None) -> Callable[[_ParsedLine], Change]:
     if envelope is None:
         return _tombstone
     kind = kind_of(envelope)
     return _unknown if kind is None else _KINDS[kind]
 
 
-def _tombstone(line: _Line) -> Change:
+def _tombstone(line: _ParsedLine) -> Change:
     columns = schema_columns(line.key_schema)
     return Change(
         op="TOMBSTONE",
@@ -146,7 +162,7 @@ def _tombstone(line: _Line) -> Change:
     )
 
 
-def _row(line: _Line) -> Change:
+def _row(line: _ParsedLine) -> Change:
     envelope, operation = line.envelope or {}, string_at(line.envelope, "op") or ""
     _check_rows(line)
     before, after = envelope.get("before"), envelope.get("after")
@@ -165,7 +181,7 @@ def _row(line: _Line) -> Change:
     return check_images(change, f"{line.pointer}/before", f"{line.pointer}/after")
 
 
-def _check_rows(line: _Line) -> None:
+def _check_rows(line: _ParsedLine) -> None:
     """Raise `StructureError` for a change in MongoDB, whose documents are text, and for one that is not Debezium's."""
     for name in IMAGES:
         if type(at(line.envelope, name)) is str:
@@ -181,7 +197,7 @@ def _check_rows(line: _Line) -> None:
         raise StructureError("a connector of tables", f"{_DOCUMENTS}, whose documents are no rows", pointer=pointer)
 
 
-def _check_key(line: _Line, image: Row | None) -> None:
+def _check_key(line: _ParsedLine, image: Row | None) -> None:
     """Raise `StructureError` for a key of another row, both as they were sent.
 
     The key has members that are no columns if a transform adds them; and where the converters of key and value
@@ -197,7 +213,7 @@ def _check_key(line: _Line, image: Row | None) -> None:
             raise StructureError(f"the value of the row, {expected}", got, pointer=pointer)
 
 
-def _statement(line: _Line) -> Change:
+def _statement(line: _ParsedLine) -> Change:
     """Return the change of a statement, with the resulting table, key and columns if it is about a single table."""
     ddl = string_at(line.envelope, "ddl")
     changed = at(line.envelope, "tableChanges") or []
@@ -223,13 +239,13 @@ def _statement(line: _Line) -> Change:
     )
 
 
-def _in_snapshot(line: _Line) -> bool | None:
+def _in_snapshot(line: _ParsedLine) -> bool | None:
     """Return True for a statement read in a snapshot (`source.snapshot` is "true", "first", "last" ...), else None."""
     snapshot = string_at(line.envelope, "source", "snapshot")
     return None if snapshot in _NO_SNAPSHOT else True
 
 
-def _mark(line: _Line) -> Change:
+def _mark(line: _ParsedLine) -> Change:
     status = string_at(line.envelope, "status") or ""
     return Change(
         op=MARKS.get(status, "OTHER"),
@@ -240,16 +256,16 @@ def _mark(line: _Line) -> Change:
     )
 
 
-def _heartbeat(line: _Line) -> Change:
+def _heartbeat(line: _ParsedLine) -> Change:
     return Change(op="HEARTBEAT", source=Source(format=FORMAT), system_time=_instant(line.envelope))
 
 
-def _nothing(line: _Line) -> Change:
+def _nothing(line: _ParsedLine) -> Change:
     """Return the change of an empty message."""
     return _whole(line.envelope, "OTHER")
 
 
-def _unknown(line: _Line) -> Change:
+def _unknown(line: _ParsedLine) -> Change:
     """Raise `StructureError` for a message of no known kind, which may be a row without its envelope."""
     names = ", ".join(shown(name) for name in list(line.envelope or ())[:_SHOWN])
     expected = "a change, a statement, a mark or a heartbeat of Debezium, with just its members"
@@ -275,7 +291,7 @@ def _whole(envelope: Any, op: str) -> Change:
     )
 
 
-def _names(line: _Line) -> tuple[str, ...] | None:
+def _names(line: _ParsedLine) -> tuple[str, ...] | None:
     """Return the names of the key columns: empty if the record has no key, None if the line is a value alone."""
     return None if VALUE_ALONE in line.notes else tuple(line.key or ())
 

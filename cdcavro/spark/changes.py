@@ -11,11 +11,11 @@ from cdcavro.change.model import Arrival, Change, replace
 from cdcavro.change.order_value import order_value as binary_order
 from cdcavro.errors import MessageError
 from cdcavro.exact.instants import check_zone
-from cdcavro.formats.connect.unavailable import PLACEHOLDER, check_word
+from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 from cdcavro.spark.arrow_udf import column_function, raw_bytes
 from cdcavro.spark.functions import ERROR, error_fields
 from cdcavro.transcoding import mapping
-from cdcavro.transcoding.unzoned import unzoned
+from cdcavro.transcoding.transcoder import count_unzoned
 from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def changes_batch(
         if changes is not None and arrival is not None:
             changes = [replace(change, place=_place(change, arrival)) for change in changes]
         payloads.append(None if changes is None else [change.to_avro() for change in changes])
-        counts.append(None if changes is None else unzoned(changes))
+        counts.append(None if changes is None else count_unzoned(changes))
         errors.append(error)
     arrays = [pa.array(payloads, _CHANGES), pa.array(counts, pa.int32()), pa.array(errors, ERROR)]
     return pa.StructArray.from_arrays(arrays, ["changes", "unzoned", "error"], mask=texts.is_null())

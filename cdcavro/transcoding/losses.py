@@ -14,7 +14,7 @@ from cdcavro.exact.fastjson import parse_soon
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.members import ABSENT
 from cdcavro.formats import BRIDGES
-from cdcavro.formats.connect.unavailable import PLACEHOLDER
+from cdcavro.formats.connect_columns import PLACEHOLDER
 from cdcavro.transcoding.mapping import records, to_changes
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.kafka import VALUE

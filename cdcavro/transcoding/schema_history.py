@@ -21,14 +21,14 @@ from cdcavro.change.modes import (
 from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import parse
 from cdcavro.formats import BRIDGES
-from cdcavro.formats.connect.columns import (
+from cdcavro.formats.connect_columns import (
     Table,
     changed_table,
     read_row,
     table_columns,
     table_key,
 )
-from cdcavro.formats.connect.envelope import is_debezium
+from cdcavro.formats.connect_messages import is_debezium
 from cdcavro.transcoding.mapping import complete, records
 
 if TYPE_CHECKING:

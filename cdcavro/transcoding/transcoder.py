@@ -8,29 +8,34 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Change, replace
 from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE
 from cdcavro.change.order import is_by_numbers
 from cdcavro.change.rows import check_count
-from cdcavro.errors import MessageError, StructureError
+from cdcavro.errors import MessageError, StructureError, json_path
 from cdcavro.exact.fastjson import parse_soon
-from cdcavro.exact.instants import check_zone
-from cdcavro.exact.jsontext import check_collections, render, to_bytes
-from cdcavro.formats.connect.unavailable import PLACEHOLDER, check_word
+from cdcavro.exact.instants import check_zone, is_local
+from cdcavro.exact.jsontext import check_collections, escape, parse, render, to_bytes
+from cdcavro.exact.sqltype import parse_sql_type
+from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 from cdcavro.transcoding.joiner import Joined, StreamJoiner
 from cdcavro.transcoding.losses import Loss, Way, find_losses
 from cdcavro.transcoding.mapping import each_record, to_changes
 from cdcavro.transcoding.schema_history import SchemaHistory
-from cdcavro.transcoding.unzoned import unzoned_places
-from cdcavro.wire.formats import get_format
+from cdcavro.wire.attributes import LOCAL, field_rule, marked
+from cdcavro.wire.formats import REGISTRY, get_format
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import tzinfo
 
+    from cdcavro.change.model import Change
     from cdcavro.transcoding.joiner import Message
+
 
 _PLACES: Final = 1_000
 # What is made of each row is converted back and compared, which takes far more than the row itself.
@@ -203,3 +208,57 @@ class Outcome:
 def _numbered(change: Change, number: int) -> Change:
     """Return a change with the message's number in its position: a Canal batch has several messages of one position."""
     return change if change.position is None else replace(change, position=(*change.position, number))
+
+
+# Times that came without a zone and stayed text.
+
+_TYPE: Final = "TIMESTAMP"
+
+
+def count_unzoned(changes: Iterable[Change]) -> int:
+    """Return how many times in changes mean an instant but are still local text.
+
+    These are SharePlex's own times and the values of TIMESTAMP columns. They came without a zone, and
+    either no zone was passed for the source or that local time occurs twice or never in it.
+
+    >>> count_unzoned(to_changes('{"meta":{"op":"ins","time":"2020-11-25T00:01:02"},"data":{"id":1}}', "oms_shareplex"))
+    1
+    """
+    return sum(1 for _ in unzoned_places(changes))
+
+
+def unzoned_places(changes: Iterable[Change]) -> Iterator[str]:
+    """Yield the place of each time that `count_unzoned` counts: `table.column`, or the path of a member of the message."""
+    for change in changes:
+        yield from _unzoned_members(change)
+        table = change.source.table or ""
+        for column in change.columns or ():
+            if column.type and parse_sql_type(column.type).name == _TYPE:
+                images = (change.before, change.after)
+                values = (_value_in(image, column.name) for image in images)
+                yield from (f"{table}.{column.name}" for value in values if is_local(value))
+
+
+def _unzoned_members(change: Change) -> Iterator[str]:
+    members = change.members or {}
+    for pointer, field in _local_times(change.source.format) if members else ():
+        sent = members.get(pointer)
+        # A time with a fraction is a member too, so that it comes back, although its instant is known.
+        if sent and getattr(change, field) is None and is_local(parse(sent)):
+            yield json_path(pointer)
+
+
+def _value_in(image: dict[str, Any] | None, name: str | None) -> Any:
+    return None if image is None or name is None else image.get(name)
+
+
+@cache
+def _local_times(format: str | None) -> tuple[tuple[str, str], ...]:
+    """Return pointers to the members of a format that are local times, and the `Change` fields for their instants."""
+    if format not in REGISTRY:
+        return ()
+    paths = [path for path, unit in marked(REGISTRY[format].envelope, "unit") if unit == LOCAL]
+    pairs = [
+        ("".join(f"/{escape(field_rule(field).name)}" for field in path), field_rule(path[-1]).part) for path in paths
+    ]
+    return tuple(sorted(pairs, key=itemgetter(1)))

@@ -15,7 +15,7 @@ from cdcavro.change.order import is_full_load
 from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import ExactNumber
-from cdcavro.formats.connect.envelope import with_sent_values
+from cdcavro.formats.connect_messages import with_sent_values
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from support.connect_types import TYPES, values
 from support.messages import SAMPLES, shop_debezium

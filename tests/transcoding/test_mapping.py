@@ -18,13 +18,13 @@ from cdcavro.errors import MessageError, StructureError
 from cdcavro.exact import diff
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.formats import BRIDGES
-from cdcavro.formats.connect.unavailable import PLACEHOLDER
+from cdcavro.formats.connect_columns import PLACEHOLDER
 from cdcavro.lake import TypedRows
 from cdcavro.table import TableName, TypeOverrides, create_table
 from cdcavro.transcoding import SchemaHistory, Transcoder
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from cdcavro.transcoding.schema_history import with_columns
-from cdcavro.transcoding.unzoned import unzoned
+from cdcavro.transcoding.transcoder import count_unzoned
 from cdcavro.wire.formats import FORMATS, get_format
 from support.messages import goldens, shop_canal, shop_debezium
 from support.roundtrip import error_of, exact
@@ -211,7 +211,7 @@ def test_a_shareplex_time_with_a_zone_is_an_instant(text, zone):
     message = f'{{"data":{{}},"meta":{{"op":"ins","time":"{text}","posttime":"{text}"}}}}'
     found = change(message, "oms_shareplex", zone=zone)
     assert (found.event_time, found.system_time) == (1_606_262_462_000_000, 1_606_262_462_000_000)
-    assert unzoned([found]) == 0
+    assert count_unzoned([found]) == 0
     assert [exact(back) for back in from_changes([found], "oms_shareplex", zone=zone)] == [exact(message)]
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 
 from cdcavro.arrow.message_batches import Places
 from cdcavro.exact.instants import check_zone
-from cdcavro.formats.connect.unavailable import PLACEHOLDER, check_word
+from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.messages.rows import MessageBatch, outcome_type, rows_and_rejects
 from cdcavro.spark.messages.survey import MessageSurvey

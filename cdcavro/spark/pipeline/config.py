@@ -29,7 +29,7 @@ from msgspec import Struct
 from cdcavro.errors import FileError, shown
 from cdcavro.exact.instants import zone_called
 from cdcavro.files.rejects import MaxRejects
-from cdcavro.formats.connect.unavailable import PLACEHOLDER
+from cdcavro.formats.connect_columns import PLACEHOLDER
 from cdcavro.spark.lake.sinks import lake_settings
 from cdcavro.spark.pipeline.outputs.sections import (  # noqa: TC001  msgspec reads the types
     AvroConfig,

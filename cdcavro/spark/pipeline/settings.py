@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from cdcavro.formats.connect.unavailable import PLACEHOLDER, check_word
+from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 from cdcavro.table.tables import Tables
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import MIXED

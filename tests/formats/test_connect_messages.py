@@ -7,7 +7,7 @@ import json
 import pytest
 
 import cdcavro
-from cdcavro.formats.connect.kinds import kind_of
+from cdcavro.formats.connect_messages import kind_of
 from support.roundtrip import error_of
 
 NO_KIND = [

@@ -10,7 +10,7 @@ import pytest
 from cdcavro.change.model import Change, replace
 from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import parse, render
-from cdcavro.formats.connect.unavailable import PLACEHOLDER, available
+from cdcavro.formats.connect_columns import PLACEHOLDER, available
 from cdcavro.table.columns.overrides import TypeOverrides
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.tables import Tables

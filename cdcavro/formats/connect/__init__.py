@@ -1,1 +1,0 @@
-"""The parts of Debezium's messages as Kafka Connect wraps them."""

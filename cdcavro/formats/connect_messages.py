@@ -1,0 +1,359 @@
+"""Messages of Debezium: their kinds and shapes, the positions that they state, and how they are made from changes.
+
+A message is of the kind for which exactly its members are documented. Rows without an envelope may have columns of the same names, `id` and `status` or `ts_ms`. So a message without a
+row image that has any further member, or another value than its kind has, is of no kind.
+
+Source: Debezium reference, the connectors' "Data change events", "Schema change topic", "Transaction metadata"
+and "Heartbeats".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cdcavro.change.connect_values import codec_of, send_connect_value
+from cdcavro.change.model import DDL, Change, Row, replace
+from cdcavro.change.operations import spelled
+from cdcavro.exact.diff import same
+from cdcavro.exact.instants import MILLISECOND
+from cdcavro.exact.jsontext import escape, parse
+from cdcavro.exact.members import at, given, string_at, whole_number
+from cdcavro.exact.numbers import MAX_LONG
+from cdcavro.exact.sqltype import MYSQL_FAMILY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+ROW: Final = "row"
+STATEMENT: Final = "statement"
+MARK: Final = "mark"
+HEARTBEAT: Final = "heartbeat"
+NOTHING: Final = "nothing"
+MARKS: Final = {"BEGIN": "TRANSACTION_BEGIN", "END": "TRANSACTION_END"}
+IMAGES: Final = ("before", "after")
+_TIMES: Final = frozenset({"ts_ms", "ts_us", "ts_ns"})
+_OF_A_ROW: Final = _TIMES | {*IMAGES, "source", "op", "transaction", "message"}
+_OF_A_STATEMENT: Final = _TIMES | {"source", "transaction", "databaseName", "schemaName", "ddl", "tableChanges"}
+_OF_A_MARK: Final = _TIMES | {"status", "id", "event_count", "data_collections"}
+
+
+def kind_of(envelope: dict[str, Any]) -> str | None:
+    """Return the kind of an envelope: `ROW`, `STATEMENT`, `MARK`, `HEARTBEAT`, or `NOTHING` if it is empty; else None.
+
+    >>> kind_of({"ts_ms": 1}), kind_of({"ts_ms": 1, "id": 5}), kind_of({"op": "c", "after": {"id": 5}, "more": 1})
+    ('heartbeat', None, 'row')
+    """
+    names = envelope.keys()
+    if any(envelope.get(name) is not None for name in IMAGES):
+        return ROW
+    if type(envelope.get("op")) is str and (names <= _OF_A_ROW or type(envelope.get("source")) is dict):
+        return ROW
+    if ("ddl" in names or "tableChanges" in names) and names <= _OF_A_STATEMENT:
+        return STATEMENT
+    if "id" in names and names <= _OF_A_MARK:
+        is_mark = envelope.get("status") in list(MARKS) and type(envelope["id"]) in (str, type(None))
+        return MARK if is_mark else None
+    if names <= _TIMES:
+        return _of_times(envelope)
+    return None
+
+
+def _of_times(envelope: dict[str, Any]) -> str | None:
+    if not envelope:
+        return NOTHING
+    return HEARTBEAT if all(type(time) in (int, type(None)) for time in envelope.values()) else None
+
+
+# The shape of a line: a Kafka record or a value alone, with or without embedded schemas.
+
+_WRAPPED = frozenset({"schema", "payload"})
+
+
+class LineShape(NamedTuple):
+    """The shape of a line: whether it is a Kafka record, and whether its value and its key come with schemas."""
+
+    is_record: bool
+    has_schema: bool
+    has_key_schema: bool
+
+    def __str__(self) -> str:
+        kind = "a Kafka record" if self.is_record else "a value alone"
+        return f"{kind}, {'with' if self.has_schema or self.has_key_schema else 'without'} embedded schemas"
+
+
+def shape_of(line: dict[str, Any]) -> LineShape:
+    """Return the shape of a line.
+
+    >>> str(shape_of({"key": {"id": 1}, "value": {"op": "d"}}))
+    'a Kafka record, without embedded schemas'
+    """
+    is_record = "value" in line
+    value, key = (line["value"], line.get("key")) if is_record else (line, None)
+    has_schema = type(value) is dict and not _WRAPPED.isdisjoint(value)
+    return LineShape(is_record, has_schema, type(key) is dict and set(key) == _WRAPPED)
+
+
+def in_shape(line: dict[str, Any], shape: LineShape) -> dict[str, Any]:
+    """Return a line without schemas in another shape; missing schemas and keys are not made up.
+
+    >>> in_shape({"op": "d"}, LineShape(True, True, False))
+    {'value': {'payload': {'op': 'd'}}}
+    """
+    value = line.get("value", line)
+    if shape.has_schema:
+        value = {"payload": value}
+    if not shape.is_record:
+        return value if type(value) is dict else line
+    if "key" not in line:
+        return {"value": value}
+    return {"key": {"payload": line["key"]} if shape.has_key_schema else line["key"], "value": value}
+
+
+# The position of a change in its source's own order, as connectors state it.
+
+Position = tuple[int, ...]
+
+_SUFFIX: Final = re.compile(r".*?([0-9]{1,18})", re.ASCII | re.DOTALL)
+_SEQUENCE: Final = re.compile(r'\[\s*(?:null|"([0-9]{1,18})")\s*,\s*"([0-9]{1,18})"\s*\]', re.ASCII)
+_NO_LSN: Final = "00000000:00000000:0000"
+_LSN: Final = re.compile(r"([0-9a-fA-F]{8}):([0-9a-fA-F]{8}):([0-9a-fA-F]{4})", re.ASCII)
+
+
+def connector_position(source: Any) -> Position | None:
+    """Return the numbers that order the changes of one connector, most significant first; None if it states none.
+
+    >>> connector_position({"connector": "mysql", "file": "bin.000002", "pos": 704, "row": 1})
+    (2, 704, 1)
+    >>> connector_position({"connector": "postgresql", "lsn": 9, "sequence": '["7","9"]'})
+    (7, 9)
+    """
+    find = _POSITIONS.get(string_at(source, "connector") or "")
+    return None if find is None else find(source)
+
+
+def _in_binlog(source: Any) -> Position | None:
+    """Return the number of the binlog file, the offset in it, and the row of the event."""
+    suffix = _SUFFIX.fullmatch(string_at(source, "file") or "")
+    rest = _numbers(at(source, "pos"), at(source, "row"))
+    return None if suffix is None or rest is None else (int(suffix[1]), *rest)
+
+
+def _in_log(source: Any) -> Position | None:
+    """Return the log sequence numbers of the last commit and of the change: transactions come in commit order."""
+    match = _SEQUENCE.fullmatch(string_at(source, "sequence") or "")
+    return _numbers(at(source, "lsn")) if match is None else (int(match[1] or "0"), int(match[2]))
+
+
+def _in_redo(source: Any) -> Position | None:
+    """Return the system change numbers of the commit and of the change, and the number of the statement."""
+    commit = whole_number(string_at(source, "commit_scn"))
+    change = whole_number(string_at(source, "scn"))
+    return None if commit is None or change is None else (*commit, *change, *(_numbers(at(source, "ssn")) or (0,)))
+
+
+def _in_change_table(source: Any) -> Position | None:
+    """Return the parts of the log sequence numbers of the commit and of the change, and the number of the event.
+
+    A schema change and a row of a snapshot have no number of their own, and come before the changes of the commit.
+    """
+    change = string_at(source, "change_lsn")
+    matches = [_LSN.fullmatch(text or "") for text in (string_at(source, "commit_lsn"), change or _NO_LSN)]
+    parts = [int(part, 16) for match in matches if match is not None for part in match.groups()]
+    return None if None in matches else (*parts, *(_numbers(at(source, "event_serial_no")) or (0,)))
+
+
+def _in_logical_log(source: Any) -> Position | None:
+    """Return the log sequence numbers of the commit and of the change, which Informix writes as decimal text."""
+    commit, change = (whole_number(string_at(source, name)) for name in ("commit_lsn", "change_lsn"))
+    return None if commit is None or change is None else (*commit, *change)
+
+
+def _in_commits(source: Any) -> Position | None:
+    """Return TiDB's time stamp of the commit."""
+    return _numbers(at(source, "commit_ts"))
+
+
+def _numbers(*values: Any) -> Position | None:
+    return values if all(type(value) is int and 0 <= value <= MAX_LONG for value in values) else None
+
+
+_POSITIONS: Final[dict[str, Callable[[Any], Position | None]]] = {
+    "mysql": _in_binlog,
+    "mariadb": _in_binlog,
+    "postgresql": _in_log,
+    "oracle": _in_redo,
+    "sqlserver": _in_change_table,
+    "db2": _in_change_table,
+    "informix": _in_logical_log,
+    "TiCDC": _in_commits,
+}
+
+
+# Values and keys made from changes. What a change does not state is left out, or is null where MySQL's connector
+# always sends the member.
+
+OWN: Final = "debezium"
+# Where an envelope stands in a line.
+_ABOVE: Final = ("", "/payload", "/value", "/value/payload")
+_LETTERS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
+_MARKS: Final = {"TRANSACTION_BEGIN": "BEGIN", "TRANSACTION_END": "END"}
+_GTID: Final = re.compile(r"[0-9a-fA-F-]{36}:(?:\w+:)?[0-9]+|[0-9]+-[0-9]+-[0-9]+", re.ASCII)
+_SENT_AS_NULL: Final = ("sequence", "table", "gtid", "thread", "query")
+_BINLOG_PARTS: Final = 3
+_NANOSECONDS: Final = 1_000
+
+
+def is_debezium(change: Change) -> bool:
+    """Return whether a change came from Debezium."""
+    return change.source.format == OWN
+
+
+def is_sendable(change: Change) -> bool:
+    """Return whether Debezium has a message for this kind of change."""
+    return is_debezium(change) or change.op in DDL or change.op in _LETTERS or change.op in _VALUES
+
+
+def is_row(change: Change) -> bool:
+    """Return whether a change affects a row, or all rows of a table."""
+    return not _is_statement(change) and change.op not in _ROWLESS
+
+
+def value_of(change: Change) -> dict[str, Any] | None:
+    """Return the value of a change's message, without a schema; None for a tombstone."""
+    return _statement(change) if _is_statement(change) else _VALUES.get(change.op, _row)(change)
+
+
+def key_of(change: Change) -> Row | None:
+    """Return the key of a change's message, without a schema; None if it has no key."""
+    if _is_statement(change):
+        return {"databaseName": change.source.database}
+    if change.op in _MARKS:
+        return {"id": change.transaction}
+    image = _sent(change, change.before if change.after is None else change.after) or {}
+    return {name: image[name] for name in change.key or () if name in image} or None
+
+
+def with_sent_values(change: Change, original: Change) -> Change:
+    """Return a change read from another format with its values as they were sent in the original from Debezium.
+
+    A change without columns stays as it is: its reader cannot know how the values would be sent.
+    """
+    if change.columns is None or not is_debezium(original):
+        return change
+    before, after = _sent_as(original, change.before, "before"), _sent_as(original, change.after, "after")
+    return replace(change, before=before, after=after)
+
+
+def _sent_as(original: Change, image: Row | None, name: str) -> Row | None:
+    """Return a row as it is sent, with values that are those of the original as they were sent there."""
+    sent, own, members = _sent(original, image), getattr(original, name) or {}, original.members or {}
+    if image is None or sent is None or not members:
+        return sent
+    sent = dict(sent)
+    for column, value in image.items():
+        texts = [members.get(f"{above}/{name}/{escape(column)}") for above in _ABOVE]
+        text = next((text for text in texts if text), None)
+        if text is not None and column in own and same(own[column], value):
+            sent[column] = parse(text)
+    return sent
+
+
+def _is_statement(change: Change) -> bool:
+    return change.op in DDL and (change.op != "TRUNCATE" or change.ddl is not None)
+
+
+def _row(change: Change) -> dict[str, Any]:
+    return {
+        "before": _sent(change, change.before),
+        "after": _sent(change, change.after),
+        "source": _source(change),
+        "op": spelled(change, OWN, _LETTERS),
+        **_times(change.system_time),
+        "transaction": _block(change),
+    }
+
+
+def _statement(change: Change) -> dict[str, Any]:
+    return {
+        "source": _source(change),
+        **_time(change.system_time),
+        **given({"transaction": _block(change)}),
+        "databaseName": change.source.database,
+        "schemaName": change.source.schema,
+        "ddl": change.ddl,
+        "tableChanges": [],
+    }
+
+
+def _mark(change: Change) -> dict[str, Any]:
+    mark = {"status": _MARKS[change.op], "id": change.transaction, "event_count": None, "data_collections": None}
+    return mark | _time(change.event_time)
+
+
+def _heartbeat(change: Change) -> dict[str, Any]:
+    return {"ts_ms": None} | _time(change.system_time)
+
+
+def _source(change: Change) -> dict[str, Any]:
+    source = change.source
+    is_mysql = source.db_type in MYSQL_FAMILY
+    known = {
+        "connector": source.db_type,
+        **_times(change.event_time),
+        "snapshot": _snapshot(change),
+        "db": source.database,
+        "schema": source.schema,
+        "table": source.table,
+        "gtid": change.transaction if _is_gtid(change) else None,
+    }
+    if is_debezium(change) and is_mysql and change.position is not None and len(change.position) == _BINLOG_PARTS:
+        known |= {"pos": change.position[1], "row": change.position[2]}
+    return dict.fromkeys(_SENT_AS_NULL if is_mysql else ()) | given(known)
+
+
+def _snapshot(change: Change) -> str:
+    if change.op == "SNAPSHOT" and change.snapshot is False:
+        return "incremental"
+    return "true" if change.op == "SNAPSHOT" or change.snapshot else "false"
+
+
+def _block(change: Change) -> dict[str, Any] | None:
+    return None if change.transaction is None or _is_gtid(change) else {"id": change.transaction}
+
+
+def _is_gtid(change: Change) -> bool:
+    return change.transaction is not None and _GTID.fullmatch(change.transaction) is not None
+
+
+def _sent(change: Change, image: Row | None) -> Row | None:
+    """Return a row as Debezium sends it; a row from another format is sent as it is."""
+    if image is None or change.columns is None or not is_debezium(change):
+        return image
+    codecs = {column.name: codec_of(column.type, change.source.db_type) for column in change.columns}
+    return {name: send_connect_value(value, codecs.get(name)) for name, value in image.items()}
+
+
+def _times(instant: int | None) -> dict[str, Any]:
+    if instant is None:
+        return {}
+    nanoseconds = instant * _NANOSECONDS
+    times = {"ts_ms": instant // MILLISECOND, "ts_us": instant}
+    return times | ({"ts_ns": nanoseconds} if -MAX_LONG <= nanoseconds <= MAX_LONG else {})
+
+
+def _time(instant: int | None) -> dict[str, Any]:
+    """Return an instant in milliseconds, and in finer units only where milliseconds are not exact."""
+    if instant is None or instant % MILLISECOND:
+        return _times(instant)
+    return {"ts_ms": instant // MILLISECOND}
+
+
+_VALUES: Final[dict[str, Callable[[Change], dict[str, Any] | None]]] = {
+    "TRANSACTION_BEGIN": _mark,
+    "TRANSACTION_END": _mark,
+    "HEARTBEAT": _heartbeat,
+    "TOMBSTONE": lambda _: None,
+}
+_ROWLESS: Final = frozenset({*_MARKS, "HEARTBEAT"})
