@@ -26,10 +26,9 @@ from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.engine.machine import COMPILED, Filler, Translator, Translators
 from cdcavro.engine.payloads import check
 from cdcavro.errors import MessageError, PayloadError, shown
-from cdcavro.table.fields import avro_of
 from cdcavro.table.history import Table
 from cdcavro.table.older_fields import ENVELOPE, filled_value, heirs, is_fillable, part_of, reader_of
-from cdcavro.table.schema import TableSchema
+from cdcavro.table.schema import TableSchema, avro_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

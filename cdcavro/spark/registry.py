@@ -17,10 +17,9 @@ from cdcavro.registry.framing import frame as framed_by
 from cdcavro.spark.framed_rows import MAX_SCHEMAS, PREFIXES, FramedRows, Known, without_length
 from cdcavro.spark.versions.reading import STRICT, as_shown
 from cdcavro.table import schema as table_schema
-from cdcavro.table.fields import ATTRIBUTE
 from cdcavro.table.history import Table
 from cdcavro.table.older_fields import ENVELOPE, ROW
-from cdcavro.table.schema import TableSchema, from_schema
+from cdcavro.table.schema import ATTRIBUTE, TableSchema, from_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,8 +13,8 @@ from cdcavro.change.model import DDL, DML, Change, replace
 from cdcavro.change.order import in_order
 from cdcavro.errors import CdcAvroError, shown
 from cdcavro.spark.changes import KEY, KEY_TYPE, key_fields
+from cdcavro.table.history import notes_of
 from cdcavro.table.names import has_row_of_table
-from cdcavro.table.notes import notes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

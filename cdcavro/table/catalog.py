@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.errors import CdcAvroError, shown
 from cdcavro.exact.caching import text_size
-from cdcavro.table.beginnings import (
+from cdcavro.table.ddl.contents import sentence
+from cdcavro.table.evolution.evolve import create_table
+from cdcavro.table.evolution.limits import SharedLimits
+from cdcavro.table.history import (
     FIRST,
-    is_again,
+    OBJECTS,
+    Table,
     is_before,
     is_before_all,
-    is_of_second,
+    is_in_second,
+    is_repeat,
     last_arrived,
     last_begun,
     later_of,
     time_of,
 )
-from cdcavro.table.ddl.contents import sentence
-from cdcavro.table.evolution.evolve import create_table
-from cdcavro.table.evolution.limits import SharedLimits
-from cdcavro.table.history import OBJECTS, Table
 from cdcavro.table.names import folded
 
 if TYPE_CHECKING:
@@ -123,17 +124,17 @@ class TableCatalog:
             return None if entries is None else entries[0][1]
         starts = [start for start, _ in entries]
         place, arrived = last_begun(starts, key), last_arrived(starts, key)
-        while place and entries[place][1] is None and is_again(key, starts[place]):
+        while place and entries[place][1] is None and is_repeat(key, starts[place]):
             place -= 1
         last, own = entries[arrived][1], entries[place][1]
         if last is None or own is last:
-            return own if last is None or last.has(change, self._given) else self._of_second(entries, key, change, own)
-        if own is None or (last.has(change, self._given) and not own.has(change, self._given)):
+            return own if last is None or last.fits(change, self._given) else self._of_second(entries, key, change, own)
+        if own is None or (last.fits(change, self._given) and not own.fits(change, self._given)):
             return last
         is_renamed = last.versions[0].table != name and _is_same_time(starts[arrived], starts[arrived - 1])
-        if is_renamed and last.has(change, self._given):
+        if is_renamed and last.fits(change, self._given):
             # Such a row may have waited for the locks of a tool that swaps a table for its copy.
-            last.find_out(
+            last.add_finding(
                 f"rows that began before it was renamed to {shown(name.table)} came behind that: taken for its own"
             )
             return last
@@ -145,9 +146,9 @@ class TableCatalog:
         """Return the bearer of a name that has a row's columns and lost the name in the second of the row, or else `own`."""
         for place in range(len(entries) - 1, 0, -1):
             table = entries[place - 1][1]
-            if key is None or not is_of_second(key, entries[place][0]):
+            if key is None or not is_in_second(key, entries[place][0]):
                 break
-            if table is not None and table.has(change, self._given):
+            if table is not None and table.fits(change, self._given):
                 return table
         return own
 
@@ -181,7 +182,7 @@ class TableCatalog:
             self.touch(table)
             table.is_gone = True
             if unseen is not None:
-                table.find_out(f"is taken for dropped without a statement that says so: {unseen}")
+                table.add_finding(f"is taken for dropped without a statement that says so: {unseen}")
             self._name(name, None, start)
 
     def move(self, old: TableName, new: TableName, start: Key | None, mark: Any = None) -> None:
@@ -206,15 +207,15 @@ class TableCatalog:
         table = self._live.get(new)
         if mark is None or table is None or table.is_used or not _is_same_time(start, left):
             return None
-        moved = table.mark()
-        table.back(mark)
+        moved = table.snapshot()
+        table.restore(mark)
         entries = [self._entries[one].pop() for one in (name, new)]
         seen = self._seen & {name, new}
         self._set(name, table)
         self._set(new, None)
 
         def undo() -> None:
-            table.back(moved)
+            table.restore(moved)
             for one, entry in zip((name, new), entries, strict=True):
                 self._entries.setdefault(one, []).append(entry)
                 self._set(one, entry[1])
@@ -229,8 +230,8 @@ class TableCatalog:
         """Record the state of a table before it is first changed, so that `whole` can restore it."""
         if table.number not in self._touched:
             self._touched.add(table.number)
-            mark = table.mark()
-            self._undo.append(lambda: table.back(mark))
+            mark = table.snapshot()
+            self._undo.append(lambda: table.restore(mark))
 
     @contextmanager
     def whole(self) -> Iterator[None]:

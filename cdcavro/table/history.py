@@ -1,33 +1,41 @@
-"""A table through its versions and names, and the version that each of its changes belongs to."""
+"""The history of a table: its versions, the times at which they began, and the version that each change belongs to.
+
+Times are order keys. Within one topic partition or file they are compared as the changes' order is, between partitions
+by the source's numbers; where nothing says which of two came first, what was learned later holds.
+
+Where arrival is the order and the numbers are times, a row may be delivered again behind a statement that was made
+after it. MySQL lets a statement that changes a table's columns or name wait until no transaction uses the table, and
+lets others wait behind it. So a row that comes behind it in the log began after it, unless it had been waiting already,
+for a lock that somebody else had on the whole table. A row that began in an earlier second is therefore one from before
+the statement: it belongs to what was there then, unless only what the statement made has its columns.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from msgspec.structs import astuple
 
 from cdcavro.change.connect_values import may_be_unsigned, unsigned_types, with_unsigned
-from cdcavro.change.model import Column, seen_columns
-from cdcavro.errors import SchemaError
+from cdcavro.change.model import DDL, Change, Column, replace, seen_columns
+from cdcavro.change.order import Numbers, is_begun_before, is_by_arrival, is_of_before, order_key, precedes
+from cdcavro.errors import OrderError, SchemaError, plain, shown
 from cdcavro.exact.caching import text_size
-from cdcavro.table.beginnings import (
-    FIRST,
-    is_again,
-    is_before,
-    is_before_all,
-    is_made_before,
-    last_begun,
-    later_of,
-    texts_of,
-)
-from cdcavro.table.evolution import column_list
+from cdcavro.exact.sqltype import canonical
+from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.evolution.evolve import by_columns
-from cdcavro.table.evolution.explanation import Unexplained, explained
-from cdcavro.table.evolution.limits import LISTED, READY, SharedLimits
+from cdcavro.table.evolution.explanation import UnexplainedColumns, explain_columns
+from cdcavro.table.evolution.limits import DIGESTS, SETTLED, SharedLimits
+from cdcavro.table.schema import without_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable
 
-    from cdcavro.change.model import Change, Source
+    from cdcavro.change.model import Source
     from cdcavro.change.order import Key
     from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.ddl.steps import Action
@@ -45,32 +53,37 @@ _DIGEST: Final = 200
 
 @dataclass(slots=True, eq=False)
 class Table:
-    """A table through its versions and names.
+    """A table through its versions and names."""
 
-    Attributes: `number` (int), unique among all tables; `room` (`SharedLimits`), the space left for schemas;
-    `versions` (list of `TableSchema`), from the first on; `steps` (list of tuple of str), what led to each version;
-    `starts` (list), from when each holds; `is_gone` (bool), whether it was dropped; `is_stated` (bool), whether a
-    statement or a list of columns has declared which columns it has; `is_written` (bool), whether payloads of it exist;
-    `is_used` (bool), whether data is being written with the newest version; `unexplained` (`Unexplained`), the columns
-    that came or went without a statement; `findings` (list of str), sentences on what its statements left open and how
-    that was decided, at most 100.
-    """
-
+    # Unique among all tables.
     number: int
+    # The space left for the schemas of all tables.
     room: SharedLimits = field(default_factory=SharedLimits, repr=False)
+    # The versions, from the first on.
     versions: list[TableSchema] = field(default_factory=list)
+    # Of each version, sentences on what led to it.
     steps: list[tuple[str, ...]] = field(default_factory=list)
+    # Whether it was dropped.
     is_gone: bool = False
+    # Whether a statement or a list of columns has declared which columns it has.
     is_stated: bool = False
+    # Whether payloads of it exist.
     is_written: bool = False
+    # Whether data is being written with the newest version.
     is_used: bool = False
-    unexplained: Unexplained = field(default_factory=Unexplained)
+    # The columns that were added or dropped without a statement.
+    unexplained: UnexplainedColumns = field(default_factory=UnexplainedColumns)
+    # At most 100 sentences on what its statements left open and how that was decided.
     findings: list[str] = field(default_factory=list)
+    # Of each version, the time from which it holds.
     starts: list[Any] = field(default_factory=list)
+    # The indexes of the versions with a list of columns, by its digest `resolved`.
     _indexes: dict[bytes, tuple[int, ...]] = field(default_factory=dict)
+    # The digests `declared` of all lists of columns.
     _declared: dict[bytes, None] = field(default_factory=dict)
+    # The names of the columns that any version has as unsigned.
     _unsigned: frozenset[str | None] = _NONE
-    # Unlike a count of its own, it never comes again, also after edits that were undone.
+    # The number of the last edit. Unlike a count of its own, it never comes again, also after edits that were undone.
     _edit: int = 0
 
     @property
@@ -79,19 +92,23 @@ class Table:
         return self.versions[-1]
 
     def check_room(self) -> None:
-        """Check that there may be another version, before anything is done for it. Raises `SchemaError`."""
+        """Raise `SchemaError` if there may be no other version, before anything is done for it."""
         if len(self.versions) >= MAX_VERSIONS:
             raise SchemaError(self.schema.table.table, f"more than {MAX_VERSIONS} versions")
         if self.versions:  # to make a version takes far more than to refuse one
             self.room.check(self.schema.size, self.schema.table.table)
 
     def append(
-        self, schema: TableSchema, steps: Sequence[str], start: Key | None, unexplained: Unexplained | None = None
+        self,
+        schema: TableSchema,
+        steps: Sequence[str],
+        start: Key | None,
+        unexplained: UnexplainedColumns | None = None,
     ) -> None:
         """Append the version that holds from `start` on, and what is unexplained with it. Raises `SchemaError`."""
         self.check_room()
         known = self.unexplained if unexplained is None else unexplained
-        texts = (*steps, *texts_of(start), *unsigned_types(schema.columns).keys() - self._unsigned)
+        texts = (*steps, *time_texts(start), *unsigned_types(schema.columns).keys() - self._unsigned)
         self.room.take(schema, texts, known.size - self.unexplained.size)
         self.unexplained = known
         last = self.starts[-1] if self.starts else FIRST
@@ -99,9 +116,9 @@ class Table:
         self.versions.append(schema)
         self.steps.append(tuple(steps))
         self.is_used = False
-        self._enter()
+        self._index_newest()
 
-    def state(
+    def take_columns(
         self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None, names: _Names = None
     ) -> TableSchema:
         """Return the version with the columns that a change states, adding one if none has them.
@@ -111,67 +128,70 @@ class Table:
         is older than the newest version and whose columns match no version.
         """
         columns = tuple(columns)
-        ready = self._ready(columns, source)
-        if ready is None:
+        settled = self._settled_indexes(columns, source)
+        if settled is None:
             self._settle(columns, source, given, key, names)
             self.is_stated = True
-            listed = self.listed(columns, source, given)
-            ready = self._indexes.get(listed.resolved, (len(self.versions) - 1,))
+            digests = self.digests(columns, source, given)
+            settled = self._indexes.get(digests.resolved, (len(self.versions) - 1,))
             # A late row may match an earlier version although its types are declared differently; others may not.
-            if listed.declared in self._declared and not may_be_unsigned(columns, self._unsigned):
-                self.room.remember(READY, self._edit, columns, source, ready)
-        return self._at(ready, key)
+            if digests.declared in self._declared and not may_be_unsigned(columns, self._unsigned):
+                self.room.remember(SETTLED, self._edit, columns, source, settled)
+        return self._newest_begun(settled, key)
 
-    def ready(self, columns: Sequence[Column], source: Source) -> TableSchema | None:
-        """Return the version of a change whatever its time: the only one with its columns, once `state` returned it."""
-        indexes = self._ready(tuple(columns), source)
+    def settled_version(self, columns: Sequence[Column], source: Source) -> TableSchema | None:
+        """Return the version of a change whatever its time: the only one with its columns, once `take_columns` returned it."""
+        indexes = self._settled_indexes(tuple(columns), source)
         return self.versions[indexes[0]] if indexes is not None and len(indexes) == 1 else None
 
-    def extend(self, names: Collection[str], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
+    def take_names(self, names: Collection[str], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
         """Return the version of a change with values for these names, adding one if none has them and none is declared."""
         if not self.is_stated and not any(version.names.issuperset(names) for version in self.versions):
             old = self.schema
             added = [Column(name=name) for name in names if name not in old.names]
             self.check_room()
-            schema, steps = by_columns(old, [*column_list.columns_of_version(old), *added], source, given)
-            self.append(schema, steps, key, self.unexplained.taken(old, schema))
-        return self.having(names, key)
+            schema, steps = by_columns(old, [*columns_of_version(old), *added], source, given)
+            self.append(schema, steps, key, self.unexplained.with_differences(old, schema))
+        return self.version_with(names, key)
 
-    def having(self, names: Collection[str], key: Key | None) -> TableSchema:
+    def version_with(self, names: Collection[str], key: Key | None) -> TableSchema:
         """Return the version at a change's time, or, if it lacks these columns, the nearest version that has them."""
-        everywhere = range(len(self.versions))
-        own = everywhere[: last_begun(self.starts, key) + 1]
-        if self.versions[own[-1]].names.issuperset(names):
-            return self.versions[own[-1]]
-        matches = [i for i in everywhere if self.versions[i].names.issuperset(names)]
-        return self._at(matches or own, key)
+        begun = range(last_begun(self.starts, key) + 1)
+        if self.versions[begun[-1]].names.issuperset(names):
+            return self.versions[begun[-1]]
+        matches = [i for i in range(len(self.versions)) if self.versions[i].names.issuperset(names)]
+        return self._newest_begun(matches or begun, key)
 
-    def has(self, change: Change, given: TypeOverrides) -> bool:
+    def fits(self, change: Change, given: TypeOverrides) -> bool:
         """Return whether some version has the columns that a row states, or for which it has values."""
         if change.columns is not None:
             is_clear = not may_be_unsigned(change.columns, self._unsigned)
             versions = () if is_clear else self.versions
             stated = {change.columns, *[with_unsigned(change.columns, version.columns) for version in versions]}
-            return any(self.listed(columns, change.source, given).resolved in self._indexes for columns in stated)
+            return any(self.digests(columns, change.source, given).resolved in self._indexes for columns in stated)
         names = seen_columns(change)
         return any(version.names.issuperset(names) for version in self.versions)
 
-    def at(self, columns: Sequence[Column], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
+    def version_fitting(
+        self, columns: Sequence[Column], source: Source, given: TypeOverrides, key: Key | None
+    ) -> TableSchema:
         """Return the version that fits the columns a change states and its place in the order. Raises `SchemaError`."""
-        listed = self.listed(columns, source, given)
-        if listed.resolved not in self._indexes:
+        digests = self.digests(columns, source, given)
+        if digests.resolved not in self._indexes:
             raise self._contradiction(columns, source, given, key)
-        return self._at(self._indexes[listed.resolved], key)
+        return self._newest_begun(self._indexes[digests.resolved], key)
 
     def with_unsigned(self, columns: tuple[Column, ...], key: Key | None) -> tuple[Column, ...]:
         """Return the columns of a change, plain 64-bit integers being unsigned where the version of its time says so."""
         if not may_be_unsigned(columns, self._unsigned):
             return columns
-        return with_unsigned(columns, self.having([column.name for column in columns if column.name], key).columns)
+        return with_unsigned(
+            columns, self.version_with([column.name for column in columns if column.name], key).columns
+        )
 
-    def is_as(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> bool:
+    def has_exactly(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> bool:
         """Return whether the newest version has exactly these columns."""
-        return self.listed(columns, source, given) == column_list.list_of_version(self.schema)
+        return self.digests(columns, source, given) == digests_of_version(self.schema)
 
     def is_late(self, key: Key | None) -> bool:
         """Return whether a time is known to come before the newest version."""
@@ -182,9 +202,9 @@ class Table:
         return is_before_all(key, self.starts[-1])
 
     def explain(self, actions: Sequence[Action], source: Source, given: TypeOverrides, start: Key | None) -> None:
-        """Take what the actions of a statement explain about columns that came or went before it. Raises `SchemaError`."""
+        """Apply what late actions explain about columns that were added or dropped before them. Raises `SchemaError`."""
         is_new = self.is_used or self.is_written
-        schema, steps = explained(self.schema, actions, self.unexplained, source, given, is_new=is_new)
+        schema, steps = explain_columns(self.schema, actions, self.unexplained, source, given, is_new=is_new)
         if not steps:
             return
         if is_new:
@@ -192,90 +212,92 @@ class Table:
         else:
             self._replace(schema, steps)
 
-    def find_out(self, finding: str) -> None:
+    def add_finding(self, finding: str) -> None:
         """Note a finding, once."""
         if finding not in self.findings and len(self.findings) < MAX_FINDINGS:
             self.room.reserve(text_size([finding]), self.schema.table.table)
             self.findings.append(finding)
 
-    def use(self, schema: TableSchema) -> None:
+    def mark_used(self, schema: TableSchema) -> None:
         """Note that data is being written with a version: if it is the newest, it no longer changes."""
         self.is_used = self.is_used or schema is self.schema
 
-    def begin_again(self, schema: TableSchema, steps: Sequence[str]) -> None:
+    def restart(self, schema: TableSchema, steps: Sequence[str]) -> None:
         """Replace all versions, with which nothing has been written, by a new first version."""
         start = self.starts[0]
         for part in (self.versions, self.steps, self.starts, self._indexes, self._declared):
             part.clear()
         self.append(schema, steps, start)
 
-    def mark(self) -> tuple[Any, ...]:
-        """Return the state that `back` needs to undo everything done to the table from now on."""
+    def snapshot(self) -> tuple[Any, ...]:
+        """Return the state that `restore` needs to undo everything done to the table from now on."""
         facts = [list(part) for part in (self.versions, self.steps, self.starts, self.findings)]
         flags = self.is_gone, self.is_stated, self.is_used
         return facts, dict(self._indexes), dict(self._declared), flags, (self.unexplained.copy(), self._edit)
 
-    def back(self, mark: tuple[Any, ...]) -> None:
-        """Undo everything done since the mark, which can be used again."""
-        (versions, steps, starts, findings), indexes, declared, flags, (unexplained, edit) = mark
+    def restore(self, snapshot: tuple[Any, ...]) -> None:
+        """Undo everything done since a snapshot, which can be used again."""
+        (versions, steps, starts, findings), indexes, declared, flags, (unexplained, edit) = snapshot
         self.versions[:], self.steps[:], self.findings[:] = versions, steps, findings
         self.starts, self._indexes = list(starts), dict(indexes)
         self._declared, self.unexplained = dict(declared), unexplained.copy()
         self.is_gone, self.is_stated, self.is_used = flags
         if self._edit != edit:
-            self._edited()
+            self._count_edit()
 
-    def listed(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> column_list.ColumnList:
-        """Return the `column_list.ColumnList` of a list of columns, with types read as a source means them."""
+    def digests(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> ColumnDigests:
+        """Return the `ColumnDigests` of a list of columns, with types read as a source means them."""
         columns = tuple(columns)
-        listed: column_list.ColumnList | None = self.room.recall(LISTED, self._edit, columns, source)
-        if listed is None:
-            listed = column_list.listed_of(column_list.marks_of(columns, source, given, self.schema))
-            self.room.remember(LISTED, self._edit, columns, source, listed)
-        return listed
+        digests: ColumnDigests | None = self.room.recall(DIGESTS, self._edit, columns, source)
+        if digests is None:
+            digests = digests_of_signatures(signatures_of(columns, source, given, self.schema))
+            self.room.remember(DIGESTS, self._edit, columns, source, digests)
+        return digests
 
-    def _ready(self, columns: tuple[Column, ...], source: Source) -> tuple[int, ...] | None:
-        """Return the places of the versions that the columns of a change fit, once `state` returned one of them."""
-        return self.room.recall(READY, self._edit, columns, source) if self.is_used else None
+    def _settled_indexes(self, columns: tuple[Column, ...], source: Source) -> tuple[int, ...] | None:
+        """Return the indexes of the versions that the columns of a change fit, once `take_columns` returned one of them."""
+        return self.room.recall(SETTLED, self._edit, columns, source) if self.is_used else None
 
-    def _edited(self) -> None:
+    def _count_edit(self) -> None:
         self.room.edits += 1
         self._edit = self.room.edits
 
-    def _at(self, indexes: Sequence[int], key: Key | None) -> TableSchema:
+    def _newest_begun(self, indexes: Sequence[int], key: Key | None) -> TableSchema:
         """Return the last of these versions that had begun by the key's time, or else the first of them."""
         return self.versions[indexes[last_begun([self.starts[index] for index in indexes], key)]]
 
     def _settle(self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None, names: _Names) -> None:
         """Make sure that a version with the stated columns exists."""
-        listed = self.listed(columns, source, given)
+        digests = self.digests(columns, source, given)
         is_late = is_made_before(key, self.starts[-1])
-        is_known = listed.resolved in self._indexes and (is_late or listed.declared in self._declared)
+        is_known = digests.resolved in self._indexes and (is_late or digests.declared in self._declared)
         is_refined = not self.is_used and self.schema.names == {column.name for column in columns}
         if not is_known or (
             is_refined
             and not is_late
-            and not is_again(key, self.starts[-1])
-            and listed != column_list.list_of_version(self.schema)
+            and not is_repeat(key, self.starts[-1])
+            and digests != digests_of_version(self.schema)
         ):
             if is_late:
                 raise self._contradiction(columns, source, given, key)
-            self._take(columns, source, given, key, names)
+            self._add_version(columns, source, given, key, names)
             self.room.reserve(_DIGEST, self.schema.table.table)
-            self._declared[listed.declared] = None
+            self._declared[digests.declared] = None
 
     def _contradiction(self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None) -> SchemaError:
-        own = self._at(range(len(self.versions)), key)
-        return column_list.contradiction(column_list.marks_of(columns, source, given, self.schema), own)
+        own = self._newest_begun(range(len(self.versions)), key)
+        return contradiction(signatures_of(columns, source, given, self.schema), own)
 
-    def _take(self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None, names: _Names) -> None:
+    def _add_version(
+        self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None, names: _Names
+    ) -> None:
         # Rows that do not fit a statement's version were matched with earlier ones, so that version must stay.
         old, is_new = self.schema, self.is_used or self.schema.names != {column.name for column in columns}
         if is_new:
             self.check_room()
         schema, steps = by_columns(old, columns, source, given, key=names, is_new=is_new)
         if is_new and schema is not old:
-            self.append(schema, steps, key, self.unexplained.taken(old, schema))
+            self.append(schema, steps, key, self.unexplained.with_differences(old, schema))
         elif schema is not old:
             self._replace(schema, steps)
 
@@ -283,18 +305,195 @@ class Table:
         """Replace the newest version, with which nothing has been written."""
         self.room.take(schema, (*steps, *unsigned_types(schema.columns).keys() - self._unsigned))
         self.room.left += self.schema.size
-        marks, last = column_list.list_of_version(self.schema).resolved, len(self.versions) - 1
-        others = tuple(place for place in self._indexes.pop(marks) if place != last)
-        self._indexes |= {marks: others} if others else {}
+        resolved, last = digests_of_version(self.schema).resolved, len(self.versions) - 1
+        others = tuple(index for index in self._indexes.pop(resolved) if index != last)
+        self._indexes |= {resolved: others} if others else {}
         self.versions[-1] = schema
         self.steps[-1] += tuple(steps)
-        self._enter()
+        self._index_newest()
 
-    def _enter(self) -> None:
+    def _index_newest(self) -> None:
         """Index the newest version by its columns."""
-        own, last = column_list.list_of_version(self.schema), len(self.versions) - 1
-        self._edited()
+        digests, last = digests_of_version(self.schema), len(self.versions) - 1
+        self._count_edit()
         new = unsigned_types(self.schema.columns).keys() - self._unsigned
         self._unsigned = self._unsigned | new if new else self._unsigned
-        self._indexes[own.resolved] = (*self._indexes.get(own.resolved, ()), last)
-        self._declared[own.declared] = None
+        self._indexes[digests.resolved] = (*self._indexes.get(digests.resolved, ()), last)
+        self._declared[digests.declared] = None
+
+
+Signatures = Sequence[tuple[Any, ...]]
+
+
+class ColumnDigests(NamedTuple):
+    """What a list of columns states, as digests, which take little room for any number of columns."""
+
+    # Of each column's name, its Avro type, and its declared type in canonical spelling.
+    declared: bytes
+    # Of each column's name and Avro type: a list fits every version with an equal one.
+    resolved: bytes
+
+
+def _signature(name: str | None, declared: str | None, avro: Any) -> tuple[Any, ...]:
+    """Return the signature of a column: the same however a statement spells the column's type."""
+    return name, json.dumps(without_attributes(avro), sort_keys=True), canonical(declared)
+
+
+def signatures_of(columns: Sequence[Column], source: Source, given: TypeOverrides, schema: TableSchema) -> Signatures:
+    """Return the signatures of columns as a source means them, and as the user gave types for a version's columns."""
+    known = {column.name: column.given for column in schema.columns if column.given is not None}
+    signatures = []
+    for column in columns:
+        own = given.of(source, column.name) or known.get(column.name or "")
+        signatures.append(_signature(column.name, column.type, column_type(column, source, given=own).avro))
+    return signatures
+
+
+def digests_of_signatures(signatures: Signatures) -> ColumnDigests:
+    """Return the `ColumnDigests` of columns with these signatures."""
+    return ColumnDigests(_digest(signatures), _digest([signature[:2] for signature in signatures]))
+
+
+def _digest(signatures: Signatures) -> bytes:
+    return hashlib.blake2b(
+        "\n".join(sorted({repr(signature) for signature in signatures})).encode(), digest_size=16
+    ).digest()
+
+
+def columns_of_version(schema: TableSchema) -> list[Column]:
+    """Return the columns of a version as they were declared."""
+    return [Column(name=column.name, type=column.type, code=column.code) for column in schema.columns]
+
+
+def digests_of_version(schema: TableSchema) -> ColumnDigests:
+    """Return the digests of the columns of a version."""
+    return digests_of_signatures(_signatures_of_version(schema))
+
+
+def _signatures_of_version(schema: TableSchema) -> Signatures:
+    return [_signature(column.name, column.type, column.avro) for column in schema.columns]
+
+
+def only_version(versions: Sequence[TableSchema], digests: ColumnDigests, change: Change) -> TableSchema | None:
+    """Return the version that the columns of a change fit, whose list is given, if it is one whatever the time."""
+    columns = change.columns or ()
+    if any(with_unsigned(columns, version.columns) is not columns for version in versions):
+        return None
+    fitting = [version for version in versions if digests_of_version(version).resolved == digests.resolved]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def contradiction(signatures: Signatures, schema: TableSchema) -> SchemaError:
+    """Return the error for columns with signatures that no version has; `schema` is the version of their time."""
+    differing = {signature[:2] for signature in signatures} ^ {
+        signature[:2] for signature in _signatures_of_version(schema)
+    }
+    name = min((str(signature[0]) for signature in differing), default="")
+    return SchemaError(schema.table.table, f"column {shown(name)} is not as in version {schema.version}, nor any other")
+
+
+# The beginning of what has no time; nothing comes before it.
+FIRST: Final = ()
+
+
+class StatementTime(tuple[Any, ...]):  # noqa: SLOT001  a subclass of tuple cannot have slots that hold anything
+    """The time of a statement whose order is that of arrival: a row that began before it is older, wherever it arrives."""
+
+
+def time_of(change: Change) -> Key | None:
+    """Return the time of a change on the scale on which versions begin; None if it has none.
+
+    A row of a full load has the time at which its source says it was read, not a time before all changes.
+    """
+    try:
+        key: Any = order_key(replace(change, op="INSERT") if change.op == "SNAPSHOT" else change)
+    except OrderError:
+        return None
+    return StatementTime(key) if change.op in DDL and is_by_arrival(key) else key
+
+
+def time_texts(key: Key | None) -> list[str]:
+    """Return the texts that are kept with a time: where its change arrived, and its source."""
+    parts = (
+        ()
+        if key is None
+        else (*key[2], *[own for part in key if isinstance(part, Numbers) for own in astuple(part.source)])
+    )
+    return [text for text in parts if isinstance(text, str)]
+
+
+def is_before(key: Key | None, start: Any) -> bool:
+    """Return whether a time is known to come before a beginning."""
+    return key is not None and start != FIRST and precedes(key, start) is True
+
+
+def is_before_all(key: Key | None, start: Any) -> bool:
+    """Return whether a time is known to come before a beginning, or, by the times of the two alone, was before it.
+
+    Where arrival is the true order, a statement that creates or renames a table onto a name which a table
+    bears contradicts that order. If it began before what is known of the table, it came late.
+    """
+    return is_before(key, start) or (key is not None and start != FIRST and is_begun_before(key, start))
+
+
+def is_made_before(key: Key | None, start: Any) -> bool:
+    """Return whether a row is known to come before a beginning, or to have been made before the statement that it is."""
+    return is_before(key, start) or (
+        key is not None and isinstance(start, StatementTime) and is_begun_before(key, cast("Key", start))
+    )
+
+
+def is_in_second(key: Key, start: Any) -> bool:
+    """Return whether a row is known to have begun in the same second as the statement that a beginning is."""
+    return isinstance(start, StatementTime) and key[3][:1] == start[3][:1] != ()
+
+
+def is_repeat(key: Key | None, start: Any) -> bool:
+    """Return whether a change was made before a beginning, and so is delivered again if it arrives behind it."""
+    return key is not None and start != FIRST and is_of_before(key, start)
+
+
+def later_of(start: Key | None, last: Any) -> Any:
+    """Return a beginning if it is known to come after the last one, else the last one."""
+    if start is None:
+        return last
+    return start if last == FIRST or precedes(last, start) is True else last
+
+
+def last_arrived(starts: Sequence[Any], key: Key | None) -> int:
+    """Return the index of the last beginning that is not known to come after a time, or else 0."""
+    place = len(starts) - 1
+    while place > 0 and is_before(key, starts[place]):
+        place -= 1
+    return place
+
+
+def last_begun(starts: Sequence[Any], key: Key | None) -> int:
+    """Return the index of the last beginning after which a row was made, or else 0."""
+    place = last_arrived(starts, key)
+    if key is None or not is_by_arrival(key):
+        return place
+    return next((i - 1 for i in range(1, place + 1) if is_made_before(key, starts[i])), place)
+
+
+_SHOWN: Final = 20
+_NO_KEY: Final = (
+    "no primary key is known, so payloads have no key and a merge cannot tell rows apart:"
+    " neither a message nor a statement nor a Kafka record's key with the row's values names one"
+)
+
+
+def notes_of(tables: Iterable[Table]) -> list[str]:
+    """Return sentences about tables: on those without a key, on types that are not as declared, and on statements."""
+    known = list(tables)
+    keyless = [plain(table.schema.table.table) for table in known if table.schema.key is None]
+    more = f" and {len(keyless) - _SHOWN:,} more" if len(keyless) > _SHOWN else ""
+    keys = [f"{', '.join(keyless[:_SHOWN])}{more}: {_NO_KEY}"] if keyless else []
+    findings = [f"{plain(table.schema.table.table)}: {finding}" for table in known for finding in table.findings]
+    types = [
+        f"{plain(table.schema.table.table)}: {plain(column.name)}: {column.note}"
+        for table in known
+        for column in table.schema.columns
+        if column.note is not None
+    ]
+    return keys + types + findings

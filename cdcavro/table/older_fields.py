@@ -28,8 +28,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.table.columns.numbers import MAX_PRECISION
-from cdcavro.table.fields import ATTRIBUTE, column_name, said_of
-from cdcavro.table.schema import as_schema
+from cdcavro.table.schema import ATTRIBUTE, as_schema, attributes_of, column_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -68,7 +67,7 @@ def reader_of(schema: TableSchema, part: str) -> Schema:
     whole, fields = part_of(schema, part), schema.record["fields"]
     if part != KEY_PART or not heirs((field["name"], field) for field in fields):
         return whole
-    older = [field for field in fields if "until" in said_of(field) and column_name(field) in schema.key_names]
+    older = [field for field in fields if "until" in attributes_of(field) and column_name(field) in schema.key_names]
     declared = json.loads(whole.json)
     return as_schema(declared | {"fields": declared["fields"] + older})
 

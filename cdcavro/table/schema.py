@@ -26,30 +26,179 @@ from __future__ import annotations
 
 import json
 import zlib
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.definitions import defined_name, definitions, pin, settled
 from cdcavro.avro.schema import Schema, parse_schema
-from cdcavro.avro.types import Record
+from cdcavro.avro.types import PRIMITIVES, Record
 from cdcavro.errors import SchemaError
 from cdcavro.exact.caching import WeightedCache, remade
+from cdcavro.exact.members import ABSENT
 from cdcavro.table.ddl.steps import TableName
-from cdcavro.table.fields import (
-    ATTRIBUTE,
-    MISSING_FIELD,
-    UNPARSED_FIELD,
-    TableColumn,
-    column_fields,
-    column_of_field,
-    said_of,
-)
 from cdcavro.table.names import ROW, namespace_of, table_name_parts, taken_apart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# In characters of texts; what is made from them takes about 30 times as much, twice that with envelopes.
+    from cdcavro.table.names import NameAllocator
+
+
+ATTRIBUTE: Final = "cdc"
+# The attribute of a column with its value in older rows, where that is not the default of new rows.
+OLDER: Final = "older"
+UNPARSED: Final = "unparsed"
+MISSING: Final = "absent"
+LOGICAL: Final = "logicalType"
+_MEANING: Final = ("type", LOGICAL, "precision", "scale")
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of a table's schema."""
+
+    # The true name.
+    name: str
+    # The name of the Avro field.
+    field: str
+    # The Avro type as a JSON value, without null.
+    avro: Any
+    # The declared type, and its code in java.sql.Types.
+    type: str | None = None
+    code: int | None = None
+    # The first version that has the column, and the last version that writes it.
+    since: int = 1
+    until: int | None = None
+    # A remark on how its values are stored.
+    note: str | None = None
+    # The type that the user gives for it.
+    given: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """The true name; that of an older column names its last version, as a newer column has the true name."""
+        return self.name if self.until is None else f"{self.name} (until version {self.until})"
+
+
+def column_field(
+    name: str, names: NameAllocator, avro: Any, *, since: int, fill: Any = ABSENT, attributes: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the field of a new column, named by an allocator; `fill` is its value in older rows, by default null."""
+    content = {"column": name} | attributes | ({"since": since} if since > 1 else {})
+    return field_with_type({"name": names.give(name), ATTRIBUTE: content}, avro, None if fill is ABSENT else fill)
+
+
+def field_with_type(field: dict[str, Any], avro: Any, fill: Any) -> dict[str, Any]:
+    """Return a column's field with a type and with the value in rows older than the column."""
+    declared = ["null", avro] if fill is None else [avro, "null"]
+    return {"name": field["name"], "type": declared, "default": fill} | {
+        key: value for key, value in field.items() if key not in ("type", "default")
+    }
+
+
+def column_fields(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return those fields of a row's record that are columns."""
+    return [field for field in record["fields"] if is_column(field)]
+
+
+def is_column(field: dict[str, Any]) -> bool:
+    """Return whether a field is a column's, not one of the two that follow the columns."""
+    return ATTRIBUTE in field or (field["name"], field["type"]) not in _BEHIND
+
+
+def column_name(field: dict[str, Any]) -> str:
+    """Return the true name of the column that a field holds."""
+    return str(attributes_of(field).get("column", field["name"]))
+
+
+def column_of_field(field: dict[str, Any]) -> TableColumn:
+    """Return the column that a field holds."""
+    attributes = attributes_of(field)
+    return TableColumn(
+        name=column_name(field),
+        field=field["name"],
+        avro=avro_of(field),
+        type=attributes.get("type"),
+        code=attributes.get("code"),
+        since=attributes.get("since", 1),
+        until=attributes.get("until"),
+        note=attributes.get("note"),
+        given=attributes.get("given"),
+    )
+
+
+def states_true_names(record: dict[str, Any]) -> bool:
+    """Return whether a row's record states the table's true names: this package made it then."""
+    return isinstance(attributes_of(record).get("table"), dict)
+
+
+def attributes_of(declared: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of the attribute `cdc` of a record or a field, empty without it."""
+    attributes = declared.get(ATTRIBUTE)
+    return attributes if isinstance(attributes, dict) else {}
+
+
+def avro_of(field: dict[str, Any]) -> Any:
+    """Return the Avro type of a column's field as a JSON value, without null."""
+    declared = field["type"]
+    if isinstance(declared, list):
+        others = [branch for branch in declared if branch != "null"]
+        return others[0] if len(others) == 1 else others
+    return declared
+
+
+def without_attributes(avro: Any) -> Any:
+    """Return a type, as a JSON value, without the attributes that do not affect its values.
+
+    >>> without_attributes({"type": "string", "avro.java.string": "String"})
+    'string'
+    """
+    if not isinstance(avro, dict) or not is_primitive(avro):
+        return avro
+    meaning = {key: avro[key] for key in _MEANING if key in avro}
+    if meaning.get(LOGICAL) == "decimal" and meaning.get("scale") == 0:
+        del meaning["scale"]
+    return meaning if LOGICAL in meaning else meaning["type"]
+
+
+def is_primitive(avro: Any) -> bool:
+    """Return whether a type, as a JSON value, is a primitive, with a logical type or without."""
+    name = avro.get("type") if isinstance(avro, dict) else avro
+    return isinstance(name, str) and name in PRIMITIVES
+
+
+def avro_label(avro: Any) -> str:
+    """Return the name of an Avro type for use in a sentence.
+
+    >>> avro_label({"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2})
+    'decimal(10,2)'
+    """
+    if isinstance(avro, list):
+        return f"[{', '.join(map(avro_label, avro))}]"
+    if not isinstance(avro, dict):
+        return str(avro)
+    if avro.get(LOGICAL) == "decimal":
+        return f"decimal({avro.get('precision')},{avro.get('scale', 0)})"
+    return str(avro.get(LOGICAL) or avro.get("name") or avro.get("type"))
+
+
+UNPARSED_FIELD: Final = {
+    "name": UNPARSED,
+    "type": {"type": "map", "values": "string"},
+    "doc": "Column name to text, of values that their column's type cannot carry; the column is null then.",
+    "default": {},
+}
+MISSING_FIELD: Final = {
+    "name": MISSING,
+    "type": {"type": "array", "items": "string"},
+    "doc": "Names of the columns that the message did not have; they are null here.",
+    "default": [],
+}
+_BEHIND: Final = tuple((field["name"], field["type"]) for field in (UNPARSED_FIELD, MISSING_FIELD))
+
+
+# In characters of schema texts. What is made of a text takes 30 times as much, and 60 times with the envelope.
 _MOST_MADE: Final = 2 << 20
 _MADE: Final = WeightedCache(_MOST_MADE, share=1)
 _OBJECTS: Final = 500
@@ -134,13 +283,13 @@ class TableSchema:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The row's record as a JSON value, which nobody may change: few are kept, as each takes far more than its text."""
+        """The row's record as a JSON value, which nobody may change. Few are kept, as each takes far more than its text."""
         return _record_of(self.row.json)
 
     @remade
     def table(self) -> TableName:
         """The true name of the table; without the attribute, the name that the record's own name implies."""
-        names = said_of(self.record).get("table")
+        names = attributes_of(self.record).get("table")
         if isinstance(names, dict):
             return TableName(names.get("database"), names.get("schema"), str(names.get("table")))
         _, container, name, _ = taken_apart(self.row.root.name if isinstance(self.row.root, Record) else "")
@@ -149,7 +298,7 @@ class TableSchema:
     @remade
     def version(self) -> int:
         """The version number, from 1."""
-        return int(said_of(self.record).get("version", 1))
+        return int(attributes_of(self.record).get("version", 1))
 
     @remade
     def columns(self) -> tuple[TableColumn, ...]:
@@ -164,7 +313,7 @@ class TableSchema:
     @remade
     def key_names(self) -> tuple[str, ...]:
         """The true names of the key columns; empty if there is no key or it is unknown."""
-        return tuple(said_of(self.record).get("key") or ())
+        return tuple(attributes_of(self.record).get("key") or ())
 
     @remade
     def key(self) -> Schema | None:
@@ -204,7 +353,7 @@ class TableSchema:
         return str(self.record.get("namespace") or self.record["name"])
 
     def _schema(self, name: str, fields: list[Any], doc: str) -> Schema:
-        attributes = said_of(self.record)
+        attributes = attributes_of(self.record)
         record = {
             "type": "record",
             "name": name,

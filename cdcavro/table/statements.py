@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cdcavro.change.model import Change, Column, Source, replace, seen_columns
 from cdcavro.errors import DdlError, SchemaError, shown
 from cdcavro.exact.caching import text_size
-from cdcavro.table.beginnings import FIRST, is_made_before
 from cdcavro.table.columns.declaration import USUAL
 from cdcavro.table.columns.format_rules import RULES
 from cdcavro.table.ddl import steps as ddl
 from cdcavro.table.ddl.contents import full_actions, renamed_column, sentence, steps_of, told
 from cdcavro.table.ddl.deliveries import Deliveries
 from cdcavro.table.ddl.tokens import dialect_of, has_dialect, is_mysql
-from cdcavro.table.evolution.column_list import columns_of_version
 from cdcavro.table.evolution.evolve import by_columns, by_step, columns_of_statement, create_table
+from cdcavro.table.history import FIRST, columns_of_version, is_made_before
 from cdcavro.table.names import folded, statement_table, table_name_of
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ class StatementFollower:
         """Note of a table that the text of a statement about it is not understood, so that what it led to counted."""
         if table is not None:
             self._tables.touch(table)
-            table.find_out(f"a text is not understood, and what its table became counts: {shown(change.ddl or '')}")
+            table.add_finding(f"a text is not understood, and what its table became counts: {shown(change.ddl or '')}")
 
     def begin(self, change: Change, name: ddl.TableName, start: Key | None) -> Table:
         """Return the table of a row whose name no table bears: one that only statements have named, or a new one."""
@@ -93,7 +92,7 @@ class StatementFollower:
             listed = names if change.columns is None else change.columns
             with self._tables.whole():
                 table = self._tables.create(name, listed, change.key or (), change.source, start)
-                table.unexplained = table.unexplained.taken(None, table.schema)
+                table.unexplained = table.unexplained.with_differences(None, table.schema)
                 table.room.reserve(table.unexplained.size, name.table)
         return table
 
@@ -157,7 +156,7 @@ class StatementFollower:
             if live.is_written:
                 live.append(*by_columns(live.schema, listed, source, self._given), start)
             else:
-                live.begin_again(create_table(table, listed, key, source, self._given), [sentence(table, listed)])
+                live.restart(create_table(table, listed, key, source, self._given), [sentence(table, listed)])
             live.is_stated = names <= new
         # They were there with the first row: there are no older ones for their source to fill.
         stated = [
@@ -193,10 +192,10 @@ class StatementFollower:
         elif old != new and not self._tables.is_late(old, start):
             if self._is_taken(new, start):
                 self._tables.touch(table)
-                table.find_out(f"was renamed to {shown(new.table)}, whose rows came before that statement")
+                table.add_finding(f"was renamed to {shown(new.table)}, whose rows came before that statement")
                 self._tables.drop(old, start)
                 return
-            mark = table.mark()
+            mark = table.snapshot()
             self._tables.touch(table)
             self._evolve(table, ddl.RenameTable(old, new), change, start)
             self._tables.move(old, new, start, mark)
@@ -213,11 +212,11 @@ class StatementFollower:
         if table is None or self._tables.is_late(new, start):
             return
         self._tables.touch(table)
-        table.find_out(
+        table.add_finding(
             f"{shown(old.table)}, which is not known, was renamed to {shown(new.table)}: taken for this table"
         )
         if change.columns is not None and table_name_of(change.source) == new:
-            table.state(change.columns, change.source, self._given, start, change.key)
+            table.take_columns(change.columns, change.source, self._given, start, change.key)
 
     def _on_alter(self, step: ddl.AlterTable, change: Change, start: Key | None) -> None:
         name = self._name(step.table, change)
@@ -237,10 +236,10 @@ class StatementFollower:
             return
         if table is None:
             table = self._tables.create(name, columns, change.key or (), change.source, start)
-        if change.ddl is None and not table.is_as(columns, change.source, self._given):
+        if change.ddl is None and not table.has_exactly(columns, change.source, self._given):
             # What the statement did is in its columns only, and rows of the version before it may come yet.
-            table.use(table.schema)
-        table.state(columns, change.source, self._given, start, change.key)
+            table.mark_used(table.schema)
+        table.take_columns(columns, change.source, self._given, start, change.key)
 
     def _is_altered(self, table: Table, step: ddl.AlterTable, change: Change, start: Key | None) -> bool:
         """Apply actions and return True, or return False if rows have done already what they do."""
@@ -251,7 +250,7 @@ class StatementFollower:
             schema, steps = by_step(table.schema, step, _plain(change), self._given)
         except SchemaError:
             columns, dialect = change.columns, dialect_of(change.source.db_type)
-            is_that = columns is not None and table.is_as(columns, change.source, self._given)
+            is_that = columns is not None and table.has_exactly(columns, change.source, self._given)
             if not (is_that or (columns is None and table.unexplained.explains(table.schema, step.actions, dialect))):
                 raise
             return False
@@ -264,13 +263,13 @@ class StatementFollower:
         if change.ddl is not None:
             table.explain(actions, _dialect(change), self._given, start)
             # Another statement that adds them is none that came late.
-            table.unexplained.came -= {action.column.name for action in actions if isinstance(action, ddl.AddColumn)}
+            table.unexplained.added -= {action.column.name for action in actions if isinstance(action, ddl.AddColumn)}
         columns = _names_of(table)
         for action in actions:
             names = renamed_column(action)
             if names is not None and columns.issuperset(names):
                 # An alias would hide the new column from those who read what was written with both.
-                table.find_out(
+                table.add_finding(
                     f"column {shown(names[0])} was renamed to {shown(names[1])} behind rows of both: both stay"
                 )
             if isinstance(action, ddl.RenameTo) and not self._is_old(action.new, change, start):
@@ -288,7 +287,7 @@ class StatementFollower:
         is_old = self._deliveries.is_old(name, start)
         if is_old and table is not None:
             self._tables.touch(table)
-            table.find_out(f"a statement older than the last one changes nothing: {shown(change.ddl or change.op)}")
+            table.add_finding(f"a statement older than the last one changes nothing: {shown(change.ddl or change.op)}")
         return is_old
 
     def _own_name(self, name: ddl.TableName, change: Change) -> ddl.TableName:
@@ -310,7 +309,7 @@ class StatementFollower:
             table = self._tables.live(self._name(step.emptied_in_part, change))
             if table is not None:
                 self._tables.touch(table)
-                table.find_out(
+                table.add_finding(
                     f"its source removed rows by their partition, which stay here: {shown(change.ddl or '')}"
                 )
 
@@ -380,7 +379,7 @@ class _Refusals:
         refusal = self._of.get(self._own(name, table)) if self._of else None
         if refusal is None or is_made_before(key, refusal.start) or _states_types(change):
             return
-        if table is None or (not table.has(change, given) and (table.is_used or not _has_own_names(table, change))):
+        if table is None or (not table.fits(change, given) and (table.is_used or not _has_own_names(table, change))):
             raise SchemaError(
                 name.table,
                 f"the row has columns that are not known, behind a statement that is not understood: {refusal.text}",

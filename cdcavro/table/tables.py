@@ -21,13 +21,11 @@ from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
 from cdcavro.exact.instants import check_zone
 from cdcavro.exact.locks import one_at_a_time
-from cdcavro.table.beginnings import time_of
 from cdcavro.table.catalog import TableCatalog
 from cdcavro.table.ddl.contents import empties, truncated
 from cdcavro.table.ddl.tokens import is_mysql
-from cdcavro.table.evolution.column_list import columns_of_version, only_version
 from cdcavro.table.evolution.evolve import NONE_GIVEN
-from cdcavro.table.history import Table
+from cdcavro.table.history import Table, columns_of_version, only_version, time_of
 from cdcavro.table.names import GivenTable, check_row, source_of, table_name_of
 from cdcavro.table.schema import TableSchema
 from cdcavro.table.statements import StatementFollower
@@ -197,9 +195,9 @@ class Tables:
             return None
         schema = table.schema if len(table.versions) == 1 else None
         if change.columns is not None and is_all_learned:
-            schema = only_version(table.versions, table.listed(change.columns, change.source, self._given), change)
+            schema = only_version(table.versions, table.digests(change.columns, change.source, self._given), change)
         elif change.columns is not None:
-            schema = table.ready(change.columns, change.source)
+            schema = table.settled_version(change.columns, change.source)
         if schema is None:
             return None
         completed = self._completed(change, schema)
@@ -225,8 +223,10 @@ class Tables:
         if table is None:
             raise SchemaError(name.table, "the table is not known")
         if change.columns is None:
-            return [(table, table.having(seen_columns(change), key))]
-        return [(table, table.at(table.with_unsigned(change.columns, key), change.source, self._given, key))]
+            return [(table, table.version_with(seen_columns(change), key))]
+        return [
+            (table, table.version_fitting(table.with_unsigned(change.columns, key), change.source, self._given, key))
+        ]
 
     @one_at_a_time
     def write(self, change: Change, found: Sequence[TableVersion]) -> list[TypedChange]:
@@ -257,27 +257,27 @@ class Tables:
     def _row(self, change: Change, name: TableName) -> TableVersion:
         columns = change.columns
         table = self._directory.only(name)
-        ready = None if table is None or columns is None else table.ready(columns, change.source)
-        if table is not None and ready is not None:
-            self._learned = _Learned(change, self._room.edits, (table, ready))
-            return table, ready
+        settled = None if table is None or columns is None else table.settled_version(columns, change.source)
+        if table is not None and settled is not None:
+            self._learned = _Learned(change, self._room.edits, (table, settled))
+            return table, settled
         table, key = self._directory.when(name, change)
         self._follower.check(change, name, table, key)
         if table is None:
             table = self._follower.begin(change, name, key)
         self._directory.see(name)
         if columns is not None:
-            schema = table.state(table.with_unsigned(columns, key), change.source, self._given, key, change.key)
+            schema = table.take_columns(table.with_unsigned(columns, key), change.source, self._given, key, change.key)
         else:
-            schema = table.extend(seen_columns(change), change.source, self._given, key)
-        table.use(schema)
+            schema = table.take_names(seen_columns(change), change.source, self._given, key)
+        table.mark_used(schema)
         return table, schema
 
     def _emptied(self, change: Change) -> list[TableVersion]:
         """Return the tables that a TRUNCATE empties, each with its version."""
         is_folded = change.ddl is not None and is_mysql(change.source.db_type)
         tables = [self._directory.when(self._spelled(name, is_folded=is_folded), change) for name in truncated(change)]
-        return [(table, table.having((), key)) for table, key in tables if table is not None]
+        return [(table, table.version_with((), key)) for table, key in tables if table is not None]
 
     def _spelled(self, name: TableName, *, is_folded: bool) -> TableName:
         """Return a statement's name of a table as the table is known, if only the case differs."""

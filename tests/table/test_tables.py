@@ -25,7 +25,7 @@ from cdcavro.table import tables as tables_module
 from cdcavro.table.columns.overrides import TypeOverrides
 from cdcavro.table.ddl.contents import empties
 from cdcavro.table.evolution import limits
-from cdcavro.table.evolution.explanation import Unexplained
+from cdcavro.table.evolution.explanation import UnexplainedColumns
 from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.writer import OPERATIONS
@@ -1016,9 +1016,9 @@ def test_a_version_costs_little_more_where_there_are_many():
             typer.add(message)
     assert counted[600] < 1.4 * counted[100]
     (table,) = typer._tables.tables
-    again = Unexplained()
-    again.came, again.went = table.unexplained.came, table.unexplained.went
-    assert len(again.went) == 600
+    again = UnexplainedColumns()
+    again.added, again.dropped = table.unexplained.added, table.unexplained.dropped
+    assert len(again.dropped) == 600
     assert again.size == table.unexplained.size
 
 

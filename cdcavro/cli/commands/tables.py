@@ -31,8 +31,8 @@ from cdcavro.files.lines import Line
 from cdcavro.files.streams import STANDARD, open_output, shown_name, total_size
 from cdcavro.files.threads import helpers
 from cdcavro.table.folder import TablesFolder
+from cdcavro.table.history import notes_of
 from cdcavro.table.messages import MessageTyper
-from cdcavro.table.notes import notes_of
 from cdcavro.table.tables import ERROR, KEEP, ON_MISFIT, Tables
 from cdcavro.table.writing.lines import LineTyper
 from cdcavro.transcoding.joiner import Joined, StreamJoiner

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from cdcavro.change.model import DDL
 from cdcavro.errors import FileError, visible
 from cdcavro.lake.job_state import replace_file
-from cdcavro.table.beginnings import time_of
+from cdcavro.table.history import time_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -17,7 +17,7 @@ from cdcavro.records.codegen.literals import WIDTH, assignment, bytes_literal, d
 from cdcavro.records.codegen.python_names import ENUM_NAMES, KEYWORDS, attribute_names
 from cdcavro.records.field_defaults import default_scalar
 from cdcavro.records.shapes import meaning
-from cdcavro.table.fields import ATTRIBUTE
+from cdcavro.table.schema import ATTRIBUTE
 
 if TYPE_CHECKING:
     from cdcavro.records.codegen.kinds import Dialect

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as sf
 
-from cdcavro.table.fields import avro_of
 from cdcavro.table.older_fields import DATE_TEXT, LOCAL, MAX_SURE, NUMBER_TEXT, heirs, is_fillable, kind_of
+from cdcavro.table.schema import avro_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

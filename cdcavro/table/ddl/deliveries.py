@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdcavro.change.order import is_by_numbers
 from cdcavro.exact.caching import WeightedCache, text_size
-from cdcavro.table.beginnings import is_before, texts_of
+from cdcavro.table.history import is_before, time_texts
 
 if TYPE_CHECKING:
     from cdcavro.change.model import Change
@@ -85,7 +85,7 @@ class Deliveries:
         """Remember a statement that was applied, as the last one about each name that `is_old` was asked for."""
         for name, time in self._named.items():
             self._last.put(
-                name, time, 1 + text_size((name.database, name.schema, name.table, *texts_of(time))) // _CHARACTERS
+                name, time, 1 + text_size((name.database, name.schema, name.table, *time_texts(time))) // _CHARACTERS
             )
         self._named.clear()
         statement = _Statement.of(change)

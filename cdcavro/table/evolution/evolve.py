@@ -23,12 +23,22 @@ from cdcavro.table.ddl.cursor import MAX_COLUMNS
 from cdcavro.table.ddl.parse import parse_ddl
 from cdcavro.table.ddl.steps import AlterTable, RenameTable, TableName
 from cdcavro.table.ddl.tokens import dialect_of
-from cdcavro.table.evolution.alter import AlterContext, apply_actions, column_of, said_by
+from cdcavro.table.evolution.actions import AlterContext, apply_actions, column_attributes, column_of
 from cdcavro.table.evolution.limits import SharedLimits
 from cdcavro.table.evolution.row_edit import RowEdit
-from cdcavro.table.fields import MISSING, UNPARSED, column_field, is_own
 from cdcavro.table.names import NameAllocator, completed, is_about, source_of, table_name_of
-from cdcavro.table.schema import TableSchema, as_schema, from_schema, is_envelope, row_of, table_schema
+from cdcavro.table.schema import (
+    MISSING,
+    UNPARSED,
+    TableSchema,
+    as_schema,
+    column_field,
+    from_schema,
+    is_envelope,
+    row_of,
+    states_true_names,
+    table_schema,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,9 +95,9 @@ def evolve(
     if evolved_table is table:
         return Evolution(schema, (), verdict(table.row, table.row))
     if isinstance(schema, TableSchema):
-        return Evolution(evolved_table, tuple(steps), _judged(evolved_table.row, table.row, evolved_table, table))
+        return Evolution(evolved_table, tuple(steps), _judge(evolved_table.row, table.row, evolved_table, table))
     evolved = with_row(schema, evolved_table)
-    return Evolution(evolved, tuple(steps), _judged(evolved, schema, evolved_table, table))
+    return Evolution(evolved, tuple(steps), _judge(evolved, schema, evolved_table, table))
 
 
 def by_statement(
@@ -115,11 +125,11 @@ def by_step(
     if isinstance(step, RenameTable) and is_about(step.old, table.table):
         edit = RowEdit(table.record)
         edit.rename_table(completed(step.new, table.table))
-        return _finished(table, edit)
+        return _finish(table, edit)
     if isinstance(step, AlterTable) and is_about(step.table, table.table):
         context = AlterContext(table, source, given)
         apply_actions(context, step.actions)
-        return _finished(table, context.edit)
+        return _finish(table, context.edit)
     return table, []
 
 
@@ -150,7 +160,7 @@ def by_columns(
     context.edit.arrange(list(wanted))
     if key is not None and wanted.keys() >= set(key):
         context.edit.set_key(key)
-    return _finished(table, context.edit)
+    return _finish(table, context.edit)
 
 
 def create_table(
@@ -173,7 +183,7 @@ def create_table(
     for column in columns:
         given_type = given.of(source, column.name)
         resolved = column_type(column, source, given=given_type)
-        attributes = said_by(column, resolved, given_type)
+        attributes = column_attributes(column, resolved, given_type)
         fields.append(column_field(column.name or "", names, resolved.avro, since=1, attributes=attributes))
     return table_schema(table, fields, key if {column.name for column in columns}.issuperset(key) else ())
 
@@ -216,17 +226,17 @@ def check_columns(columns: Sequence[Column]) -> None:
         raise SchemaError("columns", f"{shown(name)} stands there twice")
 
 
-def _judged(new: Schema, old: Schema, new_table: TableSchema, old_table: TableSchema) -> Verdict:
+def _judge(new: Schema, old: Schema, new_table: TableSchema, old_table: TableSchema) -> Verdict:
     judged = verdict(new, old)
-    return replace(judged, notes=(*judged.notes, *_ended(new_table, old_table)))
+    return replace(judged, notes=(*judged.notes, *_remarks_on_older_fields(new_table, old_table)))
 
 
-def _finished(table: TableSchema, edit: RowEdit) -> tuple[TableSchema, list[str]]:
+def _finish(table: TableSchema, edit: RowEdit) -> tuple[TableSchema, list[str]]:
     record = edit.finish()
     return (TableSchema(as_schema(record)) if edit.steps else table), edit.steps
 
 
-def _ended(new_table: TableSchema, old_table: TableSchema) -> list[Remark]:
+def _remarks_on_older_fields(new_table: TableSchema, old_table: TableSchema) -> list[Remark]:
     """Return remarks on columns that a new field took over: their old data is read under another name."""
     written = {column.field for column in old_table.columns}
     newer = {column.name: column.field for column in new_table.columns}
@@ -242,15 +252,15 @@ def with_row(schema: Schema, table: TableSchema) -> Schema:
     declared = json.loads(schema.json)
     if not is_envelope(declared):
         return table.row
-    if is_own(table.record):
+    if states_true_names(table.record):
         return table.envelope
     pin(declared)
     known = definitions(declared)
-    old, new = _full(row_of(declared) or {}), _full(table.record)
+    old, new = _full_name(row_of(declared) or {}), _full_name(table.record)
     for field in declared["fields"]:
-        field["type"] = _with(field["type"], old, new, table.record)
+        field["type"] = _replace_row(field["type"], old, new, table.record)
     known = {name: record for name, record in known.items() if name != old} | definitions(table.record)
-    space, _, name = _full(declared).rpartition(".")
+    space, _, name = _full_name(declared).rpartition(".")
     if space == old.rpartition(".")[0] != new.rpartition(".")[0]:
         aliases = [alias if "." in alias or not space else f"{space}.{alias}" for alias in declared.get("aliases", ())]
         declared["aliases"] = list(dict.fromkeys([*aliases, f"{space}.{name}".lstrip(".")]))
@@ -258,16 +268,18 @@ def with_row(schema: Schema, table: TableSchema) -> Schema:
     return as_schema(settled(declared, known))
 
 
-def _full(declared: dict[str, Any]) -> str:
+def _full_name(declared: dict[str, Any]) -> str:
     return defined_name(declared, "") or ""
 
 
-def _with(declared: Any, old: str, new: str, row: dict[str, Any]) -> Any:
+def _replace_row(declared: Any, old: str, new: str, row: dict[str, Any]) -> Any:
     """Return a type with the old record's definition replaced by the new record, and its name by the new name."""
     if isinstance(declared, list):
-        return [_with(branch, old, new, row) for branch in declared]
+        return [_replace_row(branch, old, new, row) for branch in declared]
     if declared == old:
         return new
     return (
-        row if isinstance(declared, dict) and declared.get("type") == "record" and _full(declared) == old else declared
+        row
+        if isinstance(declared, dict) and declared.get("type") == "record" and _full_name(declared) == old
+        else declared
     )

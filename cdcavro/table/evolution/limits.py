@@ -1,4 +1,4 @@
-"""Limits that all tables of a stream share."""
+"""Limits of memory that all tables of a stream share, and what is remembered of lists of columns within them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from cdcavro.table.schema import TableSchema
 
 MAX_KEPT: Final = 256 << 20
-# Of the versions that one text of statements makes, since each costs what its whole schema does.
+# In characters of the schemas that one text of statements makes, since each version costs as much as its whole schema.
 MAX_AT_ONCE: Final = 2 << 20
 _UNCOUNTED: Final = -1
-# What is remembered of lists of columns: the versions that changes with them belong to, and their `ColumnList`.
-READY: Final = "ready"
-LISTED: Final = "listed"
+# What is remembered of a list of columns: the indexes of the versions of its changes, and its `ColumnDigests`.
+SETTLED: Final = "ready"
+DIGESTS: Final = "listed"
 # In columns, as `weight_of` counts them; each takes about half a kilobyte.
 _REMEMBERED: Final = 50_000
 _CHARACTERS: Final = 500
@@ -32,10 +32,12 @@ OTHERS: Final = "other columns"
 
 
 class SharedLimits:
-    """What all tables share: how many bytes are `left` for them, a count of `edits`, and what is `remembered` of lists.
+    """What all tables of a stream share.
 
-    An edit is any change of a table, of its versions, or of its name. `remembered` (`WeightedCache`) is of lists of
-    columns, as long as there is room.
+    Fields:
+    * `left` (int), how many bytes may still be kept
+    * `edits` (int), how often a table, its versions or its name were changed
+    * `remembered` (`WeightedCache`), facts of lists of columns, as long as there is room
     """
 
     __slots__ = ("_taken", "edits", "left", "remembered")
@@ -64,7 +66,7 @@ class SharedLimits:
         self._taken = _UNCOUNTED
 
     def take(self, schema: TableSchema, texts: Iterable[str | None] = (), more: int = 0) -> None:
-        """Reserve the bytes of a version, of texts that are kept with it, and so many `more`.
+        """Reserve the bytes of a version, of the texts that are kept with it, and `more` bytes.
 
         Raises `SchemaError` if too few are left, or if one text makes many schemas of more than 2 Mi characters in all.
         """

@@ -22,8 +22,7 @@ from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.columns.declaration import USUAL
 from cdcavro.table.columns.format_rules import RULES
 from cdcavro.table.columns.strings import MISFIT
-from cdcavro.table.evolution.promotion import avro_label, without_attributes
-from cdcavro.table.fields import avro_of
+from cdcavro.table.schema import avro_label, avro_of, without_attributes
 from cdcavro.table.writing.cells import CellTable
 from cdcavro.table.writing.rows import Cell, RowWriter, text_of, write_texts
 
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from cdcavro.change.model import Arrival, Change, Row, Source
-    from cdcavro.table.fields import TableColumn
-    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.schema import TableColumn, TableSchema
 
 OPERATIONS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
 _MILLISECOND: Final = 1_000

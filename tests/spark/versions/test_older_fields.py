@@ -13,9 +13,9 @@ from cdcavro.spark.versions.older_fields import filled
 from cdcavro.spark.versions.reading import read_versions
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table, evolve
-from cdcavro.table.fields import column_field
 from cdcavro.table.names import NameAllocator
 from cdcavro.table.older_fields import kind_of
+from cdcavro.table.schema import column_field
 from cdcavro.table.writing.writer import TableWriter
 from support.older_values import CASES
 

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdcavro.table.evolution.evolve import evolve
-from cdcavro.table.schema import TableSchema, from_schema
+from cdcavro.table.evolution.row_edit import FieldOrder
+from cdcavro.table.schema import MISSING_FIELD, UNPARSED_FIELD, TableSchema, from_schema
 from support.typed import SOURCE, read_row, table, write
 
 # What a type's values are in messages and as data, and what it is held as.
@@ -308,3 +309,51 @@ def test_every_old_row_shows_under_the_last_names_what_a_database_would_show(dat
     assert [one.name for one in schema.columns] == [name for name, _ in model.columns]
     for (writer, payload), (version, values) in zip(payloads, model.rows, strict=True):
         assert read_row(payload, writer, schema) == model.shows(version, values)
+
+
+def _int_field(name):
+    return {"name": f"c{name}", "type": "int"}
+
+
+def _place(listed):
+    """Return the index behind the last column."""
+    place = len(listed)
+    while place and listed[place - 1]["name"] in ("unparsed", "absent"):
+        place -= 1
+    return place
+
+
+@given(st.integers(0, 4), st.lists(st.tuples(st.sampled_from("flabr"), st.integers(0, 99)), max_size=30))
+def test_fields_stand_where_a_list_has_them(count, edits):
+    """First, last of the columns, behind and before others, and taken out, in any sequence."""
+    listed = [*map(_int_field, range(count)), UNPARSED_FIELD, MISSING_FIELD]
+    order = FieldOrder(listed)
+    for number, (edit, at) in enumerate(edits):
+        new, columns = _int_field(100 + number), listed[: _place(listed)]
+        known = columns[at % len(columns)] if columns else None
+        if edit == "f":
+            order.put(new, first=True)
+            listed.insert(0, new)
+        elif edit == "l" or known is None:
+            order.put(new)
+            listed.insert(_place(listed), new)
+        elif edit == "a":
+            order.put(new, after=known)
+            listed.insert(listed.index(known) + 1, new)
+        elif edit == "b":
+            order.put_before(new, known)
+            listed.insert(listed.index(known), new)
+        else:
+            order.remove(known)
+            listed.remove(known)
+        assert order.fields() == listed
+
+
+def test_a_field_among_many_is_found_at_once():
+    """To go through all of them for each would take hours."""
+    fields = list(map(_int_field, range(100_000)))
+    order = FieldOrder(fields)
+    for last in reversed(fields):
+        order.remove(last)
+        order.put(last, after=fields[0] if last is not fields[0] else None)
+    assert len(order.fields()) == 100_000

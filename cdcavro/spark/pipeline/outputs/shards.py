@@ -18,7 +18,7 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.types import Primitive, Record, Union
 from cdcavro.exact.jsontext import render
 from cdcavro.spark.arrow_udf import column_function, raw_bytes
-from cdcavro.table.fields import UNPARSED
+from cdcavro.table.schema import UNPARSED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

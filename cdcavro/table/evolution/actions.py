@@ -1,7 +1,12 @@
-"""The actions of ALTER TABLE, each as an edit of a row's record."""
+"""Actions of ALTER TABLE, each as an edit of a row's record, and the defaults that they give columns.
+
+A default is a constant or an expression. A constant is the default of an Avro field, where the field's type can carry
+it, and in an attribute of the column it is SQL text.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
@@ -9,8 +14,13 @@ from msgspec import structs
 from cdcavro.change.model import Column
 from cdcavro.errors import shown
 from cdcavro.exact.members import ABSENT
-from cdcavro.exact.sqltype import is_same_type
+from cdcavro.exact.numbers import ExactNumber, number, plain_text
+from cdcavro.exact.scan import is_number
+from cdcavro.exact.sqltype import is_same_type, parse_sql_type
 from cdcavro.table.columns.column_type import column_type
+from cdcavro.table.columns.constants import constant
+from cdcavro.table.columns.declaration import column_type_names
+from cdcavro.table.columns.strings import MISFIT
 from cdcavro.table.ddl.steps import (
     AddColumn,
     AddKey,
@@ -21,6 +31,7 @@ from cdcavro.table.ddl.steps import (
     DropConstraint,
     DropDefault,
     DropKey,
+    Expression,
     ModifyColumn,
     RenameColumn,
     RenameTo,
@@ -30,11 +41,17 @@ from cdcavro.table.ddl.steps import (
 )
 from cdcavro.table.ddl.tokens import dialect_of
 from cdcavro.table.ddl.type_text import binary_type
-from cdcavro.table.evolution.defaults import constant_of, default_text, filling, older_value
-from cdcavro.table.evolution.promotion import without_attributes
 from cdcavro.table.evolution.row_edit import RowEdit
-from cdcavro.table.fields import ATTRIBUTE, OLDER, avro_of, column_fields, column_name, said_of
 from cdcavro.table.names import completed, source_of
+from cdcavro.table.schema import (
+    ATTRIBUTE,
+    OLDER,
+    attributes_of,
+    avro_of,
+    column_fields,
+    column_name,
+    without_attributes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +59,7 @@ if TYPE_CHECKING:
     from cdcavro.change.model import Source
     from cdcavro.table.columns.column_type import ColumnType
     from cdcavro.table.columns.overrides import TypeOverrides
-    from cdcavro.table.ddl.steps import Action, ColumnDef
+    from cdcavro.table.ddl.steps import Action
     from cdcavro.table.ddl.tokens import Dialect
     from cdcavro.table.schema import TableSchema
 
@@ -60,7 +77,12 @@ def apply_actions(context: AlterContext, actions: Sequence[Action]) -> None:
 
 
 class AlterContext:
-    """What actions work with: the edit of the row's record, and how types are read."""
+    """What actions work with: the edit of the row's record, and how types are read.
+
+    Fields:
+    * `table` (`TableName`), the name of the table
+    * `edit` (`RowEdit`), the edit of the row's record
+    """
 
     def __init__(self, table: TableSchema, source: Source, given: TypeOverrides, edit: RowEdit | None = None) -> None:
         self.table = table.table
@@ -74,18 +96,18 @@ class AlterContext:
         """The dialect of the statement. Raises `DdlError`."""
         return dialect_of(self._db_type)
 
-    def resolved(self, column: Column) -> ColumnType:
+    def resolve(self, column: Column) -> ColumnType:
         """Return how the values of a column are read and stored."""
         return column_type(column, self._source, given=self._given.of(self._source, column.name))
 
     def add(
         self, column: Column, declared: ColumnDef | None = None, *, first: bool = False, after: str | None = None
     ) -> None:
-        """Add a column of its type, with its default, and with what rows that stand have, as its definition says."""
+        """Add a column with its type and default, and with the value that its definition gives it in older rows."""
         given = self._given.of(self._source, column.name)
         resolved = column_type(column, self._source, given=given)
         older = None if declared is None else older_value(declared, self.dialect)
-        attributes, fill = said_by(column, resolved, given), filling(older, resolved)
+        attributes, fill = column_attributes(column, resolved, given), avro_default(older, resolved)
         if declared is not None and declared.default is not None:
             attributes["default"] = default_text(declared.default)
         elif isinstance(older, Constant):
@@ -97,7 +119,7 @@ class AlterContext:
     def retype(self, name: str, column: Column) -> None:
         """Change the type of a column, if it differs."""
         field = self.edit.need(name)
-        attributes = said_of(field)
+        attributes = attributes_of(field)
         given = self._given.of(self._source, name) or attributes.get("given")
         resolved = column_type(column, self._source, given=given)
         is_alike = without_attributes(avro_of(field)) == without_attributes(resolved.avro)
@@ -108,24 +130,24 @@ class AlterContext:
         ):
             return
         default = attributes.get(OLDER, attributes.get("default"))
-        fill = ABSENT if default is None else filling(constant_of(default), resolved)
-        said = said_by(column, resolved, given)
+        fill = ABSENT if default is None else avro_default(constant_of(default), resolved)
+        changed = column_attributes(column, resolved, given)
         if fill is ABSENT and self._is_filled(field):
             # Another type, in the same version, may hold it again.
-            said[OLDER] = default
-        self.edit.retype(name, resolved.avro, said, fill=fill)
+            changed[OLDER] = default
+        self.edit.retype(name, resolved.avro, changed, fill=fill)
 
     def set_default(self, name: str, default: str | None) -> None:
-        """Set a column's default for new rows, whatever older rows have, which a column added just now was told."""
+        """Set a column's default for new rows. Older rows keep the default with which this version added the column."""
         field = self.edit.need(name)
-        said = said_of(field)
+        old = attributes_of(field)
         self.edit.set_default(name, default)
-        if self._is_filled(field) and OLDER not in said and "default" in said:
-            field[ATTRIBUTE] = said_of(field) | {OLDER: said["default"]}
+        if self._is_filled(field) and OLDER not in old and "default" in old:
+            field[ATTRIBUTE] = attributes_of(field) | {OLDER: old["default"]}
 
     def _is_filled(self, field: dict[str, Any]) -> bool:
         """Return whether this very version added a column with a value in older rows."""
-        return field.get("default") is not None and said_of(field).get("since", 1) == self.edit.version
+        return field.get("default") is not None and attributes_of(field).get("since", 1) == self.edit.version
 
 
 def _drop_all(context: AlterContext, actions: Sequence[DropColumn]) -> None:
@@ -179,7 +201,7 @@ def _drop_default(context: AlterContext, action: DropDefault) -> None:
 
 def _default(context: AlterContext, name: str, default: Any) -> None:
     text = None if default is None else default_text(default)
-    if said_of(context.edit.need(name)).get("default") != text:
+    if attributes_of(context.edit.need(name)).get("default") != text:
         context.set_default(name, text)
 
 
@@ -190,7 +212,7 @@ def _set_nullable(context: AlterContext, action: SetNullable) -> None:
 
 def _text_to_bytes(context: AlterContext, _: TextToBytes) -> None:
     for field in column_fields(context.edit.record):
-        name, declared = column_name(field), str(said_of(field).get("type"))
+        name, declared = column_name(field), str(attributes_of(field).get("type"))
         type = binary_type(declared)
         # LONG is MySQL's name of MEDIUMTEXT, and that of a number where a format states it.
         if type is not None and declared.upper() != "LONG" and context.edit.find(name) is field:
@@ -220,7 +242,7 @@ def column_of(declared: ColumnDef, dialect: Dialect) -> Column:
     return Column(name=declared.name, type="tinyint(1)" if is_bool else declared.type)
 
 
-def said_by(column: Column, resolved: ColumnType, given: str | None) -> dict[str, Any]:
+def column_attributes(column: Column, resolved: ColumnType, given: str | None) -> dict[str, Any]:
     """Return the content of the attribute `cdc` of a column."""
     attributes = {"type": column.type, "code": column.code, "note": resolved.note, "given": given}
     return {key: value for key, value in attributes.items() if value is not None}
@@ -241,3 +263,116 @@ _ACTIONS: Final[dict[type, Callable[[AlterContext, Any], None]]] = {
     RenameTo: _rename_to,
     TextToBytes: _text_to_bytes,
 }
+
+
+_STRING: Final = re.compile(r"'((?:[^']|'')*)'")
+_BYTES: Final = re.compile(r"x'((?:[0-9a-f]{2})*)'")
+_LONG: Final = 8
+_WORDS: Final[dict[str, bool | None]] = {"TRUE": True, "FALSE": False, "NULL": None}
+
+_NUMBERS: Final = frozenset(
+    {
+        *("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "INTEGER", "BIGINT", "INT1", "INT2", "INT3", "INT4", "INT8"),
+        *("MIDDLEINT", "BOOL", "BOOLEAN", "YEAR", "FLOAT", "FLOAT4", "FLOAT8", "DOUBLE", "DOUBLE PRECISION", "REAL"),
+        *("DECIMAL", "DEC", "NUMERIC", "FIXED"),
+    }
+)
+_TEXTS: Final = frozenset(
+    {
+        *("CHAR", "VARCHAR", "CHARACTER", "CHARACTER VARYING", "CHAR VARYING", "NCHAR", "NVARCHAR", "NATIONAL CHAR"),
+        *("NATIONAL VARCHAR", "NATIONAL CHARACTER", "NATIONAL CHARACTER VARYING", "LONG VARCHAR", "LONG", "TINYTEXT"),
+        *("TEXT", "MEDIUMTEXT", "LONGTEXT", "SET", "BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"),
+    }
+)
+# A zero date is in no Avro type: it is noted as the column's older value, and older rows have null.
+_ZERO_TIMES: Final = {"DATE": "0000-00-00", "DATETIME": "0000-00-00 00:00:00", "TIME": "00:00:00"}
+_SERIALS: Final = frozenset(f"{size}SERIAL{count}" for size in ("", "SMALL", "BIG") for count in ("", "2", "4", "8"))
+_OWN_DEFAULT: Final = Expression("the default of its type")
+_COMPUTED: Final = Expression("its source computes it")
+
+
+def older_value(declared: ColumnDef, dialect: Dialect) -> Constant | Expression | None:
+    """Return the value of an added column in older rows: its default, or what its source gives it without one.
+
+    None is NULL. MySQL and its kin give a column that is NOT NULL the zero, the empty text or the first label of its type;
+    Oracle, PostgreSQL, SQL Server and DB2 refuse it where there are rows. The value of an expression is not known here.
+    Source: MySQL reference manual, "Data Type Default Values".
+    """
+    if declared.default is not None:
+        return declared.default
+    if declared.generated or declared.numbered or (declared.type or "").upper() in _SERIALS:
+        return _COMPUTED
+    is_given = dialect.is_mysql and (declared.nullable is False or declared.key)
+    return _implied_default(declared.type or "") if is_given else None
+
+
+def _implied_default(type: str) -> Constant | Expression:
+    names = {name.removesuffix(" UNSIGNED") for name in column_type_names(type)}
+    members = parse_sql_type(type).members
+    if names & _NUMBERS:
+        return Constant(ExactNumber("0"))
+    if names & _TEXTS:
+        return Constant("")
+    if "BIT" in names:
+        return Constant(b"\0")
+    if "ENUM" in names and members:
+        return Constant(members[0])
+    # TIMESTAMP has the time of the statement or a zero, by a setting; JSON and geometries have values of their own.
+    zero = next((_ZERO_TIMES[name] for name in names if name in _ZERO_TIMES), None)
+    return _OWN_DEFAULT if zero is None else Constant(zero)
+
+
+def avro_default(default: Constant | Expression | None, type: ColumnType) -> Any:
+    """Return a constant as the default of an Avro field; `ABSENT` if there is none or the type cannot carry it."""
+    if not isinstance(default, Constant) or default.value is None:
+        return ABSENT
+    value = default.value
+    datum = _datum_of_bytes(value, type) if isinstance(value, bytes) else constant(value, type)
+    if datum is MISFIT:
+        return ABSENT
+    return datum.decode("iso-8859-1") if isinstance(datum, bytes) else datum
+
+
+def _datum_of_bytes(raw: bytes, type: ColumnType) -> Any:
+    """Return the datum of `x'…'` or `b'…'`: bytes in a binary column, text in a text column, else a number."""
+    if type.avro == "string":
+        try:
+            return constant(raw.decode(), type)
+        except UnicodeDecodeError:
+            return MISFIT
+    is_bits = parse_sql_type(type.declared or "").name == "BIT"
+    if type.avro == "bytes" and not is_bits:
+        return constant(f"x'{raw.hex()}'", type)
+    return constant(int.from_bytes(raw, "big"), type) if len(raw) <= _LONG else MISFIT
+
+
+def default_text(default: Constant | Expression) -> str:
+    """Return a default as SQL text.
+
+    >>> default_text(Constant("it's"))
+    "'it''s'"
+    """
+    if isinstance(default, Expression):
+        return default.text
+    value = default.value
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    return "NULL" if value is None else str(value).upper() if isinstance(value, bool) else plain_text(value)
+
+
+def constant_of(text: str) -> Constant | None:
+    """Return the constant behind a text made by `default_text`; None for an expression.
+
+    >>> constant_of("'it''s'"), constant_of("now()")
+    (Constant(value="it's"), None)
+    """
+    string, raw = _STRING.fullmatch(text), _BYTES.fullmatch(text)
+    if string is not None:
+        return Constant(string[1].replace("''", "'"))
+    if raw is not None:
+        return Constant(bytes.fromhex(raw[1]))
+    if text in _WORDS:
+        return Constant(_WORDS[text])
+    return Constant(number(text)) if is_number(text) else None  # type: ignore[arg-type]
