@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from cdcavro.arrow.layout import layout_of, row_names
 from cdcavro.avro.binary import write_bytes, write_long
-from cdcavro.avro.steps import ReadRecord
-from cdcavro.avro.translation.encoded_default import encoded_defaults
+from cdcavro.avro.defaults import encoded_defaults
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.engine.payloads import check
 from cdcavro.errors import MessageError, MisfitError, SchemaError, shown
@@ -130,7 +129,7 @@ class _Encoder:
             missing=[name for name, i in called.items() if declared.fields[i].default is not ABSENT],
         )
         lacking = tuple(declared.fields[i] for name, i in called.items() if name not in columns)
-        defaults = encoded_defaults(ReadRecord(declared, (), lacking), declared)
+        defaults = encoded_defaults(declared, lacking)
         there = array.is_valid().to_pylist()
         made: list[Sequence[bytes | None]] = []
         for (name, i), inner in zip(called.items(), part.parts, strict=True):

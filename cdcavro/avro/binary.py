@@ -8,8 +8,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from cdcavro.avro.types import STACK_EXPECTED, STACK_GOT
 from cdcavro.errors import PayloadError
-from cdcavro.exact.stack import EXPECTED, GOT
 
 MAX_COUNT: Final = 10_000_000
 MAX_WEIGHTLESS: Final = 100_000
@@ -83,7 +83,7 @@ def short(expected: str, position: int, end: int) -> PayloadError:
 
 def too_nested() -> PayloadError:
     """Return the error for a payload that Python's stack has no room for."""
-    return PayloadError(EXPECTED, GOT)
+    return PayloadError(STACK_EXPECTED, STACK_GOT)
 
 
 def too_wide(position: int) -> PayloadError:

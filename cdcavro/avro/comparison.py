@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from cdcavro.avro.aliases import LISTED, brief, brief_list
 from cdcavro.avro.logical import logical_type
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import (
+    LISTED,
     MAX_DEPTH,
     Array,
     Enum,
@@ -29,6 +29,8 @@ from cdcavro.avro.types import (
     Type,
     Union,
     branch_name,
+    brief,
+    brief_list,
 )
 from cdcavro.exact.members import ABSENT
 

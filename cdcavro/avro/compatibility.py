@@ -24,13 +24,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import fastavro.schema
 
-from cdcavro.avro.aliases import Aliases, brief
-from cdcavro.avro.defaults import is_taken
-from cdcavro.avro.resolution import findings
+from cdcavro.avro.defaults import is_accepted
+from cdcavro.avro.resolution import Aliases, findings
 from cdcavro.avro.schema import Schema, parse_schema
-from cdcavro.avro.types import Record, recursion, too_nested
+from cdcavro.avro.types import Record, brief, recursion, too_nested, within_stack
 from cdcavro.exact.members import ABSENT
-from cdcavro.exact.stack import within_stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -231,6 +229,6 @@ def _renamed_in_defaults(writer: Aliases, aliases: Aliases) -> Iterator[tuple[st
             renames[named.name] = new
     for path, named in records if renames else ():
         for field in named.fields:
-            if field.default is not ABSENT and not is_taken(field.type, field.default, renames):
+            if field.default is not ABSENT and not is_accepted(field.type, field.default, renames):
                 reason = "its default has a field under its old name, which Avro Java, and Spark with it, does not find"
                 yield f"{path}.{brief(field.name)}", reason

@@ -1,28 +1,26 @@
-"""The check of fields' defaults against their types (Avro 1.8.2, "Records").
+"""Defaults of fields (Avro 1.8.2, "Records"): whether they fit their types, and how they are encoded.
 
 Avro Java 1.12 checks less than the specification asks for, and some schemas rely on it: the default of a
-union may be that of any branch, and any text is a default for bytes, an enum or a fixed. A default that is
-accepted so but is no value of its type is unusable: the schema is valid, and whoever needs the default fails.
+union may be that of any branch, and any text is a default for bytes, an enum or a fixed. A default that it
+accepts although it is no value of its type is unusable: the schema is valid, but reading fails if it is needed.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.aliases import brief
 from cdcavro.avro.binary import pack_float
-from cdcavro.avro.findings import Finding
+from cdcavro.avro.buffer import Buffer
 from cdcavro.avro.logical import logical_type, value_check
 from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.errors import PayloadError, SchemaError, shown
 from cdcavro.exact.members import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 MAX_VALUES: Final = 1_000_000
 _BYTE: Final = 256
@@ -68,7 +66,7 @@ def stated_default(declared: Type, value: Any) -> Any:
 
 
 def check_default(declared: Type, value: Any, where: str, grades: Grades) -> None:
-    """Raise `SchemaError` unless a default is one that Avro Java takes for a type."""
+    """Raise `SchemaError` unless a default is one that Avro Java accepts for a type."""
     if grades.of(declared, value, where) == _REFUSED:
         if isinstance(declared, Record) and isinstance(value, dict):
             for field in declared.fields:
@@ -77,8 +75,8 @@ def check_default(declared: Type, value: Any, where: str, grades: Grades) -> Non
         raise SchemaError(where, f"the default {shown(json.dumps(value))} does not fit its type")
 
 
-def is_taken(declared: Type, default: Any, renames: Mapping[str, Mapping[str, str]]) -> bool:
-    """Return whether Avro Java takes a default for a type whose fields have been renamed, by record and old name."""
+def is_accepted(declared: Type, default: Any, renames: Mapping[str, Mapping[str, str]]) -> bool:
+    """Return whether Avro Java accepts a default for a type whose fields have been renamed, by record and old name."""
     return Grades(renames).of(declared, default, "$") != _REFUSED
 
 
@@ -100,92 +98,11 @@ def default_branch(union: Union, default: Any) -> Type:
     raise SchemaError("$", f"the default {shown(json.dumps(default))} fits no branch")
 
 
-def new_field_findings(field: Field) -> list[Finding]:
-    """Return what is found in a field of the reader's that the writer lacks; the findings have no place."""
-    name = brief(field.name)
-    if field.default is ABSENT:
-        return [Finding("", f"{name} is new and has no default", "refused")]
-    if not is_usable(field.type, field.default):
-        return [Finding("", f"{name} is new and its default is no value of its type", "refused")]
-    found = []
-    if not _is_found_by_java(field.type, field.default):
-        shown_default = "[]" if field.default == [] else brief(json.dumps(field.default))
-        reason = f"{name} is new: Avro Java 1.12 fails on the default {shown_default} of a union"
-        found.append(Finding("", reason, "unsafe"))
-    if not _is_literal(field.type, field.default):
-        reason = f"{name} is new: fastavro fills in its default as the schema's JSON has it"
-        found.append(Finding("", reason, "note"))
-    return found
-
-
-def _is_found_by_java(declared: Type, value: Any) -> bool:
-    """Return whether Avro Java takes the default of each union for the branch that it is of.
-
-    It goes by kinds of JSON: a number for the first branch that is a number, and anything for an array, a map, a
-    record or an enum. An empty array has nothing in it that it could encode for a union.
-    """
-    match declared:
-        case Union(branches):
-            branch = default_branch(declared, value)
-            first = next(one for one in branches if _is_taken_by_java(one, value))
-            return first is branch and value != [] and _is_found_by_java(branch, value)
-        case Array(items):
-            return all(_is_found_by_java(items, item) for item in value)
-        case Map(values):
-            return all(_is_found_by_java(values, item) for item in value.values())
-        case Record(fields=fields):
-            return all(_is_found_by_java(one.type, value.get(one.name, one.default)) for one in fields)
-        case Primitive() | Enum() | Fixed():
-            return True
-    raise SchemaError("$", f"no default for {type(declared).__name__}")
-
-
-def _is_taken_by_java(declared: Type, value: Any) -> bool:
-    match declared:
-        case Primitive("null"):
-            return value is None
-        case Primitive("boolean"):
-            return isinstance(value, bool)
-        case Primitive("int" | "long" | "float" | "double"):
-            return type(value) in (int, float)
-        case Primitive() | Fixed():
-            return isinstance(value, str)
-        case Array() | Map() | Record() | Enum():
-            return True
-    raise SchemaError("$", f"no branch for {type(declared).__name__}")
-
-
-def _is_literal(declared: Type, value: Any) -> bool:
-    """Return whether a default in a schema's JSON is the value itself, for a reader that does not convert it."""
-    match declared:
-        case Union():
-            return _is_literal(default_branch(declared, value), value)
-        case Array(items):
-            return all(_is_literal(items, item) for item in value)
-        case Map(values):
-            return all(_is_literal(values, item) for item in value.values())
-        case Record(fields=fields):
-            is_whole = value.keys() == {one.name for one in fields}
-            return is_whole and all(_is_literal(one.type, value[one.name]) for one in fields)
-        case Primitive(name):
-            return name != "bytes" and logical_type(declared) is None and not _is_special(value)
-        case Fixed():
-            return False
-        case Enum():
-            return True
-    raise SchemaError("$", f"no default for {type(declared).__name__}")
-
-
-def _is_special(value: Any) -> bool:
-    """Return whether a number has no form in JSON but text."""
-    return isinstance(value, float) and not math.isfinite(value)
-
-
 class Grades:
-    """How defaults fit types, with a bound on the values that they come to.
+    """The grades of defaults, which say how well they fit their types, with a bound on the number of their values.
 
-    A record's default may leave out fields, which then have their own defaults: a short text could come to
-    billions of values, or to values without end. `renames` are the new names of fields by record and old name.
+    A record's default may leave out fields, which then have their own defaults: a short text could stand for
+    billions of values, or for values without end. `renames` are the new names of fields by record and old name.
     """
 
     def __init__(self, renames: Mapping[str, Mapping[str, str]] | None = None) -> None:
@@ -194,7 +111,7 @@ class Grades:
         self._known: dict[tuple[int, int], tuple[int, int] | None] = {}
 
     def of(self, declared: Type, value: Any, where: str) -> int:
-        """Return how a default fits. Raises `SchemaError` for one that never ends or is too large."""
+        """Return how well a default fits. Raises `SchemaError` for one that never ends or is too large."""
         return self._of(declared, value, where)[0]
 
     def _of(self, declared: Type, value: Any, where: str) -> tuple[int, int]:
@@ -253,10 +170,10 @@ def _primitive(declared: Primitive, value: Any) -> int:
     name = declared.name
     if _VALUES[name](value):
         return _FITS if _is_meant(declared, value) else _UNUSABLE
-    is_taken = (
+    is_accepted = (
         isinstance(value, str) if name == "bytes" else name in ("float", "double") and type(value) in (int, float)
     )
-    return _UNUSABLE if is_taken else _REFUSED
+    return _UNUSABLE if is_accepted else _REFUSED
 
 
 def _is_meant(declared: Primitive | Fixed, value: Any) -> bool:
@@ -274,3 +191,83 @@ def _is_meant(declared: Primitive | Fixed, value: Any) -> bool:
 
 def _text(value: Any, *, is_fit: bool) -> int:
     return _FITS if is_fit else _UNUSABLE if isinstance(value, str) else _REFUSED
+
+
+def encoded_defaults(reader: Record, missing: Collection[Field]) -> list[bytes]:
+    """Return, for each of a reader's fields, its default as Avro data, and no bytes where the writer has the field.
+
+    Raises `SchemaError` for a default that is no value of its logical type.
+    """
+    lacking = {field.name for field in missing}
+    return [_encoded(field) if field.name in lacking else b"" for field in reader.fields]
+
+
+def _encoded(field: Field) -> bytes:
+    out = Buffer()
+    try:
+        _write(out, field.type, field.default)
+    except (PayloadError, OverflowError) as error:
+        reason = error.reason if isinstance(error, PayloadError) else "no float of 32 bits"
+        raise SchemaError(field.name, f"the default: {reason}") from error
+    return out.taken()
+
+
+def _write(out: Buffer, declared: Type, value: Any) -> None:
+    match declared:
+        case Primitive() | Fixed():
+            _write_datum(out, declared, value)
+        case Enum(symbols=symbols):
+            out.write_long(symbols.index(value))
+        case Array(items):
+            out.write_long(len(value))
+            for item in value:
+                _write(out, items, item)
+            _end(out, value)
+        case Map(values):
+            out.write_long(len(value))
+            for name, item in value.items():
+                out.write_string(name)
+                _write(out, values, item)
+            _end(out, value)
+        case Union(branches):
+            branch = default_branch(declared, value)
+            out.write_long(branches.index(branch))
+            _write(out, branch, value)
+        case Record(fields=fields):
+            for field in fields:
+                _write(out, field.type, value.get(field.name, field.default))
+        case _:
+            raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+
+def _end(out: Buffer, value: Any) -> None:
+    if value:
+        out.write_long(0)
+
+
+def _write_datum(out: Buffer, declared: Primitive | Fixed, value: Any) -> None:
+    name = declared.name if isinstance(declared, Primitive) else "fixed"
+    datum = value.encode("latin-1") if name in ("bytes", "fixed") else value
+    check = value_check(declared)
+    if check is not None:
+        check(datum)
+    match name:
+        case "null":
+            return
+        case "boolean":
+            out.append(int(datum))
+        case "int" | "long":
+            out.write_long(datum)
+        case "float":
+            out.write_raw(pack_float(float(datum)))
+        case "double":
+            out.write_double(float(datum))
+        case "string":
+            out.write_string(datum)
+        case "bytes":
+            out.write_long(len(datum))
+            out.write_raw(datum)
+        case "fixed":
+            out.write_raw(datum)
+        case _:
+            raise SchemaError("$", f"no default for {name}")

@@ -1,4 +1,4 @@
-"""Logical types: which one a type really has, what a change of it means, and which data are values of it.
+"""Logical types: which one a type really has, and which data are values of it.
 
 Source: Avro 1.8.2, "Logical Types". Those that later versions added are known too, because today's
 readers apply them. What the specification tells readers to ignore is ignored: a name that it does
@@ -12,14 +12,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.findings import Finding
 from cdcavro.avro.types import Primitive
 from cdcavro.errors import PayloadError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdcavro.avro.types import Fixed, Union
+    from cdcavro.avro.types import Fixed
 
 # A decimal of more digits is taken for plain bytes: ten to the power of its precision may be absurdly long.
 MAX_DIGITS: Final = 1000
@@ -48,10 +47,12 @@ _DAY_MILLIS: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Logical:
-    """A logical type: its `name` (str), and the `precision` and `scale` (int) of a decimal, 0 for all others."""
+    """A logical type."""
 
     name: str
+    # In digits; 0 for all but decimals.
     precision: int = 0
+    # In digits behind the point; 0 for all but decimals.
     scale: int = 0
 
     def __str__(self) -> str:
@@ -74,40 +75,6 @@ def logical_type(declared: Primitive | Fixed) -> Logical | None:
     if not isinstance(declared, Primitive) and declared.size != _SIZES[name]:
         return None
     return Logical(name)
-
-
-def unit_change(writer: Primitive | Fixed, reader: Primitive | Fixed, now_name: str, was_name: str) -> Finding | None:
-    """Return what is found in logical types that differ: another one would read 1.23 as 0.123, or seconds as milliseconds.
-
-    `now_name` and `was_name` are the names of the reader's and the writer's type; the finding has no place.
-    """
-    was, now = logical_type(writer), logical_type(reader)
-    if was and now:
-        if was.name != now.name:
-            return Finding("", f"logicalType {now.name} cannot read logicalType {was.name}", "refused")
-        if was.scale != now.scale:
-            return Finding("", f"scale {now.scale} cannot read scale {was.scale}", "refused")
-        if was.precision > now.precision:
-            return Finding(
-                "", f"precision {now.precision} cannot read precision {was.precision}", "refused", partial=True
-            )
-        return None
-    if (writer.name, reader.name) == ("bytes", "string"):
-        why = f"string reads {was}: its bytes are no text" if was else "string reads bytes: not all are UTF-8"
-        return Finding("", why, "unsafe", partial=not was)
-    if now:
-        return Finding("", f"{now} reads plain {was_name}: nothing says that it is one", "unsafe")
-    return Finding("", f"plain {now_name} reads {was}: what it means is no longer said", "note") if was else None
-
-
-def widened_meanings(union: Union) -> str:
-    """Return the logical types in a union of int and long, which Spark reads as long; "" if there are none."""
-    numbers = [branch for branch in union.branches if branch != Primitive("null")]
-    names = {branch.name for branch in numbers if isinstance(branch, Primitive)}
-    if names != {"int", "long"} or len(numbers) != len(names):
-        return ""
-    units = [logical_type(branch) for branch in numbers if isinstance(branch, Primitive)]
-    return " and ".join(str(unit) for unit in units if unit)
 
 
 def _decimal(declared: Primitive | Fixed) -> Logical | None:

@@ -1,9 +1,10 @@
 """Schema resolution: how a reader's schema reads what a writer's schema wrote.
 
-Source: Avro 1.8.2, "Schema Resolution" and "Aliases"; of an enum's default, Avro 1.9, "Enums". The two
-schemas are compared once; the result is a tree of small steps that is independent of bytes, and a list
-of findings. It deliberately differs
-from the specification in two points: named types match by full name or alias, so that a record
+The two schemas are compared once. The result is a tree of small steps, which knows nothing of bytes, and a
+list of findings.
+
+Source: Avro 1.8.2, "Schema Resolution" and "Aliases"; for an enum's default, Avro 1.9, "Enums". There are two
+deliberate differences from the specification: named types match by full name or alias, so that a record
 renamed without an alias is refused rather than read by chance; and if a reader's union has exactly
 the writer's type, that branch is chosen, as in Avro Java, even if one that it promotes to comes first.
 """
@@ -11,24 +12,12 @@ the writer's type, that branch is chosen, as in Avro Java, even if one that it p
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from cdcavro.avro.aliases import LISTED, Aliases, brief, brief_list, is_plain, kind_and_last, label, last_name
-from cdcavro.avro.defaults import new_field_findings
-from cdcavro.avro.findings import Finding, Findings
-from cdcavro.avro.logical import unit_change, widened_meanings
-from cdcavro.avro.steps import (
-    Paired,
-    ReadArray,
-    ReadEnum,
-    ReadFixed,
-    ReadMap,
-    ReadPrimitive,
-    ReadRecord,
-    ReadUnion,
-    Step,
-)
+from cdcavro.avro.findings import Finding, Findings, new_field_findings, unit_change, widened_meanings
 from cdcavro.avro.types import (
+    LISTED,
     MAX_DEPTH,
     Array,
     Enum,
@@ -41,10 +30,21 @@ from cdcavro.avro.types import (
     Type,
     Union,
     branch_name,
+    brief,
+    brief_list,
+    is_plain,
+    kind_and_last,
+    label,
+    last_name,
+    named_types,
     too_nested,
+    within_stack,
 )
 from cdcavro.errors import ResolutionError
-from cdcavro.exact.stack import within_stack
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 PROMOTIONS: Final = {
     "int": ("int", "long", "float", "double"),
@@ -57,37 +57,156 @@ _SAME_IN_PYTHON: Final = {("int", "long"), ("float", "double")}
 _EXACT: Final = {("int", "float"): 24, ("long", "float"): 24, ("long", "double"): 53}
 
 
+@dataclass(frozen=True, slots=True)
+class ReadPrimitive:
+    """Read a value of one primitive type and return it as another."""
+
+    # The type that was written.
+    writer: Primitive
+    # The type that is wanted.
+    reader: Primitive
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFixed:
+    """Read a fixed number of bytes."""
+
+    # In bytes.
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEnum:
+    """Read the index of a symbol."""
+
+    # The type that is wanted.
+    reader: Enum
+    # What the reader reads each of the writer's symbols as: None if it lacks the symbol and has no default.
+    symbols: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadArray:
+    """Read the items of an array."""
+
+    # The step for one item.
+    items: Step
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMap:
+    """Read the values of a map."""
+
+    # The step for one value.
+    values: Step
+
+
+@dataclass(frozen=True, slots=True)
+class ReadUnion:
+    """Read the index of a branch, then a value of the branch."""
+
+    # One step for each of the writer's branches, or the reason why the reader cannot read that branch.
+    branches: tuple[Step | str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRecord:
+    """Read the writer's fields in order, each into a field of the reader or nowhere; then fill in the defaults.
+
+    For a record that contains itself, one of the steps leads back to this one.
+    """
+
+    # The type that is wanted.
+    reader: Record
+    # For each of the writer's fields: its step, the field, and the reader's field; None if the reader lacks it.
+    fields: tuple[tuple[Step, Field, Field | None], ...]
+    # The reader's fields that the writer lacks.
+    defaults: tuple[Field, ...]
+
+
+Step = ReadPrimitive | ReadFixed | ReadEnum | ReadArray | ReadMap | ReadUnion | ReadRecord
+
+
+@dataclass(slots=True)
+class RecordPair:
+    """Two records that are being compared or were compared, and the result."""
+
+    # The path at which they were compared first.
+    where: str
+    # The step that reads one into the other.
+    step: ReadRecord
+    # The path and the reason of the error, if there is one.
+    error: tuple[str, str] | None = None
+    # None until the comparison has ended.
+    findings: list[Finding] | None = None
+
+
+class Aliases:
+    """An index of the aliases in a reader's schema (Avro 1.8.2, "Aliases"), created from its root type.
+
+    A table that was renamed often has many aliases, and types are used in many places; with the index,
+    no lookup searches a list.
+    """
+
+    def __init__(self, reader: Type) -> None:
+        self.root = reader
+        # Each named type with the first path that leads to it.
+        self.named = [*named_types(reader)]
+        # The named types by full name.
+        self.types: dict[str, Named] = {}
+        # For each alias, the full names of the types that have it.
+        self.claims: dict[str, dict[str, None]] = {}
+        self._fields: dict[str, dict[str, Field]] = {}
+        for _, named in self.named:
+            self.types[named.name] = named
+            for alias in named.aliases:
+                self.claims.setdefault(alias, {})[named.name] = None
+            if isinstance(named, Record):
+                self._fields[named.name] = {alias: field for field in named.fields for alias in field.aliases}
+
+    def has(self, name: str, reader: Named) -> bool:
+        """Return whether a reader's type has this full name or has it as an alias."""
+        return reader.name == name or reader.name in self.claims.get(name, ())
+
+    def fields(self, reader: Record) -> Mapping[str, Field]:
+        """Return the fields of a record by alias."""
+        return self._fields[reader.name]
+
+
 @within_stack(too_nested)
 def resolve(writer: Type, reader: Type, where: str = "$") -> Step:
     """Return the steps that read the writer's data into the reader's; `where` is both paths. Raises `ResolutionError`."""
-    return _Comparison(Aliases(reader), Aliases(writer)).step(writer, reader, where)
+    return _Resolver(Aliases(reader), Aliases(writer)).step(writer, reader, where)
 
 
 @within_stack(too_nested)
 def findings(writer: Aliases, reader: Aliases) -> list[Finding]:
     """Return everything that `resolve` finds in a comparison of two roots, instead of raising the first refusal."""
-    comparison = _Comparison(reader, writer)
+    resolver = _Resolver(reader, writer)
     with suppress(ResolutionError):
-        comparison.step(writer.root, reader.root, "$")
-    return comparison.findings.all
+        resolver.step(writer.root, reader.root, "$")
+    return resolver.findings.all
 
 
-class _Comparison:
+class _Resolver:
     """A comparison and its findings so far. A record or a union catches the errors within it and compares the rest."""
 
     def __init__(self, reader: Aliases, writer: Aliases | None = None) -> None:
         self.findings = Findings()
-        self._skipped = _Comparison(writer) if writer else self
+        self._skipped = _Resolver(writer) if writer else self
         self._aliases = reader
         self._enums: dict[tuple[int, int], tuple[ReadEnum, str]] = {}
         self._places: dict[int, dict[str, int]] = {}
-        self._pairs: dict[tuple[int, int, bool], Paired] = {}
+        self._pairs: dict[tuple[int, int, bool], RecordPair] = {}
         self._order: list[tuple[int, int, bool]] = []
-        self._open: dict[tuple[int, int], Paired] = {}
+        self._open: dict[tuple[int, int], RecordPair] = {}
         self._written = self._read = -1
 
     def step(self, writer: Type, reader: Type, where: str, below: tuple[int, int] = (1, 1)) -> Step:
-        """Return the steps for two types, each that many levels below the types around them, as a parser counts them."""
+        """Return the step for two types.
+
+        `below` is how many levels each of them is below the types around it, as a parser counts them.
+        """
         self._written += below[0]
         self._read += below[1]
         try:
@@ -250,7 +369,7 @@ class _Comparison:
 
     def _compare(self, writer: Record, reader: Record, where: str, key: tuple[int, int, bool]) -> None:
         start, before = len(self.findings.all), len(self._order)
-        paired = self._open[key[:2]] = Paired(where, ReadRecord(reader, (), ()))
+        paired = self._open[key[:2]] = RecordPair(where, ReadRecord(reader, (), ()))
         try:
             fields, missing = self._record(writer, reader, where)
             object.__setattr__(paired.step, "fields", fields)

@@ -36,10 +36,10 @@ from cdcavro.avro.types import (
     branch_name,
     canonical_form,
     too_nested,
+    within_stack,
 )
 from cdcavro.errors import SchemaError, shown
 from cdcavro.exact.members import ABSENT
-from cdcavro.exact.stack import within_stack
 
 MAX_LENGTH: Final = 8 << 20
 _ORDERS: Final = frozenset({"ascending", "descending", "ignore"})
@@ -52,8 +52,8 @@ _SPECIFIED: Final = frozenset(
 class Schema:
     """An Avro schema.
 
-    Attributes: `json` (str), the text as it was written, to hand to Spark or a registry; `root`
-    (`Type`), the parsed type.
+    Attributes: `json` (str), the text as it was written, to hand to Spark or a registry;
+    `root` (`Type`), the parsed type.
     """
 
     json: str

@@ -16,10 +16,22 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 from cdcavro.avro.binary import MAX_COUNT, too_nested
 from cdcavro.avro.decoder import Decoder
 from cdcavro.avro.logical import value_check
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, is_nothing, recursion
+from cdcavro.avro.types import (
+    Array,
+    Enum,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Type,
+    Union,
+    has_bytes,
+    is_nothing,
+    recursion,
+    within_stack,
+)
 from cdcavro.errors import MessageError, PayloadError, SchemaError, shown
 from cdcavro.exact.jsontext import escape
-from cdcavro.exact.stack import within_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence

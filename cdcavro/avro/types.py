@@ -1,4 +1,4 @@
-"""The types of Avro schemas as immutable values (Avro 1.8.2, "Schema Declaration") and their canonical form.
+"""The types of Avro schemas as immutable values (Avro 1.8.2, "Schema Declaration"), their names and their canonical form.
 
 A record that contains itself is a circle: one of its fields leads back to the record itself. Whoever walks
 through types therefore enters each record once.
@@ -8,24 +8,35 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from cdcavro.errors import SchemaError
-from cdcavro.exact.stack import GOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 MAX_DEPTH: Final = 128
 MAX_TYPES: Final = 100_000
+# The sentence of an error where Python's stack, which a caller may have used up, has no room for what is nested.
+STACK_EXPECTED: Final = "less nesting, or a caller that is itself nested less"
+STACK_GOT: Final = "more than Python's stack has room for"
+# How long a name in a sentence may be, and how many names a sentence lists.
+BRIEF: Final = 80
+LISTED: Final = 10
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """A primitive type; `attributes` include its logical type if it has one."""
+    """A primitive type."""
 
+    # One of `PRIMITIVES`.
     name: str
+    # Whatever else its declaration states, its logical type included.
     attributes: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
@@ -33,6 +44,7 @@ class Primitive:
 class Array:
     """An array of items."""
 
+    # Their type.
     items: Type
 
 
@@ -40,6 +52,7 @@ class Array:
 class Map:
     """A map from strings to values."""
 
+    # Their type.
     values: Type
 
 
@@ -47,50 +60,62 @@ class Map:
 class Union:
     """A union of branches."""
 
+    # Their types, no two of one name.
     branches: tuple[Type, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What records, enums and fixed types share: full name, full names of aliases, doc and other attributes."""
+    """What records, enums and fixed types share."""
 
+    # The full name.
     name: str
+    # Full names.
     aliases: tuple[str, ...]
+    # "" without one.
     doc: str
+    # Whatever else the declaration states.
     attributes: Mapping[str, Any] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Enum(Named):
-    """An enum, with its symbols in order; `default` is the one that a reader takes for others (Avro 1.9), or None."""
+    """An enum."""
 
+    # In the order of their indexes.
     symbols: tuple[str, ...]
+    # The symbol that a reader takes for those that it lacks (Avro 1.9).
     default: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed(Named):
-    """Bytes of a fixed size, in bytes."""
+    """A fixed number of bytes."""
 
+    # In bytes.
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a record; `default` is `ABSENT` if there is none."""
+    """A field of a record."""
 
     name: str
     type: Type
+    # In the form of a schema's JSON; `ABSENT` if there is none.
     default: Any
     aliases: tuple[str, ...]
+    # "" without one.
     doc: str
+    # Whatever else the declaration states.
     attributes: Mapping[str, Any] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record(Named):
-    """A record, with its fields in order."""
+    """A record."""
 
+    # In the order in which their data stand.
     fields: tuple[Field, ...]
 
     def __eq__(self, other: object) -> bool:
@@ -117,6 +142,50 @@ def branch_name(branch: Type) -> str:
         case Map():
             return "map"
     raise SchemaError("union", f"{type(branch).__name__} is no branch")
+
+
+def is_same_name(writer: Named, reader: Named) -> bool:
+    """Return whether the reader's full name or one of its aliases is the writer's full name."""
+    return writer.name == reader.name or writer.name in reader.aliases
+
+
+def is_plain(declared: Type) -> bool:
+    """Return whether a type is a primitive or a union of primitives, as the types of most columns are."""
+    branches = declared.branches if isinstance(declared, Union) else (declared,)
+    return all(type(branch) is Primitive for branch in branches)
+
+
+def last_name(named: Named) -> str:
+    """Return the last part of a type's name; some readers ignore the namespace."""
+    return named.name.rpartition(".")[2]
+
+
+def kind_and_last(named: Named) -> str:
+    """Return a key that types of one kind and one last name share, and that is no name."""
+    return f"{type(named).__name__} {last_name(named)}"
+
+
+def brief(name: str) -> str:
+    """Return a name shortened to at most 80 characters, for use in a path or a sentence."""
+    return name if len(name) <= BRIEF else name[:BRIEF] + "..."
+
+
+def brief_list(names: Sequence[str]) -> str:
+    """Return names as a list for use in a sentence: at most ten of them, and how many more there are.
+
+    >>> brief_list(["a", "b"]), brief_list(list("abcdefghijkl"))
+    ('a, b', 'a, b, c, d, e, f, g, h, i, j and 2 more')
+    """
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(map(brief, names[:LISTED])) + more
+
+
+def label(declared: Type) -> str:
+    """Return the name of a type for use in a sentence; for a union, a list of names."""
+    if not isinstance(declared, Union):
+        return brief(branch_name(declared))
+    more = ", ..." if len(declared.branches) > LISTED else ""
+    return "[" + ", ".join(map(label, declared.branches[:LISTED])) + more + "]"
 
 
 def _outline(declared: Type, seen: set[str]) -> object:
@@ -150,6 +219,38 @@ def inner_types(declared: Type) -> Iterator[Type]:
             return
         case _:
             raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+
+def named_types(root: Type) -> Iterator[tuple[str, Named]]:
+    """Yield each named type once, outermost first, with the path of the first place that uses it.
+
+    >>> from cdcavro.avro.schema import parse_schema
+    >>> text = '{"type": "record", "name": "R", "fields": [{"name": "f", "type": {"type": "fixed", "name": "F", "size": 1}}]}'
+    >>> [(path, named.name) for path, named in named_types(parse_schema(text).root)]
+    [('$', 'R'), ('$.f', 'F')]
+    """
+    seen: set[str] = set()
+    pending: list[tuple[str, Type]] = [("$", root)]
+    while pending:
+        path, declared = pending.pop()
+        if isinstance(declared, Named):
+            if declared.name in seen:
+                continue
+            seen.add(declared.name)
+            yield path, declared
+        pending.extend(reversed(list(_below(path, declared))))
+
+
+def _below(path: str, declared: Type) -> Iterator[tuple[str, Type]]:
+    if isinstance(declared, Array):
+        yield path + "[]", declared.items
+    elif isinstance(declared, Map):
+        yield path + "{}", declared.values
+    elif isinstance(declared, Union):
+        yield from ((path, branch) for branch in declared.branches if type(branch) is not Primitive)
+    elif isinstance(declared, Record):
+        fields = (field for field in declared.fields if type(field.type) is not Primitive)
+        yield from ((f"{path}.{brief(field.name)}", field.type) for field in fields)
 
 
 def recursion(root: Type) -> str | None:
@@ -200,13 +301,29 @@ def _size_of(declared: Type, known: dict[str, int]) -> int:
 
 def too_nested() -> SchemaError:
     """Return the error for a schema that Python's stack has no room for."""
-    return SchemaError("$", GOT)
+    return SchemaError("$", STACK_GOT)
+
+
+def within_stack(error: Callable[[], Exception]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Return a decorator of functions that raise an error of the project where the stack does not suffice."""
+
+    def decorated(function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return function(*args, **kwargs)
+            except RecursionError:
+                raise error() from None
+
+        return call
+
+    return decorated
 
 
 def has_bytes(declared: Type, known: dict[str, bool]) -> bool:
-    """Return whether every datum of a type has at least one byte: null has none, nor has what is made of it only.
+    """Return whether every datum of a type has at least one byte; null has none, nor has a record of nulls only.
 
-    `known` keeps what is found out about records, for the next call.
+    `known` keeps the answers for records, for the next call.
     """
     match declared:
         case Primitive(name):
@@ -238,9 +355,9 @@ def _has_bytes(record: Record, known: dict[str, bool], seen: set[str]) -> bool:
 
 
 def is_nothing(declared: Type, known: dict[str, bool]) -> bool:
-    """Return whether all data of a type are no bytes: what is read of nothing need not be walked, however much it is.
+    """Return whether no datum of a type has any byte: such data need not be walked, however many there are.
 
-    `known` keeps what is found out about records, for the next call. A record that has to contain itself has no data.
+    `known` keeps the answers for records, for the next call. A record that has to contain itself has no data.
     """
     if isinstance(declared, Record):
         if declared.name not in known:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.avro.aliases import is_same_name
-from cdcavro.avro.types import Record
+from cdcavro.avro.types import Record, is_same_name
 from cdcavro.errors import UnknownFormatError
 from cdcavro.wire.attributes import FormatRule
 from cdcavro.wire.format import Format

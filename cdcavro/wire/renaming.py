@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cdcavro.avro.steps import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion, Step
+from cdcavro.avro.resolution import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion, Step
 from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Union
 from cdcavro.errors import PayloadError, SchemaError, shown
 from cdcavro.exact.jsontext import escape

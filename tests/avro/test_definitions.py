@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.avro.aliases import named_types
 from cdcavro.avro.definitions import definitions, pin, placed, settled
 from cdcavro.avro.schema import parse_schema
+from cdcavro.avro.types import named_types
 from cdcavro.table.evolution.evolve import evolve
 from cdcavro.table.schema import from_schema
 

@@ -6,9 +6,17 @@ import json
 
 import pytest
 
-from cdcavro.avro.resolution import resolve
+from cdcavro.avro.resolution import (
+    ReadArray,
+    ReadEnum,
+    ReadFixed,
+    ReadMap,
+    ReadPrimitive,
+    ReadRecord,
+    ReadUnion,
+    resolve,
+)
 from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.steps import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion
 from cdcavro.avro.types import Primitive
 from cdcavro.errors import ResolutionError, SchemaError
 from support.wire import array, enum, field, mapping, record

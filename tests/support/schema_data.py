@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from cdcavro.avro.defaults import default_branch
 from cdcavro.avro.logical import logical_type
-from cdcavro.avro.steps import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion
+from cdcavro.avro.resolution import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Union
 
 if TYPE_CHECKING:
-    from cdcavro.avro.steps import Step
+    from cdcavro.avro.resolution import Step
     from cdcavro.avro.types import Type
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

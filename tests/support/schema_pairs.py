@@ -22,7 +22,7 @@ from support.schema_data import cover, expected, is_same, write
 
 if TYPE_CHECKING:
     from cdcavro.avro.compatibility import Verdict
-    from cdcavro.avro.steps import Step
+    from cdcavro.avro.resolution import Step
     from cdcavro.avro.types import Type
 
 PLAIN = ["boolean", "int", "long", "float", "double", "bytes", "string"]

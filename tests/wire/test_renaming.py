@@ -9,9 +9,8 @@ import fastavro
 import pytest
 
 import cdcavro
-from cdcavro.avro.resolution import resolve
+from cdcavro.avro.resolution import ReadUnion, resolve
 from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.steps import ReadUnion
 from cdcavro.errors import PayloadError, SchemaError
 from cdcavro.wire.format import Format
 from cdcavro.wire.renaming import renames_of

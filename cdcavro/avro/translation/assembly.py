@@ -10,11 +10,20 @@ from array import array
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.avro.binary import MAX_COUNT, MAX_LEVELS, MAX_WEIGHTLESS, too_nested, write_long
+from cdcavro.avro.defaults import encoded_defaults
 from cdcavro.avro.logical import logical_type, value_range
-from cdcavro.avro.resolution import resolve
-from cdcavro.avro.steps import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion, Step
+from cdcavro.avro.resolution import (
+    ReadArray,
+    ReadEnum,
+    ReadFixed,
+    ReadMap,
+    ReadPrimitive,
+    ReadRecord,
+    ReadUnion,
+    Step,
+    resolve,
+)
 from cdcavro.avro.translation.datum import branch_index, refused_guess, symbol_places
-from cdcavro.avro.translation.encoded_default import encoded_defaults
 from cdcavro.avro.translation.part import MAX_TRANSLATED
 from cdcavro.avro.translation.program import (
     ARRAY,
@@ -42,9 +51,20 @@ from cdcavro.avro.translation.program import (
     WIDTH,
     Program,
 )
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, is_nothing
+from cdcavro.avro.types import (
+    Array,
+    Enum,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Type,
+    Union,
+    has_bytes,
+    is_nothing,
+    within_stack,
+)
 from cdcavro.errors import SchemaError
-from cdcavro.exact.stack import within_stack
 
 if TYPE_CHECKING:
     from cdcavro.avro.schema import Schema
@@ -237,7 +257,7 @@ class _Assembly:
             self._changes.discard(number)
             self._set_record(number, writer, rows)
             return number
-        pieces = encoded_defaults(step, reader)
+        pieces = encoded_defaults(reader, step.defaults)
         if is_nothing(writer, self._nothing):
             self._set_stated(number, rows, pieces)
         else:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.aliases import is_same_name
 from cdcavro.avro.logical import logical_type, value_check
+from cdcavro.avro.resolution import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, Step
 from cdcavro.avro.skip import datum_reader
-from cdcavro.avro.steps import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, Step
-from cdcavro.avro.types import Enum, Fixed, Primitive, Type, Union, branch_name
+from cdcavro.avro.types import Enum, Fixed, Primitive, Type, Union, branch_name, is_same_name
 from cdcavro.errors import PayloadError, SchemaError, shown
 
 if TYPE_CHECKING:

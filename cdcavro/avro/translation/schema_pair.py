@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING
 from cdcavro.avro.binary import pack_float, too_nested
 from cdcavro.avro.buffer import Buffer
 from cdcavro.avro.decoder import Decoder
-from cdcavro.avro.resolution import resolve
+from cdcavro.avro.defaults import encoded_defaults
+from cdcavro.avro.resolution import (
+    ReadArray,
+    ReadEnum,
+    ReadFixed,
+    ReadMap,
+    ReadPrimitive,
+    ReadRecord,
+    ReadUnion,
+    Step,
+    resolve,
+)
 from cdcavro.avro.skip import entering, entries_check, items_check, later, record_check, skipper, union_check
-from cdcavro.avro.steps import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion, Step
 from cdcavro.avro.translation.datum import branch_index, datum_translator, refusing, symbol_places
-from cdcavro.avro.translation.encoded_default import encoded_defaults
 from cdcavro.avro.translation.part import (
     Other,
     Same,
@@ -30,10 +39,22 @@ from cdcavro.avro.translation.part import (
     of_nothing,
     written,
 )
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, is_nothing, recursion
+from cdcavro.avro.types import (
+    Array,
+    Enum,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Type,
+    Union,
+    has_bytes,
+    is_nothing,
+    recursion,
+    within_stack,
+)
 from cdcavro.avro.types import too_nested as schema_too_nested
 from cdcavro.errors import PayloadError, SchemaError
-from cdcavro.exact.stack import within_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,7 +194,7 @@ class _Parts:
             checks = [(name, part.check) for name, _, part in parts if isinstance(part, Same)]
             if len(checks) == len(places):
                 return Same(record_check(checks))
-        pieces = [*encoded_defaults(step, reader), b""]
+        pieces = [*encoded_defaults(reader, step.defaults), b""]
         return Other(fields_write(field_runs(parts, len(places)), pieces))
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.avro.aliases import named_types
 from cdcavro.avro.logical import logical_type
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, check_expansion
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, check_expansion, named_types
 from cdcavro.errors import SchemaError
 from cdcavro.records.codegen.literals import WIDTH, string_literal, text_lines
 from cdcavro.records.codegen.python_names import KEYWORDS, class_names, unique_labels

@@ -7,14 +7,13 @@ import sys
 
 import pytest
 
-from cdcavro.avro.aliases import Aliases
 from cdcavro.avro.compatibility import verdict
-from cdcavro.avro.resolution import findings, resolve
+from cdcavro.avro.resolution import Aliases, findings, resolve
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.skip import check_payload
 from cdcavro.avro.translation.schema_pair import translator
+from cdcavro.avro.types import STACK_GOT
 from cdcavro.errors import PayloadError, SchemaError
-from cdcavro.exact.stack import GOT
 from support.wire import field, record
 
 OLDER = record(field("v"), field("next", ["null", "N"]), name="N")
@@ -49,7 +48,7 @@ def test_a_payload_that_the_stack_has_no_room_for_is_an_error_of_ours(rest):
     same, other = translator(older, older), translator(older, newer)
     for call in (lambda: check_payload(LIST, older), lambda: same(LIST), lambda: other(LIST)):
         call()
-        with pytest.raises(PayloadError, match=GOT):
+        with pytest.raises(PayloadError, match=STACK_GOT):
             deep(rest, call)
         call()
 
@@ -67,5 +66,7 @@ def test_a_schema_that_the_stack_has_no_room_for_is_an_error_of_ours(rest):
         lambda: translator(schema, schema),
     ):
         call()
-        with pytest.raises(SchemaError, match=GOT if rest > 150 else f"{GOT}|not JSON: maximum recursion depth"):
+        with pytest.raises(
+            SchemaError, match=STACK_GOT if rest > 150 else f"{STACK_GOT}|not JSON: maximum recursion depth"
+        ):
             deep(rest, call)
