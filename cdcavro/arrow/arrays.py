@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cdcavro.arrow.layout import ColumnLayout
-    from cdcavro.avro.decoder import Decoder
+    from cdcavro.avro.binary import Decoder
 
     Read = Callable[[Decoder], Any]
     # As `machine.Filler.fill` returns them.

@@ -17,11 +17,10 @@ import pyarrow.compute as pc
 
 from cdcavro.arrow.arrays import Room, RowsError, array_of_cells, array_of_values, slices_of, value_reader, zeros
 from cdcavro.arrow.layout import layout_of, row_names
-from cdcavro.avro.decoder import Decoder
+from cdcavro.avro.binary import Decoder
 from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.translation.assembly import pair_program
-from cdcavro.avro.translation.part import MAX_TRANSLATED
-from cdcavro.avro.translation.schema_pair import translator
+from cdcavro.avro.translation import MAX_TRANSLATED, translator
+from cdcavro.avro.translation_program import pair_program
 from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.engine.machine import COMPILED, Filler, Translator, Translators
 from cdcavro.engine.payloads import check

@@ -1,15 +1,18 @@
-"""Avro's binary encoding of primitive values (Avro 1.8.2, "Binary Encoding"), appended to a `bytearray`.
+"""Avro's binary encoding of primitive values, indexes and blocks (Avro 1.8.2, "Binary Encoding"): writing and reading.
 
-The errors for payloads that break the encoding are here as well.
+Counts and lengths are checked before anything is built from them.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cdcavro.avro.types import STACK_EXPECTED, STACK_GOT
 from cdcavro.errors import PayloadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAX_COUNT: Final = 10_000_000
 MAX_WEIGHTLESS: Final = 100_000
@@ -18,6 +21,9 @@ MAX_LEVELS: Final = 128
 _DOUBLE: Final = struct.Struct("<d")
 _FLOAT: Final = struct.Struct("<f")
 _CARRY: Final = 0x80
+_LONG_BYTES: Final = 10
+# The bytes of indexes up to 63.
+_FEW = frozenset(range(0, 128, 2))
 
 
 def write_long(out: bytearray, value: int) -> None:
@@ -76,6 +82,227 @@ def nearest_float(value: float) -> float:
     return unpack_float(pack_float(value))
 
 
+class Buffer(bytearray):
+    """A growing payload or JSON text; `append` appends one byte."""
+
+    __slots__ = ()
+
+    write_long = write_long
+    write_string = write_string
+    write_double = write_double
+
+    def fits(self, value: int, most: int) -> bool:
+        """Return whether an integer is between `-most - 1` and `most`, both included."""
+        return -most - 1 <= value <= most
+
+    def write_raw(self, raw: bytes) -> None:
+        """Append bytes as they are."""
+        self += raw
+
+    def write_again(self, start: int, end: int) -> None:
+        """Append a copy of the bytes from one place in the buffer to another."""
+        self += self[start:end]
+
+    def taken(self) -> bytes:
+        """Return a copy of the bytes written so far."""
+        return bytes(self)
+
+
+class Decoder:
+    """The bytes of one payload and the position up to which they are read.
+
+    Every length is checked against the bytes that are left before anything is built from it.
+
+    Attributes: `position` (int), in bytes;
+    `end` (int), the length of the payload in bytes.
+    """
+
+    __slots__ = ("_depth", "_items", "_raw", "_stated", "_weightless", "end", "position")
+
+    def __init__(self, raw: bytes, position: int = 0) -> None:
+        self._raw = raw
+        self._items = 0
+        self._weightless = 0
+        self._depth = 0
+        # Where the last block ends by the size that it states, -1 without one.
+        self._stated = -1
+        self.position = position
+        self.end = len(raw)
+
+    def read_byte(self) -> int:
+        """Read one byte."""
+        position = self.position
+        if position >= self.end:
+            raise short("1 byte", position, self.end)
+        self.position = position + 1
+        return self._raw[position]
+
+    def read_long(self) -> int:
+        """Read a zig-zag variable-length integer of at most 64 bits, in as few bytes as it has."""
+        position = self.position
+        if position < self.end:
+            byte = self._raw[position]
+            if byte < _CARRY:  # as nearly all are
+                self.position = position + 1
+                return (byte >> 1) ^ -(byte & 1)
+        return self._read_wide()
+
+    def _read_wide(self) -> int:
+        byte = self.read_byte()
+        value = byte & 0x7F
+        for shift in range(7, 7 * _LONG_BYTES, 7):
+            byte = self.read_byte()
+            value |= (byte & 0x7F) << shift
+            if byte < _CARRY:
+                if value >> 64:
+                    break
+                if byte == 0:
+                    raise not_canonical(self.position)
+                return (value >> 1) ^ -(value & 1)
+        raise too_wide(self.position)
+
+    def take(self, size: int) -> bytes:
+        """Read `size` bytes."""
+        start = self.position
+        end = start + size
+        if size < 0 or end > self.end:
+            raise short(f"{size} bytes", start, self.end)
+        self.position = end
+        return self._raw[start:end]
+
+    def read_string(self) -> str:
+        """Read a string: its length in bytes, then its UTF-8 bytes."""
+        size = self.read_long()
+        start = self.position
+        end = start + size
+        if size < 0 or end > self.end:
+            raise short(f"{size} bytes", start, self.end)
+        self.position = end
+        try:
+            return str(self._raw[start:end], "utf-8")
+        except UnicodeDecodeError as error:
+            raise no_text(self._raw[start + error.start], end) from error
+
+    def slice(self, start: int, end: int) -> bytes:
+        """Return the bytes from one position to another."""
+        return self._raw[start:end]
+
+    def skip_string(self) -> None:
+        """Skip a string: its length and that many bytes."""
+        self.take(self.read_long())
+
+    def read_name(self) -> str:
+        """Read a string that is likely to recur, such as a column's name."""
+        return self.read_string()
+
+    def read_double(self) -> float:
+        """Read a double-precision number: 8 bytes, IEEE 754, little-endian."""
+        return float(_DOUBLE.unpack(self.take(8))[0])
+
+    def read_int(self) -> int:
+        """Read a zig-zag variable-length integer of at most 32 bits."""
+        value = self.read_long()
+        if not -(2**31) <= value < 2**31:
+            raise PayloadError("an integer of at most 32 bits", f"{value} at byte {self.position}")
+        return value
+
+    def read_bytes(self) -> bytes:
+        """Read bytes, preceded by their length."""
+        return self.take(self.read_long())
+
+    def read_boolean(self) -> bool:
+        """Read a boolean: a byte that is 0 or 1."""
+        byte = self.read_byte()
+        if byte > 1:
+            raise PayloadError("a boolean, 0 or 1", f"{byte} at byte {self.position - 1}")
+        return byte == 1
+
+    def read_float(self) -> float:
+        """Read a single-precision number: 4 bytes, IEEE 754, little-endian."""
+        return unpack_float(self.take(4))
+
+    def read_index(self, count: int, what: str) -> int:
+        """Read an index into `count` branches or symbols; `what` names them in the error."""
+        start = self.position
+        if start < self.end and self._raw[start] in _FEW and self._raw[start] < count << 1:
+            self.position = start + 1
+            return self._raw[start] >> 1
+        index = self.read_long()
+        if not 0 <= index < count:
+            raise PayloadError(f"{what} from 0 to {count - 1}", f"{index} at byte {self.position}")
+        return index
+
+    def read_block(self, is_weightless: bool = False) -> int:  # noqa: FBT001, FBT002  a plain argument is fast in C
+        """Read the number of items in the next block of an array or a map; 0 ends it.
+
+        All blocks together have at most as many items as the payload has bytes. Items without bytes are weightless,
+        which the caller must say; a payload has at most 100,000 of them. A negative count is followed by the
+        block's size in bytes (Avro 1.8.2, "Arrays").
+        """
+        count = self.read_long()
+        self._stated = -1
+        if count < 0:
+            size = self.read_long()
+            if not 0 <= size <= self.end - self.position:
+                raise self.short(f"a block of {size} bytes")
+            self._stated = self.position + size
+            if count < -self.end and (count < -MAX_WEIGHTLESS or not is_weightless):
+                raise self.short(f"{str(count)[1:]} items")
+            count = -count
+        if is_weightless:
+            return self._weigh(count)
+        if count > self.end - self.position or count > MAX_COUNT:
+            raise self.short(f"{count} items")
+        self._items += count
+        if self._items > self.end:
+            raise PayloadError("at most one item to a byte", f"{self._items} items by byte {self.position}")
+        return count
+
+    def blocks(self, is_weightless: bool = False) -> Iterator[int]:  # noqa: FBT001, FBT002  as `read_block`
+        """Yield the number of items in each block of an array or a map, which are read before the next is asked for.
+
+        Raises `PayloadError`, also if a block has another size in bytes than it states.
+        """
+        while count := self.read_block(is_weightless):
+            start, stated = self.position, self._stated
+            yield count
+            if stated not in (-1, self.position):
+                raise PayloadError(
+                    f"a block of {stated - start} bytes", f"{self.position - start} by byte {self.position}"
+                )
+
+    def _weigh(self, count: int) -> int:
+        if count <= MAX_WEIGHTLESS:
+            self._weightless += count
+        if count > MAX_WEIGHTLESS or self._weightless > MAX_WEIGHTLESS:
+            raise PayloadError(f"at most {MAX_WEIGHTLESS} items without bytes", f"more by byte {self.position}")
+        return count
+
+    def descend(self, levels: int) -> int:
+        """Go down a number of levels, each a record, an array or a map, in data of a schema that contains itself."""
+        self._depth += levels
+        if self._depth > MAX_LEVELS:
+            raise PayloadError(
+                f"at most {MAX_LEVELS} records, arrays and maps in each other", f"more at byte {self.position}"
+            )
+        return 0
+
+    def ascend(self, levels: int) -> int:
+        """Go up again."""
+        self._depth -= levels
+        return 0
+
+    def short(self, expected: str) -> PayloadError:
+        """Return the error for a payload that ends too early."""
+        return short(expected, self.position, self.end)
+
+    def finish(self) -> None:
+        """Raise `PayloadError` unless every byte has been read."""
+        if self.position != self.end:
+            left = self.end - self.position
+            raise PayloadError(f"the end of the payload at byte {self.position}", f"{left} more")
+
+
 def short(expected: str, position: int, end: int) -> PayloadError:
     """Return the error for a payload that ends too early."""
     return PayloadError(expected, f"{end - position} at byte {position}, where the payload ends")
@@ -92,7 +319,7 @@ def too_wide(position: int) -> PayloadError:
 
 
 def not_canonical(position: int) -> PayloadError:
-    """Return the error for an integer with bytes that say nothing: one value would have several forms."""
+    """Return the error for an integer with needless bytes: one value would have several forms."""
     return PayloadError("an integer in as few bytes as it has", f"a needless one before byte {position}")
 
 

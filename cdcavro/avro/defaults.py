@@ -12,8 +12,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.binary import pack_float
-from cdcavro.avro.buffer import Buffer
+from cdcavro.avro.binary import Buffer, pack_float
 from cdcavro.avro.logical import logical_type, value_check
 from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.errors import PayloadError, SchemaError, shown

@@ -1,9 +1,9 @@
-"""The check that a payload is exactly one datum of its schema, whatever that schema is.
+"""Skipping of data, and so the check that a payload is exactly one datum of its schema, whatever that schema is.
 
 Avro Java, and so Spark, does not check payloads: it ignores bytes that are left over, and a payload
 that ends too early fails the job or becomes a row full of nulls. A payload from elsewhere is
-therefore walked first, by a plan that is built once per schema: what passes is read by Avro Java, by
-Spark and by generated records alike. Hence a date, a time and a decimal have to be one, and a map has
+therefore skipped first, by functions that are built once per schema: what passes is read by Avro Java, by
+Spark and by generated records alike. Hence a date, a time and a decimal must be valid, and a map has
 each name once. Fields that a reader lacks are skipped in the same way.
 """
 
@@ -13,8 +13,7 @@ from functools import lru_cache
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
-from cdcavro.avro.binary import MAX_COUNT, too_nested
-from cdcavro.avro.decoder import Decoder
+from cdcavro.avro.binary import MAX_COUNT, Decoder, too_nested
 from cdcavro.avro.logical import value_check
 from cdcavro.avro.types import (
     Array,
@@ -72,62 +71,62 @@ class _Skippers:
 
     def __init__(self, *, is_endless: bool) -> None:
         self._is_endless = is_endless
-        self._made: dict[str, Check] = {}
+        self._built: dict[str, Check] = {}
         self._weights: dict[str, bool] = {}
         self._nothing: dict[str, bool] = {}
 
     def of(self, declared: Type, levels: int = 0) -> Check:
-        """Return the function for a type, which is that many levels below the start of the enclosing record."""
+        """Return the function for a type; `levels` is how far it is below the start of the enclosing record."""
         match declared:
             case Primitive() | Fixed():
                 return datum_reader(declared)
             case Enum(symbols=symbols):
                 return lambda source: source.read_index(len(symbols), "a symbol")
             case Array(items):
-                return items_check(self.of(items, levels + 1), is_weightless=not has_bytes(items, self._weights))
+                return array_check(self.of(items, levels + 1), is_weightless=not has_bytes(items, self._weights))
             case Map(values):
-                return entries_check(self.of(values, levels + 1))
+                return map_check(self.of(values, levels + 1))
             case Union(branches):
                 return union_check([self.of(branch, levels) for branch in branches])
             case Record():
-                return self._entered(declared, levels + 1)
+                return self._enter_record(declared, levels + 1)
         raise SchemaError("$", f"{type(declared).__name__} is no type")
 
-    def _entered(self, declared: Record, levels: int) -> Check:
+    def _enter_record(self, declared: Record, levels: int) -> Check:
         name = declared.name
-        if name not in self._made and is_nothing(declared, self._nothing):
-            self._made[name] = _nothing
-        elif name not in self._made:
+        if name not in self._built and is_nothing(declared, self._nothing):
+            self._built[name] = _nothing
+        elif name not in self._built:
             # While its fields are being read, a record within itself is looked up when data get there.
-            self._made[name] = later(self._made, name)
-            self._made[name] = record_check([(field.name, self.of(field.type)) for field in declared.fields])
-        return entering(self._made[name], levels) if self._is_endless else self._made[name]
+            self._built[name] = call_later(self._built, name)
+            self._built[name] = record_check([(field.name, self.of(field.type)) for field in declared.fields])
+        return with_levels(self._built[name], levels) if self._is_endless else self._built[name]
 
 
-def later(made: dict[K, Callable[P, T]], key: K) -> Callable[P, T]:
-    """Return a function that calls the one which `made` has under a key by then."""
+def call_later(built: dict[K, Callable[P, T]], key: K) -> Callable[P, T]:
+    """Return a function that calls the function that `built` will have under a key by the time of the call."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        return made[key](*args, **kwargs)
+        return built[key](*args, **kwargs)
 
     return call
 
 
-def entering(read: Callable[Concatenate[Decoder, P], T], levels: int) -> Callable[Concatenate[Decoder, P], T]:
-    """Return a function that reads a record at a number of levels below the last, with a bound on all of them."""
+def with_levels(read: Callable[Concatenate[Decoder, P], T], levels: int) -> Callable[Concatenate[Decoder, P], T]:
+    """Return a function that reads a record which is a number of levels below the last, and checks how deep data nest."""
 
     def enter(source: Decoder, /, *args: P.args, **kwargs: P.kwargs) -> T:
         source.descend(levels)
-        found = read(source, *args, **kwargs)
+        value = read(source, *args, **kwargs)
         source.ascend(levels)
-        return found
+        return value
 
     return enter
 
 
 def datum_reader(declared: Primitive | Fixed) -> Callable[[Decoder], Any]:
     """Return a function that reads a datum and checks that it is a value of its type's logical type."""
-    read = READ_PRIMITIVE[declared.name] if isinstance(declared, Primitive) else _taken(declared.size)
+    read = READ_PRIMITIVE[declared.name] if isinstance(declared, Primitive) else _fixed_reader(declared.size)
     check = value_check(declared)
     if check is None:
         return read
@@ -140,12 +139,12 @@ def datum_reader(declared: Primitive | Fixed) -> Callable[[Decoder], Any]:
     return read_checked
 
 
-def _taken(size: int) -> Callable[[Decoder], bytes]:
+def _fixed_reader(size: int) -> Callable[[Decoder], bytes]:
     return lambda source: source.take(size)
 
 
-def items_check(check: Check, *, is_weightless: bool) -> Check:
-    """Return a function that checks the items of an array, from that for one item, which may have no bytes."""
+def array_check(check: Check, *, is_weightless: bool) -> Check:
+    """Return a function that checks an array, from the function for one item; weightless items have no bytes."""
 
     def walk(source: Decoder) -> None:
         at = 0
@@ -161,8 +160,8 @@ def items_check(check: Check, *, is_weightless: bool) -> Check:
     return walk
 
 
-def entries_check(check: Check) -> Check:
-    """Return a function that checks the entries of a map, from that for one value; no name may occur twice."""
+def map_check(check: Check) -> Check:
+    """Return a function that checks a map, from the function for one value; no name may occur twice."""
 
     def walk(source: Decoder) -> None:
         names: set[str] = set()

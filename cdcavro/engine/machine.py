@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro import decoder
+from cdcavro.avro import binary
 from cdcavro.avro.binary import write_long, write_string
 from cdcavro.engine import left_rows
 from cdcavro.exact import diff
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
-    from cdcavro.avro.translation import program as translation
+    from cdcavro.avro import translation_program as translation
     from cdcavro.engine.arrow_column import Slices
     from cdcavro.engine.column_program import ColumnProgram
     from cdcavro.engine.program import Program
@@ -30,7 +30,7 @@ _NUMBERS: Final = frozenset({int, float, ExactNumber})
 _TEXTS: Final = frozenset({str, type(None)})
 _OPTIONALS: Final = {"l": int, "s": str, "a": tuple}
 same: Final = diff.same
-Decoder = decoder.Decoder
+Decoder = binary.Decoder
 encode_places: Final = left_rows.encode_places
 RowEngine = left_rows.RowEngine
 SurveyEngine = left_rows.SurveyEngine
@@ -91,7 +91,7 @@ class Translator:
 
     __slots__ = ()
 
-    def __init__(self, program: translation.Program) -> None:
+    def __init__(self, program: translation.TranslationProgram) -> None:
         """Take a program, which nothing runs here."""
 
     def translate(self, payload: bytes) -> bytes | None:  # noqa: ARG002

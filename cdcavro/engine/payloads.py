@@ -6,9 +6,9 @@ from array import array
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from cdcavro.avro.decoder import Decoder
+from cdcavro.avro.binary import Decoder
 from cdcavro.avro.skip import check_payload, skipper
-from cdcavro.avro.translation.assembly import check_program
+from cdcavro.avro.translation_program import check_program
 from cdcavro.engine.machine import Translator, payload_ends
 from cdcavro.errors import MessageError
 

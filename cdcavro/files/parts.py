@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from cdcavro.avro.blocks import MARKER_BYTES, MAX_BLOCK, Framing, PackedBlock
+from cdcavro.avro.container import MARKER_BYTES, MAX_BLOCK, Framing, PackedBlock
 from cdcavro.errors import CdcAvroError, MessageError, StructureError
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.marked_members import version_note

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.skip import later
+from cdcavro.avro.skip import call_later
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, branch_name
 from cdcavro.errors import MessageError, SchemaError, StructureError, shown
 from cdcavro.exact.jsontext import escape, kind
@@ -34,7 +34,7 @@ class ToJson:
 
     def __init__(self, classes: Mapping[Key, type]) -> None:
         self._classes = classes
-        self._made: dict[str, Turn] = {}
+        self._built: dict[str, Turn] = {}
 
     def turn(self, declared: Type) -> Turn:
         """Return the function for a type."""
@@ -48,11 +48,11 @@ class ToJson:
             case Union():
                 return self._union(declared)
             case Record():
-                if declared.name not in self._made:
+                if declared.name not in self._built:
                     # While its fields are turned, a record within itself is looked up when values get there.
-                    self._made[declared.name] = later(self._made, declared.name)
-                    self._made[declared.name] = self._record(declared)
-                return self._made[declared.name]
+                    self._built[declared.name] = call_later(self._built, declared.name)
+                    self._built[declared.name] = self._record(declared)
+                return self._built[declared.name]
             case Enum():
                 return str
             case Fixed() if meaning(declared) is None:
@@ -88,7 +88,7 @@ class FromJson:
 
     def __init__(self, classes: Mapping[Key, type]) -> None:
         self._classes = classes
-        self._made: dict[str, Turn] = {}
+        self._built: dict[str, Turn] = {}
 
     def turn(self, declared: Type) -> Turn:
         """Return the function for a type; that function raises `StructureError`."""
@@ -100,11 +100,11 @@ class FromJson:
             case Union():
                 return self._union(declared)
             case Record():
-                if declared.name not in self._made:
+                if declared.name not in self._built:
                     # While its fields are turned, a record within itself is looked up when values get there.
-                    self._made[declared.name] = later(self._made, declared.name)
-                    self._made[declared.name] = self._record(declared)
-                return self._made[declared.name]
+                    self._built[declared.name] = call_later(self._built, declared.name)
+                    self._built[declared.name] = self._record(declared)
+                return self._built[declared.name]
             case Enum():
                 return _enum(declared, self._classes[declared.name])
             case Fixed() if meaning(declared) is None:

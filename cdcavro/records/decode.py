@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cdcavro.avro.resolution import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion, Step
-from cdcavro.avro.skip import blocks, check_name, entering, later, skipper
-from cdcavro.avro.translation.datum import branch_index, datum_translator, refusing
+from cdcavro.avro.skip import blocks, call_later, check_name, skipper, with_levels
+from cdcavro.avro.translation import branch_index, branch_refusal, datum_translator
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, recursion
 from cdcavro.errors import MessageError, PayloadError, SchemaError
 from cdcavro.exact.jsontext import escape
@@ -24,7 +24,7 @@ from cdcavro.table.older_fields import filled_value, heirs, is_fillable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cdcavro.avro.decoder import Decoder
+    from cdcavro.avro.binary import Decoder
 
     Read = Callable[[Decoder], Any]
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 class Readers:
     """Builds the readers of a writer's data as a reader's, that of each record once.
 
-    `classes` are by key; `reinterpret` is as in `schema_pair.translator`.
+    `classes` are by key; `reinterpret` is as in `translation.translator`.
     """
 
     def __init__(self, classes: Mapping[Key, type], writer: Type, reader: Type, *, reinterpret: bool = False) -> None:
         self._classes = classes
         self._reinterpret = reinterpret
         self._is_endless = recursion(writer) is not None or recursion(reader) is not None
-        self._made: dict[int, Read] = {}
+        self._built: dict[int, Read] = {}
         self._weights: dict[str, bool] = {}
 
     def reader(self, step: Step, writer: Type, reader: Type, levels: int = 0) -> Read:
@@ -70,22 +70,22 @@ class Readers:
             case ReadMap(inner), Map(written), Map(values):
                 return _map(self.reader(inner, written, values, levels + 1))
             case ReadRecord(), Record(), Record():
-                return self._entered(step, reader, levels + 1)
+                return self._enter_record(step, reader, levels + 1)
         raise SchemaError("$", f"no reader for {type(step).__name__}")
 
-    def _entered(self, step: ReadRecord, declared: Record, levels: int) -> Read:
+    def _enter_record(self, step: ReadRecord, declared: Record, levels: int) -> Read:
         at = id(step)
-        if at not in self._made:
+        if at not in self._built:
             # While its fields are being read, a record within itself is looked up when data get there.
-            self._made[at] = later(self._made, at)
-            self._made[at] = self._record(step, declared)
-        return entering(self._made[at], levels) if self._is_endless else self._made[at]
+            self._built[at] = call_later(self._built, at)
+            self._built[at] = self._record(step, declared)
+        return with_levels(self._built[at], levels) if self._is_endless else self._built[at]
 
     def _from_union(self, step: Step, writer: Union, reader: Type, levels: int) -> Read:
         if not isinstance(step, ReadUnion):
             raise SchemaError("$", f"a union is not read by {type(step).__name__}")
         readers = [
-            refusing(inner) if isinstance(inner, str) else self.reader(inner, branch, reader, levels)
+            branch_refusal(inner) if isinstance(inner, str) else self.reader(inner, branch, reader, levels)
             for inner, branch in zip(step.branches, writer.branches, strict=True)
         ]
         count = len(readers)

@@ -13,7 +13,7 @@ from cdcavro.avro.binary import (
     write_float,
     write_long,
 )
-from cdcavro.avro.skip import later
+from cdcavro.avro.skip import call_later
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes
 from cdcavro.errors import MessageError, SchemaError, StructureError
 from cdcavro.exact.jsontext import escape
@@ -51,7 +51,7 @@ class Writers:
     def __init__(self, classes: Mapping[Key, type], *, is_endless: bool) -> None:
         self._classes = classes
         self._is_endless = is_endless
-        self._made: dict[str, Write] = {}
+        self._built: dict[str, Write] = {}
         self._weights: dict[str, bool] = {}
 
     def writer(self, declared: Type, levels: int = 0) -> Write:
@@ -74,15 +74,15 @@ class Writers:
             case Union():
                 return self._union(declared, levels)
             case Record():
-                return self._entered(declared, levels + 1)
+                return self._enter_record(declared, levels + 1)
         raise SchemaError("$", f"{type(declared).__name__} is no type")
 
-    def _entered(self, declared: Record, levels: int) -> Write:
-        if declared.name not in self._made:
+    def _enter_record(self, declared: Record, levels: int) -> Write:
+        if declared.name not in self._built:
             # While its fields are being written, a record within itself is looked up when values get there.
-            self._made[declared.name] = later(self._made, declared.name)
-            self._made[declared.name] = self._record(declared)
-        write = self._made[declared.name]
+            self._built[declared.name] = call_later(self._built, declared.name)
+            self._built[declared.name] = self._record(declared)
+        write = self._built[declared.name]
         return _entering(write, levels) if self._is_endless else write
 
     def _fixed(self, declared: Fixed) -> Write:

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from cdcavro.avro.binary import write_bytes
-from cdcavro.avro.decoder import Decoder
+from cdcavro.avro.binary import Decoder, write_bytes
 from cdcavro.avro.types import Primitive
 from cdcavro.errors import PayloadError
 

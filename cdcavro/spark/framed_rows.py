@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 
 from cdcavro.arrow.arrays import slices_of
 from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.translation.assembly import pair_program
-from cdcavro.avro.translation.part import MAX_TRANSLATED
-from cdcavro.avro.translation.schema_pair import translator
+from cdcavro.avro.translation import MAX_TRANSLATED, translator
+from cdcavro.avro.translation_program import pair_program
 from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.engine.machine import Translator, Translators
 from cdcavro.errors import MessageError, PayloadError, SchemaError
@@ -62,7 +61,7 @@ class FramedRows:
     """Brings framed payloads into the reader's schema, an Arrow batch at a time.
 
     `known` is what each prefix identifies, `reader` the text of the reader's schema; `reinterpret` is as in
-    `schema_pair.translator`. Schemas are parsed where they are first met, so that only their texts are sent to
+    `translation.translator`. Schemas are parsed where they are first met, so that only their texts are sent to
     executors.
     """
 

@@ -21,7 +21,7 @@ from cdcavro.wire.kafka import KAFKA, around, opens_records
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cdcavro.avro.buffer import Buffer
+    from cdcavro.avro.binary import Buffer
 
     Step = tuple[Sequence[str], str, Any]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import UNSET
 
-from cdcavro.avro.buffer import Buffer
+from cdcavro.avro.binary import Buffer
 from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Type, Union, branch_name
 from cdcavro.errors import MessageError, SchemaError, StructureError, shown
 from cdcavro.exact.fastjson import check_value

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.binary import MAX_COUNT
-from cdcavro.avro.decoder import Decoder
+from cdcavro.avro.binary import MAX_COUNT, Decoder
 from cdcavro.avro.skip import skipper
 from cdcavro.avro.types import Array, Enum, Field, Map, Primitive, Record, Type, Union, branch_name
 from cdcavro.engine.machine import Engine, Values

@@ -21,7 +21,7 @@ from cdcavro.exact.numbers import MAX_LONG, ExactNumber, check_finite, plain_tex
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cdcavro.avro.buffer import Buffer
+    from cdcavro.avro.binary import Buffer
     from cdcavro.wire.attributes import EnumRule
     from cdcavro.wire.extras import Extras
 

@@ -12,8 +12,15 @@ import fastavro
 import pytest
 
 from cdcavro import FORMATS, parse_schema
-from cdcavro.avro.blocks import CODECS, read_frames
-from cdcavro.avro.container import BLOCK_BYTES, BLOCK_COUNT, BlockQueue, ContainerReader, ContainerWriter
+from cdcavro.avro.container import (
+    BLOCK_BYTES,
+    BLOCK_COUNT,
+    CODECS,
+    BlockQueue,
+    ContainerReader,
+    ContainerWriter,
+    read_frames,
+)
 from cdcavro.errors import FileError
 from cdcavro.wire.formats import format_of, get_format
 from support.messages import goldens, shop_canal
@@ -244,7 +251,7 @@ def test_a_block_that_would_unpack_to_too_much_is_an_error_before_memory_is_take
     raw = container([bytes(4 << 20)], codec="deflate")
     assert len(raw) < 10_000
     assert len(blocks_of(raw)) == 1
-    monkeypatch.setattr("cdcavro.avro.blocks.MAX_BLOCK", (4 << 20) - 1)
+    monkeypatch.setattr("cdcavro.avro.container.MAX_BLOCK", (4 << 20) - 1)
     at = len(container([], codec="deflate")) + 3
     assert error_of(raw) == f"x.avro: expected a block of at most 4194303 bytes, got more at byte {at}"
 

@@ -15,7 +15,7 @@ from cdcavro.avro import skip
 from cdcavro.avro.binary import write_long
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.skip import check_payload
-from cdcavro.avro.translation.schema_pair import translator
+from cdcavro.avro.translation import translator
 from cdcavro.avro.types import Record, has_bytes
 from support.messages import goldens, shop_canal
 from support.roundtrip import error_of, outcome

@@ -11,7 +11,7 @@ from cdcavro.avro.compatibility import verdict
 from cdcavro.avro.resolution import Aliases, findings, resolve
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.skip import check_payload
-from cdcavro.avro.translation.schema_pair import translator
+from cdcavro.avro.translation import translator
 from cdcavro.avro.types import STACK_GOT
 from cdcavro.errors import PayloadError, SchemaError
 from support.wire import field, record

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
-from cdcavro.avro.blocks import Block, Framing, PackedBlock, read_frames
+from cdcavro.avro.container import Block, Framing, PackedBlock, read_frames
 from cdcavro.errors import FileError, MessageError, PayloadError
 from cdcavro.exact import diff, jsontext
 from cdcavro.files import parts

@@ -17,7 +17,7 @@ from hypothesis import given
 
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.skip import check_payload
-from cdcavro.avro.translation.schema_pair import translator
+from cdcavro.avro.translation import translator
 from cdcavro.errors import CdcAvroError, PayloadError, SchemaError, StructureError
 from cdcavro.exact.jsontext import parse
 from cdcavro.records import AvroRecord, Branch, Codec

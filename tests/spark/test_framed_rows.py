@@ -20,7 +20,7 @@ from cdcavro import registry
 from cdcavro import spark as cdc
 from cdcavro.avro.binary import write_long
 from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.translation.schema_pair import translator
+from cdcavro.avro.translation import translator
 from cdcavro.errors import CdcAvroError, RegistryError, SchemaError
 from cdcavro.registry.framing import Fingerprint, frame
 from cdcavro.spark import framed_rows

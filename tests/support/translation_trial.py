@@ -20,8 +20,8 @@ if __name__ == "__main__":
 
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.skip import check_payload
-from cdcavro.avro.translation.assembly import check_program, pair_program
-from cdcavro.avro.translation.schema_pair import translator
+from cdcavro.avro.translation import translator
+from cdcavro.avro.translation_program import check_program, pair_program
 from cdcavro.engine.machine import Translator
 from cdcavro.errors import SchemaError
 from support.engine_trial import compared

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdcavro.avro.blocks import read_frames
-from cdcavro.avro.container import ContainerReader
+from cdcavro.avro.container import ContainerReader, read_frames
 from cdcavro.cli.group import Fault, example
 from cdcavro.cli.options import INPUT, OUTPUT, force_option, format_name, jobs_option
 from cdcavro.cli.progress import Progress
@@ -22,7 +21,7 @@ from cdcavro.wire.formats import REGISTRY, format_of, get_format
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cdcavro.avro.blocks import PackedBlock
+    from cdcavro.avro.container import PackedBlock
     from cdcavro.files.streams import Advance, SharedInput
     from cdcavro.wire.format import Format
 

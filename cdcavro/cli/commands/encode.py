@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from cdcavro.avro.blocks import CODECS, Framing
-from cdcavro.avro.container import header
+from cdcavro.avro.container import CODECS, Framing, header
 from cdcavro.cli.faults import Faults, VersionWatch, say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (

@@ -130,7 +130,7 @@ class _Converter:
     def __init__(self, names: Mapping[str, str], other: str = "TYPE") -> None:
         self._names = names
         self._other = other
-        self._made: dict[str, SparkType] = {}
+        self._built: dict[str, SparkType] = {}
         self._count = 0
         self._declarations: dict[str, str] = {}
         self.blocks: list[str] = []
@@ -150,10 +150,10 @@ class _Converter:
             case Union(branches):
                 return self._of_union(branches)
             case Record():
-                if declared.name not in self._made:
+                if declared.name not in self._built:
                     fields = [(field.name, self.convert(field.type)) for field in declared.fields]
-                    self._made[declared.name] = self._struct(self._names.get(declared.name, "Record"), fields)
-                return self._made[declared.name]
+                    self._built[declared.name] = self._struct(self._names.get(declared.name, "Record"), fields)
+                return self._built[declared.name]
         raise SchemaError("$", f"{type(declared).__name__} is no type")
 
     def _of_union(self, branches: tuple[Type, ...]) -> SparkType:

@@ -14,7 +14,7 @@ from cdcavro.table.columns.strings import MISFIT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from cdcavro.avro.buffer import Buffer
+    from cdcavro.avro.binary import Buffer
     from cdcavro.change.model import Row
 
 # Of all rows of a message, if it has several: a message of short rows may be about a table of many columns.

@@ -11,7 +11,7 @@ from collections import Counter
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.buffer import Buffer
+from cdcavro.avro.binary import Buffer
 from cdcavro.change.model import Column
 from cdcavro.change.modes import USUAL_MODES, Modes
 from cdcavro.engine.machine import Cells, optionals

@@ -22,8 +22,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import functions as sf
 
-from cdcavro.avro.blocks import CODECS
-from cdcavro.avro.container import ContainerWriter
+from cdcavro.avro.container import CODECS, ContainerWriter
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import FileError, SchemaError, shown
 from cdcavro.lake.job_state import replace_file

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from cdcavro.avro.decoder import Decoder
+from cdcavro.avro.binary import Decoder
 from cdcavro.avro.logical import logical_type
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.types import Primitive, Record, Union

@@ -10,11 +10,11 @@ from random import Random
 
 import pytest
 
+from cdcavro.avro import translation_program
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.skip import check_payload
-from cdcavro.avro.translation import assembly
-from cdcavro.avro.translation.assembly import check_program, pair_program
-from cdcavro.avro.translation.schema_pair import translator
+from cdcavro.avro.translation import translator
+from cdcavro.avro.translation_program import check_program, pair_program
 from cdcavro.engine.arrow_column import Slices
 from cdcavro.engine.machine import COMPILED, Translator, Translators
 from cdcavro.errors import CdcAvroError, SchemaError
@@ -267,7 +267,7 @@ def test_what_is_wrong_is_left(was, now, payload):
 @compiled
 def test_a_few_bytes_do_not_become_gigabytes(monkeypatch):
     """The engine stops where the exact way does, whether fields move or not."""
-    monkeypatch.setattr(assembly, "MAX_TRANSLATED", 3_000)
+    monkeypatch.setattr(translation_program, "MAX_TRANSLATED", 3_000)
     item = record(field("a"), field("b"), name="S")
     for fields in ((field("a"), field("b")), (field("b"), field("a"))):
         longer = record(field("new", "string", default="x" * 996), *fields, name="S")

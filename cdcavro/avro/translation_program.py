@@ -1,12 +1,14 @@
-"""Assembly of the program of a pair of schemas, by which the engine does what `schema_pair` does.
+"""The program of a pair of schemas: what the engine does to check a payload of one and to bring it into the other's form.
 
-Both are made of the steps of `resolution.resolve`, and treat as the same what the other does, so that they give the
-same bytes. The engine leaves to `schema_pair` what is not plain, above all whatever is an error.
+It consists of flat arrays, which `str(program)` lists. It is made of the steps of `resolution.resolve`, as the functions
+of `translation` are, and both give the same bytes. The engine leaves to `translation` whatever is unusual, above all
+whatever is an error.
 """
 
 from __future__ import annotations
 
 from array import array
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.avro.binary import MAX_COUNT, MAX_LEVELS, MAX_WEIGHTLESS, too_nested, write_long
@@ -23,34 +25,7 @@ from cdcavro.avro.resolution import (
     Step,
     resolve,
 )
-from cdcavro.avro.translation.datum import branch_index, refused_guess, symbol_places
-from cdcavro.avro.translation.part import MAX_TRANSLATED
-from cdcavro.avro.translation.program import (
-    ARRAY,
-    BOOLEAN,
-    BYTES,
-    DECIMAL,
-    DEFAULT,
-    ENUM,
-    FIELD,
-    INTEGER,
-    INTO,
-    LEAVE,
-    MAP,
-    NONE,
-    NOTHING,
-    RECORD,
-    REORDER,
-    SKIP,
-    STRING,
-    TAKE,
-    TO_DOUBLE,
-    TO_FLOAT,
-    UNION,
-    WIDEN,
-    WIDTH,
-    Program,
-)
+from cdcavro.avro.translation import MAX_TRANSLATED, branch_index, refused_guess, symbol_places
 from cdcavro.avro.types import (
     Array,
     Enum,
@@ -69,27 +44,109 @@ from cdcavro.errors import SchemaError
 if TYPE_CHECKING:
     from cdcavro.avro.schema import Schema
 
+# How many integers an instruction has, and a row of `actions`.
+WIDTH: Final = 4
+LEAVE, NOTHING, BOOLEAN, INTEGER, STRING, BYTES, TAKE, DECIMAL, ENUM = range(9)
+TO_FLOAT, TO_DOUBLE, WIDEN, ARRAY, MAP, UNION, INTO, RECORD, REORDER = range(9, 18)
+FIELD, SKIP, DEFAULT = range(3)
+NONE: Final = -1
+_OPERATIONS: Final = (
+    ("leave",),
+    ("nothing",),
+    ("boolean",),
+    ("integer", "limits"),
+    ("string",),
+    ("bytes",),
+    ("take", "size"),
+    ("decimal", "bounds", "length", "size"),
+    ("enum", "first", "count"),
+    ("to_float", "limits"),
+    ("to_double", "limits"),
+    ("widen",),
+    ("array", "items", "weightless", "rewrites"),
+    ("map", "values", "rewrites"),
+    ("union", "first", "count"),
+    ("into", "branch", "value"),
+    ("record", "first", "count"),
+    ("reorder", "first", "count", "places"),
+)
+_OWN_ROWS: Final = frozenset({"union", "enum", "record", "reorder"})
 _WHOLE: Final = {"int": range(-(2**31), 2**31), "long": range(-(2**63), 2**63)}
 _SIZES: Final = {"null": 0, "float": 4, "double": 8}
 _PROMOTED: Final = {"float": TO_FLOAT, "double": TO_DOUBLE}
 
 
-@within_stack(too_nested)
-def pair_program(writer: Schema, reader: Schema, *, reinterpret: bool = False) -> Program:
-    """Return the program that does what `schema_pair.translator` does. Raises `SchemaError` as that does."""
-    assembly = _Assembly(reinterpret=reinterpret)
-    return assembly.program(assembly.node(resolve(writer.root, reader.root), writer.root, reader.root))
+@dataclass(frozen=True, slots=True, eq=False)
+class TranslationProgram:
+    """The program of a pair of schemas, or of one schema whose payloads are checked."""
+
+    # The number of the instruction to begin with.
+    root: int
+    # Whether payloads are the reader's as they are, and are only checked.
+    is_same: bool
+    # Instructions of `WIDTH` integers, one for each type that is read: what to do, then the operands.
+    code: array[int]
+    # Rows of `WIDTH` integers, one for each field of a record: what to do, the field's place in the reader's record,
+    # and its instruction; for a default, where it starts in `texts` and its length.
+    actions: array[int]
+    # For each branch of a union, its instruction and its index in the reader's; for each symbol of an enum, its index.
+    indexes: array[int]
+    # Pairs of the least and the greatest integer.
+    limits: array[int]
+    # Defaults, and the bounds of decimals.
+    texts: bytes
+    # The most levels of data, items of a collection, items without bytes of a payload, and bytes of a translation.
+    bounds: tuple[int, int, int, int]
+
+    def __str__(self) -> str:
+        lines = []
+        for start in range(0, len(self.code), WIDTH):
+            name, *operands = _OPERATIONS[self.code[start]]
+            values = list(self.code[start + 1 : start + WIDTH])
+            if name in _OWN_ROWS:
+                lines += [f"{start // WIDTH} {name}", *self._rows(name, *values)]
+                continue
+            if "limits" in operands:
+                least, most = self.limits[2 * values[0] : 2 * values[0] + 2]
+                operands, values = ["least", "most"], [least, most]
+            stated = "".join(f" {operand}={value}" for operand, value in zip(operands, values, strict=False))
+            lines.append(f"{start // WIDTH} {name}{stated}")
+        return "\n".join(lines)
+
+    def _rows(self, name: str, first: int, count: int, _places: int) -> list[str]:
+        if name == "union":
+            return [f"    {self._branch(*self.indexes[2 * i : 2 * i + 2])}" for i in range(first, first + count)]
+        if name == "enum":
+            return ["    " + " ".join("leave" if i < 0 else str(i) for i in self.indexes[first : first + count])]
+        rows = range(first * WIDTH, (first + count) * WIDTH, WIDTH)
+        return [f"    {self._action(*self.actions[i : i + WIDTH])}" for i in rows]
+
+    def _branch(self, node: int, index: int) -> str:
+        return str(node) if index < 0 else f"{node} as {index}"
+
+    def _action(self, kind: int, place: int, first: int, size: int) -> str:
+        at = "" if place < 0 else f" at {place}"
+        if kind == DEFAULT:
+            return f"default {self.texts[first : first + size].hex(' ')}{at}"
+        return f"{('field', 'skip')[kind]} {first}{at}"
 
 
 @within_stack(too_nested)
-def check_program(schema: Schema) -> Program:
+def pair_program(writer: Schema, reader: Schema, *, reinterpret: bool = False) -> TranslationProgram:
+    """Return the program that does what `translation.translator` does. Raises `SchemaError` as that does."""
+    builder = _ProgramBuilder(reinterpret=reinterpret)
+    return builder.program(builder.node(resolve(writer.root, reader.root), writer.root, reader.root))
+
+
+@within_stack(too_nested)
+def check_program(schema: Schema) -> TranslationProgram:
     """Return the program that does what `skip.check_payload` does."""
-    assembly = _Assembly(reinterpret=False)
-    return assembly.program(assembly.checked(schema.root))
+    builder = _ProgramBuilder(reinterpret=False)
+    return builder.program(builder.checked(schema.root))
 
 
-class _Assembly:
-    """Walks through the steps and collects the parts of a program; each pair of records is one instruction."""
+class _ProgramBuilder:
+    """Walks through the steps and collects the arrays of a program; each pair of records is one instruction."""
 
     def __init__(self, *, reinterpret: bool) -> None:
         self._reinterpret = reinterpret
@@ -98,18 +155,18 @@ class _Assembly:
         self._indexes = array("i")
         self._limits = array("q")
         self._texts = bytearray()
+        # The instructions that do not always leave the bytes as they are.
         self._changes: set[int] = set()
-        """The instructions that do not always leave the bytes as they are."""
-        self._stated: dict[int, bytes] = {}
-        """What records without bytes become."""
+        # What records without bytes become, by instruction.
+        self._constants: dict[int, bytes] = {}
         self._known: dict[int | str, int] = {}
         self._weights: dict[str, bool] = {}
         self._nothing: dict[str, bool] = {}
 
-    def program(self, root: int) -> Program:
+    def program(self, root: int) -> TranslationProgram:
         bounds = (MAX_LEVELS, MAX_COUNT, MAX_WEIGHTLESS, MAX_TRANSLATED)
         parts = (self._code, self._actions, self._indexes, self._limits, bytes(self._texts))
-        return Program(root, root not in self._changes, *parts, bounds)
+        return TranslationProgram(root, root not in self._changes, *parts, bounds)
 
     def node(self, step: Step, writer: Type, reader: Type) -> int:
         """Return the number of the instruction that makes data of the writer's type data of the reader's."""
@@ -259,19 +316,19 @@ class _Assembly:
             return number
         pieces = encoded_defaults(reader, step.defaults)
         if is_nothing(writer, self._nothing):
-            self._set_stated(number, rows, pieces)
+            self._set_constant(number, rows, pieces)
         else:
             self._set_changed(number, rows, pieces)
         return number
 
-    def _set_stated(self, number: int, rows: list[tuple[int, int, int, int]], pieces: list[bytes]) -> None:
-        """Set the instruction for what has no bytes: it always becomes the same, however many records it is made of."""
+    def _set_constant(self, number: int, rows: list[tuple[int, int, int, int]], pieces: list[bytes]) -> None:
+        """Set the instruction for data without bytes: they always become the same, however many records they consist of."""
         stated = {place: self._of_nothing(node) for kind, place, node, _ in rows if kind == FIELD}
-        made = [stated.get(place, piece) for place, piece in enumerate(pieces)]
-        known = [piece for piece in made if piece is not None]
-        if len(known) == len(made) and sum(map(len, known)) <= MAX_TRANSLATED:
-            self._stated[number] = b"".join(known)
-            self._set_changed(number, [], [self._stated[number]])
+        whole = [stated.get(place, piece) for place, piece in enumerate(pieces)]
+        known = [piece for piece in whole if piece is not None]
+        if len(known) == len(whole) and sum(map(len, known)) <= MAX_TRANSLATED:
+            self._constants[number] = b"".join(known)
+            self._set_changed(number, [], [self._constants[number]])
         else:
             self._code[number * WIDTH] = LEAVE
 
@@ -279,10 +336,10 @@ class _Assembly:
         """Return what an instruction makes of data without bytes; None if that is absurdly long."""
         kind, index, branch, _ = self._code[node * WIDTH : (node + 1) * WIDTH]
         if kind != INTO:
-            return b"" if kind == NOTHING else self._stated.get(node)
-        inner, made = self._of_nothing(branch), bytearray()
-        write_long(made, index)
-        return None if inner is None else bytes(made) + inner
+            return b"" if kind == NOTHING else self._constants.get(node)
+        inner, prefix = self._of_nothing(branch), bytearray()
+        write_long(prefix, index)
+        return None if inner is None else bytes(prefix) + inner
 
     def _set_record(self, number: int, declared: Record, rows: list[tuple[int, int, int, int]]) -> None:
         if is_nothing(declared, self._nothing):

@@ -9,10 +9,10 @@ import tracemalloc
 import pytest
 from hypothesis import given
 
+from cdcavro.avro import translation
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.skip import check_payload
-from cdcavro.avro.translation import part
-from cdcavro.avro.translation.schema_pair import translator
+from cdcavro.avro.translation import translator
 from cdcavro.errors import PayloadError, SchemaError
 from support.roundtrip import outcome
 from support.schema_data import expected, is_same, write
@@ -165,7 +165,7 @@ def test_what_the_caller_reinterprets_is_checked():
 
 def test_a_few_bytes_do_not_become_gigabytes(monkeypatch):
     """A default of a kilobyte in each of thousands of items."""
-    monkeypatch.setattr(part, "MAX_TRANSLATED", 100_000)
+    monkeypatch.setattr(translation, "MAX_TRANSLATED", 100_000)
     item = record(field("a"), name="S")
     longer = record(field("a"), field("new", "string", default="x" * 1000), name="S")
     payload = b"\xd0\x0f" + b"\x00" * 1000 + b"\x00"
