@@ -45,7 +45,7 @@ def _build(folder, text: str) -> subprocess.CompletedProcess:
 
 def test_links_and_names_that_are_there_are_built(tmp_path):
     """Code that is a public name, a class or a command becomes a link; a module that is not public stays code."""
-    names = "`cdcavro.encode`, `Verdict`, `cdcavro encode`, `cdcavro.wire.sniff.fits`, [a page](python.md#functions)"
+    names = "`cdcavro.encode`, `Verdict`, `cdcavro encode`, `cdcavro.wire.sniff.fitting_formats`, [a page](python.md#functions)"
     done = _build(tmp_path, names)
     assert done.stderr == ""
     assert done.returncode == 0
@@ -56,7 +56,7 @@ def test_links_and_names_that_are_there_are_built(tmp_path):
     assert ("python.html#cdcavro.encode", "cdcavro.encode") in links
     assert ("python.html#cdcavro.Verdict", "Verdict") in links
     assert ("commands.html#cdcavro-encode", "cdcavro encode") in links
-    assert not any(text == "cdcavro.wire.sniff.fits" for _, text in links)
+    assert not any(text == "cdcavro.wire.sniff.fitting_formats" for _, text in links)
 
 
 def test_a_link_without_an_end_and_a_missing_name_fail_the_build(tmp_path):

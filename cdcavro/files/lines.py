@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cdcavro.errors import FileError, MessageError, SetupError, TextError, UnknownMessageError
 from cdcavro.exact import jsontext
 from cdcavro.files.streams import CHUNK, open_input, shown_name, unsaid, unwatched
-from cdcavro.wire.sniff import AUTO, best, fits, sniff
+from cdcavro.wire.sniff import AUTO, best_format, fitting_formats, sniff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -173,7 +173,7 @@ def tell_format(lines: Iterator[Line]) -> tuple[str, Iterator[Line]]:
         size += len(line.raw)
         if len(head) == HEAD_LINES or size >= HEAD_BYTES:
             break
-    return best(map(_fitting, head)), chain(head, lines)
+    return best_format(map(_fitting, head)), chain(head, lines)
 
 
 def told_lines(lines: Iterator[Line], format: str, *, file: str, option: str) -> tuple[str, Iterator[Line]]:
@@ -216,7 +216,7 @@ def _named(first: Line | None) -> str | None:
 
 def _fitting(line: Line) -> dict[str, int]:
     try:
-        return fits(line.message())
+        return fitting_formats(line.message())
     except MessageError:
         return {}
 

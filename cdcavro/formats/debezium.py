@@ -58,7 +58,7 @@ from cdcavro.formats.connect_messages import (
     value_of,
     with_sent_values,
 )
-from cdcavro.wire.sniff import stranger
+from cdcavro.wire.sniff import unsupported_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -189,7 +189,7 @@ def _check_rows(line: _ParsedLine) -> None:
                 "a row as an object of columns", "a document as text", pointer=f"{line.pointer}/{name}"
             )
     connector = string_at(line.envelope, "source", "connector")
-    strange = stranger(line.envelope) if connector is None else None
+    strange = unsupported_format(line.envelope) if connector is None else None
     if strange is not None:
         raise StructureError("a change of Debezium", strange, pointer=line.pointer)
     if connector == _DOCUMENTS:

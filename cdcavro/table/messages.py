@@ -268,7 +268,7 @@ class MessageTyper:
 
     def _is_clear(self, message: bytes, change: Change) -> bool:
         """Return whether a message's change was made of just its parts."""
-        return self._parts.are_clear(self._format.encode(message), self._format.read, change.key)
+        return self._parts.are_complete(self._format.encode(message), self._format.read, change.key)
 
     def _is_sent(self, _change: Change, _completed: Change) -> bool:
         """Return whether the values in a message are as the format sends them, and not as in its change."""

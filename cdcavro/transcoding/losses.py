@@ -105,7 +105,7 @@ def _like(originals: Sequence[Any], read: Sequence[Change], natural: Sequence[An
 
 def _in_shape(record: Any, original: Any, format: str) -> Any:
     """Return a message that was read back in the shape of the original, as the value of a Kafka record too."""
-    message = get_format(format).opened(original)
+    message = get_format(format).message_in(original)
     shaped = BRIDGES[format].in_shape(record, message)
     return shaped if message is original else {VALUE: shaped}
 
@@ -163,8 +163,8 @@ def _form(
     if len(natural) > len(originals):
         rows = f"its {len(read)} rows" if len(read) > 1 else "both images in one message"
         return f"{rows} {returned} as {len(texts)} messages"
-    shape_of, opened = BRIDGES[way.source].shape_of, get_format(way.source).opened
-    if natural and opened(originals[0]) is not originals[0]:
+    shape_of, message_in = BRIDGES[way.source].shape_of, get_format(way.source).message_in
+    if natural and message_in(originals[0]) is not originals[0]:
         return f"comes back from {way.target} without its Kafka record"
     if natural and shape_of(natural[0]) != shape_of(originals[0]):
         return f"comes back from {way.target} as {shape_of(natural[0])}"

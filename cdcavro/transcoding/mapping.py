@@ -23,7 +23,7 @@ from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect_columns import PLACEHOLDER
 from cdcavro.wire import extras
 from cdcavro.wire.formats import get_format
-from cdcavro.wire.kafka import KAFKA, VALUE, beside_value
+from cdcavro.wire.kafka import KAFKA, VALUE, without_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ def to_changes(
     check_zone(zone)
     target = get_format(format)
     record = target.parse(message)
-    value = target.opened(record)
+    value = target.message_in(record)
     bridge = BRIDGES[format]
     try:
         known, gone = bridge.available(value, unavailable)
@@ -75,7 +75,7 @@ def to_changes(
         error.format = format
         raise
     if members and value is not record:
-        noted = {**(changes[0].members or {}), KAFKA: render(beside_value(record)).decode()}
+        noted = {**(changes[0].members or {}), KAFKA: render(without_value(record)).decode()}
         changes[0] = replace(changes[0], members=noted)
     return changes
 

@@ -26,7 +26,7 @@ from cdcavro.transcoding.joiner import Joined, StreamJoiner
 from cdcavro.transcoding.losses import Loss, Way, find_losses
 from cdcavro.transcoding.mapping import each_record, to_changes
 from cdcavro.transcoding.schema_history import SchemaHistory
-from cdcavro.wire.attributes import LOCAL, field_rule, marked
+from cdcavro.wire.attributes import LOCAL, field_rule, marked_paths
 from cdcavro.wire.formats import REGISTRY, get_format
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def _local_times(format: str | None) -> tuple[tuple[str, str], ...]:
     """Return pointers to the members of a format that are local times, and the `Change` fields for their instants."""
     if format not in REGISTRY:
         return ()
-    paths = [path for path, unit in marked(REGISTRY[format].envelope, "unit") if unit == LOCAL]
+    paths = [path for path, unit in marked_paths(REGISTRY[format].envelope, "unit") if unit == LOCAL]
     pairs = [
         ("".join(f"/{escape(field_rule(field).name)}" for field in path), field_rule(path[-1]).part) for path in paths
     ]

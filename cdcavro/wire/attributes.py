@@ -174,14 +174,14 @@ def format_rule(declared: Record) -> FormatRule:
     return rule
 
 
-def marked(declared: Type, mark: str) -> Iterator[tuple[tuple[Field, ...], Any]]:
+def marked_paths(declared: Type, mark: str) -> Iterator[tuple[tuple[Field, ...], Any]]:
     """Yield the path to each member whose rule sets `mark`, outermost field first, and the value of the mark."""
     for branch in declared.branches if isinstance(declared, Union) else (declared,):
         for member in branch.fields if isinstance(branch, Record) else ():
             value = getattr(field_rule(member), mark)
             if value:
                 yield (member,), value
-            for path, value_below in marked(member.type, mark):
+            for path, value_below in marked_paths(member.type, mark):
                 yield (member, *path), value_below
 
 
@@ -210,7 +210,7 @@ def _are_spellings(value: Any, symbols: tuple[str, ...]) -> bool:
     return isinstance(value, dict) and all(symbol in symbols for symbol in value.values())
 
 
-def holds(declared: Type) -> str:
+def content_of(declared: Type) -> str:
     """Return what a branch of a column value holds: `"number"`, `"text"`, or an empty string for a plain type.
 
     Raises `SchemaError` for an unknown key or value.

@@ -16,14 +16,14 @@ from cdcavro.exact.jsontext import unescape
 from cdcavro.exact.members import ABSENT
 from cdcavro.exact.numbers import number
 from cdcavro.exact.scan import is_number
-from cdcavro.wire.kafka import KAFKA, around, opens_records
+from cdcavro.wire.kafka import KAFKA, unwraps_records, wrap_message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cdcavro.avro.binary import Buffer
 
-    Step = tuple[Sequence[str], str, Any]
+    ExtrasStep = tuple[Sequence[str], str, Any]
 
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _TILDE: Final = re.compile("~(?![01])")
@@ -33,7 +33,7 @@ MAX_NOTES: Final = 100_000
 # Pointers spell out the names above a member, so that a long name with many members below it would grow to the product
 # of both: in all, and beside the rest of the payload, in bytes.
 MAX_REPEATED: Final = 2 << 20
-FREE: Final = 64 << 10
+FREE_BYTES: Final = 64 << 10
 PROPORTION: Final = 64
 
 
@@ -80,32 +80,32 @@ def apply(
     known = places or {}
     beside = extras.get(KAFKA)
     if beside is not None:
-        if not opens_records([place.name for place in known.values() if not place.parents]):
+        if not unwraps_records([place.name for place in known.values() if not place.parents]):
             raise PayloadError("a JSON pointer in extras", shown(KAFKA))
         rest = {pointer: value for pointer, value in extras.items() if pointer != KAFKA}
-        return around(apply(record, rest, places), beside)
+        return wrap_message(apply(record, rest, places), beside)
     for pointer, value in extras.items():
         _check_step(pointer, value, extras, known)
     for pointer, value in extras.items():
-        parents, name = _split(pointer, known)
-        _put(_parent(record, parents, pointer), name, pointer, value)
+        parents, name = _split_pointer(pointer, known)
+        _put_member(_parent(record, parents, pointer), name, pointer, value)
     return record
 
 
-def steps(extras: Mapping[str, str], places: Mapping[str, SchemaMember]) -> list[Step] | None:
-    """Return `extras` as checked steps for `take`: the names of the parents, the name, and a scalar or `ABSENT`.
+def checked_steps(extras: Mapping[str, str], places: Mapping[str, SchemaMember]) -> list[ExtrasStep] | None:
+    """Return `extras` as checked steps for `apply_steps`: the names of the parents, the name, and a scalar or `ABSENT`.
 
     Return None if the steps depend on the record or if `apply` would raise an error.
 
-    >>> steps({"/a/b": "1.0"}, {"/a/b": schema_member("/a/b", is_scalar=True, is_required=False)})
+    >>> checked_steps({"/a/b": "1.0"}, {"/a/b": schema_member("/a/b", is_scalar=True, is_required=False)})
     [(('a',), 'b', 1.0)]
     """
-    checked: list[Step] = []
+    checked: list[ExtrasStep] = []
     try:
         for pointer, value in extras.items():
             _check_step(pointer, value, extras, places)
-            parents, name = _split(pointer, places)
-            put = ABSENT if value == "" else _parsed(value, pointer)
+            parents, name = _split_pointer(pointer, places)
+            put = ABSENT if value == "" else _parse(value, pointer)
             if type(put) is dict or type(put) is list:
                 return None
             checked.append((parents, name, put))
@@ -114,7 +114,7 @@ def steps(extras: Mapping[str, str], places: Mapping[str, SchemaMember]) -> list
     return checked
 
 
-def take(record: dict[str, Any], checked: list[Step]) -> bool:
+def apply_steps(record: dict[str, Any], checked: list[ExtrasStep]) -> bool:
     """Apply steps to a record, in place; return whether all of them could be applied."""
     for parents, name, value in checked:
         parent: Any = record
@@ -129,26 +129,26 @@ def take(record: dict[str, Any], checked: list[Step]) -> bool:
     return True
 
 
-def _put(parent: Any, name: str, pointer: str, value: str) -> None:
+def _put_member(parent: Any, name: str, pointer: str, value: str) -> None:
     if type(parent) is list:
-        parent[_index(parent, name, pointer)] = _parsed(value, pointer)
+        parent[_index(parent, name, pointer)] = _parse(value, pointer)
     elif value == "":
         parent.pop(name, None)
     else:
-        parent[name] = None if value == "null" else _parsed(value, pointer)
+        parent[name] = None if value == "null" else _parse(value, pointer)
 
 
 def _check_step(pointer: str, value: str, extras: Mapping[str, str], places: Mapping[str, SchemaMember]) -> None:
     """Check a pointer, and its text as well if the schema names the member that it leads to."""
     place = places.get(pointer)
     if place is None:
-        _check(pointer, extras)
+        _check_pointer(pointer, extras)
     else:
-        _check_apart(pointer, place.above, extras)
-        _check_place(pointer, value, place)
+        _check_disjoint(pointer, place.above, extras)
+        _check_text(pointer, value, place)
 
 
-def _split(pointer: str, places: Mapping[str, SchemaMember]) -> tuple[Sequence[str], str]:
+def _split_pointer(pointer: str, places: Mapping[str, SchemaMember]) -> tuple[Sequence[str], str]:
     """Return the names of the parents in a pointer, and the name of the member."""
     place = places.get(pointer)
     if place is not None:
@@ -157,7 +157,7 @@ def _split(pointer: str, places: Mapping[str, SchemaMember]) -> tuple[Sequence[s
     return parents, name
 
 
-def _check(pointer: str, extras: Mapping[str, str]) -> None:
+def _check_pointer(pointer: str, extras: Mapping[str, str]) -> None:
     if pointer[:1] != "/":
         raise PayloadError("a JSON pointer in extras", shown(pointer))
     if pointer.count("/") > jsontext.MAX_DEPTH:
@@ -166,17 +166,17 @@ def _check(pointer: str, extras: Mapping[str, str]) -> None:
         raise PayloadError("~0 and ~1 only in a JSON pointer in extras", shown(pointer))
     end = pointer.rfind("/") if len(extras) > 1 else 0
     while end > 0:
-        _check_apart(pointer, (pointer[:end],), extras)
+        _check_disjoint(pointer, (pointer[:end],), extras)
         end = pointer.rfind("/", 0, end)
 
 
-def _check_apart(pointer: str, above: tuple[str, ...], extras: Mapping[str, str]) -> None:
+def _check_disjoint(pointer: str, above: tuple[str, ...], extras: Mapping[str, str]) -> None:
     for parent in above:
         if parent in extras:
             raise PayloadError("extras that lie apart", f"one inside {shown(parent)}", pointer=pointer)
 
 
-def _check_place(pointer: str, value: str, place: SchemaMember) -> None:
+def _check_text(pointer: str, value: str, place: SchemaMember) -> None:
     bare = value.strip(" \t\r\n") if value not in ("", "null") else value
     if value == "" or bare == "null":
         if place.is_required:
@@ -216,7 +216,7 @@ def _is_plain(value: str) -> bool:
     return is_quoted and inner.isprintable() and '"' not in inner and "\\" not in inner
 
 
-def _parsed(value: str, pointer: str) -> Any:
+def _parse(value: str, pointer: str) -> Any:
     if value in _WORDS:
         return _WORDS[value]
     if is_number(value):
@@ -229,7 +229,7 @@ def _parsed(value: str, pointer: str) -> Any:
         raise PayloadError(f"{error.expected} in extras", error.got, pointer=pointer + error.pointer) from error
 
 
-class Extras:
+class Notes:
     """The notes of one message for `extras`. Attribute: `count` (int), their number."""
 
     __slots__ = ("_entries", "_repeated", "count")
@@ -258,14 +258,14 @@ class Extras:
             size = len(pointer) if pointer.isascii() else len(pointer.encode())
             self._repeated += size * (len(entries) - since - 1)
             if self._repeated > MAX_REPEATED:
-                self._refuse(MAX_REPEATED)
+                self._refuse_repeated(MAX_REPEATED)
             entries[since:] = [(pointer + noted, value) for noted, value in entries[since:]]
 
-    def _refuse(self, most: int) -> None:
+    def _refuse_repeated(self, most: int) -> None:
         expected = f"at most {most} bytes of names repeated in pointers to what the schema has no place for"
         raise StructureError(expected, "more")
 
-    def first(self, since: int, middle: int) -> None:
+    def move_first(self, since: int, middle: int) -> None:
         """Move the notes from index `middle` on before those from index `since` on."""
         entries = self._entries
         if entries is not None and since < middle:
@@ -281,7 +281,7 @@ class Extras:
             for pointer, value in self._entries:
                 out.write_string(pointer)
                 out.write_string(value)
-            most = FREE + PROPORTION * (len(out) - self._repeated)
+            most = FREE_BYTES + PROPORTION * (len(out) - self._repeated)
             if self._repeated > most:
-                self._refuse(most)
+                self._refuse_repeated(most)
         out.append(0)

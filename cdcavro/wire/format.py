@@ -21,8 +21,8 @@ from cdcavro.exact.diff import differences
 from cdcavro.exact.fastjson import loads, parse_quickly
 from cdcavro.exact.jsontext import kind, parse, render, to_bytes
 from cdcavro.wire.attributes import FormatRule, field_rule, format_rule
-from cdcavro.wire.kafka import VALUE, is_kafka_record, opens_records
-from cdcavro.wire.message_reader import decoded_lines, message_reader
+from cdcavro.wire.kafka import VALUE, is_kafka_record, unwraps_records
+from cdcavro.wire.message_reader import decode_lines, message_reader
 from cdcavro.wire.message_writer import message_writer
 from cdcavro.wire.program import checked_program, engine_of, values_of
 from cdcavro.wire.renaming import rename, renames_of
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from cdcavro.engine.program import Program
     from cdcavro.wire.message_reader import MessageReader
     from cdcavro.wire.message_writer import MessageWriter
-    from cdcavro.wire.renaming import Names
+    from cdcavro.wire.renaming import Renames
 
 
 _KEPT: Final = 64
@@ -58,7 +58,7 @@ class Format:
         """The wire schema, read from `avsc/<name>.avsc` when it is first asked for."""
         if self.given is not None:
             return self.given
-        return parse_schema((_schemas() / f"{self.name}.avsc").read_text(encoding="utf-8"))
+        return parse_schema((_schema_folder() / f"{self.name}.avsc").read_text(encoding="utf-8"))
 
     @cached_property
     def envelope(self) -> Record:
@@ -81,9 +81,9 @@ class Format:
     def encode(self, message: bytes | str) -> bytes:
         """Return JSON text as a payload. Raises `TextError` and `StructureError`."""
         payload = self._engine.encode(message)
-        return self._exactly(self._encode_left, message) if payload is None else payload
+        return self._convert_exactly(self._encode_left, message) if payload is None else payload
 
-    def _exactly(self, convert: Callable[[Any], bytes], given: Any) -> bytes:
+    def _convert_exactly(self, convert: Callable[[Any], bytes], given: Any) -> bytes:
         """Return what the exact way gives; its errors name the format."""
         try:
             return convert(given)
@@ -92,19 +92,19 @@ class Format:
             raise
 
     def _encode_left(self, message: bytes | str) -> bytes:
-        return self._written(_message(to_bytes(message)))
+        return self._write(_parse_message(to_bytes(message)))
 
-    def opened(self, record: dict[str, Any]) -> dict[str, Any]:
+    def message_in(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return the message in a record: the value of the Kafka record around it, if there is one.
 
         A format that describes Kafka records itself has them as its messages.
         """
-        message: dict[str, Any] = record[VALUE] if self.opens_records and is_kafka_record(record) else record
+        message: dict[str, Any] = record[VALUE] if self.unwraps_records and is_kafka_record(record) else record
         return message
 
     def kafka_record(self, record: dict[str, Any]) -> dict[str, Any] | None:
         """Return a record if it is a Kafka record with a message in it; None if it is a message alone."""
-        return record if (is_kafka_record(record) if self.opens_records else VALUE in record) else None
+        return record if (is_kafka_record(record) if self.unwraps_records else VALUE in record) else None
 
     def encode_text(self, text: bytes, position: int) -> tuple[bytes, int, int]:
         """Return the payloads of a text's lines, each of at most 64 MiB, up to one that needs `encode`, as faulty ones do.
@@ -129,7 +129,7 @@ class Format:
         if writer is not None and writer is not self.schema:
             return render(self.read(payload, writer))
         text = self._engine.decode(payload)
-        return self._exactly(self._reader.decode, _bytes(payload)) if text is None else text
+        return self._convert_exactly(self._reader.decode, _to_bytes(payload)) if text is None else text
 
     def parse(self, message: bytes | str) -> Any:
         """Return text as a record, that is, as its JSON value, checked. Raises `TextError` and `StructureError`."""
@@ -137,8 +137,8 @@ class Format:
             raw = to_bytes(message)
             if self._engine.is_plain(raw):
                 return loads(raw)
-            value = _message(raw)
-            self._written(value)  # which checks it
+            value = _parse_message(raw)
+            self._write(value)  # which checks it
         except MessageError as error:
             error.format = self.name
             raise
@@ -147,7 +147,7 @@ class Format:
     def read(self, payload: bytes, writer: Schema | None = None) -> dict[str, Any]:
         """Return a payload as a record. Raises `PayloadError` and `ResolutionError`."""
         try:
-            raw = _bytes(payload)
+            raw = _to_bytes(payload)
             record, end = self._reader_of(writer)(raw, 0)
             PayloadDecoder(raw, end).finish()
         except MessageError as error:
@@ -174,22 +174,22 @@ class Format:
         Each item is some lines, at most about 256 KiB plus one line, and their number; the lines before
         an error are included. Raises `PayloadError` and `ResolutionError`.
         """
-        reader, names = _resolved(writer, self.schema)
+        reader, names = _resolve(writer, self.schema)
         if names is not None:
             yield from ((render(record) + b"\n", 1) for record in self.read_block(raw, count, writer))
             return
         try:
             _check_count(raw, count)
-            yield from decoded_lines(self._engine if writer is self.schema else engine_of(writer), reader, raw, count)
+            yield from decode_lines(self._engine if writer is self.schema else engine_of(writer), reader, raw, count)
         except MessageError as error:
             error.format = self.name
             raise
 
     def write(self, record: Any) -> bytes:
         """Return a record as a payload. Raises `StructureError`."""
-        return self._exactly(self._written, record)
+        return self._convert_exactly(self._write, record)
 
-    def _written(self, record: Any) -> bytes:
+    def _write(self, record: Any) -> bytes:
         payload = self.values.write(record)
         return self._writer.write(record) if payload is None else payload
 
@@ -200,22 +200,22 @@ class Format:
         """
         if writer is None or writer is self.schema:
             return partial(self._reader.read_at, self.values)
-        reader, names = _resolved(writer, self.schema)
+        reader, names = _resolve(writer, self.schema)
         read = partial(reader.read_at, values_of(writer))
-        return read if names is None else lambda raw, position: self._renamed(names, *read(raw, position))
+        return read if names is None else lambda raw, position: self._rename(names, *read(raw, position))
 
-    def _renamed(self, names: Names, record: dict[str, Any], end: int) -> tuple[dict[str, Any], int]:
-        message = self.opened(record)
+    def _rename(self, names: Renames, record: dict[str, Any], end: int) -> tuple[dict[str, Any], int]:
+        message = self.message_in(record)
         renamed: dict[str, Any] = rename(message, names)
         return (renamed if message is record else {**record, VALUE: renamed}), end
 
     @cached_property
-    def opens_records(self) -> bool:
+    def unwraps_records(self) -> bool:
         """Whether a message is the value of a Kafka record, whose key says nothing that its schema describes."""
-        return opens_records([field_rule(field).name for field in self.envelope.fields])
+        return unwraps_records([field_rule(field).name for field in self.envelope.fields])
 
     def _encode_exact(self, raw: bytes) -> bytes:
-        return self._writer.write(_object(raw))
+        return self._writer.write(_parse_object(raw))
 
     @cached_property
     def _engine(self) -> Engine:
@@ -235,19 +235,19 @@ class Format:
         return message_writer(self.envelope)
 
 
-def _bytes(payload: bytes) -> bytes:
+def _to_bytes(payload: bytes) -> bytes:
     if not isinstance(payload, (bytes, bytearray, memoryview)):
         raise TypeError(f"a payload is bytes, not {type(payload).__name__}")
     return payload if type(payload) is bytes else bytes(memoryview(payload))
 
 
-def _message(raw: bytes) -> Any:
-    """Return the same as `_object`, sooner where that can be."""
+def _parse_message(raw: bytes) -> Any:
+    """Return the same as `_parse_object`, sooner where that can be."""
     value = parse_quickly(raw, 0)
-    return value if type(value) is dict else _object(raw)
+    return value if type(value) is dict else _parse_object(raw)
 
 
-def _object(raw: bytes) -> Any:
+def _parse_object(raw: bytes) -> Any:
     """Return the object that a text is, parsed exactly. Raises `TextError` and `StructureError`."""
     value = parse(raw)
     if type(value) is not dict:
@@ -255,7 +255,7 @@ def _object(raw: bytes) -> Any:
     return value
 
 
-def _schemas() -> Traversable:
+def _schema_folder() -> Traversable:
     """Return the folder of schemas: inside the package if it is installed, beside it in a checkout."""
     try:
         return resources.files("cdcavro.avsc")
@@ -269,7 +269,7 @@ def _check_count(raw: bytes, count: int) -> None:
 
 
 @lru_cache(maxsize=_KEPT)
-def _resolved(writer: Schema, reader: Schema) -> tuple[MessageReader, Names | None]:
+def _resolve(writer: Schema, reader: Schema) -> tuple[MessageReader, Renames | None]:
     names = renames_of(resolve(writer.root, reader.root))
     return message_reader(writer.root), names
 

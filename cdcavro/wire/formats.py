@@ -31,7 +31,7 @@ FORMATS: Final[tuple[str, ...]] = (
 """The names of the formats, in the order in which `sniff` prefers them."""
 CHANGE: Final = "change"
 """In place of a format's name: the schema of the changes of messages of every format."""
-_USUAL: Final = FormatRule()
+_USUAL_RULE: Final = FormatRule()
 _KEPT: Final = 64
 REGISTRY: Final[dict[str, Format]] = {name: Format(name) for name in FORMATS}
 
@@ -51,7 +51,7 @@ def get_format(name: str) -> Format:
 def rule_of(name: str | None) -> FormatRule:
     """Return the rule of a format as a whole; for no known format, the rule that holds for most."""
     format = REGISTRY.get(name or "")
-    return _USUAL if format is None else format.rule
+    return _USUAL_RULE if format is None else format.rule
 
 
 def format_of(schema: Schema) -> Format | None:

@@ -38,12 +38,12 @@ def is_kafka_record(value: Any) -> bool:
     return type(value) is dict and type(value.get(VALUE)) is dict and value.keys() <= _MEMBERS
 
 
-def beside_value(record: dict[str, Any]) -> dict[str, Any]:
+def without_value(record: dict[str, Any]) -> dict[str, Any]:
     """Return the members of a Kafka record other than its value."""
     return {name: member for name, member in record.items() if name != VALUE}
 
 
-def around(message: dict[str, Any], text: str) -> dict[str, Any]:
+def wrap_message(message: dict[str, Any], text: str) -> dict[str, Any]:
     """Return the Kafka record around a message; `text` is that of its other members. Raises `PayloadError`."""
     try:
         members = parse(text, above=0)
@@ -54,6 +54,6 @@ def around(message: dict[str, Any], text: str) -> dict[str, Any]:
     return {**members, VALUE: message}
 
 
-def opens_records(names: Iterable[str]) -> bool:
+def unwraps_records(names: Iterable[str]) -> bool:
     """Return whether messages of a format with these members are the values of Kafka records, not the records."""
     return VALUE not in names

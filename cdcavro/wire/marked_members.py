@@ -14,7 +14,7 @@ import msgspec
 from cdcavro.errors import shown
 from cdcavro.exact.members import at, string_at
 from cdcavro.exact.numbers import plain_text
-from cdcavro.wire.attributes import field_rule, marked
+from cdcavro.wire.attributes import field_rule, marked_paths
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.kafka import VALUE, is_kafka_record
 
@@ -28,15 +28,15 @@ TOMBSTONE: Final = "TOMBSTONE"
 _KEPT: Final = 64
 
 
-def operation(record: dict[str, Any], format: Format) -> str:
+def operation_of(record: dict[str, Any], format: Format) -> str:
     """Return the operation of a record as it is spelled there, `TOMBSTONE` for a tombstone, or `(none)` if it has none.
 
-    >>> operation({"payload": {"op": "UPDATE_BEFOR"}}, get_format("oms_dataworks"))
+    >>> operation_of({"payload": {"op": "UPDATE_BEFOR"}}, get_format("oms_dataworks"))
     'UPDATE_BEFOR'
-    >>> operation({"key": {"id": 1}, "value": None}, get_format("debezium"))
+    >>> operation_of({"key": {"id": 1}, "value": None}, get_format("debezium"))
     'TOMBSTONE'
     """
-    record = format.opened(record)
+    record = format.message_in(record)
     for names in _members(format, "operation"):
         value: Any = record
         for name in names:
@@ -63,7 +63,7 @@ def operation_paths(format: str) -> list[tuple[str, ...]]:
     >>> operation_paths("oms_dataworks")
     [('payload', 'op')]
     """
-    return [tuple(field.name for field in path) for path, _ in marked(get_format(format).envelope, "operation")]
+    return [tuple(field.name for field in path) for path, _ in marked_paths(get_format(format).envelope, "operation")]
 
 
 def version_note(lines: bytes, format: str) -> str | None:
@@ -72,16 +72,16 @@ def version_note(lines: bytes, format: str) -> str | None:
     >>> version_note(b'{"version":"1.0","payload":{"op":"INSERT"}}', "oms_dataworks")
     "oms_dataworks: version '1.0' is read as 2.0, which is the one that is documented"
     """
-    rule = _rule(format)
+    rule = _version_rule(format)
     if rule is None or not isinstance(rule.tells, tuple):
         return None
-    pattern, start = _pattern(rule.name), 0
+    pattern, start = _version_pattern(rule.name), 0
     while found := pattern.search(lines, start):
         start = found.end()
         if found[1].strip(b'"').decode(errors="replace") in rule.tells:
             continue
         # The line tells its version once and for all, however often it has something like one.
-        version, start = _version(lines, found.start(), rule.name)
+        version, start = _stated_version(lines, found.start(), rule.name)
         if version is not None and version not in rule.tells:
             documented = " or ".join(rule.tells)
             return f"{format}: version {shown(version)} is read as {documented}, which is the one that is documented"
@@ -99,10 +99,10 @@ def _is_null(record: Any, names: tuple[str, ...]) -> bool:
 @lru_cache(maxsize=_KEPT)
 def _members(format: Format, mark: str) -> list[tuple[str, ...]]:
     """Return the paths to the members that a wire schema marks with `mark`, each as the names of JSON members."""
-    return [tuple(field_rule(field).name for field in path) for path, _ in marked(format.envelope, mark)]
+    return [tuple(field_rule(field).name for field in path) for path, _ in marked_paths(format.envelope, mark)]
 
 
-def _version(lines: bytes, place: int, name: str) -> tuple[str | None, int]:
+def _stated_version(lines: bytes, place: int, name: str) -> tuple[str | None, int]:
     """Return the version that the message states in which something like one was found, maybe in a row, and its end."""
     newline = lines.find(b"\n", place)
     end = newline if newline >= 0 else len(lines)
@@ -114,12 +114,12 @@ def _version(lines: bytes, place: int, name: str) -> tuple[str | None, int]:
 
 
 @cache
-def _rule(format: str) -> FieldRule | None:
+def _version_rule(format: str) -> FieldRule | None:
     """Return the rule of the member of a message that states its version, if the wire schema marks one."""
-    paths = [path for path, _ in marked(get_format(format).envelope, "version")]
+    paths = [path for path, _ in marked_paths(get_format(format).envelope, "version")]
     return field_rule(paths[0][0]) if paths else None
 
 
 @cache
-def _pattern(name: str) -> re.Pattern[bytes]:
+def _version_pattern(name: str) -> re.Pattern[bytes]:
     return re.compile(rb'"%s"\s*+:\s*+("[^"\n]*+"|[-+.0-9a-zA-Z]++)' % re.escape(name.encode()))

@@ -14,7 +14,7 @@ from cdcavro.errors import MessageError, PayloadError, SchemaError, shown
 from cdcavro.exact.caching import WeightedCache
 from cdcavro.exact.jsontext import escape, render
 from cdcavro.wire import extras
-from cdcavro.wire.attributes import field_rule, holds
+from cdcavro.wire.attributes import content_of, field_rule
 from cdcavro.wire.extras import schema_member
 from cdcavro.wire.value_readers import (
     ArrayReader,
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 
 # An empty map; the size in bytes of the longest extras whose steps are cached, and of all cached extras together.
-_NONE: Final = b"\0"
-_TAIL: Final = 2_000
-_TAILS: Final = 256 << 10
-# About how many bytes of lines `decoded_lines` yields at a time.
-_PIECE: Final = 256 << 10
+_NO_EXTRAS: Final = b"\0"
+_MAX_TAIL: Final = 2_000
+_MAX_TAILS: Final = 256 << 10
+# About how many bytes of lines `decode_lines` yields at a time.
+_PIECE_SIZE: Final = 256 << 10
 
 
 class FieldReader:
@@ -79,19 +79,19 @@ class RecordReader(ValueReader):
                 if value is not UNSET:
                     record[field.name] = value
             elif field.members == "extras":
-                self._pass_extras(payload, field.reader)
+                self._skip_extras(payload, field.reader)
             else:
                 rest = field.reader.read(payload)
                 self._check_rest(rest)
                 record.update(rest)
         return record
 
-    def _pass_extras(self, payload: PayloadDecoder, reader: ValueReader) -> None:
+    def _skip_extras(self, payload: PayloadDecoder, reader: ValueReader) -> None:
         try:
-            payload.skip_texts()
+            payload.skip_extras()
         except MessageError:
             # Reading the extras finds the same fault, and its place.
-            payload.extras = reader.read(payload.back())
+            payload.extras = reader.read(payload.rewind())
 
     def _check_rest(self, names: Iterable[str]) -> None:
         for name in self._named.intersection(names):
@@ -109,7 +109,7 @@ class MessageReader:
     def __init__(self, record: RecordReader, members: Mapping[str, SchemaMember]) -> None:
         self._record = record
         self._members = members
-        self._kept = WeightedCache(_TAILS)
+        self._kept = WeightedCache(_MAX_TAILS)
 
     def read(self, payload: PayloadDecoder) -> dict[str, Any]:
         """Read one payload, after which others may follow, as a record. Raises `PayloadError`."""
@@ -119,11 +119,11 @@ class MessageReader:
         try:
             record: dict[str, Any] = self._record.read(payload)
             payload.place = ""
-            tail = payload.tail()
-            if tail and tail != _NONE:
+            tail = payload.extras_bytes()
+            if tail and tail != _NO_EXTRAS:
                 steps = self._steps(tail)
-                if steps is None or not extras.take(record, steps):
-                    payload.extras = _EXTRAS.read(payload.back())
+                if steps is None or not extras.apply_steps(record, steps):
+                    payload.extras = _EXTRAS.read(payload.rewind())
                     record = extras.apply(record, payload.extras, self._members)
         except MessageError as error:
             error.below(payload.place)
@@ -141,16 +141,16 @@ class MessageReader:
         payload = PayloadDecoder(raw, position)
         return self.read(payload), payload.position
 
-    def _steps(self, tail: bytes) -> list[extras.Step] | None:
+    def _steps(self, tail: bytes) -> list[extras.ExtrasStep] | None:
         """Return the steps for the bytes of extras; few messages differ in these, so the steps are cached."""
-        entry: tuple[list[extras.Step] | None] | None = self._kept.get(tail)
+        entry: tuple[list[extras.ExtrasStep] | None] | None = self._kept.get(tail)
         if entry is None:
-            if len(tail) > _TAIL:
+            if len(tail) > _MAX_TAIL:
                 return None
             try:
                 payload = PayloadDecoder(tail)
                 payload.place = ""
-                entry = (extras.steps(_EXTRAS.read(payload), self._members),)
+                entry = (extras.checked_steps(_EXTRAS.read(payload), self._members),)
             except MessageError:
                 return None
             self._kept.put(tail, entry, len(tail))
@@ -206,7 +206,7 @@ def _reader(declared: Type, place: _ReaderPlace, missing: Any) -> ValueReader:
         case Union(branches):
             return _union(branches, place, missing)
         case Record():
-            return _CONTENT_READERS.get(holds(declared), _record)(declared, place)
+            return _CONTENT_READERS.get(content_of(declared), _record)(declared, place)
     raise SchemaError(place.pointer or "$", f"a wire schema holds no {branch_name(declared)}")
 
 
@@ -250,7 +250,7 @@ _SCALARS: Final[dict[str, Callable[[], ValueReader]]] = {
 }
 
 
-def decoded_lines(engine: Engine | None, reader: MessageReader, raw: bytes, count: int) -> Iterator[tuple[bytes, int]]:
+def decode_lines(engine: Engine | None, reader: MessageReader, raw: bytes, count: int) -> Iterator[tuple[bytes, int]]:
     """Yield `count` consecutive payloads as lines of JSON text, several at a time, and their number.
 
     The engine makes them, if there is one, and the reader those that it leaves. Raises `PayloadError`.
@@ -260,14 +260,14 @@ def decoded_lines(engine: Engine | None, reader: MessageReader, raw: bytes, coun
         lines: list[bytes] = []
         done = size = 0
         try:
-            while done < count and size < _PIECE:
+            while done < count and size < _PIECE_SIZE:
                 if engine is not None:
-                    some, position, number = engine.decode_lines(raw, position, count - done, _PIECE - size)
+                    some, position, number = engine.decode_lines(raw, position, count - done, _PIECE_SIZE - size)
                     lines.append(some)
                     done += number
                     size += len(some)
-                if done < count and size < _PIECE:
-                    line, position = _decoded_line(reader, raw, position)
+                if done < count and size < _PIECE_SIZE:
+                    line, position = _decode_line(reader, raw, position)
                     lines.append(line)
                     done += 1
                     size += len(line)
@@ -279,6 +279,6 @@ def decoded_lines(engine: Engine | None, reader: MessageReader, raw: bytes, coun
     PayloadDecoder(raw, position).finish()
 
 
-def _decoded_line(reader: MessageReader, raw: bytes, position: int) -> tuple[bytes, int]:
+def _decode_line(reader: MessageReader, raw: bytes, position: int) -> tuple[bytes, int]:
     payload = PayloadDecoder(raw, position)
     return render(reader.read(payload)) + b"\n", payload.position

@@ -17,9 +17,9 @@ from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Type, Union,
 from cdcavro.errors import MessageError, SchemaError, StructureError, shown
 from cdcavro.exact.fastjson import check_value
 from cdcavro.exact.jsontext import escape, kind, render
-from cdcavro.wire.attributes import FieldRule, enum_rule, field_rule, holds
-from cdcavro.wire.extras import Extras
-from cdcavro.wire.kafka import KAFKA, VALUE, beside_value, is_kafka_record, opens_records
+from cdcavro.wire.attributes import FieldRule, content_of, enum_rule, field_rule
+from cdcavro.wire.extras import Notes
+from cdcavro.wire.kafka import KAFKA, VALUE, is_kafka_record, unwraps_records, without_value
 from cdcavro.wire.value_writers import (
     SCALARS,
     ArrayWriter,
@@ -72,7 +72,7 @@ class RecordWriter(ValueWriter):
         self._required = tuple(required)
         self._rest = rest
 
-    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append the fields in order."""
         if type(value) is not dict:
             raise StructureError("object", kind(value), pointer=self._pointer)
@@ -87,9 +87,9 @@ class RecordWriter(ValueWriter):
         elif present != len(value):
             members = notes.count
             self._note_unknown(value, notes)
-            notes.first(noted, members)
+            notes.move_first(noted, members)
 
-    def _write_members(self, out: Buffer, value: dict[str, Any], notes: Extras) -> int:
+    def _write_members(self, out: Buffer, value: dict[str, Any], notes: Notes) -> int:
         present = 0
         for field in self._fields:
             item = value.get(field.name, _NONE)
@@ -100,7 +100,7 @@ class RecordWriter(ValueWriter):
             field.writer.write(out, item, notes)
         return present
 
-    def _note_unknown(self, value: dict[str, Any], notes: Extras) -> None:
+    def _note_unknown(self, value: dict[str, Any], notes: Notes) -> None:
         for name, item in value.items():
             if name not in self._known:
                 pointer = f"{self._pointer}/{escape(name)}"
@@ -115,30 +115,30 @@ class RecordWriter(ValueWriter):
 class MessageWriter:
     """A writer of whole messages: the outermost record, with whatever has no other place in `extras` at its end.
 
-    With `opens_records`, a message may be the value of a Kafka record, whose other members go into `extras`.
+    With `unwraps_records`, a message may be the value of a Kafka record, whose other members go into `extras`.
     """
 
-    __slots__ = ("_opens_records", "_record")
+    __slots__ = ("_record", "_unwraps_records")
 
-    def __init__(self, record: RecordWriter, *, opens_records: bool) -> None:
+    def __init__(self, record: RecordWriter, *, unwraps_records: bool) -> None:
         self._record = record
-        self._opens_records = opens_records
+        self._unwraps_records = unwraps_records
 
     def write(self, value: Any) -> bytes:
         """Return a message as a payload. Raises `StructureError`."""
         out = Buffer()
-        notes = Extras()
-        if self._opens_records and type(value) is dict and VALUE in value and is_kafka_record(value):
-            self._write_opened(out, value, notes)
+        notes = Notes()
+        if self._unwraps_records and type(value) is dict and VALUE in value and is_kafka_record(value):
+            self._write_unwrapped(out, value, notes)
         else:
             self._record.write(out, value, notes)
         notes.write(out)
         return out.taken()
 
-    def _write_opened(self, out: Buffer, record: dict[str, Any], notes: Extras) -> None:
+    def _write_unwrapped(self, out: Buffer, record: dict[str, Any], notes: Notes) -> None:
         message = record[VALUE]
         check_value(record, 1)
-        notes.add(KAFKA, render(beside_value(record)).decode())
+        notes.add(KAFKA, render(without_value(record)).decode())
         try:
             self._record.write(out, message, notes)
         except MessageError as error:
@@ -152,7 +152,7 @@ def message_writer(declared: Record) -> MessageWriter:
     if last is None or last.type != Map(Primitive("string")) or field_rule(last).members != "extras":
         raise SchemaError(declared.name, "the envelope does not end in extras, a map of strings")
     names = [field_rule(field).name for field in declared.fields]
-    return MessageWriter(_record(declared, _WriterPlace("", 1)), opens_records=opens_records(names))
+    return MessageWriter(_record(declared, _WriterPlace("", 1)), unwraps_records=unwraps_records(names))
 
 
 class _WriterPlace(NamedTuple):
@@ -208,15 +208,15 @@ def _record(declared: Record, place: _WriterPlace) -> RecordWriter:
             raise SchemaError(declared.name, f"two fields stand for the member {shown(rule.name)}")
         if rule.required:
             required.append(rule.name)
-        if isinstance(field.type, Union) and any(map(holds, field.type.branches)):
+        if isinstance(field.type, Union) and any(map(content_of, field.type.branches)):
             raise SchemaError(place.member(rule.name).pointer, "a column's value stands in a map or an array")
         members[rule.name] = _writer(field.type, place.member(rule.name), rule)
     return RecordWriter(members, required, rest, place.pointer, place.depth)
 
 
 def _union(declared: Union, place: _WriterPlace, rule: FieldRule) -> ValueWriter:
-    if any(holds(branch) for branch in declared.branches):
-        return ColumnWriter([holds(branch) or branch_name(branch) for branch in declared.branches], place.depth)
+    if any(content_of(branch) for branch in declared.branches):
+        return ColumnWriter([content_of(branch) or branch_name(branch) for branch in declared.branches], place.depth)
     if Primitive("null") not in declared.branches:
         raise SchemaError(place.pointer or "$", "a union has a branch null, for what is absent")
     null = declared.branches.index(Primitive("null"))
@@ -232,6 +232,6 @@ def _union(declared: Union, place: _WriterPlace, rule: FieldRule) -> ValueWriter
         if not isinstance(branch, Primitive) or branch.name not in SCALARS:
             raise SchemaError(place.pointer or "$", "a union of variants holds scalars only")
         branches[i] = SCALARS[branch.name](branch.name, place.pointer)
-    if len({branch.own for branch in branches.values()}) != len(others):
+    if len({branch.json_type for branch in branches.values()}) != len(others):
         raise SchemaError(place.pointer or "$", "a union of variants holds one branch for each JSON type")
     return VariantWriter(branches, null, place.pointer, rule.missing)

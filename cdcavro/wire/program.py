@@ -40,14 +40,14 @@ from cdcavro.wire.attributes import (
     POSITIONS,
     UNITS,
     FieldRule,
+    content_of,
     enum_rule,
     field_rule,
     format_rule,
-    holds,
     is_nullable,
-    marked,
+    marked_paths,
 )
-from cdcavro.wire.kafka import KAFKA, opens_records
+from cdcavro.wire.kafka import KAFKA, unwraps_records
 from cdcavro.wire.message_writer import message_writer
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def message_program(declared: Record) -> Program:
 
     The engine compares names as they stand in the text: with a name that JSON escapes, the program begins nowhere.
     """
-    return _Builder().program(declared)
+    return _ProgramBuilder().program(declared)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -100,7 +100,7 @@ def _program_of(writer: Schema) -> Program | None:
         return None
 
 
-class _Builder:
+class _ProgramBuilder:
     """Walks a schema once and collects the parts of its program."""
 
     def __init__(self) -> None:
@@ -112,8 +112,8 @@ class _Builder:
 
     def program(self, declared: Record) -> Program:
         root = self._record(declared, "")
-        opens = opens_records([field_rule(field).name for field in declared.fields])
-        self._code[root * WIDTH + 4] = int(opens)
+        unwraps = unwraps_records([field_rule(field).name for field in declared.fields])
+        self._code[root * WIDTH + 4] = int(unwraps)
         return Program(
             root if self._is_plain else _NONE,
             self._code,
@@ -161,7 +161,7 @@ class _Builder:
         return self._add(ENUM, first, len(declared.symbols), other, spelled, len(rule.spellings))
 
     def _union(self, declared: Union, pointer: str | None, *, takes_text: bool = False) -> int:
-        held = [holds(branch) or branch_name(branch) for branch in declared.branches]
+        held = [content_of(branch) or branch_name(branch) for branch in declared.branches]
         if "number" in held:
             return self._add(COLUMN, *map(held.index, _COLUMN))
         null = declared.branches.index(Primitive("null"))
@@ -181,14 +181,14 @@ class _Builder:
         first, rest = len(self._fields) // WIDTH, _NONE
         self._fields.extend([0] * (WIDTH * len(rules)))
         for i, (field, rule) in enumerate(rules, first):
-            row = self._row(field, rule, pointer)
+            row = self._field_row(field, rule, pointer)
             self._fields[i * WIDTH : (i + 1) * WIDTH] = array("i", (*row, *self._part(field, rule)))
             if rule.members == "rest":
                 rest = i
         self._code[number * WIDTH : (number + 1) * WIDTH] = array("i", [RECORD, first, len(rules), rest, 0, 0, 0, 0])
         return number
 
-    def _row(self, field: Field, rule: FieldRule, pointer: str | None) -> tuple[int, ...]:
+    def _field_row(self, field: Field, rule: FieldRule, pointer: str | None) -> tuple[int, ...]:
         if rule.members == "extras":
             return (0, 0, _NONE, EXTRAS, 0, _NONE)
         if rule.members == "rest":
@@ -207,7 +207,7 @@ class _Builder:
 
     @staticmethod
     def _part(field: Field, rule: FieldRule) -> tuple[int, int]:
-        part = rule.part or ("within" if any(marked(field.type, "part")) else "")
+        part = rule.part or ("within" if any(marked_paths(field.type, "part")) else "")
         return PARTS.index(part), UNITS[rule.unit or LOCAL]
 
 
@@ -226,7 +226,7 @@ class RowParts:
         rule = self._position if isinstance(self._position, str) else self._position.get(connector or "", "")
         return POSITIONS.index(rule or "none")
 
-    def are_beside(self, payload: bytes) -> bool:
+    def has_clear_extras(self, payload: bytes) -> bool:
         """Return whether the extras of a message's payload say nothing about the parts but that they have no value."""
         source = Decoder(payload)
         for skip in self._before:
@@ -236,16 +236,18 @@ class RowParts:
             extras |= {source.read_string(): source.read_string() for _ in range(count)}
         return KAFKA not in extras and not any(self._is_within(pointer, text) for pointer, text in extras.items())
 
-    def are_clear(self, payload: bytes, read: Callable[[bytes], Mapping[str, Any]], key: Sequence[str] | None) -> bool:
+    def are_complete(
+        self, payload: bytes, read: Callable[[bytes], Mapping[str, Any]], key: Sequence[str] | None
+    ) -> bool:
         """Return whether a message's change was made of just its parts; `read` gives the record, which few formats need."""
-        return self.are_beside(payload) and (self.is_one_place or self.are_told(read(payload), key))
+        return self.has_clear_extras(payload) and (self.have_one_place or self.are_together(read(payload), key))
 
     @property
-    def is_one_place(self) -> bool:
+    def have_one_place(self) -> bool:
         """Whether rows stand in one place of all messages, and no key beside them."""
         return len({path[:-1] for part, path in self._paths if part in _IMAGES}) == 1 and "key" not in self.names
 
-    def are_told(self, record: Mapping[str, Any], key: Sequence[str] | None) -> bool:
+    def are_together(self, record: Mapping[str, Any], key: Sequence[str] | None) -> bool:
         """Return whether all parts that a record has are where its rows are, but for the key, which has just these names."""
         found = [(part, path) for part, path in self._paths if at(record, *path) is not None]
         places = {path[:-1] for part, path in found if part in _IMAGES}
@@ -267,7 +269,7 @@ class RowParts:
 
 def row_parts(envelope: Record) -> RowParts:
     """Return the parts of a format's rows."""
-    paths = [(part, tuple(field_rule(field).name for field in path)) for path, part in marked(envelope, "part")]
+    paths = [(part, tuple(field_rule(field).name for field in path)) for path, part in marked_paths(envelope, "part")]
     used = [(part, path) for part, path in paths if part != "unused"]
     pointers = ["".join(f"/{escape(name)}" for name in path) for _, path in used]
     # The extras are the last field.

@@ -21,7 +21,7 @@ __all__ = ["tuple_record", "tuple_text"]
 NAME: Final = "datahub_tuple"
 
 
-class Field(Protocol):
+class RecordField(Protocol):
     """A field of a pydatahub schema: its name, and its type, which is an enum member."""
 
     name: str
@@ -31,7 +31,7 @@ class Field(Protocol):
 class TupleRecord(Protocol):
     """The part of a pydatahub TupleRecord that is used here: its fields, and a value for each."""
 
-    field_list: Sequence[Field]
+    field_list: Sequence[RecordField]
     values: Sequence[Any]
 
 
@@ -101,11 +101,11 @@ def _misfit(value: Any, type_name: str, name: str) -> StructureError:
     return StructureError(type_name, got, pointer=f"/{escape(name)}", format=NAME)
 
 
-def _long(value: Any) -> int | None:
+def _to_long(value: Any) -> int | None:
     return value if type(value) is int and MIN_LONG <= value <= MAX_LONG else None
 
 
-def _float(value: Any) -> float | None:
+def _to_float(value: Any) -> float | None:
     if type(value) not in (int, float, ExactNumber):
         return None
     digits = value.text if type(value) is ExactNumber else repr(value)
@@ -113,7 +113,7 @@ def _float(value: Any) -> float | None:
     return nearest if isfinite(nearest) and exact is not None and Decimal(repr(nearest)) == exact else None
 
 
-def _decimal(value: Any) -> Decimal | None:
+def _to_decimal(value: Any) -> Decimal | None:
     if type(value) is ExactNumber:
         return _read_decimal(value.text)
     return Decimal(repr(value)) if type(value) in (int, float) else None
@@ -127,23 +127,23 @@ def _read_decimal(digits: str) -> Decimal | None:
         return None
 
 
-def _string(value: Any) -> str | None:
+def _to_string(value: Any) -> str | None:
     return value if type(value) is str else None
 
 
-def _boolean(value: Any) -> bool | None:
+def _to_boolean(value: Any) -> bool | None:
     return value if type(value) is bool else None
 
 
 _PYTHON: Final[dict[str, Callable[[Any], Any]]] = {
-    "tinyint": _long,
-    "smallint": _long,
-    "integer": _long,
-    "bigint": _long,
-    "timestamp": _long,
-    "string": _string,
-    "boolean": _boolean,
-    "float": _float,
-    "double": _float,
-    "decimal": _decimal,
+    "tinyint": _to_long,
+    "smallint": _to_long,
+    "integer": _to_long,
+    "bigint": _to_long,
+    "timestamp": _to_long,
+    "string": _to_string,
+    "boolean": _to_boolean,
+    "float": _to_float,
+    "double": _to_float,
+    "decimal": _to_decimal,
 }

@@ -14,7 +14,7 @@ from cdcavro.avro.resolution import ReadArray, ReadEnum, ReadFixed, ReadMap, Rea
 from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Union
 from cdcavro.errors import PayloadError, SchemaError, shown
 from cdcavro.exact.jsontext import escape
-from cdcavro.wire.attributes import field_rule, holds
+from cdcavro.wire.attributes import content_of, field_rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class ItemRenames:
     """The renames within every item of an array or every value of a map."""
 
-    of: Names
+    of: Renames
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class MemberRenames:
     """The renames of a record's members (new name and renames within, by old name), and the defaults of new ones."""
 
-    names: Mapping[str, tuple[str, Names | None]]
+    names: Mapping[str, tuple[str, Renames | None]]
     defaults: Mapping[str, tuple[Type, Any]]
 
 
-Names = Items | Members
+Renames = ItemRenames | MemberRenames
 
 
-def renames_of(step: Step) -> Names | None:
+def renames_of(step: Step) -> Renames | None:
     """Return the renames that a resolution implies; None if there are none.
 
     Raises `SchemaError` for a union of several records with renames: JSON does not tell the branches apart.
@@ -48,23 +48,23 @@ def renames_of(step: Step) -> Names | None:
     match step:
         case ReadArray(inner) | ReadMap(inner):
             below = renames_of(inner)
-            return Items(below) if below else None
+            return ItemRenames(below) if below else None
         case ReadUnion(branches):
             renames = [renames_of(branch) for branch in branches if not isinstance(branch, str)]
             inside = [names for names in renames if names is not None]
             if len(inside) > 1:
                 raise SchemaError("$", "renames in several branches of a union")
             return inside[0] if inside else None
-        case ReadRecord(reader=declared) if not holds(declared):
-            names = dict(entry for field in step.fields for entry in _renamed(*field))
+        case ReadRecord(reader=declared) if not content_of(declared):
+            names = dict(entry for field in step.fields for entry in _member_renames(*field))
             defaults = dict(entry for field in step.defaults for entry in _default(field))
-            return Members(names, defaults) if names or defaults else None
+            return MemberRenames(names, defaults) if names or defaults else None
         case ReadPrimitive() | ReadFixed() | ReadEnum() | ReadRecord():
             return None
     raise SchemaError("$", f"no renames for {type(step).__name__}")
 
 
-def _renamed(step: Step, was: Field, now: Field | None) -> list[tuple[str, tuple[str, Names | None]]]:
+def _member_renames(step: Step, was: Field, now: Field | None) -> list[tuple[str, tuple[str, Renames | None]]]:
     if now is None or field_rule(was).members:
         return []
     old, new, below = field_rule(was).name, field_rule(now).name, renames_of(step)
@@ -78,24 +78,24 @@ def _default(declared: Field) -> list[tuple[str, tuple[Type, Any]]]:
     return [(rule.name, (declared.type, declared.default))]
 
 
-def rename(value: Any, names: Names, pointer: str = "") -> Any:
+def rename(value: Any, names: Renames, pointer: str = "") -> Any:
     """Return a JSON value with its members renamed, and with the defaults of new members.
 
     Raises `PayloadError` if another member already has the new name: one of the two would be lost.
     """
     match names:
-        case Items(of) if isinstance(value, dict):
+        case ItemRenames(of) if isinstance(value, dict):
             return {name: rename(item, of, f"{pointer}/{escape(name)}") for name, item in value.items()}
-        case Items(of) if isinstance(value, list):
+        case ItemRenames(of) if isinstance(value, list):
             return [rename(item, of, f"{pointer}/{i}") for i, item in enumerate(value)]
-        case Members() if isinstance(value, dict):
+        case MemberRenames() if isinstance(value, dict):
             return _members(value, names, pointer)
-        case Items() | Members():
+        case ItemRenames() | MemberRenames():
             return value
     raise SchemaError(pointer or "$", f"no renames are {type(names).__name__}")
 
 
-def _members(value: dict[str, Any], members: Members, pointer: str) -> dict[str, Any]:
+def _members(value: dict[str, Any], members: MemberRenames, pointer: str) -> dict[str, Any]:
     renamed: dict[str, Any] = {}
     for old, item in value.items():
         new, below = members.names.get(old, (old, None))

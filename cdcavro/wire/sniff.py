@@ -57,60 +57,60 @@ def sniff(message: bytes | str) -> str:
     >>> sniff('{"type": "INSERT", "database": "shop", "data": [{"id": 1}]}')
     'oms_canal'
     """
-    value = _parsed(message)
-    scores = _fitting(value)
+    value = _parse(message)
+    scores = _fitting_value(value)
     if scores:
-        return best([scores])
-    nearest, got = _nearest(value)
+        return best_format([scores])
+    nearest, got = _nearest_format(value)
     # What is wrong with a message is found in other values, for which these make room.
     del value
-    raise _unknown(message, nearest, got)
+    raise _unknown_error(message, nearest, got)
 
 
-def _nearest(value: Any) -> tuple[str, str]:
+def _nearest_format(value: Any) -> tuple[str, str]:
     """Return the format of which a message has all members, if there is one, and what the message is."""
     is_record = is_kafka_record(value)
     value = value[VALUE] if is_record else value
-    nearest = best([{name: score for name in REGISTRY if (score := _score(value, name, _members_only))}])
-    return nearest, f"a Kafka record whose value is {_described(value)}" if is_record else _described(value)
+    nearest = best_format([{name: score for name in REGISTRY if (score := _score(value, name, _any_shape))}])
+    return nearest, f"a Kafka record whose value is {_describe(value)}" if is_record else _describe(value)
 
 
-def _unknown(message: bytes | str, nearest: str, got: str) -> MessageError:
+def _unknown_error(message: bytes | str, nearest: str, got: str) -> MessageError:
     """Return the error for a message that fits no format; if it has all members of one, what is wrong with them."""
     if nearest:
         try:
             REGISTRY[nearest].encode(message)
         except MessageError as error:
             return error
-    return UnknownMessageError(f"a message of a known format ({_looked_for()})", got)
+    return UnknownMessageError(f"a message of a known format ({_describe_formats()})", got)
 
 
-def fits(message: bytes | str) -> dict[str, int]:
+def fitting_formats(message: bytes | str) -> dict[str, int]:
     """Return the formats that fit a message, each with the number of members that identify it.
 
     What a Kafka record is depends on its value alone. Raises `TextError`, and `UnknownMessageError` for JSON that
     is not an object, and for a message that is known by sight and not supported, which the error names.
     """
-    return _fitting(_parsed(message))
+    return _fitting_value(_parse(message))
 
 
-def _fitting(value: Any) -> dict[str, int]:
+def _fitting_value(value: Any) -> dict[str, int]:
     if not isinstance(value, dict):
         raise UnknownMessageError("object", jsontext.kind(value))
     told = value[VALUE] if is_kafka_record(value) else value
-    scores = {name: _score(told, name, _is_shaped) for name in REGISTRY}
-    found = {name: score for name, score in scores.items() if score and _takes(value, name)}
-    strange = None if any(map(_has_any_member, found)) else stranger(value)
+    scores = {name: _score(told, name, _has_shape) for name in REGISTRY}
+    found = {name: score for name, score in scores.items() if score and _accepts(value, name)}
+    strange = None if any(map(_has_any_member, found)) else unsupported_format(value)
     if strange is not None:
         raise UnknownMessageError("a message of a known format", f"{strange}{_UNSUPPORTED}")
     return found
 
 
-def _takes(record: dict[str, Any], name: str) -> bool:
+def _accepts(record: dict[str, Any], name: str) -> bool:
     """Return whether a format that describes Kafka records itself has such a record as this; others take any."""
-    if not is_kafka_record(record) or REGISTRY[name].opened(record) is not record:
+    if not is_kafka_record(record) or REGISTRY[name].message_in(record) is not record:
         return True
-    return all(_is_shaped(_at(record, place), shape) for place, shape in _marks(name).shapes)
+    return all(_has_shape(_at(record, place), shape) for place, shape in _marks(name).shapes)
 
 
 @cache
@@ -120,13 +120,13 @@ def _has_any_member(name: str) -> bool:
     return isinstance(envelope, Record) and any(field_rule(field).members == "rest" for field in envelope.fields)
 
 
-def best(messages: Iterable[dict[str, int]]) -> str:
-    """Return one format for the messages of a file, from the result of `fits` for each message.
+def best_format(messages: Iterable[dict[str, int]]) -> str:
+    """Return one format for the messages of a file, from the result of `fitting_formats` for each message.
 
     It is the format that fits most messages; among equals, the one with the most identifying members in
     all of them, then the first in the order of `REGISTRY`. Return an empty string if nothing fits.
 
-    >>> best([{"oms_default": 1, "oms_default_extend_column_type": 1}])
+    >>> best_format([{"oms_default": 1, "oms_default_extend_column_type": 1}])
     'oms_default'
     """
     count = dict.fromkeys(REGISTRY, 0)
@@ -150,7 +150,7 @@ def other_format(messages: Iterable[bytes | str], format: str) -> str | None:
     found, strange = [], None
     for message in messages:
         try:
-            fitting = fits(message)
+            fitting = fitting_formats(message)
         except UnknownMessageError as error:
             strange = strange or (error.got if error.got.endswith(_UNSUPPORTED) else None)
         except MessageError:
@@ -159,10 +159,10 @@ def other_format(messages: Iterable[bytes | str], format: str) -> str | None:
             if format in fitting:
                 return None
             found.append(fitting)
-    return best(found) or strange
+    return best_format(found) or strange
 
 
-def _parsed(message: bytes | str) -> Any:
+def _parse(message: bytes | str) -> Any:
     raw = jsontext.to_bytes(message)
     try:
         return msgspec.json.decode(raw)
@@ -180,11 +180,11 @@ def _score(value: dict[str, Any], name: str, fits_shape: Callable[[Any, type | N
     return score
 
 
-def _members_only(_member: Any, _shape: type | None) -> bool:
+def _any_shape(_member: Any, _shape: type | None) -> bool:
     return True
 
 
-def _is_shaped(member: Any, shape: type | None) -> bool:
+def _has_shape(member: Any, shape: type | None) -> bool:
     return member is None or member is ABSENT or (type(member) is shape if shape else type(member) not in (dict, list))
 
 
@@ -227,11 +227,11 @@ def _shape(declared: Type) -> type | None:
     return next((_SHAPES[type(branch)] for branch in branches if type(branch) in _SHAPES), None)
 
 
-def _looked_for() -> str:
-    return "; ".join(f"{name}: {_wanted(name)}" for name in REGISTRY)
+def _describe_formats() -> str:
+    return "; ".join(f"{name}: {_describe_marks(name)}" for name in REGISTRY)
 
 
-def _wanted(name: str) -> str:
+def _describe_marks(name: str) -> str:
     required, tells, _ = _marks(name)
     needed = [
         ".".join(place) for place in required if not any(longer[: len(place)] == place for longer in required - {place})
@@ -243,7 +243,7 @@ def _wanted(name: str) -> str:
     return " and ".join([*needed, some])
 
 
-def _described(value: Any) -> str:
+def _describe(value: Any) -> str:
     if not isinstance(value, dict):
         return jsontext.kind(value)
     names = ", ".join(shown(name) for name in list(value)[:_SHOWN])
@@ -263,10 +263,10 @@ _SIGNALS: Final = frozenset(
 )
 
 
-def stranger(value: Any) -> str | None:
+def unsupported_format(value: Any) -> str | None:
     """Return the name of the unsupported format that a JSON value is a message of; None if it is of none of them.
 
-    >>> stranger({"database": "d", "table": "t", "type": "insert", "ts": 1, "data": {"id": 1}})
+    >>> unsupported_format({"database": "d", "table": "t", "type": "insert", "ts": 1, "data": {"id": 1}})
     'a message of Maxwell'
     """
     message = value[VALUE] if is_kafka_record(value) else value
@@ -274,7 +274,7 @@ def stranger(value: Any) -> str | None:
         message = message["payload"]
     if type(message) is not dict:
         return None
-    return next((name for name, is_one in _STRANGERS.items() if is_one(message)), None)
+    return next((name for name, is_one in _UNSUPPORTED_FORMATS.items() if is_one(message)), None)
 
 
 def _is_maxwell(message: dict[str, Any]) -> bool:
@@ -306,7 +306,7 @@ _OF_COCKROACH: Final = frozenset({"after", "before", "key", "topic", "updated", 
 # Members of CockroachDB's source that Debezium's has not.
 _SOURCES: Final = frozenset({"changefeed_sink", "cluster_id", "mvcc_timestamp", "primary_keys", "table_name", "ts_hlc"})
 _HYBRID_TIME: Final = re.compile(r"[0-9]{1,20}\.[0-9]{10}", re.ASCII)
-_STRANGERS: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
+_UNSUPPORTED_FORMATS: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
     "a message of Maxwell": _is_maxwell,
     "a message of TiCDC's Simple Protocol": _is_ticdc,
     "a message of Oracle GoldenGate": lambda message: {"op_type", "op_ts"} <= message.keys(),

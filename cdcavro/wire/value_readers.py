@@ -33,7 +33,7 @@ class PayloadDecoder(Decoder):
     start: int
     stop: int
 
-    def skip_texts(self) -> None:
+    def skip_extras(self) -> None:
         """Skip a map of strings and note its position. Raises `PayloadError`."""
         self.start = self.position
         for count in self.blocks():
@@ -46,12 +46,12 @@ class PayloadDecoder(Decoder):
         error.below(f"/{escape(name)}{self.place}")
         self.place = place
 
-    def back(self) -> PayloadDecoder:
+    def rewind(self) -> PayloadDecoder:
         """Return this decoder, moved back to the start of the extras."""
         self.position = self.start
         return self
 
-    def tail(self) -> bytes:
+    def extras_bytes(self) -> bytes:
         """Return the bytes of the extras."""
         return self.slice(self.start, self.stop)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cdcavro.avro.binary import Buffer
     from cdcavro.wire.attributes import EnumRule
-    from cdcavro.wire.extras import Extras
+    from cdcavro.wire.extras import Notes
 
 
 _MAX_INT: Final = 2**31 - 1
@@ -36,7 +36,7 @@ class ValueWriter:
 
     __slots__ = ()
 
-    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append the value to `out`. Raises `StructureError`."""
         raise NotImplementedError
 
@@ -44,32 +44,32 @@ class ValueWriter:
 class ScalarWriter(ValueWriter):
     """A writer of a boolean, int, long or string; another scalar is converted if that is exact, and noted.
 
-    Attributes: `expected` (str), the name of the Avro type; `own` (type), the Python type of its JSON values.
+    Attributes: `expected` (str), the name of the Avro type; `json_type` (type), the Python type of its JSON values.
     """
 
-    __slots__ = ("_convert", "_pointer", "expected", "own")
+    __slots__ = ("_convert", "_pointer", "expected", "json_type")
 
     def __init__(self, name: str, pointer: str) -> None:
-        self.own, self._convert = _CONVERSIONS[name]
+        self.json_type, self._convert = _CONVERSIONS[name]
         self.expected = name
         self._pointer = pointer
 
-    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append the value."""
         if self.fits(value):
             self._put(out, value)
         else:
             self._write_other(out, value, notes)
 
-    def _write_other(self, out: Buffer, value: Any, notes: Extras) -> None:
+    def _write_other(self, out: Buffer, value: Any, notes: Notes) -> None:
         notes.add(self._pointer, json_text_of(value, self.expected, self._pointer))
-        self._put(out, self.converted(value))
+        self._put(out, self.convert_exactly(value))
 
     def fits(self, value: Any) -> bool:
-        """Return whether a value has the Python type `own` and is within the bounds of the Avro type."""
-        return type(value) is self.own
+        """Return whether a value has the Python type `json_type` and is within the bounds of the Avro type."""
+        return type(value) is self.json_type
 
-    def converted(self, value: Any) -> Any:
+    def convert_exactly(self, value: Any) -> Any:
         """Return a scalar of another type converted exactly. Raises `StructureError`."""
         result = self._convert(value)
         if result is None or not self.fits(result):
@@ -86,7 +86,7 @@ class StringWriter(ScalarWriter):
 
     __slots__ = ()
 
-    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append the value."""
         if type(value) is str:
             out.write_string(value)
@@ -110,7 +110,7 @@ class LongWriter(ScalarWriter):
         """Return whether a value is an integer within the bounds of the Avro type."""
         return type(value) is int and -self._most - 1 <= value <= self._most
 
-    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append the value."""
         if type(value) is int and out.fits(value, self._most):
             out.write_long(value)
@@ -143,7 +143,7 @@ class EnumWriter(ValueWriter):
         if self._other is not None:
             del self._symbols[rule.other]
 
-    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append the index."""
         if type(value) is str:
             index = self._symbols.get(value)
@@ -172,7 +172,7 @@ class ColumnWriter(ValueWriter):
         self._number, self._text = index["number"], index["text"]
         self._depth = depth
 
-    def write(self, out: Buffer, value: Any, notes: Extras) -> None:  # noqa: ARG002  as all writers
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:  # noqa: ARG002  as all writers
         """Append a branch index and the value."""
         own = type(value)
         if own is str:
@@ -214,7 +214,7 @@ class OptionalWriter(ValueWriter):
         self._null_is_usual = missing == "null"
         self._takes_text = takes_text
 
-    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append a branch index and the value."""
         if value is UNSET:
             out.append(self._null)
@@ -235,33 +235,33 @@ class OptionalWriter(ValueWriter):
 class VariantWriter(ValueWriter):
     """A writer of null or one of several scalars: the branch of the JSON type itself, else the first that converts."""
 
-    __slots__ = ("_branches", "_null", "_null_is_usual", "_own", "_pointer")
+    __slots__ = ("_branches", "_by_type", "_null", "_null_is_usual", "_pointer")
 
     def __init__(self, branches: Mapping[int, ScalarWriter], null: int, pointer: str, missing: str) -> None:
         self._branches = dict(branches)
-        self._own = {branch.own: index for index, branch in branches.items()}
+        self._by_type = {branch.json_type: index for index, branch in branches.items()}
         self._null = null << 1
         self._null_is_usual = missing == "null"
         self._pointer = pointer
 
-    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append a branch index and the value."""
         if value is UNSET or value is None:
             out.append(self._null)
             if (value is None) is not self._null_is_usual:
                 notes.add(self._pointer, "null" if value is None else "")
             return
-        index = self._own.get(type(value), -1)
+        index = self._by_type.get(type(value), -1)
         if index < 0 or not self._branches[index].fits(value):
-            index = self._converting(value)
+            index = self._converting_branch(value)
         branch: ScalarWriter = self._branches[index]
         out.append(index << 1)
         branch.write(out, value, notes)
 
-    def _converting(self, value: Any) -> int:
+    def _converting_branch(self, value: Any) -> int:
         for index, branch in self._branches.items() if type(value) not in (dict, list) else ():
             try:
-                branch.converted(value)
+                branch.convert_exactly(value)
             except StructureError:
                 continue
             return index
@@ -284,7 +284,7 @@ class ArrayWriter(ValueWriter):
         self._items = items
         self._pointer = pointer
 
-    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append the block."""
         if type(value) is not list:
             raise StructureError("array", kind(value), pointer=self._pointer)
@@ -294,7 +294,7 @@ class ArrayWriter(ValueWriter):
             self._write_items(out, value, notes)
         out.append(0)
 
-    def _write_items(self, out: Buffer, items: list[Any], notes: Extras) -> None:
+    def _write_items(self, out: Buffer, items: list[Any], notes: Notes) -> None:
         writer = self._items
         i = 0
         try:
@@ -318,14 +318,14 @@ class MapWriter(ValueWriter):
         self._values = values
         self._pointer = pointer
 
-    def write(self, out: Buffer, value: Any, notes: Extras) -> None:
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append the block."""
         if type(value) is not dict:
             raise StructureError("object", kind(value), pointer=self._pointer)
         self.write_entries(out, value, len(value), None, notes)
 
     def write_entries(
-        self, out: Buffer, entries: dict[str, Any], count: int, skipped: frozenset[str] | None, notes: Extras
+        self, out: Buffer, entries: dict[str, Any], count: int, skipped: frozenset[str] | None, notes: Notes
     ) -> None:
         """Append the block of the `count` entries whose names are not in `skipped`."""
         if count:
@@ -334,7 +334,7 @@ class MapWriter(ValueWriter):
             self._write_each(out, entries, skipped, notes)
         out.append(0)
 
-    def _write_each(self, out: Buffer, entries: dict[str, Any], skipped: frozenset[str] | None, notes: Extras) -> None:
+    def _write_each(self, out: Buffer, entries: dict[str, Any], skipped: frozenset[str] | None, notes: Notes) -> None:
         writer = self._values
         name = ""
         try:

@@ -35,7 +35,7 @@ from cdcavro.exact import jsontext
 from cdcavro.exact.diff import same
 from cdcavro.wire.format import Format
 from cdcavro.wire.formats import get_format
-from cdcavro.wire.marked_members import operation
+from cdcavro.wire.marked_members import operation_of
 from support import stream_trial
 from support.messages import SAMPLES, goldens, shop_canal
 from support.processes import end, running
@@ -515,10 +515,10 @@ def test_decode_reads_what_an_older_schema_wrote():
 def test_the_operation_of_every_format_is_found(format):
     """It is the member that the schema marks, as it is spelled in the message; Debezium's statements have none."""
     own = get_format(format)
-    found = {operation(own.parse(message), own) for message in goldens(format)} - {"(none)", "TOMBSTONE"}
+    found = {operation_of(own.parse(message), own) for message in goldens(format)} - {"(none)", "TOMBSTONE"}
     spelled = b"".join(goldens(format))
     assert all(f'"{one}"'.encode() in spelled for one in found)
-    assert operation({}, own) == "(none)"
+    assert operation_of({}, own) == "(none)"
 
 
 def test_tombstones_are_counted_as_such():

@@ -17,7 +17,7 @@ from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Union, branc
 from cdcavro.exact.jsontext import escape, render
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.exact.scan import is_number
-from cdcavro.wire.attributes import enum_rule, field_rule, holds
+from cdcavro.wire.attributes import content_of, enum_rule, field_rule
 from support.roundtrip import fastavro_schema, read_by_fastavro
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _(declared: Primitive, value: Any, pointer: str, extras: dict[str, str]):
 def _(declared: Union, value: Any, pointer: str, extras: dict[str, str]):
     if value is None:
         return None
-    names_by_content = {holds(branch): branch_name(branch) for branch in declared.branches}
+    names_by_content = {content_of(branch): branch_name(branch) for branch in declared.branches}
     if "number" in names_by_content:
         return _column(value, names_by_content)
     branches = [branch for branch in declared.branches if branch != Primitive("null")]

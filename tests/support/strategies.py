@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import cdcavro
 from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Union
-from cdcavro.wire.attributes import enum_rule, field_rule, holds
+from cdcavro.wire.attributes import content_of, enum_rule, field_rule
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
@@ -232,7 +232,7 @@ def _(declared: Map):
 
 @_of.register
 def _(declared: Union):
-    if any(holds(branch) for branch in declared.branches):
+    if any(content_of(branch) for branch in declared.branches):
         return values
     others = [_of(branch) for branch in declared.branches if branch != Primitive("null")]
     return st.one_of(*others, *others, st.just("null"))

@@ -618,7 +618,7 @@ def test_what_takes_records_leaves_them_as_they_are(format):
         before = copy.deepcopy(record)
         get_format(format).write(record)
         available = BRIDGES[format].available(record, PLACEHOLDER)[0]
-        for one in BRIDGES[format].to_changes(get_format(format).opened(available), None):
+        for one in BRIDGES[format].to_changes(get_format(format).message_in(available), None):
             from_changes([one], format)
             to_record(one)
         assert record == before

@@ -10,7 +10,7 @@ import cdcavro
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.types import Primitive, Union
 from cdcavro.errors import SchemaError
-from cdcavro.wire.attributes import EnumRule, FieldRule, enum_rule, field_rule, holds, is_nullable
+from cdcavro.wire.attributes import EnumRule, FieldRule, content_of, enum_rule, field_rule, is_nullable
 from cdcavro.wire.format import Format
 from support.roundtrip import error_of
 
@@ -111,10 +111,10 @@ def test_what_an_enum_cannot_say(said, sentence):
 
 def test_record_of_one_text_says_what_it_holds():
     """`holds` belongs to a record with the one string field `text`; other types hold nothing."""
-    assert holds(_text_record({"holds": "number"})) == "number"
-    assert holds(_text_record({"holds": "text"})) == "text"
-    assert holds(_text_record({})) == ""
-    assert holds(Primitive("string")) == ""
+    assert content_of(_text_record({"holds": "number"})) == "number"
+    assert content_of(_text_record({"holds": "text"})) == "text"
+    assert content_of(_text_record({})) == ""
+    assert content_of(Primitive("string")) == ""
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_record_of_one_text_says_what_it_holds():
 )
 def test_what_a_record_cannot_say(said, field, sentence):
     """A record of another shape cannot hold a number's or a value's text."""
-    assert error_of(holds, _text_record(said, field)) == sentence
+    assert error_of(content_of, _text_record(said, field)) == sentence
 
 
 def test_nullable_is_a_union_with_null():

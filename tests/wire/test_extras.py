@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import cdcavro
 from cdcavro.exact.jsontext import parse, render
 from cdcavro.exact.numbers import ExactNumber
-from cdcavro.wire.extras import _parsed, apply, schema_member
+from cdcavro.wire.extras import _parse, apply, schema_member
 from support.roundtrip import error_of, outcome
 from support.strategies import numbers, quoted
 
@@ -156,5 +156,5 @@ def test_extras_that_bend_the_structure_are_refused(extras, sentence):
 def test_scalars_are_parsed_as_all_texts_are(spelled):
     """The ways for words, numbers and plain strings give what the exact way gives."""
     expected = outcome(cdcavro.TextError, lambda: render(parse(spelled, 1)))
-    made = outcome(cdcavro.PayloadError, lambda: render(_parsed(spelled, "/a")))
+    made = outcome(cdcavro.PayloadError, lambda: render(_parse(spelled, "/a")))
     assert made == expected or (type(made), type(expected)) == (cdcavro.PayloadError, cdcavro.TextError)

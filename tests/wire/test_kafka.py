@@ -14,7 +14,7 @@ from cdcavro.errors import PayloadError
 from cdcavro.wire.format import Format, validate
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.kafka import is_kafka_record
-from cdcavro.wire.marked_members import operation
+from cdcavro.wire.marked_members import operation_of
 from support.messages import golden_files
 from support.roundtrip import avro, error_of, exact
 
@@ -43,7 +43,7 @@ def _assert_comes_back(format: str, golden: str, key: str) -> None:
     beside = within["extras"].pop("kafka")
     assert within == alone
     assert exact('{"value":0,' + beside[1:]) == exact(RECORD % (key, 0))
-    assert operation(get_format(format).parse(line), get_format(format)) == operation(
+    assert operation_of(get_format(format).parse(line), get_format(format)) == operation_of(
         get_format(format).parse(golden), get_format(format)
     )
 

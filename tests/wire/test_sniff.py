@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import cdcavro
 from cdcavro.errors import StructureError
 from cdcavro.wire.format import Format
-from cdcavro.wire.sniff import _marks, best, fits, other_format
+from cdcavro.wire.sniff import _marks, best_format, fitting_formats, other_format
 from support.bounds_trial import FILLERS
 from support.calls import calls
 from support.messages import SAMPLES, golden_files, goldens, lines
@@ -132,7 +132,7 @@ def test_golden_is_told_whatever_stands_beside_its_members(format, golden):
 def test_message_that_is_told_can_be_encoded(format):
     """A golden message that fits several formats fits each of them in earnest, or is told as its own."""
     for golden in goldens(format):
-        assert format in fits(golden)
+        assert format in fitting_formats(golden)
         cdcavro.encode(golden, format)
 
 
@@ -189,19 +189,19 @@ def test_smallest_messages(message, format):
 )
 def test_fit_is_counted_by_telling_members(message, scores):
     """A member counts when it is there, null or not; a required one must have a value; a version tells by its value."""
-    assert fits(message) == scores
+    assert fitting_formats(message) == scores
 
 
 def test_most_messages_decide_then_most_members_then_order():
     """A file's format fits most of its messages; a tie goes to the members told, then to the first in order."""
     either = {"oms_default": 1, "oms_default_extend_column_type": 1}
     typed = {"oms_default": 2, "oms_default_extend_column_type": 3}
-    assert best([either, either]) == "oms_default"
-    assert best([either, typed]) == "oms_default_extend_column_type"
-    assert best([{"oms_canal": 1}, {"oms_canal": 1}, {"datahub_tuple": 6}]) == "oms_canal"
-    assert best([{"oms_canal": 1}, {"datahub_tuple": 6}]) == "datahub_tuple"
-    assert best([{}, {"oms_shareplex": 1}, {}]) == "oms_shareplex"
-    assert best([{}, {}]) == best([]) == ""
+    assert best_format([either, either]) == "oms_default"
+    assert best_format([either, typed]) == "oms_default_extend_column_type"
+    assert best_format([{"oms_canal": 1}, {"oms_canal": 1}, {"datahub_tuple": 6}]) == "oms_canal"
+    assert best_format([{"oms_canal": 1}, {"datahub_tuple": 6}]) == "datahub_tuple"
+    assert best_format([{}, {"oms_shareplex": 1}, {}]) == "oms_shareplex"
+    assert best_format([{}, {}]) == best_format([]) == ""
 
 
 def test_formats_stand_in_the_order_of_precedence():
@@ -223,7 +223,7 @@ def test_formats_stand_in_the_order_of_precedence():
 def test_debezium_is_no_other_format(message):
     """It shares names with DataWorks and Blob, but not what tells them."""
     text = json.dumps(message)
-    assert list(fits(text)) == ["debezium"]
+    assert list(fitting_formats(text)) == ["debezium"]
     assert cdcavro.sniff(text) == "debezium"
     assert json.loads(cdcavro.decode(cdcavro.encode(text, "debezium"), "debezium")) == message
 
@@ -231,7 +231,7 @@ def test_debezium_is_no_other_format(message):
 @pytest.mark.parametrize("message", _OTHERS)
 def test_other_peoples_formats_are_not_claimed(message):
     """Kafka Connect without Debezium, and an `op` that is none."""
-    assert fits(json.dumps(message)) == {}
+    assert fitting_formats(json.dumps(message)) == {}
     names = ", ".join(f"'{name}'" for name in message)
     sentence = f"message: $: expected {_LOOKED_FOR}, got an object with {names}"
     assert error_of(cdcavro.sniff, json.dumps(message)) == sentence
@@ -243,7 +243,7 @@ def test_what_is_known_by_sight_and_not_supported_is_named(message, name, around
     """Wherever it stands, alone or in a Kafka record or beside its schema."""
     sentence = f"message: $: expected a message of a known format, got {name}, which is not supported"
     assert error_of(cdcavro.sniff, around % json.dumps(message)) == sentence
-    assert error_of(fits, around % json.dumps(message)) == sentence
+    assert error_of(fitting_formats, around % json.dumps(message)) == sentence
 
 
 @pytest.mark.parametrize("around", ["%s", '{"topic":"t","key":null,"value":%s}'])
@@ -259,7 +259,7 @@ def test_a_row_whose_columns_are_members_is_its_format_whatever_their_names(mess
     }
     row = {name: value for name, value in message.items() if not isinstance(value, dict)}
     for record in (own | row, row | {"_sequence_id_": "1"}, own | message):
-        told = fits(around % json.dumps(record))
+        told = fitting_formats(around % json.dumps(record))
         assert told["datahub_tuple"] == len(own.keys() & record.keys())
         assert cdcavro.sniff(around % json.dumps(own | row)) == "datahub_tuple"
 
@@ -302,7 +302,7 @@ def test_a_kafka_record_of_nothing_that_is_known_is_told_as_that():
 )
 def test_members_of_a_format_in_another_shape_are_its_own_error(message, sentence):
     """A message with Canal's members, but not their shapes: no format claims it, and the error says why."""
-    assert fits(json.dumps(message)) == {}
+    assert fitting_formats(json.dumps(message)) == {}
     with pytest.raises(StructureError) as caught:
         cdcavro.sniff(json.dumps(message))
     assert str(caught.value) == sentence
@@ -317,10 +317,10 @@ def test_real_messages_lie_in_the_folder_of_their_format(path):
 def test_real_debezium_messages_fit_no_other_format(shared_samples):
     """Records and their values alone, as Debezium wrote them for the same workload."""
     for line in lines(shared_samples / "shop-debezium.jsonl"):
-        assert list(fits(line)) == ["debezium"]
+        assert list(fitting_formats(line)) == ["debezium"]
         value = json.loads(line)["value"]
         if value is not None:
-            assert list(fits(json.dumps(value))) == ["debezium"]
+            assert list(fitting_formats(json.dumps(value))) == ["debezium"]
 
 
 @pytest.mark.parametrize(
@@ -460,7 +460,7 @@ def test_a_message_is_parsed_once_to_be_told_and_once_to_find_its_fault(monkeypa
         alive.extend(one() for one in parsed)
         return encode(self, message)
 
-    monkeypatch.setattr(module, "_parsed", parsed_once)
+    monkeypatch.setattr(module, "_parse", parsed_once)
     monkeypatch.setattr(Format, "encode", encoded)
     fault = error_of(cdcavro.sniff, '{"type":"INSERT","database":"d","data":{"a":1}}')
     assert fault == "oms_canal: $.data: expected array, got object"

@@ -17,7 +17,7 @@ from cdcavro.files.lines import tell_format
 from cdcavro.files.streams import total_size
 from cdcavro.wire.format import validate as validated
 from cdcavro.wire.formats import get_format
-from cdcavro.wire.marked_members import operation
+from cdcavro.wire.marked_members import operation_of
 from cdcavro.wire.sniff import AUTO, MIXED
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _validate_lines(lines: Iterator[Line], format: str, counts: Counts, versions
             message = line.message()
             own = get_format(name or cdcavro.sniff(message))
             versions.see(message, own.name)
-            counts.add(own.name, operation(validated(message, own), own))
+            counts.add(own.name, operation_of(validated(message, own), own))
         except MessageError as error:
             error.format = error.format or name or None
             faults.add(error, line)

@@ -116,7 +116,7 @@ class MessageSurvey(Survey):
     def _is_clear(self, message: bytes, change: Change) -> bool:
         """Return whether a change was made of just the parts, and the message does not say itself where it arrived."""
         own = self._format
-        return change.place is None and self._parts.are_clear(own.encode(message), own.read, change.key)
+        return change.place is None and self._parts.are_complete(own.encode(message), own.read, change.key)
 
 
 class ChangeSurvey(Survey):

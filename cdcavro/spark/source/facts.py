@@ -106,6 +106,6 @@ class Facts:
         if fixed is None or self._engine.has(fixed):
             return
         own = self._format
-        if self._parts.are_clear(own.encode(message), own.read, change.key):
+        if self._parts.are_complete(own.encode(message), own.read, change.key):
             position = self._parts.position(change.source.db_type)
             self._engine.add(fixed, RowProgram(position=position, weight=size_in_common(change)))

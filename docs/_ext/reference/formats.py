@@ -15,7 +15,7 @@ from rich.pretty import pretty_repr
 
 from cdcavro import FORMATS
 from cdcavro.wire import attributes
-from cdcavro.wire.attributes import field_rule, marked
+from cdcavro.wire.attributes import field_rule, marked_paths
 from cdcavro.wire.formats import change_format, get_format
 from reference import markdown, schema_text
 from reference.places import SAMPLES
@@ -81,8 +81,8 @@ def _particulars(name: str) -> str:
 
 
 def _told(format: Format) -> str:
-    required = [".".join(_members(path)) for path, _ in marked(format.envelope, "required")]
-    telling = list(marked(format.envelope, "tells"))
+    required = [".".join(_members(path)) for path, _ in marked_paths(format.envelope, "required")]
+    telling = list(marked_paths(format.envelope, "tells"))
     by_value = {".".join(_members(path)): said for path, said in telling if said is not True}
     others = [".".join(_members(path)) for path, said in telling if said is True]
     needed = [name for name in required if name not in others and name not in by_value]

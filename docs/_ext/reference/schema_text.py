@@ -49,7 +49,9 @@ def branches_text(union: Union) -> str:
 
 def is_column_value(declared: Type) -> bool:
     """Return whether a type is that of column values: a union, one of whose branches holds a number's text."""
-    return isinstance(declared, Union) and any(attributes.holds(branch) == "number" for branch in declared.branches)
+    return isinstance(declared, Union) and any(
+        attributes.content_of(branch) == "number" for branch in declared.branches
+    )
 
 
 def column_value(declared: Type) -> Union | None:

@@ -116,7 +116,7 @@ def replayed(message: Message, formats: Formats, row: Mapping[str, Any]) -> tupl
             raise error
         text, told = row[TEXT], row["format"]
     format = sniff(text) if told == MIXED else told
-    if message.key is None or get_format(format).opens_records:
+    if message.key is None or get_format(format).unwraps_records:
         return format, text
     topic = "" if place is None else place.topic or ""
     (record,) = _records(topic, pa.array([message.key]), pa.array([text])).to_pylist()
@@ -126,7 +126,7 @@ def replayed(message: Message, formats: Formats, row: Mapping[str, Any]) -> tupl
 def check_key(message: Message) -> None:
     """Raise `StructureError` if a message's format reads the key of its Kafka record, and that is no JSON."""
     format, key = message.format, message.key
-    if key is None or format is None or get_format(format).opens_records:
+    if key is None or format is None or get_format(format).unwraps_records:
         return
     try:
         parse(key)
@@ -193,7 +193,7 @@ def _messages(
     if pc.any(is_cut).as_py():
         # The beginning of a message that is too long may be a message.
         text = pc.if_else(is_cut, _literal(b""), text)
-    if format and part.column("key").null_count < part.num_rows and not get_format(format).opens_records:
+    if format and part.column("key").null_count < part.num_rows and not get_format(format).unwraps_records:
         text = _records(topic or "", part.column("key"), text)
     values: Sequence[Any] = (topic, partition, file)
     known = {name: value for name, value in zip(_LANE, values, strict=True) if value is not None}
