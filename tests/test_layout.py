@@ -154,7 +154,6 @@ COVERED_BY = {
     "table/ddl/alter": "table/ddl/test_parse",
     "table/ddl/column_definition": "table/ddl/test_parse",
     "table/ddl/constraints": "table/ddl/test_parse",
-    "table/ddl/contents": "table/test_statements",
     "table/ddl/create": "table/ddl/test_parse",
     "table/ddl/cursor": "table/ddl/test_parse",
     "table/ddl/default_clause": "table/ddl/test_parse",

@@ -46,6 +46,20 @@ class Column(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     code: int | None = None
 
 
+class ChangedTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a statement makes of one table: CREATE, ALTER or ERASE, its names, also those before, its key and columns."""
+
+    op: str | None = None
+    database: str | None = None
+    schema: str | None = None
+    table: str | None = None
+    old_database: str | None = None
+    old_schema: str | None = None
+    old_table: str | None = None
+    key: tuple[str, ...] | None = None
+    columns: tuple[Column, ...] | None = None
+
+
 class Arrival(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a message arrived: topic, partition and offset, or file and line (counted from 1)."""
 
@@ -84,6 +98,7 @@ class Change(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ddl: str | None = None
     ddl_meta: str | None = None
     snapshot: bool | None = None
+    tables: tuple[ChangedTable, ...] | None = None
     members: dict[str, str] | None = None
 
     def to_avro(self) -> bytes:
@@ -105,6 +120,15 @@ def to_record(change: Change) -> dict[str, Any]:
     return record
 
 
+def _table_record(table: ChangedTable) -> dict[str, Any]:
+    record = _filled(table)
+    if table.key is not None:
+        record["key"] = list(table.key)
+    if table.columns is not None:
+        record["columns"] = [_filled(column) for column in table.columns]
+    return record
+
+
 def _shared_record(change: Change) -> dict[str, Any]:
     """Return what `to_record` returns, but with columns that other records share and nobody may modify."""
     record = _filled(change)
@@ -114,6 +138,8 @@ def _shared_record(change: Change) -> dict[str, Any]:
             record[name] = list(record[name])
     if change.columns is not None:
         record["columns"] = _COLUMNS.of(change.columns)
+    if change.tables is not None:
+        record["tables"] = [_table_record(table) for table in change.tables]
     if change.place is not None:
         record["place"] = _filled(change.place)
     return record

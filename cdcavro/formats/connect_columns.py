@@ -29,10 +29,12 @@ Table = tuple[str | None, str | None, str | None]
 
 _IDENTIFIER: Final = re.compile(r'"((?:[^"]|"")*+)"')
 _IDENTIFIERS: Final = re.compile(rf"{_IDENTIFIER.pattern}(?:\.{_IDENTIFIER.pattern})*")
+_IDS: Final = re.compile(rf"{_IDENTIFIERS.pattern}(?:,{_IDENTIFIERS.pattern})*")
 # SQL Server's types of columns that it numbers: `int identity`, `decimal() identity`.
 _IDENTITY: Final = re.compile(r"(?:\(\))?\s+identity", re.ASCII | re.IGNORECASE)
 _IMAGES: Final = ("before", "after")
 _MOST_NAMES: Final = 3
+_BOTH: Final = 2
 
 
 def changed_table(change: Any) -> Table | None:
@@ -43,11 +45,30 @@ def changed_table(change: Any) -> Table | None:
     >>> changed_table({"id": '"shop"."we ird"'})
     ('shop', None, 'we ird')
     """
+    names = _names(change)
+    return names[0] if names else None
+
+
+def former_table(change: Any) -> Table | None:
+    """Return the database, schema and name that a renamed table had; None if its table change does not say.
+
+    >>> former_table({"id": '"shop"."new","shop"."old"'}), former_table({"id": '"shop"."new"'})
+    (('shop', None, 'old'), None)
+    """
+    names = _names(change)
+    return names[1] if len(names) == _BOTH else None
+
+
+def _names(change: Any) -> list[Table | None]:
+    """Return the names in the id of a table change, None for one of too many parts; none of a malformed id."""
     text = string_at(change, "id") or ""
-    match = _IDENTIFIERS.match(text)
-    if match is None or text[match.end() : match.end() + 1] not in ("", ","):
-        return None
-    names = [name.replace('""', '"') for name in _IDENTIFIER.findall(match[0])]
+    if _IDS.fullmatch(text) is None:
+        return []
+    return [_table(match[0]) for match in _IDENTIFIERS.finditer(text)]
+
+
+def _table(text: str) -> Table | None:
+    names = [name.replace('""', '"') for name in _IDENTIFIER.findall(text)]
     if not 1 <= len(names) <= _MOST_NAMES:
         return None
     *above, name = names

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change.model import Change, Row, Source, replace
+from cdcavro.change.model import Change, ChangedTable, Row, Source, replace
 from cdcavro.change.operations import meant, statement_kind
 from cdcavro.change.rows import check_images
 from cdcavro.errors import StructureError, shown
@@ -30,8 +30,10 @@ from cdcavro.exact.members import at, string_at
 from cdcavro.exact.numbers import number_text
 from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.connect_columns import (
+    Table,
     available,
     changed_table,
+    former_table,
     image_columns,
     placeholders,
     read_row,
@@ -214,7 +216,10 @@ def _check_key(line: _ParsedLine, image: Row | None) -> None:
 
 
 def _statement(line: _ParsedLine) -> Change:
-    """Return the change of a statement, with the resulting table, key and columns if it is about a single table."""
+    """Return the change of a statement, with the resulting table, key and columns if it is about a single table.
+
+    Of several tables, and of one whose former name is known, what becomes of each is in `tables`.
+    """
     ddl = string_at(line.envelope, "ddl")
     changed = at(line.envelope, "tableChanges") or []
     table_change = changed[0] if len(changed) == 1 else None
@@ -236,7 +241,48 @@ def _statement(line: _ParsedLine) -> Change:
         columns=table_columns(table_change),
         ddl=ddl,
         snapshot=_in_snapshot(line),
+        tables=_changed_tables(changed, source),
     )
+
+
+def _changed_tables(changed: Sequence[Any], source: Source) -> tuple[ChangedTable, ...] | None:
+    """Return what becomes of each table; None for one whose former name is not known, and where that is not clear."""
+    if not changed or (len(changed) == 1 and former_table(changed[0]) is None):
+        return None
+    tables = [_changed_table(one, source) for one in changed]
+    return tuple(table for table in tables if table is not None) if None not in tables else None
+
+
+def _changed_table(table_change: Any, source: Source) -> ChangedTable | None:
+    """Return what becomes of a table; None if its table change lacks its kind, its name, or columns unless it is dropped."""
+    op, columns = TABLE_CHANGES.get(string_at(table_change, "type") or ""), table_columns(table_change)
+    new, old = changed_table(table_change), former_table(table_change)
+    if op is None or new is None or (columns is None) is not (op == "ERASE"):
+        return None
+    database, schema = _container(new, source)
+    old_database, old_schema = (None, None) if old is None else _container(old, source)
+    return ChangedTable(
+        op=op,
+        database=database,
+        schema=schema,
+        table=new[-1],
+        old_database=old_database,
+        old_schema=old_schema,
+        old_table=None if old is None else old[-1],
+        key=table_key(table_change),
+        columns=columns,
+    )
+
+
+def _container(table: Table, source: Source) -> tuple[str | None, str | None]:
+    """Return the database and the schema of a table, spelled as rows have them; of two names the first is either."""
+    database, schema, _ = table
+    if schema is None and source.schema is not None:
+        database, schema = None, database
+    own = source.database
+    if database is None or (own is not None and database.lower() == own.lower()):
+        database = own
+    return database, schema
 
 
 def _in_snapshot(line: _ParsedLine) -> bool | None:

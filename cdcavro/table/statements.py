@@ -11,7 +11,7 @@ from cdcavro.exact.caching import text_size
 from cdcavro.table.columns.declaration import USUAL
 from cdcavro.table.columns.format_rules import RULES
 from cdcavro.table.ddl import steps as ddl
-from cdcavro.table.ddl.contents import full_actions, renamed_column, sentence, steps_of, told
+from cdcavro.table.ddl.contents import full_actions, parts_of, renamed_column, sentence, steps_of
 from cdcavro.table.ddl.deliveries import Deliveries
 from cdcavro.table.ddl.tokens import dialect_of, has_dialect, is_mysql
 from cdcavro.table.evolution.evolve import by_columns, by_step, columns_of_statement, create_table
@@ -49,16 +49,13 @@ class StatementFollower:
 
     def follow(self, change: Change, key: Key | None) -> None:
         """Apply a statement wholly or not at all, skipping repeated deliveries. Raises `DdlError`, `SchemaError`."""
-        sent, change = change, told(change)
         if self._deliveries.is_repeated(change, key):
             return
+        parts = parts_of(change)
         try:
             with self._tables.whole():
-                old = self._own_table(change)
-                for step in steps_of(change):
-                    self._appliers[type(step)](step, change, key)
-                if change is not sent and has_dialect(sent.source.db_type):
-                    self._note_text(self._own_table(change) or old, sent)
+                for part in parts:
+                    self._apply(part, change, key)
         except DdlError:
             self._refusals.note(change, key)
             raise
@@ -68,7 +65,16 @@ class StatementFollower:
                 raise
         else:
             self._deliveries.note(change, key)
-            self._refusals.release(change)
+            for part in parts:
+                self._refusals.release(part)
+
+    def _apply(self, part: Change, sent: Change, key: Key | None) -> None:
+        """Apply a statement, or what one whose text is not understood says of one of its tables."""
+        old = self._own_table(part)
+        for step in steps_of(part):
+            self._appliers[type(step)](step, part, key)
+        if part is not sent and sent.ddl is not None and has_dialect(sent.source.db_type):
+            self._note_text(self._own_table(part) or old, sent)
 
     def check(self, change: Change, name: ddl.TableName, table: Table | None, key: Key | None) -> None:
         """Raise `SchemaError` for a row that nothing but a statement which was not understood can explain."""
@@ -352,16 +358,14 @@ class _Refusals:
 
     def note(self, change: Change, start: Key | None) -> None:
         """Note a statement that was not understood. Raises `SchemaError` for want of room."""
-        name = table_name_of(change.source)
-        if name is None:
-            return
-        own = self._own(name, self._tables.live(name))
         refusal = _Refusal(shown(change.ddl or ""), FIRST if start is None else start)
-        if own not in self._of:
-            self._tables.room.reserve(text_size([name.database, name.schema, name.table, refusal.text]), name.table)
-        if own not in self._of or self._of[own].text != refusal.text:
-            self._of[own] = refusal
-            self._tables.room.edits += 1
+        for name in _named(change):
+            own = self._own(name, self._tables.live(name))
+            if own not in self._of:
+                self._tables.room.reserve(text_size([name.database, name.schema, name.table, refusal.text]), name.table)
+            if own not in self._of or self._of[own].text != refusal.text:
+                self._of[own] = refusal
+                self._tables.room.edits += 1
 
     def release(self, change: Change) -> None:
         """Forget what was not understood of a table about which a statement says all: its columns."""
@@ -387,6 +391,16 @@ class _Refusals:
 
     def _own(self, name: ddl.TableName, table: Table | None) -> int | ddl.TableName:
         return name if table is None else table.number
+
+
+def _named(change: Change) -> list[ddl.TableName]:
+    """Return the names of the tables that a message says its statement is about, those before a renaming included."""
+    own = table_name_of(change.source)
+    found: dict[ddl.TableName, None] = {} if own is None else {own: None}
+    for one in change.tables or ():
+        names = [(one.old_database, one.old_schema, one.old_table), (one.database, one.schema, one.table)]
+        found |= {ddl.TableName(database, schema, table): None for database, schema, table in names if table}
+    return list(found)
 
 
 def _states_types(change: Change) -> bool:

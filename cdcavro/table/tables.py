@@ -177,7 +177,8 @@ class Tables:
             if (name := self._name(change.source)) is not None:
                 return self._row(change, name)
         check_row(change)
-        if change.op in DDL and (change.ddl is not None or change.columns is not None or change.op == "ERASE"):
+        says = (change.ddl, change.columns, change.tables)
+        if change.op in DDL and (says != (None, None, None) or change.op == "ERASE"):
             self._follower.follow(change, time_of(change))
         return None
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import cdcavro
-from cdcavro.change.model import Arrival, Change, Column, Source, replace
+from cdcavro.change.model import Arrival, Change, ChangedTable, Column, Source, replace
 from cdcavro.change.rows import MAX_ROWS, batches
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from support.roundtrip import error_of, exact
@@ -71,6 +71,7 @@ FACTS = {
     "ddl": "x",
     "ddl_meta": "x",
     "snapshot": True,
+    "tables": (ChangedTable(op="ERASE", table="x"),),
 }
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Struct
 
 import cdcavro
-from cdcavro.change.model import Arrival, Change, Column, Source, _shared_record, to_record
+from cdcavro.change.model import Arrival, Change, ChangedTable, Column, Source, _shared_record, to_record
 from cdcavro.engine import machine
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.wire.formats import FORMATS, REGISTRY, change_format
@@ -87,6 +87,9 @@ class Longer(Struct, frozen=True):
         {"row": None},
         {"unavailable": ()},
         {"ddl": "\ud800"},
+        {"tables": (ChangedTable(op="ERASE", table="t"), ChangedTable(key=("a",), columns=(Column(name="a"),)))},
+        {"tables": (ChangedTable(key=(7,)),)},
+        {"tables": ()},
     ],
 )
 def test_odd_fields_of_a_change_have_one_outcome(fields):

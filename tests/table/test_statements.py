@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import tracemalloc
 from typing import Any
@@ -15,9 +14,9 @@ from cdcavro.lake.learning import Learner
 from cdcavro.lake.typed_rows import TypedRows
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.tables import Tables
-from cdcavro.transcoding.mapping import to_changes
 from support.calls import calls
 from support.streams import CANAL, CanalFile, Stream, stated
+from support.table_changes import changes, column, table_change
 from support.typed import filled, read
 
 MYSQL = Source(format="debezium", db_type="mysql", database="shop", table="t")
@@ -731,23 +730,6 @@ def test_an_unknown_table_renamed_onto_a_known_one_is_taken_for_it():
 # Statements without a text
 
 
-def column(name: str, type: str, code: int, *, length: int | None = None, scale: int | None = None) -> dict[str, Any]:
-    """Return a column as a table change states it."""
-    sizes = {"length": length, "scale": scale}
-    return {"name": name, "jdbcType": code, "typeName": type, "typeExpression": type, **sizes}
-
-
-def table_change(kind: str, id: str, *columns: dict[str, Any], key: list[str] | None = None) -> dict[str, Any]:
-    """Return a table change."""
-    table = {"primaryKeyColumnNames": key or [], "columns": list(columns)} if columns else None
-    return {"type": kind, "id": id, "table": table}
-
-
-def changes(*messages: dict[str, Any]) -> list[Change]:
-    """Return the changes of Debezium's messages."""
-    return [change for message in messages for change in to_changes(json.dumps(message), "debezium")]
-
-
 POSITIONS = {
     "sqlserver": lambda n: {"commit_lsn": f"00000025:00000d98:{n:04x}", "change_lsn": None},
     "db2": lambda n: {"commit_lsn": f"00000025:00000d98:{n:04x}", "change_lsn": None},
@@ -843,90 +825,6 @@ def test_statements_without_a_text_that_come_before_all_rows_make_a_version_each
         assert [after(one)["id"] for one in made] == [20, 40, 60]
         newest = table.schema.key
         assert [read(one.key, one.schema.key, newest)["id"] for one in made] == [20, 40, 60]
-
-
-def _unread(connector: str, number: int, ddl: str, kind: str, *columns: dict[str, Any]) -> dict[str, Any]:
-    """Return a statement about the table T whose text is `ddl`."""
-    id, names = ('"db"."S"."T"', {"schemaName": "S"}) if connector == "oracle" else ('"db"."T"', {"schemaName": None})
-    at = {"scn": f"{number}", "commit_scn": f"{number}"} if connector == "oracle" else {"file": "b.1", "pos": number}
-    source = {"connector": connector, "db": "db", "table": "T", "schema": names["schemaName"]} | at
-    made = table_change(kind, id, *columns, key=["ID"])
-    return {"source": source, "ts_ms": 1, "databaseName": "db", **names, "ddl": ddl, "tableChanges": [made]}
-
-
-@pytest.mark.parametrize("connector", ["oracle", "mysql"])
-def test_columns_of_a_statement_count_where_its_text_is_not_understood(connector):
-    """A finding of the table says so for each."""
-    id, n, z = column("ID", "DECIMAL", 3, length=9, scale=0), column("N", "DECIMAL", 3, length=8, scale=2), "Z"
-    texts = ["create table T of a new kind", "alter table T frobnicate N", "drop table T into the void"]
-    tables = Tables()
-
-    def add(number: int, ddl: str, kind: str, *columns: dict[str, Any]) -> None:
-        for change in changes(_unread(connector, number, ddl, kind, *columns)):
-            tables.add(change)
-
-    add(10, texts[0], "CREATE", id, n)
-    add(20, texts[1], "ALTER", id, n, column(z, "DATE", 91))
-    add(20, texts[1], "ALTER", id, n, column(z, "DATE", 91))
-    add(25, "create table if not exists T of a new kind", "CREATE", id, n, column(z, "DATE", 91))
-    (table,) = tables.tables
-    assert [[one.type for one in version.columns] for version in table.versions] == [
-        ["DECIMAL(9,0)", "DECIMAL(8,2)"],
-        ["DECIMAL(9,0)", "DECIMAL(8,2)", "DATE"],
-    ]
-    assert not table.is_gone
-    add(30, texts[2], "DROP")
-    assert table.is_gone
-    for text in texts:
-        assert f"a text is not understood, and what its table became counts: {text!r}" in table.findings
-
-
-@pytest.mark.parametrize(
-    ("ddl", "kind"),
-    [
-        ("alter table T frobnicate rename column N to M", "ALTER"),
-        ("alter table T frobnicate, change N M int", "ALTER"),
-        ("alter table T frobnicate; truncate table T", "ALTER"),
-        ("alter table T frobnicate; drop table U", "ALTER"),
-        ("alter table T frobnicate drop partition p", "ALTER"),
-        ("drop table T, U into the void", "DROP"),
-        ("drop table U into the void", "DROP"),
-        ("drop something else of T", "DROP"),
-    ],
-)
-def test_text_that_is_not_understood_is_refused_where_it_may_do_what_columns_do_not_show(ddl, kind):
-    """So are those whose table changes are of another table than their text."""
-    tables = Tables()
-    id = column("ID", "DECIMAL", 3, length=9, scale=0)
-    (made,) = changes(_unread("oracle", 10, "create table T (ID number(9))", "CREATE", id))
-    (sent,) = changes(_unread("oracle", 20, ddl, kind, *([] if kind == "DROP" else [id])))
-    tables.add(made)
-    with pytest.raises(DdlError):
-        tables.add(sent)
-    assert (len(tables.tables[0].versions), tables.tables[0].is_gone, tables.tables[0].findings) == (1, False, [])
-
-
-@pytest.mark.parametrize("size", [1, 2, 5])
-def test_typed_rows_of_a_lake_follow_statements_whose_text_is_not_understood(size):
-    """However the stream is cut into batches."""
-    id, z = column("ID", "BINARY_FLOAT", 100), column("Z", "VARCHAR2", 12, length=9)
-
-    def row(number: int, **image: Any) -> dict[str, Any]:
-        made = _unread("oracle", number, "", "ALTER")
-        return {"source": made["source"], "op": "c", "before": None, "after": image}
-
-    sent = changes(
-        _unread("oracle", 1, "create table T of a new kind", "CREATE", id),
-        row(2, ID=1),
-        _unread("oracle", 3, "alter table T frobnicate", "ALTER", id, z),
-        row(4, ID=2, Z="x"),
-        _unread("oracle", 5, "drop table T into the void", "DROP"),
-    )
-    sent = [replace(one, place=Arrival(file="f", line=line)) for line, one in enumerate(sent, 1)]
-    maker = TypedRows(Tables())
-    batches = [maker.of_batch([[one] for one in sent[at : at + size]]) for at in range(0, len(sent), size)]
-    assert [(row.version, row.operation) for batch in batches for row in batch.rows] == [(1, "c"), (2, "c"), (2, "x")]
-    assert [batch.rejects for batch in batches] == [[]] * len(batches)
 
 
 def test_ticdc_writes_mysqls_dialect_and_both_names_of_a_renamed_table():

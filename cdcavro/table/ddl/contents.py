@@ -1,11 +1,16 @@
-"""Contents of statements: the steps that they consist of, and the tables that they empty."""
+"""Contents of statements: the steps that they consist of, and the tables that they empty.
+
+Where a text is not understood, what the statement says that its tables become counts in place of the text, as far as it
+shows all that the text can have done. The text is refused where it may have emptied something, renamed what has only
+its new name, or done something to tables of which nothing is said.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cdcavro.change.model import DDL, replace
+from cdcavro.change.model import DDL, Change, ChangedTable, replace
 from cdcavro.errors import DdlError, shown
 from cdcavro.table.ddl.parse import parse_ddl
 from cdcavro.table.ddl.steps import (
@@ -19,23 +24,42 @@ from cdcavro.table.ddl.steps import (
     TableName,
     Truncate,
 )
-from cdcavro.table.ddl.tokens import has_dialect
+from cdcavro.table.ddl.tokens import Token, dialect_of, has_dialect, tokenize
 from cdcavro.table.names import statement_table, table_name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from cdcavro.change.model import Change, Column, Source
+    from cdcavro.change.model import Column, Source
     from cdcavro.table.ddl.steps import Action, Step
 
 # Words of statements that do what no list of columns shows.
-_HIDDEN: Final = ("CHANGE", "RENAME", "TRUNCATE")
+_HIDDEN: Final = frozenset({"CHANGE", "TRUNCATE"})
+_PARTITIONS: Final = frozenset({"EXCHANGE", "PARTITION", "PARTITIONS", "SUBPARTITION", "SUBPARTITIONS"})
+# Statements with a list of tables.
+_LISTING: Final = frozenset({"DROP", "RENAME"})
+_DEPTHS: Final = {"(": 1, ")": -1}
+_WORD: Final = re.compile(r"[\w$#]+|\S")
+
+
+class _Piece(NamedTuple):
+    """The part of a statement that is about one table.
+
+    Attributes: `verb` and `noun` (str), the first words of the statement; `tokens` (tuple of `Token`); `text` (str), the
+    whole text, in which they stand.
+    """
+
+    verb: str
+    noun: str
+    tokens: tuple[Token, ...]
+    text: str
 
 
 def steps_of(change: Change) -> tuple[Step, ...]:
     """Return the steps that a change's statement consists of. Raises `DdlError`.
 
-    Of a statement without a text, which states the columns that it leads to, it is one step about its table.
+    Of a statement without a text, which states the columns that it leads to, it is one step about its table, behind a
+    renaming of the table if its former name is stated.
     """
     name = table_name_of(change.source)
     if change.ddl is not None:
@@ -45,39 +69,111 @@ def steps_of(change: Change) -> tuple[Step, ...]:
     table = TableName(change.source.database, name.schema, name.table)
     if change.op == "ERASE":
         return (DropTable((table,)),)
+    for old in change.tables or ():
+        if old.old_table is not None:
+            return RenameTable(TableName(old.old_database, old.old_schema, old.old_table), table), AlterTable(table, ())
     return (CreateTable(table),) if change.op == "CREATE" else (AlterTable(table, ()),)
 
 
-def told(change: Change) -> Change:
-    """Return a statement as one without a text if it says what its table becomes, and its text is not understood.
+def parts_of(change: Change) -> list[Change]:
+    """Return what is to be followed of a statement: the statement, or one without a text for each table that it changed.
 
-    The text of a known dialect stays, and is refused, if it may do what its columns do not show: rename or empty
-    something, or speak of more than one table.
+    These stand for one that has no text, or none of a known dialect, and for one that is not understood and shows all
+    that it did; otherwise such a text stays, and is refused.
     """
-    if change.ddl is None or change.op == "TRUNCATE" or (change.columns is None and change.op != "ERASE"):
-        return change
-    if not has_dialect(change.source.db_type):
-        return replace(change, ddl=None)
+    tables = _tables(change)
+    if not tables or change.op == "TRUNCATE" or (change.ddl is None and change.tables is None):
+        return [change]
+    if change.ddl is None or not has_dialect(change.source.db_type):
+        return [_part(change, table) for table in tables]
     try:
         steps_of(change)
     except DdlError:
-        text = change.ddl.upper()
-        if not _shows_all(change, text):
-            return change
-        # What a table is that was there already, its columns say.
-        op = "ALTER" if change.op == "CREATE" and "EXISTS" in text else change.op
-        return replace(change, ddl=None, op=op)
-    return change
+        pieces = list(_pieces(change.ddl, change.source.db_type))
+        if len(pieces) == len(tables) and all(map(_shows_all, pieces, tables)):
+            return [_part(change, _existing(piece, table)) for piece, table in zip(pieces, tables, strict=True)]
+    return [change]
 
 
-def _shows_all(change: Change, text: str) -> bool:
-    """Return whether the columns of a statement show all that its text, in capital letters, can have done."""
-    table, words = (change.source.table or "").upper(), _HIDDEN if change.op == "CREATE" else (*_HIDDEN, "PARTITION")
-    is_single = ";" not in text.rstrip("; \t\r\n")
-    if change.op == "ERASE":
-        is_single &= "," not in text and text.split()[:2] == ["DROP", "TABLE"]
-    is_named = re.search(rf"(?<![\w$#]){re.escape(table)}(?![\w$#])", text) is not None
-    return is_single and bool(table) and is_named and not any(word in text for word in words)
+def _tables(change: Change) -> Sequence[ChangedTable]:
+    """Return what a statement says that it makes of its tables."""
+    if change.tables is not None:
+        return change.tables
+    if change.columns is None and change.op != "ERASE":
+        return ()
+    names = {"database": change.source.database, "schema": change.source.schema, "table": change.source.table}
+    return (ChangedTable(op=change.op, **names, key=change.key, columns=change.columns),)
+
+
+def _part(change: Change, table: ChangedTable) -> Change:
+    """Return a statement without a text about one of the tables of another."""
+    source = replace(change.source, database=table.database, schema=table.schema, table=table.table)
+    tables = None if table.old_table is None else (table,)
+    op = table.op or change.op
+    return replace(change, op=op, source=source, key=table.key, columns=table.columns, tables=tables, ddl=None)
+
+
+def _existing(piece: _Piece, table: ChangedTable) -> ChangedTable:
+    """Return a table that may have been there already as one that is altered: its columns say what it is."""
+    may_be = table.op == "CREATE" and any(token.key == "EXISTS" for token in piece.tokens)
+    return replace(table, op="ALTER") if may_be else table
+
+
+def _pieces(text: str, db_type: str | None) -> Iterator[_Piece]:
+    try:
+        tokens = tokenize(text, dialect_of(db_type))
+    except DdlError:
+        tokens = [Token("word", one[0], one[0].upper(), one[0], one.start()) for one in _WORD.finditer(text)]
+    for sentence in _split(tokens, ";"):
+        verb, noun = sentence[0].key, sentence[min(1, len(sentence) - 1)].key
+        for piece in _split(sentence, ",") if verb in _LISTING else [sentence]:
+            yield _Piece(verb, noun, tuple(piece), text)
+
+
+def _split(tokens: Sequence[Token], mark: str) -> list[list[Token]]:
+    """Return the tokens between marks outside brackets, without what is empty."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += _DEPTHS.get(token.key, 0)
+        if token.key == mark and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [part for part in parts if part]
+
+
+def _shows_all(piece: _Piece, table: ChangedTable) -> bool:
+    """Return whether what is said of a table shows all that a statement can have done to it."""
+    words = {token.key for token in piece.tokens}
+    if words & (_HIDDEN if table.op == "CREATE" else _HIDDEN | _PARTITIONS) or not _names(piece, table.table):
+        return False
+    if table.op == "ERASE" or piece.verb == "DROP":
+        return table.op == "ERASE" and (piece.verb, piece.noun) == ("DROP", "TABLE")
+    if table.old_table is None:
+        return "RENAME" not in words and piece.verb != "RENAME"
+    return _renames(piece, table)
+
+
+def _renames(piece: _Piece, table: ChangedTable) -> bool:
+    """Return whether a statement renames a table, and nothing else, from the name that it had to the one that it has."""
+    keys = [token.key for token in piece.tokens]
+    mark = "TO" if piece.verb == "RENAME" else "RENAME"
+    if keys.count(mark) != 1 or piece.verb not in {"ALTER", "RENAME"}:
+        return False
+    at = keys.index(mark)
+    if mark == "RENAME" and keys[at + 1 : at + 2] not in (["TO"], ["AS"]):
+        return False
+    before, behind = piece._replace(tokens=piece.tokens[:at]), piece._replace(tokens=piece.tokens[at + 1 :])
+    return _names(before, table.old_table) and _names(behind, table.table)
+
+
+def _names(piece: _Piece, table: str | None) -> bool:
+    """Return whether a part of a text names a table, in any case."""
+    if not piece.tokens or not table:
+        return False
+    text = piece.text[piece.tokens[0].start : piece.tokens[-1].end].upper()
+    return re.search(rf"(?<![\w$#]){re.escape(table.upper())}(?![\w$#])", text) is not None
 
 
 def empties(change: Change) -> bool:
@@ -95,15 +191,15 @@ def truncated(change: Change) -> list[TableName]:
         name = table_name_of(change.source)
         return [] if name is None else [name]
     names: dict[TableName, None] = {}
-    for step in steps_of(change):
-        for old, new in _renames(step, change.source):
+    for step in (step for part in parts_of(change) for step in steps_of(part)):
+        for old, new in _renamings(step, change.source):
             names = dict.fromkeys(new if name == old else name for name in names)
         if isinstance(step, Truncate):
             names |= dict.fromkeys(statement_table(table, change.source) for table in step.tables)
     return list(names)
 
 
-def _renames(step: Step, source: Source) -> list[tuple[TableName, TableName]]:
+def _renamings(step: Step, source: Source) -> list[tuple[TableName, TableName]]:
     """Return the old and the new name of each table that a step renames."""
     pairs = [(step.old, step.new)] if isinstance(step, RenameTable) else []
     if isinstance(step, AlterTable):

@@ -39,7 +39,7 @@ class _Statement(NamedTuple):
     def of(cls, change: Change) -> _Statement:
         # Canal numbers batches anew when it delivers them again, but the time stays.
         is_timed = change.event_time is not None and not is_by_numbers(change)
-        said = change.ddl if change.ddl is not None else repr((change.op, change.columns, change.key))
+        said = change.ddl if change.ddl is not None else repr((change.op, change.columns, change.key, change.tables))
         return cls(
             (change.event_time or 0,) if is_timed else change.position or (),
             _digest(change.source, said),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from cdcavro.table.ddl.alter import alter_table, new_name
 from cdcavro.table.ddl.create import parse_create_table
 from cdcavro.table.ddl.cursor import MAX_STATEMENTS, MAX_TABLES, TokenCursor
-from cdcavro.table.ddl.keywords import AFTER_DROPPED, AFTER_TRUNCATED, NOUNS, ROUTINES, STATEMENTS
+from cdcavro.table.ddl.keywords import AFTER_DROPPED, AFTER_TRUNCATED, NOUNS, ORACLE_NOUNS, ROUTINES, STATEMENTS
 from cdcavro.table.ddl.routines import skip_routine
 from cdcavro.table.ddl.steps import DropDatabase, DropTable, NoChange, RenameTable, TableName, Truncate
 from cdcavro.table.ddl.tokens import dialect_of, tokenize
@@ -197,8 +197,9 @@ def _other(cursor: TokenCursor, noun: str) -> Steps:
 
 def _noun(cursor: TokenCursor) -> str:
     """Return the kind of object that CREATE, ALTER or DROP is about: the first noun among the words that follow."""
+    nouns = ORACLE_NOUNS if cursor.dialect.is_oracle else NOUNS
     for i in range(_LOOKED_AT):
-        if cursor.ahead(i).key in NOUNS:
+        if cursor.ahead(i).key in nouns:
             return cursor.ahead(i).key
         if cursor.ahead(i).key == ";":
             break

@@ -107,10 +107,12 @@ def test_statements_without_a_text_are_learned(job):
     change = {"type": "CREATE", "id": '"d"."dbo"."t"', "table": {"primaryKeyColumnNames": ["id"], "columns": [column]}}
     source = {**place, "table": "t", "commit_lsn": "00000027:00000758:0003"}
     said = {"source": source, "ts_ms": 1, "databaseName": "d", "schemaName": "dbo", "ddl": None}
-    made.send(json.dumps({**said, "tableChanges": [change]}).encode())
+    both = [change, change | {"id": '"d"."dbo"."u"'}]
+    made.send(json.dumps({**said, "tableChanges": both}).encode())
     reports = made.run(formats=formats)
     assert reports[0].counts["statements"] == 1
-    assert [table.schema.key_names for table in tables(made, reports)] == [("id",)]
+    found = [(table.schema.table.table, table.schema.key_names) for table in tables(made, reports)]
+    assert found == [("t", ("id",)), ("u", ("id",))]
 
 
 @pytest.mark.parametrize("is_cut", [False, True])

@@ -488,6 +488,19 @@ _ORACLE = [
     ("drop table t cascade constraints purge", DropTable((named("T"),))),
     ("truncate table t drop storage", Truncate((named("T"),))),
     ("create or replace procedure p is begin null; drop_all; end;\n/", NoChange("routine")),
+    *(
+        (f"{text}; drop table t", NoChange(noun), DropTable((named("T"),)))
+        for text, noun in {
+            "alter flashback archive a modify retention 2 year": "flashback",
+            "create or replace hierarchy h using d (day child of year)": "hierarchy",
+            "drop indextype i force": "indextype",
+            "create pfile from spfile": "pfile",
+            "alter pmem filestore f dismount": "pmem",
+            "drop restore point before_it": "restore",
+            "create spfile = 'a.ora' from memory": "spfile",
+            "create materialized zonemap z on t (a, b)": "zonemap",
+        }.items()
+    ),
 ]
 _POSTGRES = [
     (
