@@ -1063,7 +1063,7 @@ def test_rows_of_a_lake_behind_a_refused_statement_are_rejects(size):
     learned, rejects, rows = [], [], 0
     for start in range(0, len(changes), size):
         maker = TypedRows(Tables())
-        maker.learner.again(learned)
+        maker.learner.relearn(learned)
         maker = TypedRows(pickle.loads(pickle.dumps(maker.tables)))
         batch = maker.of_batch([[one] for one in changes[start : start + size]])
         learned += batch.learned

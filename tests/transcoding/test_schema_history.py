@@ -343,8 +343,8 @@ def test_a_table_has_the_columns_of_a_row_that_it_took(ddl):
     tables = Tables()
     for number, each in enumerate(["CREATE TABLE t (id INT PRIMARY KEY, n BIGINT UNSIGNED)", *([ddl] if ddl else [])]):
         tables.add(replace(change(statement(each)), position=(number * 5,)))
-    assert tables.tables[0].has(plain(2, id=1, n=-1), NONE_GIVEN)
-    assert not tables.tables[0].has(plain(2, id=1, other=-1), NONE_GIVEN)
+    assert tables.tables[0].fits(plain(2, id=1, n=-1), NONE_GIVEN)
+    assert not tables.tables[0].fits(plain(2, id=1, other=-1), NONE_GIVEN)
 
 
 @pytest.mark.parametrize("ddl", [None, "ALTER TABLE t MODIFY n BIGINT UNSIGNED"])
