@@ -14,6 +14,7 @@ import re
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cdcavro.change.rule import AS_SENT, Rule
 from cdcavro.engine.machine import read_numbers, write_numbers
 from cdcavro.exact.base64_text import bytes_of
 from cdcavro.exact.instants import REGULAR, SECOND, from_local, to_local
@@ -44,13 +45,13 @@ _SRID_FLAG: Final = 0x20
 
 
 class CanalCodec(NamedTuple):
-    """How the values of a type are read and written; both functions return None for a value that does not fit.
-
-    `is_undone` (bool) says that writing a value that was read always produces the string that was sent.
-    """
+    """How the values of a type are read and written; both functions return None for a value that does not fit."""
 
     read: Callable[[str, SqlType, tzinfo | None], Any]
     write: Callable[[Any, SqlType, tzinfo | None], str | None]
+    # The name of what `read` does, for the engine; None for what the engine leaves to Python.
+    rule: str | None = None
+    # Whether writing a value that was read always produces the string that was sent.
     is_undone: bool = False
 
 
@@ -73,7 +74,7 @@ def value_reader(declared: SqlType | None, zone: tzinfo | None = None) -> Callab
     codec = None if declared is None else _CODECS.get(declared.name)
     if declared is None or codec is None:
         return None
-    read, write, is_undone = codec
+    read, write, _, is_undone = codec
 
     def read_sent(sent: Any) -> Any:
         if type(sent) is not str:
@@ -84,16 +85,16 @@ def value_reader(declared: SqlType | None, zone: tzinfo | None = None) -> Callab
     return read_sent
 
 
-def value_rule(declared: SqlType | None, zone: tzinfo | None = None) -> tuple[Any, ...] | None:
-    """Return how `value_reader` reads, for the engine: nothing for values that stay as they are; None if it cannot say."""
+def value_rule(declared: SqlType | None, zone: tzinfo | None = None) -> Rule | None:
+    """Return what `value_reader` does, for the engine; None for what the engine leaves to Python."""
     codec = None if declared is None else _CODECS.get(declared.name)
     if declared is None or codec is None:
-        return ()
-    if codec.read in (_read_label, _read_labels):
-        return _RULES[codec.read], declared.members
-    if codec.read is _read_instant:
-        return None if zone is None else ("zoned", declared.arguments[0] if declared.arguments else 0)
-    return (_RULES[codec.read],) if codec.read in _RULES else None
+        return AS_SENT
+    if codec.rule is None or (codec.rule == _ZONED and zone is None):
+        return None
+    if codec.rule == _ZONED:
+        return Rule(_ZONED, declared.arguments[0] if declared.arguments else 0)
+    return Rule(codec.rule, declared.members) if codec.rule in _OF_LABELS else Rule(codec.rule)
 
 
 def write_canal_value(value: Any, declared: SqlType | None, zone: tzinfo | None = None) -> str | None:
@@ -281,23 +282,18 @@ _SHAPES: Final = ("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "M
 _COLLECTIONS: Final = ("GEOMETRYCOLLECTION", "GEOMCOLLECTION")
 # Whether the numbers of a type are whole.
 NUMBERS: Final = dict.fromkeys(_INTEGERS, True) | dict.fromkeys(_DECIMALS, False)
+_ZONED: Final = "zoned"
+_OF_LABELS: Final = ("label", "labels")
 _CODECS: Final[dict[str, CanalCodec]] = {
-    **dict.fromkeys(_INTEGERS, CanalCodec(_read_integer, _write_number, is_undone=True)),
-    **dict.fromkeys(_DECIMALS, CanalCodec(_read_number, _write_number, is_undone=True)),
-    **dict.fromkeys(_BINARIES + _BLOBS, CanalCodec(_read_bytes, _write_bytes)),
+    **dict.fromkeys(_INTEGERS, CanalCodec(_read_integer, _write_number, "number", is_undone=True)),
+    **dict.fromkeys(_DECIMALS, CanalCodec(_read_number, _write_number, "number", is_undone=True)),
+    **dict.fromkeys(_BINARIES + _BLOBS, CanalCodec(_read_bytes, _write_bytes, "bytes")),
     **dict.fromkeys(_SHAPES + _COLLECTIONS, CanalCodec(_read_geometry, _write_geometry)),
-    "YEAR": CanalCodec(_read_year, _write_year),
-    "BIT": CanalCodec(_read_bits, _write_bits),
-    "ENUM": CanalCodec(_read_label, _write_label),
-    "SET": CanalCodec(_read_labels, _write_labels),
-    "TIMESTAMP": CanalCodec(_read_instant, _write_instant, is_undone=True),
-}
-_RULES: Final[dict[Any, str]] = {
-    **dict.fromkeys((_read_integer, _read_number, _read_year), "number"),
-    _read_bytes: "bytes",
-    _read_bits: "counted bits",
-    _read_label: "label",
-    _read_labels: "labels",
+    "YEAR": CanalCodec(_read_year, _write_year, "number"),
+    "BIT": CanalCodec(_read_bits, _write_bits, "counted bits"),
+    "ENUM": CanalCodec(_read_label, _write_label, "label"),
+    "SET": CanalCodec(_read_labels, _write_labels, "labels"),
+    "TIMESTAMP": CanalCodec(_read_instant, _write_instant, _ZONED, is_undone=True),
 }
 
 

@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change import modes
+from cdcavro.change.rule import Rule
 from cdcavro.exact.base64_text import bytes_of
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG, ExactNumber, fraction, minimal_bytes, number, plain_text
 from cdcavro.exact.scan import is_number
@@ -46,8 +47,8 @@ class ConnectCodec(NamedTuple):
 
     read: Callable[[Any], Any]
     send: Callable[[Any], Any]
-    # What `read` does, for the engine: a name and its operands; None if that cannot be said.
-    rule: tuple[Any, ...] | None = None
+    # What `read` does, for the engine; None for what the engine leaves to Python.
+    rule: Rule | None = None
 
 
 def either(*codecs: ConnectCodec) -> ConnectCodec:
@@ -91,11 +92,10 @@ def decimal(scale: int) -> ConnectCodec | None:
 
     A negative scale means zeros: the unscaled 5 of scale -2 is 500.
     """
-    return (
-        ConnectCodec(partial(_read_decimal, scale=scale), partial(_send_decimal, scale=scale), ("decimal", scale))
-        if abs(scale) <= _MAX_SCALE
-        else None
-    )
+    if abs(scale) > _MAX_SCALE:
+        return None
+    read, send = partial(_read_decimal, scale=scale), partial(_send_decimal, scale=scale)
+    return ConnectCodec(read, send, Rule("decimal", scale))
 
 
 def _read_decimal(sent: Any, scale: int) -> int | float | ExactNumber | None:
@@ -134,14 +134,14 @@ def _send_digits(value: Any) -> str | None:
 def declared_decimal(declared: SqlType, mode: Modes) -> ConnectCodec | None:
     """Return the codec of MySQL's DECIMAL."""
     if mode.decimals == modes.STRING:
-        return ConnectCodec(_read_digits, _send_digits, ("digits",))
+        return ConnectCodec(_read_digits, _send_digits, Rule("digits"))
     return decimal(declared.arguments[1] if len(declared.arguments) > 1 else 0)
 
 
 def bigint(declared: SqlType, _: Modes) -> ConnectCodec | None:
     """Return the codec of BIGINT; None if it is signed, since its values are sent as they are then."""
     send = partial(_send_decimal, scale=0)
-    return ConnectCodec(_read_unsigned, send, ("unsigned",)) if declared.unsigned else None
+    return ConnectCodec(_read_unsigned, send, Rule("unsigned")) if declared.unsigned else None
 
 
 def _read_unsigned(sent: Any) -> int | float | ExactNumber | None:
@@ -245,13 +245,13 @@ _CLOCK_PARTS: Final = ("hour", "minute", "second")
 _BOUNDS: Final = {"year": 9999, "month": 12, "day": 31, "hour": 23, "minute": 59, "second": 59, "nanos": 999_999_999}
 
 
-DAY: Final = ConnectCodec(day_text, day_count, ("day",))
+DAY: Final = ConnectCodec(day_text, day_count, Rule("day"))
 
 
 def clock(digits: int, precision: int | None = None) -> ConnectCodec:
     """Return the codec of times of day, and of durations, that are counts of units of 10^-`digits` seconds."""
     read, send = partial(time_text, digits=digits, precision=precision), partial(time_count, digits=digits)
-    return ConnectCodec(read, send, ("clock", digits, precision))
+    return ConnectCodec(read, send, Rule("clock", digits, precision))
 
 
 def local(digits: int, precision: int | None = None) -> ConnectCodec:
@@ -260,12 +260,12 @@ def local(digits: int, precision: int | None = None) -> ConnectCodec:
     def read(sent: Any) -> str | None:
         return None if sent in _INFINITIES else local_text(sent, digits, precision)
 
-    return ConnectCodec(read, partial(local_count, digits=digits), ("local", digits, precision))
+    return ConnectCodec(read, partial(local_count, digits=digits), Rule("local", digits, precision))
 
 
 def instant(precision: int | None = None) -> ConnectCodec:
     """Return the codec of instants that are texts in UTC."""
-    return ConnectCodec(to_seconds_text, partial(instant_text, precision=precision), ("instant",))
+    return ConnectCodec(to_seconds_text, partial(instant_text, precision=precision), Rule("instant"))
 
 
 def _read_iso_day(sent: Any) -> str | None:

@@ -31,6 +31,7 @@ from cdcavro.change.connect_codecs import (
 )
 from cdcavro.change.model import replace
 from cdcavro.change.modes import USUAL_MODES, Modes
+from cdcavro.change.rule import Rule
 from cdcavro.exact.base64_text import bytes_of
 from cdcavro.exact.caching import IdentityCache, bounded_cache
 from cdcavro.exact.diff import same
@@ -164,7 +165,7 @@ def _instant(declared: SqlType, _: Modes) -> ConnectCodec | None:
 def _bits(length: int | None) -> ConnectCodec | None:
     if length is not None and length < 0:
         return None
-    return ConnectCodec(partial(_read_bits, length=length), partial(_send_bits, length=length), ("bits", length))
+    return ConnectCodec(partial(_read_bits, length=length), partial(_send_bits, length=length), Rule("bits", length))
 
 
 def _read_bits(sent: Any, length: int | None) -> str | None:
@@ -198,7 +199,7 @@ def _geometry(*, is_point: bool = False) -> ConnectCodec:
 
 def _flag(_: SqlType, __: Modes) -> ConnectCodec:
     """Return the codec of TINYINT, which a converter of Debezium's may turn into true and false."""
-    return ConnectCodec(_read_flag, _send_flag, ("flag",))
+    return ConnectCodec(_read_flag, _send_flag, Rule("flag"))
 
 
 def _read_flag(sent: Any) -> int | None:
@@ -235,7 +236,7 @@ _SEMANTIC: Final[dict[str, Callable[[dict[str, int]], ConnectCodec | None]]] = {
     _DEBEZIUM_TIME + "StructuredTimestamp": lambda _: codecs.structured(has_day=True, has_clock=True),
     _DEBEZIUM_TIME + "StructuredZonedTimestamp": lambda _: codecs.zoned_structured(),
     _DEBEZIUM + "Bits": lambda parameters: _bits(parameters.get("length")),
-    _DEBEZIUM + "Enum": lambda _: ConnectCodec(_read_label, _send_label, ("escaped",)),
+    _DEBEZIUM + "Enum": lambda _: ConnectCodec(_read_label, _send_label, Rule("escaped")),
     _DEBEZIUM + "VariableScaleDecimal": lambda _: ConnectCodec(read_scaled, send_scaled),
     _GEOMETRY + "Point": lambda _: _geometry(is_point=True),
     **dict.fromkeys((_GEOMETRY + "Geometry", _GEOMETRY + "Geography"), lambda _: _geometry()),
@@ -268,7 +269,7 @@ _DECLARED: Final[dict[str, Callable[[SqlType, Modes], ConnectCodec | None]]] = {
     "DATETIME": _local,
     "TIMESTAMP": _instant,
     "BIT": lambda declared, _: _bits(_first(declared, 1)) if _first(declared, 1) <= _MAX_BIT else None,
-    "ENUM": lambda _, __: ConnectCodec(_read_label, _send_label, ("escaped",)),
+    "ENUM": lambda _, __: ConnectCodec(_read_label, _send_label, Rule("escaped")),
 }
 
 

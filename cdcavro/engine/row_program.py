@@ -20,7 +20,7 @@ OPERATIONS: Final = (
         "seconds or long",
         "milliseconds",
         "microseconds",
-        "padded",
+        "padded or seconds",
         "in zone",
         "iso",
     ),

@@ -27,7 +27,7 @@ import re
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.table.columns.numbers import MAX_PRECISION
+from cdcavro.table.columns.type_names import MAX_PRECISION
 from cdcavro.table.schema import ATTRIBUTE, as_schema, attributes_of, column_name
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cdcavro.change.model import Change, Column, Source, replace, seen_columns
 from cdcavro.errors import DdlError, SchemaError, shown
 from cdcavro.exact.caching import text_size
-from cdcavro.table.columns.declaration import USUAL
-from cdcavro.table.columns.format_rules import RULES
+from cdcavro.table.columns.format_rules import RULES, USUAL
 from cdcavro.table.ddl import steps as ddl
 from cdcavro.table.ddl.contents import full_actions, parts_of, renamed_column, sentence, steps_of
 from cdcavro.table.ddl.deliveries import Deliveries

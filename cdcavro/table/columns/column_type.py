@@ -26,19 +26,20 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.modes import USUAL_MODES, Modes
+from cdcavro.change.rule import Rule
 from cdcavro.errors import shown
 from cdcavro.exact.sqltype import MYSQL_FAMILY
-from cdcavro.table.columns.declaration import CODES, USUAL, FormatRules, Given, database_of, stated
-from cdcavro.table.columns.format_rules import RULES
-from cdcavro.table.columns.storage import Storage
-from cdcavro.table.columns.strings import read_anything
-from cdcavro.table.columns.type_names import DATABASES, storage_of
+from cdcavro.table.columns import readers, times
+from cdcavro.table.columns.declaration import CODES, database_of, stated
+from cdcavro.table.columns.format_rules import RULES, USUAL, FormatRules, GivenType
+from cdcavro.table.columns.type_names import TYPES, Storage, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import tzinfo
 
     from cdcavro.change.model import Column, Source
+    from cdcavro.table.columns.readers import Reader
 
 _TIMESTAMP: Final = 93
 _SHORT: Final = 1_000
@@ -46,18 +47,19 @@ _SHORT: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """How the values of a column are stored.
+    """How the values of a column are stored."""
 
-    Attributes: `avro`, the Avro type as a JSON value, neither a union nor null; `declared` (str or
-    None), the declared type as spelled; `note` (str or None), a remark for the user; `read`, a function
-    from a JSON value, never None, to the datum of the Avro primitive (int, float, bool, str, bytes;
-    a decimal's bytes), or to `columns.strings.MISFIT`.
-    """
-
+    # The Avro type as a JSON value, neither a union nor null.
     avro: Any
+    # The declared type as spelled.
     declared: str | None
+    # A remark for the user.
     note: str | None
-    read: Callable[[Any], Any]
+    # How values are converted.
+    rule: Rule
+    # Turns a JSON value, never None, into the datum of the Avro primitive (int, float, bool, str, bytes; a decimal's
+    # bytes), or into `MISFIT`.
+    read: Reader
 
 
 class _Facts(NamedTuple):
@@ -105,20 +107,35 @@ def is_known(text: str) -> bool:
     >>> is_known("decimal(10,2)"), is_known("decmal(10,2)")
     (True, False)
     """
-    declaration = stated(text)
-    return any(storage_of(replace(declaration, database=database)) is not None for database in DATABASES)
+    declaration = stated(text, USUAL)
+    return any(storage_of(replace(declaration, database=database)) is not None for database in TYPES)
 
 
 def _column_type(facts: _Facts) -> ColumnType:
     rules = RULES.get(facts.format or "", USUAL)
     if facts.given is not None:
         storage = _stored(facts, rules, facts.given)
-        read = rules.reader_of_given(
-            Given(facts.given, facts.type, facts.connector, facts.zone, storage.read, facts.modes)
-        )
-        return ColumnType(storage.avro, facts.type, storage.note, read)
-    storage = _by_code(facts, rules) if facts.type is None else _stored(facts, rules, facts.type)
-    return ColumnType(storage.avro, facts.type, storage.note, storage.read)
+        convert = rules.conversion(GivenType(facts.given, facts.type, facts.connector, facts.zone, facts.modes))
+        if convert is not None:
+            storage = storage._replace(rule=Rule("converted", convert, storage.rule))
+    else:
+        storage = _by_code(facts, rules) if facts.type is None else _stored(facts, rules, facts.type)
+    return ColumnType(storage.avro, facts.type, storage.note, storage.rule, reader_of(storage.rule))
+
+
+def reader_of(rule: Rule) -> Reader:
+    """Return the reader of a rule: a function from a JSON value, never None, to an Avro datum or `MISFIT`.
+
+    >>> reader_of(Rule("whole", 0, 255))("255"), reader_of(Rule("whole", 0, 255))(256)
+    (255, MISFIT)
+    """
+    return READERS[rule.name](*rule.operands)
+
+
+def _converted(convert: Callable[[Any], Any], rule: Rule) -> Reader:
+    """Return a reader of values that pass a function before the reader of a rule."""
+    read = reader_of(rule)
+    return lambda value: read(convert(value))
 
 
 def _stored(facts: _Facts, rules: FormatRules, text: str) -> Storage:
@@ -127,32 +144,35 @@ def _stored(facts: _Facts, rules: FormatRules, text: str) -> Storage:
     is_embedded = rules.is_connect and facts.code is None and not is_given
     is_of_a_database = is_given or (rules.is_connect and not is_embedded)
     declaration = replace(
-        stated(text),
+        stated(text, rules),
         words=USUAL.words if is_of_a_database else rules.words,
-        rules=rules,
         database=facts.database,
         zone=facts.zone,
         is_sent=rules.is_connect and not is_embedded and facts.connector is None,
         is_digits=not rules.is_connect or facts.type == "string",
     )
-    return storage_of(declaration) or Storage("string", read_anything(), f"unknown type {shown(text)}: a string")
+    return storage_of(declaration) or _anything(f"unknown type {shown(text)}: a string")
+
+
+def _anything(note: str) -> Storage:
+    return Storage("string", Rule("anything"), note)
 
 
 def _by_code(facts: _Facts, rules: FormatRules) -> Storage:
     """Return how values are stored if only a code of java.sql.Types is stated, or nothing at all."""
     if facts.code is None:
-        return Storage("string", read_anything(), "no type is stated: a string")
+        return _anything("no type is stated: a string")
     if facts.code == _TIMESTAMP:
-        return Storage("string", read_anything(), "code 93 of java.sql.Types is DATETIME or TIMESTAMP: a string")
+        return _anything("code 93 of java.sql.Types is DATETIME or TIMESTAMP: a string")
     if facts.code not in CODES:
-        return Storage("string", read_anything(), f"unknown code {facts.code} of java.sql.Types: a string")
+        return _anything(f"unknown code {facts.code} of java.sql.Types: a string")
     storage = _stored(facts, rules, CODES[facts.code])
     if storage.avro == "bytes" and rules.binary_is_text:
-        return Storage(
-            "string", read_anything(), f"code {facts.code} of java.sql.Types does not say how bytes are sent: a string"
-        )
+        return _anything(f"code {facts.code} of java.sql.Types does not say how bytes are sent: a string")
     return storage
 
 
+READERS: Final[dict[str, Callable[..., Reader]]] = {**readers.READERS, **times.READERS, "converted": _converted}
+"""What makes the reader of a rule from its operands, by the name of the rule."""
 _remembered: Final = lru_cache(maxsize=4096)(_column_type)
 _remembered_few: Final = lru_cache(maxsize=64)(_column_type)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.exact.numbers import ExactNumber, number, number_text, plain_text, unscaled
 from cdcavro.exact.scan import is_number
 from cdcavro.exact.sqltype import parse_sql_type
-from cdcavro.table.columns.strings import MISFIT
+from cdcavro.table.columns.readers import MISFIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

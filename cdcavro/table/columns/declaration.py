@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from cdcavro.change.modes import USUAL_MODES, Modes
 from cdcavro.exact.sqltype import SqlType, parse_sql_type
-from cdcavro.table.columns.times import from_seconds_text, no_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from datetime import tzinfo
 
-    from cdcavro.table.columns.reader_rules import Rule
+    from cdcavro.table.columns.format_rules import FormatRules
+    from cdcavro.table.columns.type_names import Entry
 
 _PARENTHESES: Final = re.compile(r"\([^()]*+\)")
 _SEMANTIC: Final = re.compile(r"(?P<name>\w+(?:\.\w+)+)(?:\((?P<given>[^()]*+)\))?", re.ASCII)
@@ -55,72 +53,26 @@ CODES: Final = {
 }
 
 
-def as_they_are(_type: str | None, _connector: str | None, _zone: tzinfo | None, _modes: Modes) -> Rule | None:
-    """Return the rule of values that are sent as they are, whatever their type."""
-    return ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormatRules:
-    """How a format declares columns, and in which form their values come.
-
-    Attributes: `words` (mapping), the format's own type names, which take precedence; `datetime` and
-    `instant` (functions), what instant a number, or the text of a number, means in a column of local
-    times and in one of instants; `date_is_days` (bool), whether a number in a DATE column counts days;
-    `binary_is_text` (bool), whether binary values of MySQL's types come as ISO-8859-1 text without the
-    zeros that pad BINARY, and other binary values in no known form; `bit_width` (int or None), the
-    width of a BIT that states none; `is_connect` (bool), whether types are Kafka Connect's unless they
-    are a database's; `reader_of_given` (function), which makes the reader of a type that the user gives,
-    for formats whose values come in a form that depends on their declared type; `sent` (function), which returns how
-    the values of a declared type are sent, as a rule for the engine.
-    """
-
-    words: Mapping[str, Callable[[Declaration], Any]] = field(default_factory=dict)
-    datetime: Callable[[Any], Any] = no_count
-    instant: Callable[[Any], Any] = from_seconds_text
-    date_is_days: bool = False
-    binary_is_text: bool = False
-    bit_width: int | None = None
-    is_connect: bool = False
-    reader_of_given: Callable[[Given], Callable[[Any], Any]] = attrgetter("read")
-    sent: Callable[[str | None, str | None, tzinfo | None, Modes], Rule | None] = as_they_are
-
-
-class Given(NamedTuple):
-    """A type that the user gives for a column, with the declared type, the connector, the zone, the reader and modes."""
-
-    type: str
-    declared: str | None
-    connector: str | None
-    zone: tzinfo | None
-    read: Callable[[Any], Any]
-    modes: Modes = USUAL_MODES
-
-
-USUAL: Final = FormatRules()
-
-
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A type as stated.
+    """A type as stated."""
 
-    Attributes: `names` (tuple of str), its possible names, in upper case and longest first, or a
-    semantic type's name; `parts` (`SqlType`); `parameters` (mapping from str to int), those of a
-    semantic type; `words` (mapping), the format's own type names; `rules` (`FormatRules`), those of the
-    format that the values come in; `database` (str or None), the database whose names apply; `zone`
-    (tzinfo or None), the source's time zone; `is_sent` (bool), whether values are still as the sender
-    wrote them, since their encoding is unknown; `is_digits` (bool), whether a number may come as
-    a string, which it may not where that could be base64.
-    """
-
+    # The possible names, in upper case and longest first, or the name of a semantic type.
     names: tuple[str, ...]
     parts: SqlType
+    # Those of a semantic type.
     parameters: Mapping[str, int]
-    words: Mapping[str, Callable[[Declaration], Any]] = field(default_factory=dict)
-    rules: FormatRules = USUAL
+    # The rules of the format in which the values come.
+    rules: FormatRules
+    # The type names of the format, which take precedence.
+    words: Mapping[str, Entry] = field(default_factory=dict)
+    # The database whose names apply.
     database: str | None = None
+    # The source's time zone.
     zone: tzinfo | None = None
+    # Whether values are still as the sender wrote them, since their encoding is unknown.
     is_sent: bool = False
+    # Whether a number may come as a string, which it may not where that could be base64.
     is_digits: bool = True
 
     def argument(self, place: int) -> int | None:
@@ -174,6 +126,6 @@ def parameters_of(text: str) -> dict[str, int]:
     return {name: int(value) for name, value in _PARAMETER.findall(arguments)}
 
 
-def stated(text: str) -> Declaration:
-    """Return the declaration of a type's text, without what decides the form of its values."""
-    return Declaration(names=column_type_names(text), parts=parse_sql_type(text), parameters=parameters_of(text))
+def stated(text: str, rules: FormatRules) -> Declaration:
+    """Return the declaration of a type's text, without what else decides the form of its values."""
+    return Declaration(column_type_names(text), parse_sql_type(text), parameters_of(text), rules)

@@ -1,9 +1,9 @@
-"""JSON values of date and time columns as Avro data: days, microseconds or milliseconds; exactly, or `MISFIT`.
+"""Times in columns: readers of JSON values as days, microseconds or milliseconds; exactly, or `MISFIT`.
 
-Each `read_…` returns the reader of one type. A time without a zone is a local time, a time with one is
+Each `read_…` returns the reader of one rule. A time without a zone is a local time, a time with one is
 an instant: one becomes the other only through the source's zone, and not where summer time makes a
-local time ambiguous or skips it. What a number means depends on the format: a `Count` is a function
-from a value to its instant in microseconds, or to None.
+local time ambiguous or skips it. What a number means depends on the format: `COUNTS` has by name
+functions from a value to its instant in microseconds, or to None.
 
 Source: OMS data formats, "Data formats used when data is transmitted" and its changes with V3.3.0;
 DataHub message formats, "Field types"; Debezium reference, "Temporal types".
@@ -19,12 +19,13 @@ from zoneinfo import ZoneInfo
 
 from cdcavro.exact.instants import MILLISECOND, SECOND, from_local, to_local
 from cdcavro.exact.numbers import number_text
-from cdcavro.table.columns.reader_rules import ruled
-from cdcavro.table.columns.strings import MISFIT
+from cdcavro.table.columns.readers import MISFIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import tzinfo
+
+    from cdcavro.table.columns.readers import Reader
 
     Count = Callable[[Any], int | None]
 
@@ -33,6 +34,7 @@ _LOCAL_TEXT: Final = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}"
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _TIME: Final = re.compile(_CLOCK, re.ASCII)
 _LOCAL: Final = re.compile(_LOCAL_TEXT, re.ASCII)
+_LOCAL_OR_DATE: Final = re.compile(rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?:[T ]{_CLOCK})?", re.ASCII)
 _ZONED: Final = re.compile(
     rf"(?P<local>{_LOCAL_TEXT}) ?(?:"
     r"(?P<offset>Z|[+-][0-9]{2}(?::?[0-5][0-9])?)"
@@ -123,21 +125,35 @@ def dataworks_instant(value: Any) -> int | None:
     return instant if instant is not None and abs(instant) < _MOST_SECONDS * SECOND else None
 
 
-def counted(digits: int) -> Count:
-    """Return the `Count` of whole numbers of units of 10^-`digits` seconds, as Debezium sends them."""
+COUNTS: Final[dict[str, Count]] = {
+    "none": no_count,
+    # Of texts, with a fraction or without.
+    "seconds": from_seconds_text,
+    "seconds or long": seconds,
+    "milliseconds": milliseconds,
+    "microseconds": microseconds,
+    "padded": padded_milliseconds,
+    "padded or seconds": dataworks_instant,
+    # A number is a day, and no instant.
+    "days": no_count,
+}
+"""What instant a value is that is no text of a time, by the name that rules have for it."""
+
+
+def _counted(digits: int | None) -> Count:
+    """Return what counts whole numbers of units of 10^-`digits` seconds, as Debezium sends them; None for no numbers."""
+    if digits is None:
+        return no_count
     up, down = 10 ** max(0, _FRACTION - digits), 10 ** max(0, digits - _FRACTION)
-
-    def count(value: Any) -> int | None:
-        return None if type(value) is not int or value % down else value // down * up
-
-    return ruled(count, "counted", digits)
+    return lambda value: None if type(value) is not int or value % down else value // down * up
 
 
-def read_date(zone: tzinfo | None, count: Count = no_count, *, is_days: bool = False) -> Callable[[Any], Any]:
+def read_date(zone: tzinfo | None, count: str) -> Reader:
     """Return a reader of dates: days since the epoch.
 
-    A local time at midnight is a date too, and with `is_days` a number counts days.
+    A local time at midnight is a date too.
     """
+    instant, is_days = COUNTS[count], count == "days"
 
     def read(value: Any) -> Any:
         days = _days(value) if type(value) is str and len(value) == _DATE_SHOWN else None
@@ -145,14 +161,18 @@ def read_date(zone: tzinfo | None, count: Count = no_count, *, is_days: bool = F
             return days
         if is_days and type(value) is int:
             return value if FIRST <= value * _DAY <= LAST else MISFIT
-        local = _to_local_count(value, zone, count)
+        local = _to_local_count(value, zone, instant)
         return MISFIT if local is None or local % _DAY else local // _DAY
 
-    return ruled(read, "day", is_days)
+    return read
 
 
-def read_time(count: Count = no_count) -> Callable[[Any], Any]:
-    """Return a reader of times of day: microseconds since midnight; MySQL's other time spans are misfits."""
+def read_time(digits: int | None) -> Reader:
+    """Return a reader of times of day: microseconds since midnight; MySQL's other time spans are misfits.
+
+    A number counts units of 10^-`digits` seconds.
+    """
+    count = _counted(digits)
 
     def read(value: Any) -> Any:
         if type(value) is str and _TIME.fullmatch(value):
@@ -160,53 +180,62 @@ def read_time(count: Count = no_count) -> Callable[[Any], Any]:
         micros = count(value)
         return micros if micros is not None and 0 <= micros < _DAY else MISFIT
 
-    return ruled(read, "clock", count)
+    return read
 
 
-def read_local(
-    zone: tzinfo | None, count: Count = no_count, *, local: Count = no_count, is_date: bool = False
-) -> Callable[[Any], Any]:
+def read_local(zone: tzinfo | None, count: str, digits: int | None) -> Reader:
     """Return a reader of local times: microseconds since 1970-01-01 00:00, as if that were UTC.
 
-    An instant becomes a local time only in the source's zone. `local` is the count for numbers that are
-    local times themselves; with `is_date`, a date means its midnight.
+    An instant becomes a local time only in the source's zone. With `digits`, a number counts units of
+    10^-`digits` seconds of local time.
     """
+    return _local_reader(zone, count, digits, _LOCAL)
+
+
+def read_local_or_day(zone: tzinfo | None, count: str) -> Reader:
+    """Return a reader of local times for which a date means its midnight."""
+    return _local_reader(zone, count, None, _LOCAL_OR_DATE)
+
+
+def _local_reader(zone: tzinfo | None, count: str, digits: int | None, form: re.Pattern[str]) -> Reader:
+    instant, local = COUNTS[count], _counted(digits)
 
     def read(value: Any) -> Any:
         # A local time is stored as the instant that it would be in UTC.
         micros = from_local(value, UTC)
-        if micros is None and type(value) is str and (_LOCAL.fullmatch(value) or (is_date and _DATE.fullmatch(value))):
+        if micros is None and type(value) is str and form.fullmatch(value):
             micros = _local_micros(value)
         elif micros is None:
             micros = local(value)
-            micros = _to_local_count(value, zone, count) if micros is None else micros
+            micros = _to_local_count(value, zone, instant) if micros is None else micros
         return micros if micros is not None and FIRST <= micros <= LAST else MISFIT
 
-    return ruled(read, "local", local)
+    return read
 
 
-def read_instant(zone: tzinfo | None, count: Count = no_count) -> Callable[[Any], Any]:
+def read_instant(zone: tzinfo | None, count: str) -> Reader:
     """Return a reader of instants: microseconds since the epoch, UTC.
 
     A local time becomes an instant only in the source's zone.
     """
+    counted = COUNTS[count]
 
     def read(value: Any) -> Any:
-        instant = count(value)
+        instant = counted(value)
         if instant is None and type(value) is str:
             instant = _zoned_micros(value, zone)
         return instant if instant is not None and FIRST <= instant <= LAST else MISFIT
 
-    return ruled(read, "instant", count)
+    return read
 
 
-def read_milliseconds() -> Callable[[Any], Any]:
+def read_milliseconds() -> Reader:
     """Return a reader of instants that are sent and stored as whole milliseconds, as in DataHub's DATE."""
 
     def read(value: Any) -> Any:
         return value if type(value) is int and FIRST <= value * MILLISECOND <= LAST else MISFIT
 
-    return ruled(read, "milliseconds")
+    return read
 
 
 @lru_cache(maxsize=4096)
@@ -270,3 +299,14 @@ def _region(name: str) -> tzinfo | None:
         return ZoneInfo(name) if _REGION.fullmatch(name) else None
     except (LookupError, ValueError, OSError):
         return None
+
+
+READERS: Final[dict[str, Callable[..., Reader]]] = {
+    "day": read_date,
+    "clock": read_time,
+    "local": read_local,
+    "local or day": read_local_or_day,
+    "instant": read_instant,
+    "milliseconds": read_milliseconds,
+}
+"""What makes the reader of a rule from its operands, by the name of the rule."""

@@ -20,7 +20,7 @@ from cdcavro.exact.sqltype import is_same_type, parse_sql_type
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.columns.constants import constant
 from cdcavro.table.columns.declaration import column_type_names
-from cdcavro.table.columns.strings import MISFIT
+from cdcavro.table.columns.readers import MISFIT
 from cdcavro.table.ddl.steps import (
     AddColumn,
     AddKey,

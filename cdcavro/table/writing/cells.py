@@ -1,7 +1,8 @@
-"""Cells for the engine: how it turns a value as it is sent into the Avro of a column, from the rules of both readers.
+"""Cells of the engine: how it turns a value as it is sent into the Avro of a column, by the rules of both readers.
 
-The rules say what the exact way does: first `sent`, by which a format's value becomes a JSON value as all formats
-have it, then the rule of the column type's reader. A pair that is not listed is left to the exact way.
+The rules say what the exact way does: first the one by which a format's value becomes a JSON value as all formats
+have it, then that of the column's type. `CELLS` has each rule of a type with the rules by which its values may be
+sent; a pair that is not there is left to the exact way. So is every rule in `LEFT_TO_PYTHON`.
 """
 
 from __future__ import annotations
@@ -10,29 +11,23 @@ from array import array
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.engine.row_program import OPERATIONS
-from cdcavro.table.columns import times
-from cdcavro.table.columns.reader_rules import rule_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cdcavro.table.columns.reader_rules import Rule
+    from cdcavro.change.rule import Rule
 
-    Cell = tuple[str, int, int, int]
-    Compose = Callable[["CellTable", tuple[Any, ...], tuple[Any, ...]], Cell | None]
+    Operands = tuple[Any, ...]
+    Operation = tuple[str, int, int, int]
+    # Of a table, the operands of how values are sent, and those of how they are read.
+    Compose = Callable[["CellTable", Operands, Operands], Operation | None]
 
 _MOST_MASKED: Final = 62
 _LONG: Final = 64
 _MASK: Final = 2**_LONG - 1
 _BOUND: Final = 2 ** (_LONG - 1)
 _MOST_PADDED: Final = 1 << 16
-_COUNTS: Final = {
-    times.from_seconds_text: "seconds",
-    times.seconds: "seconds or long",
-    times.milliseconds: "milliseconds",
-    times.microseconds: "microseconds",
-    times.dataworks_instant: "padded",
-}
+_INSTANTS: Final = ("seconds", "seconds or long", "milliseconds", "microseconds", "padded or seconds")
 
 
 class CellTable:
@@ -45,14 +40,13 @@ class CellTable:
         self.cells, self.longs, self.symbols = array("i"), array("q"), array("i")
         self.texts = bytearray()
 
-    def add(self, name: str, sent: Rule | None, read: Callable[[Any], Any] | None, some: int, null: int) -> None:
-        """Add the cell of a column: how its values are sent (None if that cannot be told), and their reader.
+    def add(self, name: str, sent: Rule | None, read: Rule | None, some: int, null: int) -> None:
+        """Add the cell of a column: how its values are sent (None if the engine does not know), and how they are read.
 
-        No reader is for a column that newer rows no longer have.
+        The latter is None for a column that newer rows no longer have.
         """
         start, size = self._text(name)
-        cell = ("gone", 0, 0, 0) if read is None else self._cell(sent, rule_of(read))
-        operation, *operands = cell or ("left", 0, 0, 0)
+        operation, *operands = ("gone", 0, 0, 0) if read is None else self._operation(sent, read)
         self.cells.extend((start, size, OPERATIONS.index(operation), some, null, *operands))
 
     def bounds(self, least: int, most: int) -> int:
@@ -79,11 +73,10 @@ class CellTable:
         self.texts += raw
         return start, len(raw)
 
-    def _cell(self, sent: Rule | None, read: Rule | None) -> Cell | None:
-        if sent is None or read is None:
-            return None
-        compose = _COMPOSED.get((sent[0] if sent else "", read[0]))
-        return None if compose is None else compose(self, sent[1:], read[1:])
+    def _operation(self, sent: Rule | None, read: Rule) -> Operation:
+        compose = None if sent is None else CELLS.get(read.name, {}).get(sent.name)
+        operation = None if sent is None or compose is None else compose(self, sent.operands, read.operands)
+        return operation or ("left", 0, 0, 0)
 
 
 def _plain(operation: str, *operands: int) -> Compose:
@@ -91,52 +84,52 @@ def _plain(operation: str, *operands: int) -> Compose:
     return lambda _table, _sent, _read: (operation, a, b, c)
 
 
-def _whole(table: CellTable, _sent: Rule, read: Rule) -> Cell:
+def _whole(table: CellTable, _sent: Operands, read: Operands) -> Operation:
     return "whole", table.bounds(*read), 0, 0
 
 
-def _decimal(table: CellTable, _sent: Rule, read: Rule) -> Cell:
+def _decimal(table: CellTable, _sent: Operands, read: Operands) -> Operation:
     least, most, scale, is_text = read
     return "decimal", table.wide_bounds(least, most), scale, int(is_text)
 
 
-def _decimal_of_text(table: CellTable, _sent: Rule, read: Rule) -> Cell:
+def _decimal_of_text(table: CellTable, _sent: Operands, read: Operands) -> Operation:
     return "decimal", table.wide_bounds(read[0], read[1]), read[2], 1
 
 
-def _unscaled(table: CellTable, sent: Rule, read: Rule) -> Cell | None:
+def _unscaled(table: CellTable, sent: Operands, read: Operands) -> Operation | None:
     least, most, scale, _ = read
     return None if sent[0] != scale else ("unscaled", table.wide_bounds(least, most), scale, 0)
 
 
-def _unsigned(table: CellTable, _sent: Rule, read: Rule) -> Cell | None:
+def _unsigned(table: CellTable, _sent: Operands, read: Operands) -> Operation | None:
     least, most, scale, _ = read
     return None if scale else ("unscaled", table.wide_bounds(least, most), 0, 1)
 
 
-def _digits(_table: CellTable, _sent: Rule, read: Rule) -> Cell:
+def _digits(_table: CellTable, _sent: Operands, read: Operands) -> Operation:
     return "digits", 0, 0, int(read[0])
 
 
-def _label(table: CellTable, _sent: Rule, read: Rule) -> Cell:
+def _label(table: CellTable, _sent: Operands, read: Operands) -> Operation:
     return "label", table.labels(read[0]), len(read[0]), 0
 
 
-def _escaped_label(table: CellTable, sent: Rule, read: Rule) -> Cell | None:
+def _escaped_label(table: CellTable, sent: Operands, read: Operands) -> Operation | None:
     return None if any("\\" in member for member in read[0]) or not read[0] else _label(table, sent, read)
 
 
-def _indexed_label(table: CellTable, sent: Rule, read: Rule) -> Cell | None:
+def _indexed_label(table: CellTable, sent: Operands, read: Operands) -> Operation | None:
     members = read[0]
     is_plain = sent[0] == members and len(set(members)) == len(members) and members and "" not in members
     return ("indexed label", table.labels(members), len(members), 0) if is_plain else None
 
 
-def _labels(table: CellTable, _sent: Rule, read: Rule) -> Cell:
+def _labels(table: CellTable, _sent: Operands, read: Operands) -> Operation:
     return "labels", table.labels(read[0]), len(read[0]), 0
 
 
-def _masked_labels(table: CellTable, sent: Rule, read: Rule) -> Cell | None:
+def _masked_labels(table: CellTable, sent: Operands, read: Operands) -> Operation | None:
     members = read[0]
     is_plain = sent[0] == members and len(set(members)) == len(members) and 0 < len(members) <= _MOST_MASKED
     if not is_plain or any(not member or "," in member for member in members):
@@ -145,90 +138,86 @@ def _masked_labels(table: CellTable, sent: Rule, read: Rule) -> Cell | None:
 
 
 def _binary(operation: str) -> Compose:
-    def compose(_table: CellTable, _sent: Rule, read: Rule) -> Cell | None:
-        return None if read[0] > _MOST_PADDED or (read[0] and operation == "base64") else (operation, read[0], 0, 0)
+    def compose(_table: CellTable, _sent: Operands, read: Operands) -> Operation | None:
+        width = read[0] or 0
+        return None if width > _MOST_PADDED or (width and operation == "base64") else (operation, width, 0, 0)
 
     return compose
 
 
 def _bits(operation: str) -> Compose:
-    def compose(_table: CellTable, sent: Rule, read: Rule) -> Cell | None:
+    def compose(_table: CellTable, sent: Operands, read: Operands) -> Operation | None:
         is_plain = read[0] and (not sent or sent[0] == read[0])
         return (operation, read[0], 0, 0) if is_plain else None
 
     return compose
 
 
-def _day(_table: CellTable, _sent: Rule, read: Rule) -> Cell:
-    return "day", int(read[0]), 0, 0
+def _day(_table: CellTable, _sent: Operands, read: Operands) -> Operation:
+    return "day", int(read[1] == "days"), 0, 0
 
 
-def _moment(operation: str) -> Compose:
-    """Return the rule of times that are texts, or counts of a unit by the format or by the reader."""
+def _clock(_table: CellTable, _sent: Operands, read: Operands) -> Operation:
+    return "clock", read[0] or 0, -1, 0
 
-    def compose(_table: CellTable, sent: Rule, read: Rule) -> Cell:
-        if sent:
-            digits, precision = sent
-            return operation, digits, -1 if precision is None else precision, 0
-        counted = rule_of(read[0])
-        return operation, counted[1] if counted is not None else 0, -1, 0
+
+def _local(_table: CellTable, _sent: Operands, read: Operands) -> Operation:
+    return "local", read[2] or 0, -1, 0
+
+
+def _counted(operation: str) -> Compose:
+    """Return what composes the cell of times that the format sends as counts of a unit."""
+
+    def compose(_table: CellTable, sent: Operands, _read: Operands) -> Operation:
+        digits, precision = sent
+        return operation, digits, -1 if precision is None else precision, 0
 
     return compose
 
 
-def _instant(_table: CellTable, _sent: Rule, read: Rule) -> Cell | None:
-    operation = _COUNTS.get(read[0])
-    return None if operation is None else (operation, 0, 0, 0)
+def _instant(_table: CellTable, _sent: Operands, read: Operands) -> Operation | None:
+    return (read[1], 0, 0, 0) if read[1] in _INSTANTS else None
 
 
 def _instant_of(operation: str) -> Compose:
-    """Return the rule of instants that the format spells in another way than in seconds, as which they are then read."""
+    """Return what composes the cell of instants whose texts the exact way turns into seconds, which it then reads."""
 
-    def compose(_table: CellTable, sent: Rule, read: Rule) -> Cell | None:
-        return (operation, 0, sent[0] if sent else 0, 0) if read[0] is times.from_seconds_text else None
+    def compose(_table: CellTable, sent: Operands, read: Operands) -> Operation | None:
+        return (operation, 0, sent[0] if sent else 0, 0) if read[1] == "seconds" else None
 
     return compose
 
 
-_NUMBERS: Final[dict[str, Compose]] = {
-    "whole": _whole,
-    "double": _plain("double"),
-    "single": _plain("single"),
-    "flag": _plain("flag"),
+CELLS: Final[dict[str, dict[str, Compose]]] = {
+    "flag": {"as sent": _plain("flag"), "number": _plain("flag")},
+    "whole": {"as sent": _whole, "number": _whole, "flag": _whole},
+    "double": {"as sent": _plain("double"), "number": _plain("double")},
+    "single": {"as sent": _plain("single"), "number": _plain("single")},
+    "decimal": {
+        "as sent": _decimal,
+        "number": _decimal_of_text,
+        "digits": _decimal_of_text,
+        "decimal": _unscaled,
+        "unsigned": _unsigned,
+    },
+    "digits": {"as sent": _digits, "number": _plain("digits", 0, 0, 1)},
+    "string": {"as sent": _plain("string"), "escaped": _plain("string", 0, 0, ord("\\"))},
+    "label": {"as sent": _label, "escaped": _escaped_label, "label": _indexed_label},
+    "labels": {"as sent": _labels, "labels": _masked_labels},
+    "json": {"as sent": _plain("json")},
+    "anything": {"as sent": _plain("anything")},
+    "binary": {"as sent": _binary("base64"), "bytes": _binary("latin1")},
+    "bits": {"as sent": _bits("bits"), "bits": _bits("reversed bits"), "counted bits": _bits("counted bits")},
+    "day": {"as sent": _day, "day": _plain("day", 1)},
+    "clock": {"as sent": _clock, "clock": _counted("clock")},
+    "local": {"as sent": _local, "local": _counted("local")},
+    "local or day": {"as sent": _plain("local", 0, -1), "local": _counted("local")},
+    "instant": {"as sent": _instant, "instant": _instant_of("iso"), "zoned": _instant_of("in zone")},
+    "milliseconds": {"as sent": _plain("millis")},
 }
-_COMPOSED: Final[dict[tuple[str, str], Compose]] = {
-    **{("", read): compose for read, compose in _NUMBERS.items()},
-    **{("number", read): compose for read, compose in _NUMBERS.items()},
-    ("flag", "whole"): _whole,
-    ("", "decimal"): _decimal,
-    ("number", "decimal"): _decimal_of_text,
-    ("digits", "decimal"): _decimal_of_text,
-    ("decimal", "decimal"): _unscaled,
-    ("unsigned", "decimal"): _unsigned,
-    ("", "digits"): _digits,
-    ("number", "digits"): _plain("digits", 0, 0, 1),
-    ("", "string"): _plain("string"),
-    ("escaped", "string"): _plain("string", 0, 0, ord("\\")),
-    ("", "json"): _plain("json"),
-    ("", "anything"): _plain("anything"),
-    ("", "label"): _label,
-    ("escaped", "label"): _escaped_label,
-    ("label", "label"): _indexed_label,
-    ("", "labels"): _labels,
-    ("labels", "labels"): _masked_labels,
-    ("", "binary"): _binary("base64"),
-    ("bytes", "binary"): _binary("latin1"),
-    ("", "bits"): _bits("bits"),
-    ("bits", "bits"): _bits("reversed bits"),
-    ("counted bits", "bits"): _bits("counted bits"),
-    ("", "day"): _day,
-    ("day", "day"): _plain("day", 1),
-    ("", "clock"): _moment("clock"),
-    ("clock", "clock"): _moment("clock"),
-    ("", "local"): _moment("local"),
-    ("local", "local"): _moment("local"),
-    ("", "instant"): _instant,
-    ("instant", "instant"): _instant_of("iso"),
-    ("zoned", "instant"): _instant_of("in zone"),
-    ("", "milliseconds"): _plain("millis"),
+"""What composes the operation of a cell, by the name of the rule by which values are read, and then sent."""
+LEFT_TO_PYTHON: Final = {
+    "geometry": "it is EWKB, which only Python checks: few columns are geometries",
+    "converted": "a value is turned back into what was sent, by Python, before it is read as the given type",
 }
+"""The rules that have no cell, each with the reason."""

@@ -9,13 +9,14 @@ from cdcavro.errors import MisfitError, SchemaError, StructureError, shown
 from cdcavro.exact.jsontext import escape, kind, render
 from cdcavro.exact.members import ABSENT
 from cdcavro.exact.numbers import plain_text
-from cdcavro.table.columns.strings import MISFIT
+from cdcavro.table.columns.readers import MISFIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from cdcavro.avro.binary import Buffer
     from cdcavro.change.model import Row
+    from cdcavro.table.columns.column_type import ColumnType
 
 # Of all rows of a message, if it has several: a message of short rows may be about a table of many columns.
 MAX_ABSENT: Final = 8 << 20
@@ -41,21 +42,21 @@ _KINDS: Final = {
 class Cell:
     """A field of a row: a union of null and a primitive, with the reader of its column's values.
 
-    Made from the column's name, its reader (None for a column that newer rows no longer have), the name
-    of the primitive, the primitive's index in the union, and the declared type. Attributes: `name` (str);
-    `read` (callable or None), the reader; `some` and `null` (int), the bytes before a value and for null.
+    Made from the column's name, its type (None for a column that newer rows no longer have), the name
+    of the primitive, the primitive's index in the union, and the declared type.
     """
 
-    __slots__ = ("_declared", "_kind", "name", "null", "read", "some")
+    __slots__ = ("_declared", "_kind", "name", "null", "read", "rule", "some")
 
-    def __init__(
-        self, name: str, read: Callable[[Any], Any] | None, primitive: str, place: int, declared: str = ""
-    ) -> None:
+    def __init__(self, name: str, type: ColumnType | None, primitive: str, place: int, declared: str = "") -> None:
         if primitive not in _KINDS:
             raise SchemaError(name, f"holds {primitive}, and a cell is a primitive")
         self.name = name
-        self.read = read
+        # The reader of values, and its rule; None for a column that newer rows no longer have.
+        self.read = None if type is None else type.read
+        self.rule = None if type is None else type.rule
         self._kind = _KINDS[primitive]
+        # The bytes before a value, and for null.
         self.some, self.null = place << 1, (1 - place) << 1
         self._declared = declared
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro.binary import Buffer
 from cdcavro.change.model import Column
 from cdcavro.change.modes import USUAL_MODES, Modes
+from cdcavro.change.rule import AS_SENT
 from cdcavro.engine.machine import Cells, optionals
 from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import SchemaError, StructureError, shown
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
 from cdcavro.table.columns.column_type import column_type
-from cdcavro.table.columns.declaration import USUAL
-from cdcavro.table.columns.format_rules import RULES
-from cdcavro.table.columns.strings import MISFIT
+from cdcavro.table.columns.format_rules import RULES, USUAL
+from cdcavro.table.columns.readers import MISFIT
 from cdcavro.table.schema import avro_label, avro_of, without_attributes
 from cdcavro.table.writing.cells import CellTable
 from cdcavro.table.writing.rows import Cell, RowWriter, text_of, write_texts
@@ -103,8 +103,8 @@ class TableWriter:
         types = {column.name: column.type for column in self._columns or ()}
         table = CellTable()
         for cell in self._plan:
-            sent = rules.sent(types.get(cell.name), self._source.db_type, self._zone, self._modes) if is_sent else ()
-            table.add(cell.name, sent, cell.read, cell.some, cell.null)
+            sent = rules.sent(types.get(cell.name), self._source.db_type, self._zone, self._modes)
+            table.add(cell.name, sent if is_sent else AS_SENT, cell.rule, cell.some, cell.null)
         places = {cell.name: i for i, cell in enumerate(self._plan) if cell.read is not None}
         own = [cell.name for cell in self._key or ()]
         if not places.keys() >= {*key, *own}:
@@ -206,7 +206,7 @@ def _cell(
     resolved = column_type(declared, source, given=given, zone=zone, modes=modes)
     if without_attributes(resolved.avro) != without_attributes(avro):
         raise SchemaError(field["name"], f"holds {avro_label(avro)}, and the column is {avro_label(resolved.avro)}")
-    return Cell(column.name, resolved.read, primitive, place, str(column.type or primitive))
+    return Cell(column.name, resolved, primitive, place, str(column.type or primitive))
 
 
 def _source_start(source: Source, *, is_snapshot: bool) -> bytes:

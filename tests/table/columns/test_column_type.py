@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 from zoneinfo import ZoneInfo
 
@@ -9,8 +10,10 @@ import fastavro
 import pytest
 
 from cdcavro.change.model import Column, Source
-from cdcavro.table.columns.column_type import column_type, is_known
-from cdcavro.table.columns.declaration import column_type_names
+from cdcavro.table.columns.column_type import READERS, column_type, is_known
+from cdcavro.table.columns.declaration import column_type_names, stated
+from cdcavro.table.columns.format_rules import RULES, USUAL
+from cdcavro.table.columns.type_names import TYPES, storage_of
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 DATE = {"type": "int", "logicalType": "date"}
@@ -242,6 +245,16 @@ def test_a_given_type_stands_in_for_the_declared_one():
     assert made("BIGINT", "oms_canal", given="bigint").avro == "long"
     assert made(None, "oms_shareplex", given="tinyint(1)").note == "TINYINT(1) is an int, not a boolean"
     assert made("DOUBLE", "datahub_blob", given="decimal(10,6)").declared == "DOUBLE"
+
+
+@pytest.mark.parametrize("rules", [*RULES.values(), USUAL], ids=[*RULES, "usual"])
+@pytest.mark.parametrize("database", TYPES)
+def test_every_name_has_a_reader(rules, database):
+    """What a name means in a database and a format is read by a rule that there is."""
+    for name in {*rules.words, *TYPES[None], *TYPES[database]}:
+        for text in (name, f"{name}(2,1)", f"{name} unsigned"):
+            storage = storage_of(replace(stated(text, rules), words=rules.words, database=database))
+            assert storage is None or storage.rule.name in READERS, text
 
 
 def test_the_same_facts_give_the_same_object():

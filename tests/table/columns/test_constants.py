@@ -10,7 +10,7 @@ from cdcavro.change.model import Column, Source
 from cdcavro.exact.numbers import ExactNumber, minimal_bytes
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.columns.constants import constant
-from cdcavro.table.columns.strings import MISFIT
+from cdcavro.table.columns.readers import MISFIT
 from support.strategies import HOSTILE_STRINGS
 
 

@@ -24,7 +24,7 @@ from cdcavro.change.model import Column, Source
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import ExactNumber, minimal_bytes, number
 from cdcavro.table.columns.column_type import column_type
-from cdcavro.table.columns.strings import MISFIT
+from cdcavro.table.columns.readers import MISFIT
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.transcoding.schema_history import SchemaHistory
 from support.messages import SAMPLES
