@@ -18,14 +18,12 @@ except ModuleNotFoundError as error:
 
 from cdcavro.spark.changes import order_key, order_value, shard, to_changes
 from cdcavro.spark.functions import decode, encode
-from cdcavro.spark.messages.changes import to_tables
-from cdcavro.spark.messages.typed import messages_to_tables
-from cdcavro.spark.names import register
 from cdcavro.spark.registry import from_registry, to_registry
 from cdcavro.spark.row_text import cdc_text
 from cdcavro.spark.session import session
-from cdcavro.spark.tables import TypedTables
-from cdcavro.spark.versions.reading import read_versions
+from cdcavro.spark.sql import register
+from cdcavro.spark.typed_tables import TypedTables, messages_to_tables, to_tables
+from cdcavro.spark.version_columns import read_versions
 
 __all__ = [
     "TypedTables",

@@ -1,18 +1,22 @@
-"""Text ⇄ payload as Columns, over Arrow batches, with the same converter as everywhere else in the package."""
+"""Functions of Columns, text ⇄ payload, over Arrow batches, with the same converter as everywhere else in the package."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdcavro.spark.arrow_udf import column_function, converted
-from cdcavro.wire.formats import get_format
+from cdcavro.wire.formats import FORMATS, get_format
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import Column
 
-    from cdcavro.errors import MessageError
+    from cdcavro.change.model import Change
+    from cdcavro.errors import CdcAvroError, MessageError
 
     ColumnOrName = Column | str
 
@@ -35,11 +39,11 @@ def encode(col: ColumnOrName, format: str, *, rejects: bool = False) -> Column:
 
         return column_function(encoded, "binary", "cdc_encode")(col)
 
-    def tried(texts: pa.Array) -> pa.Array:
+    def try_encoded(texts: pa.Array) -> pa.Array:
         return try_encode_batch(texts, format)
 
     # Declared non-deterministic, because Spark would otherwise run the function twice for a filter on error.
-    return column_function(tried, RESULT, "cdc_try_encode", is_deterministic=False)(col)
+    return column_function(try_encoded, RESULT, "cdc_try_encode", is_deterministic=False)(col)
 
 
 def decode(col: ColumnOrName, format: str) -> Column:
@@ -84,3 +88,23 @@ def try_encode_batch(texts: pa.Array, format: str) -> pa.Array:
 def error_fields(error: MessageError) -> dict[str, str | None]:
     """Return the fields of an error for the error column."""
     return {"format": error.format, "path": error.path, "message": str(error)}
+
+
+def refusal_fields(change: Change, error: CdcAvroError) -> dict[str, str | None]:
+    """Return the fields of the error for which a change is refused."""
+    return {"format": change.source.format, "path": getattr(error, "path", None), "message": str(error)}
+
+
+def convert_by_format(convert: Callable[[pa.Array, str], pa.Array], values: pa.Array, formats: pa.Array) -> pa.Array:
+    """Convert each value by the format beside it, one format at a time; a null format gives null."""
+    places: dict[str | None, list[int]] = {}
+    for place, name in enumerate(formats.to_pylist()):
+        places.setdefault(name, []).append(place)
+    if not places or None in places:
+        # Any format will do here: only the result's type matters, and nulls convert alike in all formats.
+        places.setdefault(FORMATS[0], []).extend(places.pop(None, []))
+        values = pc.if_else(formats.is_null(), pa.scalar(None, values.type), values)
+    indices = {name: pa.array(rows, pa.int64()) for name, rows in places.items()}
+    parts = [convert(values.take(rows), name or FORMATS[0]) for name, rows in indices.items()]
+    order = pc.sort_indices(pa.concat_arrays(list(indices.values())))
+    return pa.concat_arrays(parts).take(order)

@@ -15,7 +15,7 @@ from cdcavro.registry.backend import UnusableError
 from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, unframe
 from cdcavro.registry.framing import frame as framed_by
 from cdcavro.spark.framed_rows import MAX_SCHEMAS, PREFIXES, FramedRows, Known, without_length
-from cdcavro.spark.versions.reading import STRICT, as_shown
+from cdcavro.spark.version_columns import STRICT, as_shown
 from cdcavro.table import schema as table_schema
 from cdcavro.table.history import Table
 from cdcavro.table.older_fields import ENVELOPE, ROW

@@ -1,22 +1,19 @@
-"""The conversions as SQL functions: `SQL_FUNCTIONS` holds all that `register` makes available."""
+"""SQL functions of the conversions, and `register`, which makes them and the data source known to a session."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cdcavro.spark.arrow_udf import sql_function
-from cdcavro.spark.functions import RESULT, decode_batch, encode_batch, try_encode_batch
+from cdcavro.spark.functions import RESULT, convert_by_format, decode_batch, encode_batch, try_encode_batch
 from cdcavro.spark.row_text import TEXTS, images_of_json, text_batch
-from cdcavro.wire.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
-_ANY: Final = FORMATS[0]
+    from pyspark.sql import SparkSession
 
 
 def cdc_encode(text: pa.Array, format: pa.Array) -> pa.Array:
@@ -26,7 +23,7 @@ def cdc_encode(text: pa.Array, format: pa.Array) -> pa.Array:
 
         SELECT cdc_encode(value, 'oms_canal') AS payload FROM messages
     """
-    return by_format(encode_batch, text, format)
+    return convert_by_format(encode_batch, text, format)
 
 
 def cdc_try_encode(text: pa.Array, format: pa.Array) -> pa.Array:
@@ -38,7 +35,7 @@ def cdc_try_encode(text: pa.Array, format: pa.Array) -> pa.Array:
         SELECT made.payload, made.error.message
         FROM (SELECT cdc_try_encode(value, 'oms_canal') AS made FROM messages)
     """
-    return by_format(try_encode_batch, text, format)
+    return convert_by_format(try_encode_batch, text, format)
 
 
 def cdc_decode(payload: pa.Array, format: pa.Array) -> pa.Array:
@@ -48,7 +45,7 @@ def cdc_decode(payload: pa.Array, format: pa.Array) -> pa.Array:
 
         SELECT cdc_decode(cdc_encode(value, 'oms_canal'), 'oms_canal') AS text FROM messages
     """
-    return by_format(decode_batch, payload, format)
+    return convert_by_format(decode_batch, payload, format)
 
 
 def cdc_text(image: pa.Array) -> pa.Array:
@@ -84,16 +81,25 @@ SQL_FUNCTIONS: Final[dict[str, SqlFunction]] = {
 }
 
 
-def by_format(convert: Callable[[pa.Array, str], pa.Array], values: pa.Array, formats: pa.Array) -> pa.Array:
-    """Return each value converted by the format beside it, one format at a time; a null format gives null."""
-    places: dict[str | None, list[int]] = {}
-    for place, name in enumerate(formats.to_pylist()):
-        places.setdefault(name, []).append(place)
-    if not places or None in places:
-        # Any format will do here: only the result's type matters, and nulls convert alike in all formats.
-        places.setdefault(_ANY, []).extend(places.pop(None, []))
-        values = pc.if_else(formats.is_null(), pa.scalar(None, values.type), values)
-    indices = {name: pa.array(rows, pa.int64()) for name, rows in places.items()}
-    parts = [convert(values.take(rows), name or _ANY) for name, rows in indices.items()]
-    order = pc.sort_indices(pa.concat_arrays(list(indices.values())))
-    return pa.concat_arrays(parts).take(order)
+def register(spark: SparkSession, *, functions: bool = True) -> None:
+    """Register the conversions as SQL functions of a session, and, from Spark 4.0 on, the data source `cdcavro`.
+
+    `cdc_encode(text, format)` returns a payload, `cdc_try_encode(text, format)` a struct of payload and
+    error, `cdc_decode(payload, format)` JSON text, and `cdc_text(image)` a map of text. A format's name
+    is a string or a column of strings; an unknown format fails the query. `cdc_try_encode` is
+    non-deterministic in Spark's sense, so Spark refuses it in aggregates and join conditions.
+
+    `spark.read.format("cdcavro")` and `spark.readStream.format("cdcavro")` read files of JSON lines, each line as a
+    row with its `payload`, `format`, `operation`, `table`, `file`, `line` and `error`, and `raw` for a line that has no
+    payload. Options are `path` (or `load(…)`), `format` (a format's name, `auto` or `mixed`), `maxPartitionBytes` and
+    `maxFilesPerTrigger`.
+
+    Without `functions`, only the data source is registered: a declarative pipeline of Spark refuses functions.
+    """
+    for name, function in SQL_FUNCTIONS.items() if functions else ():
+        spark.udf.register(name, function.over_columns(name))
+    if hasattr(spark, "dataSource"):
+        # Spark 3.5 has no such API, and so not what this module imports.
+        from cdcavro.spark.source.source import CdcAvroSource  # noqa: PLC0415
+
+        spark.dataSource.register(CdcAvroSource)

@@ -24,9 +24,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import cdcavro
 from benchmarks.tables import messages
 from cdcavro.change.model import Arrival, Change, replace
-from cdcavro.spark.messages.rows import ChangeBatch
-from cdcavro.spark.messages.survey import ChangeSurvey
-from cdcavro.spark.tables import outline_of
+from cdcavro.spark.survey import ChangeSurvey, outline_of
+from cdcavro.spark.typed_batch import ChangeBatch
 from cdcavro.table.writing.changes import ChangeTyper
 
 if TYPE_CHECKING:

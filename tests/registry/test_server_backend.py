@@ -36,7 +36,7 @@ INT = {"schema": '"int"'}
 LATEST = INT | {"id": 1, "subject": "s", "version": 1}
 
 
-def refusal(status, message="no", code=None):
+def refusal_fields(status, message="no", code=None):
     """Return the answer of a server that refuses."""
     return Answer(status, {"error_code": status * 100 + 1 if code is None else code, "message": message})
 
@@ -97,20 +97,20 @@ def connected(server, **more):
 @pytest.mark.parametrize(
     ("answer", "said", "attempts"),
     [
-        (refusal(401, "Unauthorized"), "401: user and password are missing or wrong: 'Unauthorized'", 1),
+        (refusal_fields(401, "Unauthorized"), "401: user and password are missing or wrong: 'Unauthorized'", 1),
         (Answer(401, b"", {"WWW-Authenticate": "Basic"}), "401: user and password are missing or wrong", 1),
-        (refusal(403), "403: the user may not do that: 'no'", 1),
-        (refusal(404, code=0), "404: the server does not do that; is this its address?: 'no'", 1),
+        (refusal_fields(403), "403: the user may not do that: 'no'", 1),
+        (refusal_fields(404, code=0), "404: the server does not do that; is this its address?: 'no'", 1),
         (Answer(404, b"<html>"), "404: the server does not do that; is this its address?", 1),
-        (refusal(409), "409: the server refuses the schema as incompatible: 'no'", 1),
-        (refusal(422), "422: the server refuses what it was sent: 'no'", 1),
-        (refusal(418), "418: the server does not do that; is this its address?: 'no'", 1),
-        (refusal(429), "429: too many requests: 'no'", 4),
-        (refusal(500), "500: the server failed: 'no'", 4),
+        (refusal_fields(409), "409: the server refuses the schema as incompatible: 'no'", 1),
+        (refusal_fields(422), "422: the server refuses what it was sent: 'no'", 1),
+        (refusal_fields(418), "418: the server does not do that; is this its address?: 'no'", 1),
+        (refusal_fields(429), "429: too many requests: 'no'", 4),
+        (refusal_fields(500), "500: the server failed: 'no'", 4),
         (Answer(503, b"<html>down</html>"), "503: the server failed", 4),
-        (refusal(501), "501: the server failed: 'no'", 1),
-        (refusal(422, "x" * 5000), "422: the server refuses what it was sent: '" + "x" * 80 + "...'", 1),
-        (refusal(422, {"a": ["b"]}), "422: the server refuses what it was sent: \"{'a': ['b']}\"", 1),
+        (refusal_fields(501), "501: the server failed: 'no'", 1),
+        (refusal_fields(422, "x" * 5000), "422: the server refuses what it was sent: '" + "x" * 80 + "...'", 1),
+        (refusal_fields(422, {"a": ["b"]}), "422: the server refuses what it was sent: \"{'a': ['b']}\"", 1),
         (Answer(422, [1]), "422: the server refuses what it was sent", 1),
     ],
 )
@@ -192,7 +192,7 @@ def test_a_server_that_is_not_there_is_an_error(waits):
     assert 0.1 <= waits[0] <= 0.2 <= waits[1] <= 0.4 <= waits[2] <= 0.8
 
 
-@pytest.mark.parametrize("fault", [refusal(503), refusal(429), refusal(500), Answer(drops=True)])
+@pytest.mark.parametrize("fault", [refusal_fields(503), refusal_fields(429), refusal_fields(500), Answer(drops=True)])
 def test_what_passes_is_asked_again(serve, fault):
     """Two faults, and then the answer."""
     server = serve(fault, fault, Answer(200, LATEST))
@@ -203,7 +203,7 @@ def test_what_passes_is_asked_again(serve, fault):
 @pytest.mark.parametrize(("after", "waited"), [("7", [7.0]), ("0", [0.0])])
 def test_a_server_says_when_to_ask_again(serve, waits, after, waited):
     """Retry-After is heeded."""
-    busy = refusal(429)
+    busy = refusal_fields(429)
     busy.headers["Retry-After"] = after
     assert connected(serve(busy, Answer(200, LATEST))).fetch(subject="s").id == 1
     assert waits == waited
@@ -212,7 +212,7 @@ def test_a_server_says_when_to_ask_again(serve, waits, after, waited):
 @pytest.mark.parametrize("after", ["31", "9" * 5000])
 def test_nobody_waits_as_long_as_a_server_likes(serve, waits, after):
     """More than 30 seconds is a refusal."""
-    busy = refusal(429)
+    busy = refusal_fields(429)
     busy.headers["Retry-After"] = after
     server = serve(busy)
     assert error_of(lambda: connected(server).fetch(subject="s")).endswith("429: too many requests: 'no'")
@@ -222,7 +222,7 @@ def test_nobody_waits_as_long_as_a_server_likes(serve, waits, after):
 @pytest.mark.parametrize("after", ["-1", "1e3", "soon", "Wed, 21 Oct 2026 07:28:00 GMT", "²", ""])
 def test_a_time_that_is_no_number_of_seconds_is_passed_over(serve, waits, after):
     """Our own pause counts."""
-    busy = refusal(429)
+    busy = refusal_fields(429)
     busy.headers["Retry-After"] = after.encode().decode("latin-1")
     connected(serve(busy, Answer(200, LATEST))).fetch(subject="s")
     assert 0.1 <= waits[0] <= 0.2
@@ -323,7 +323,7 @@ ECHOES = [
 ]
 FAULTS = {
     **{
-        f"echo {i} in {status}": refusal(status, echo)
+        f"echo {i} in {status}": refusal_fields(status, echo)
         for i, echo in enumerate(ECHOES)
         for status in (401, 409, 422, 500)
     },
@@ -382,13 +382,13 @@ def _all_of(error: BaseException | None) -> list[str]:
 
 def test_the_canary_would_be_found(serve):
     """The search above sees what it looks for: a server's words are shown where they hold no secret."""
-    said = error_of(lambda: registry.connect(serve(refusal(422, CANARY)).url).fetch(subject="s"))
+    said = error_of(lambda: registry.connect(serve(refusal_fields(422, CANARY)).url).fetch(subject="s"))
     assert any(one in said for one in SECRETS)
 
 
 def test_a_command_says_no_secret_either(serve, tmp_path):
     """Whatever it is asked, and with the password in the address."""
-    server = serve(refusal(401, f"wrong password {CANARY}"))
+    server = serve(refusal_fields(401, f"wrong password {CANARY}"))
     url = f"http://{quote(AUTH[0])}:{quote(CANARY, safe='')}@{server.url[7:]}"
     code = "import sys; from cdcavro.cli import main; main(prog_name='cdcavro')"
     root = str(Path(cdcavro.__file__).parents[1])

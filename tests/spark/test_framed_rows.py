@@ -93,7 +93,7 @@ def schemas(tmp_path):
     return registry.connect(f"file:{tmp_path / 'schemas'}")
 
 
-def refusal(call, *arguments, **named):
+def refusal_fields(call, *arguments, **named):
     """Return the sentence of a refusal without its source, or None."""
     result = outcome(CdcAvroError, lambda: call(*arguments, **named))
     return str(result).partition(": ")[2] if isinstance(result, CdcAvroError) else None
@@ -108,11 +108,14 @@ def test_all_three_accept_and_refuse_the_same_payloads(schemas):
         rows = FramedRows({frame(b"", id): Known(writer.json, id)}, reader.json, reinterpret=False)
         brought = rows.brought(pa.array([frame(payload, id) for payload in payloads], pa.binary())).to_pylist()
         for (payload, is_good), row in zip(payloads.items(), brought, strict=True):
-            by_class = refusal(made.from_avro, payload, writer=writer)
+            by_class = refusal_fields(made.from_avro, payload, writer=writer)
             assert (by_class is None) is is_good, (was, now, payload, by_class)
             assert (row["error"] and row["error"]["message"].partition(": ")[2]) == by_class
             assert (row["start"] is None and row["payload"] is None) is not is_good
-            assert refusal(schemas.open, frame(payload, id)) == refusal(own.from_avro, payload), (was, payload)
+            assert refusal_fields(schemas.open, frame(payload, id)) == refusal_fields(own.from_avro, payload), (
+                was,
+                payload,
+            )
 
 
 def test_spark_reads_what_is_accepted_and_tells_of_the_rest(spark, schemas):
@@ -133,7 +136,7 @@ def test_spark_reads_what_is_accepted_and_tells_of_the_rest(spark, schemas):
         writer = parsed(record(field(f"c{at}", json.loads(was))))
         id = schemas.publish(writer, f"case{at}").id
         for payload, is_good in CASES[at][2].items():
-            fault = refusal(made.from_avro, payload, writer=writer)
+            fault = refusal_fields(made.from_avro, payload, writer=writer)
             assert (fault is None) is is_good
             rows.append((at, bytearray(frame(payload, id)), fault))
     read = cdc.from_registry(spark.createDataFrame(rows, "at int, raw binary, fault string"), "raw", schemas, reader)

@@ -13,8 +13,8 @@ from pyspark.sql import functions as sf
 
 import cdcavro
 from cdcavro import spark as cdc
-from cdcavro.spark.functions import encode_batch
-from cdcavro.spark.sql import SQL_FUNCTIONS, by_format
+from cdcavro.spark.functions import convert_by_format, encode_batch
+from cdcavro.spark.sql import SQL_FUNCTIONS
 from support.messages import SAMPLES
 
 pytestmark = pytest.mark.every_spark
@@ -184,10 +184,10 @@ def test_formats_may_alternate_row_by_row():
     """Values keep their places, whatever format they are of; a null format gives null."""
     texts = pa.array([b'{"recordType":"DDL"}', b'{"type":"QUERY"}', b'{"type":"GTID"}', None, b'{"recordType":"ROW"}'])
     formats = pa.array(["oms_default", "oms_canal", None, "oms_canal", "oms_default"])
-    found = by_format(encode_batch, texts, formats).to_pylist()
+    found = convert_by_format(encode_batch, texts, formats).to_pylist()
     wanted = [cdcavro.encode(texts[i].as_py(), formats[i].as_py()) if i not in (2, 3) else None for i in range(5)]
     assert found == wanted
-    assert by_format(encode_batch, texts[:0], formats[:0]).to_pylist() == []
+    assert convert_by_format(encode_batch, texts[:0], formats[:0]).to_pylist() == []
 
 
 @pytest.mark.since("4.0")

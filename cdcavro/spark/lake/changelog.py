@@ -13,10 +13,9 @@ from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.names import quoted
 from cdcavro.lake.statements import literal
 from cdcavro.lake.typed_rows import DROP
-from cdcavro.spark.lake.batch import held_columns
-from cdcavro.spark.lake.columns import prepare, present_columns
-from cdcavro.spark.lake.sinks import UNKNOWN, name_property
-from cdcavro.spark.versions.reading import read_fields
+from cdcavro.spark.lake.columns import held_columns, prepare, present_columns
+from cdcavro.spark.lake.sinks import UNKNOWN_ATTEMPT, name_property
+from cdcavro.spark.version_columns import read_fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.schema import TableSchema
 
-    # The columns of one selection behind the other: Columns first, then texts of SQL.
+    # One selection of columns after another: first Columns, then texts of SQL.
     Reading = Sequence[Sequence[Any]]
 
 _CHANGES: Final = "changes"
@@ -43,11 +42,11 @@ _OWN: Final = {
     sql.UNPARSED: "CASE WHEN size(image.unparsed) > 0 THEN image.unparsed END",
     sql.ABSENT: "CASE WHEN size(image.absent) > 0 THEN image.absent END",
 }
-# The image of each change, and before it that before an update. Only a flag is multiplied: an array of images would be made
-# and copied for each change.
-_IS_TOLD: Final = "operation = 'u' AND envelope.before IS NOT NULL"
+# Two rows for an update that states the row before it. Only a flag is multiplied: an array of images would be made and copied
+# for each change.
+_HAS_BEFORE: Final = "operation = 'u' AND envelope.before IS NOT NULL"
 _IMAGES: Final = (
-    ("*", f"explode(CASE WHEN {_IS_TOLD} THEN array(true, false) ELSE array(false) END) AS is_before"),
+    ("*", f"explode(CASE WHEN {_HAS_BEFORE} THEN array(true, false) ELSE array(false) END) AS is_before"),
     (
         *map(quoted, _FACTS),
         f"CASE WHEN is_before THEN {literal(BEFORE)} ELSE operation END AS operation",
@@ -62,7 +61,7 @@ class Changelog:
 
     A change is one row with the columns of the table: as they were before a delete, and as they are after
     anything else. The row before an update, as far as the update states it, is a row of its own before it,
-    whose `_cdc_op` is b. Attributes: as those of `CurrentState`.
+    whose `_cdc_op` is b. The fields are as those of `CurrentState`.
     """
 
     sink: Sink
@@ -87,15 +86,15 @@ class Changelog:
         *,
         job: str,
         batch: int,
-        attempt: Attempt = UNKNOWN,
+        attempt: Attempt = UNKNOWN_ATTEMPT,
         reading: Reading | None = None,
     ) -> None:
         """Append a batch of the table's typed rows; a batch of a job that is appended again changes nothing.
 
-        `rows` is as in `CurrentState.merge`; `job` (str) is unique to what writes, and `batch` (int) goes up. The first
-        `attempt` costs less where that is known; a later one then has to know since when. Raises `JobError` if it can
-        no longer be found out whether the first one was written. `reading` is what the method of that name returned for
-        the versions and the lake table as it is, by default made anew.
+        `rows` is as in `CurrentState.merge`; `job` (str) is unique to what writes, and `batch` (int) goes up. An `attempt`
+        that is known to be the first costs less; a later one must then say when the first was. `reading` is what the
+        method of that name returned for the versions and the lake table as it is; by default it is called. Raises
+        `JobError` if it can no longer be found out whether the first attempt was written.
         """
         if reading is None:
             reading = self.reading(rows.sparkSession.table(self.identifier), versions)

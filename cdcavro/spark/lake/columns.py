@@ -1,4 +1,4 @@
-"""The columns of a lake table: those of a version's rows, and how the table gets them."""
+"""Columns of a lake table: those of a version's rows, and how the table gets them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from pyspark.sql.avro.functions import from_avro
 from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, LakeColumn, Step, same_column, steps_to
 from cdcavro.lake.names import OWN, column_names, quoted
 from cdcavro.lake.statements import ADOPTED, KEY, alter_table, create_table, set_properties
-from cdcavro.spark.versions.older_fields import filled, has_older
-from cdcavro.spark.versions.reading import STRICT, true_type
+from cdcavro.spark.version_columns import STRICT, fill_older_values, has_older, true_type
 from cdcavro.table.older_fields import ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -42,13 +41,19 @@ def wanted_columns(schema: TableSchema) -> list[LakeColumn]:
 
 
 def present_columns(table: DataFrame) -> list[LakeColumn]:
-    """Return the columns that a lake table has, but for this project's own."""
+    """Return the columns that a lake table has, without this project's own."""
     fields = table.schema.fields
     return [
         LakeColumn(field.name, (field.metadata or {}).get("comment", ""), field.dataType.simpleString())
         for field in fields
         if not field.name.startswith(OWN)
     ]
+
+
+def held_columns(schema: TableSchema, present: Sequence[LakeColumn]) -> list[tuple[LakeColumn, LakeColumn]]:
+    """Return the columns of a version that a lake table has: the wanted column, and the table's."""
+    pairs = [(wanted, same_column(present, wanted)) for wanted in wanted_columns(schema)]
+    return [(wanted, held) for wanted, held in pairs if held is not None]
 
 
 def prepare(
@@ -60,16 +65,17 @@ def prepare(
     behavior: str,
     properties: Mapping[str, str] | None = None,
 ) -> list[Step]:
-    """Create a lake table, with these properties besides the sink's, or change it so that it has the columns of a version; return the steps that were taken.
+    """Create a lake table, or change it so that it has the columns of a version; return the steps that were taken.
 
-    Raises `SchemaError` for a step that the behavior or the sink does not allow, before the first one is taken.
+    A new table has `properties` besides the sink's. Raises `SchemaError` for a step that the behavior or the sink does not
+    allow, before the first step is taken.
     """
     wanted = wanted_columns(schema)
     all_properties = {**sink.properties([one.name for one in wanted]), **(properties or {})}
     spark.sql(create_table(identifier, wanted, own, sink.using, all_properties))
     present = present_columns(spark.table(identifier))
     if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in properties_of(spark, identifier):
-        # A table that begins anew for whoever adopted it does not have columns yet that the lake table has.
+        # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
         behavior = LENIENT
     steps = steps_to(schema.table.table, present, wanted, behavior, sink.can_widen)
     needed = sink.needed(steps)
@@ -97,10 +103,10 @@ def put_properties(spark: SparkSession, identifier: str, properties: Mapping[str
 def fill(
     spark: SparkSession, identifier: str, schema: TableSchema, before: int, kept: Collection[str] = frozenset()
 ) -> None:
-    """Give the rows that stand, of versions up to one, what the newest version reads in their payloads.
+    """Give the rows of versions up to `before` what the newest version reads in their payloads.
 
-    That is the default of columns that came since, and in those that took over from retired ones their values, wherever
-    that is exact. Rows that are merged later have both already. Columns of the lake whose names are `kept` have theirs.
+    Columns that came since get their default, and columns that took over from retired ones get the values of these, where
+    that is exact. Rows that are merged later have both already. Columns of the lake that are in `kept` are left alone.
     """
     present, record = present_columns(spark.table(identifier)), schema.record
     named = [(one.field, same_column(present, one)) for one in wanted_columns(schema)]
@@ -129,7 +135,9 @@ def _fill_heirs(spark: SparkSession, identifier: str, schema: TableSchema, kept:
     names = [name for name in columns if name in {field["name"] for field in fields}]
     rows = spark.table(identifier)
     row = sf.struct(*[sf.col(quoted(columns[name])).alias(name) for name in names])
-    made = rows.select(KEY, sf.transform(sf.array(row), lambda one: filled(one, fields, names))[0].alias("row"))
+    made = rows.select(
+        KEY, sf.transform(sf.array(row), lambda one: fill_older_values(one, fields, names))[0].alias("row")
+    )
     view = made.select(KEY, *[sf.col("row").getField(name).alias(columns[name]) for name in names])
     put = [name for name in columns.values() if name not in kept]
     if not put:
@@ -146,8 +154,8 @@ def _fill_heirs(spark: SparkSession, identifier: str, schema: TableSchema, kept:
 def with_view(frame: DataFrame, statement: Callable[[str], str], *, is_kept: bool = True) -> None:
     """Run a statement of SQL that `statement`, a function of a view's name, returns for a view of a frame.
 
-    The frame is kept unless the lake does it: a merge reads its source several times, and Spark 4.1 finds no plan for a
-    merge whose view reads another table of an Iceberg catalog.
+    With `is_kept`, the frame is computed once and kept: a merge reads its source several times, and Spark 4.1 finds no
+    plan for a merge whose view reads another table of an Iceberg catalog. Delta Lake keeps the source itself.
     """
     name = f"cdcavro_{uuid4().hex}"
     (frame.localCheckpoint() if is_kept else frame).createOrReplaceTempView(name)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
 from pyspark.sql import functions as sf
@@ -14,42 +15,59 @@ from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake import statements as sql
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.merge import check_keys
-from cdcavro.lake.names import quoted
-from cdcavro.spark.lake.batch import Facts, deletes_of, facts_of, held_columns, last_rows
-from cdcavro.spark.lake.columns import fill, prepare, present_columns, properties_of, put_properties, with_view
+from cdcavro.lake.names import OWN, quoted
+from cdcavro.lake.statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
+from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE, UPSERTS
+from cdcavro.spark.lake.columns import (
+    fill,
+    held_columns,
+    prepare,
+    present_columns,
+    properties_of,
+    put_properties,
+    with_view,
+)
 from cdcavro.spark.lake.ownership import adopted_columns
 from cdcavro.spark.lake.sinks import Delta, name_property
+from cdcavro.spark.version_columns import read_fields, read_versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from cdcavro.lake.evolution import Step
+    from cdcavro.lake.evolution import LakeColumn, Step
     from cdcavro.spark.lake.sinks import Sink
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.schema import TableSchema
 
 _KIND: Final = "cdcavro.order"
 _PARTIAL: Final = "cdcavro.partial"
-# There is a table of deletes.
+# That there is a table of deletes.
 _GUARDED: Final = "cdcavro.deletes"
-# The version of which all rows have what it reads in older ones: a kill between two steps leaves the rest to be done.
+# The version whose values all rows have, also older ones: after a kill between two steps, the rest is still to be done.
 _FILLED: Final = "cdcavro.filled"
-# Another one for each try to create the table: whose it has, created it.
+# A new value for each attempt to create the table: the attempt whose value it has created it.
 _CREATED: Final = "cdcavro.created"
 _DELETES: Final = "deletes"
+_NOTHING: Final = "X''"
+_LAST: Final = "last"
+_VALUE: Final = "value"
+_TEXT: Final = "text"
+# No column of a table has this name.
+_DELETED_KEY: Final = f"{OWN}deleted_key"
 
 
 @dataclass
-class Known:
-    """What is known of a lake table without a look at it: one costs as much as a twentieth of a merge.
+class LakeTableCache:
+    """What is known of one lake table without looking at it: a look costs a twentieth of a merge.
 
-    It belongs to the only one that writes the table, and to no other table. Attributes: `properties` (dict of str, or None
-    where they are not known); `is_empty` (bool), whether it surely is.
+    It belongs to the only writer of the table.
     """
 
+    # None if they are not known.
     properties: dict[str, str] | None = None
+    # Whether the table is surely empty.
     is_empty: bool = False
 
     def look(self, spark: SparkSession, identifier: str) -> dict[str, str]:
@@ -66,19 +84,17 @@ class Known:
 
 @dataclass(frozen=True)
 class CurrentState:
-    """The current state of a table in a sink.
-
-    Attributes: `sink` (`Delta` or `Iceberg`); `table` (`TableName`), what it is called there; `behavior` (str),
-    how the lake table follows the table's statements, as in `cdcavro.lake.evolution`; `guard` (timedelta), how
-    long deletes are kept against late changes; `known` (`Known` or None), what is known of the lake table from call to
-    call, for which nobody else may write it: by default each call looks.
-    """
+    """The current state of a table in a sink."""
 
     sink: Sink
+    # What the table is called in the sink.
     table: TableName
+    # How the lake table follows the table's statements, as in `cdcavro.lake.evolution`.
     behavior: str = LENIENT
+    # How long deletes are kept against late changes.
     guard: timedelta = timedelta(days=7)
-    known: Known | None = None
+    # What is known of the lake table from call to call, if nobody else writes it; by default each call looks.
+    known: LakeTableCache | None = None
 
     @property
     def identifier(self) -> str:
@@ -91,19 +107,19 @@ class CurrentState:
         return self.sink.identifier(self.table, _DELETES)
 
     def prepare(
-        self, spark: SparkSession, versions: Sequence[TableSchema], *, facts: Facts | None = None
+        self, spark: SparkSession, versions: Sequence[TableSchema], *, facts: RowFacts | None = None
     ) -> list[Step]:
         """Make the lake table have the columns of the newest version; return what was done to it.
 
-        `facts` (`Facts` or None) is what is known of the batch that is merged next: a table that is created then says at
-        once what orders its changes, and takes no step of its own for it. Raises `SchemaError` for a table without a
-        primary key, which has a changelog only, for a key that does not find older rows, and for a step that the
-        behavior or the sink does not allow.
+        `facts` (`RowFacts` or None) is what is known of the batch that is merged next: a table that is created then says at
+        once what orders its changes, without a step of its own. Raises `SchemaError` for a table without a primary key,
+        which has a changelog only, for a key that does not find older rows, and for a step that the behavior or the sink
+        does not allow.
         """
         if any(schema.key is None for schema in versions):
             raise SchemaError(self.table.table, "has no primary key, and so no current state, only a changelog")
         check_keys(versions)
-        known = self.known or Known()
+        known = self.known or LakeTableCache()
         self.sink.make_room(spark, self.table)
         version = versions[-1].version
         filled, own = {_FILLED: str(version)}, uuid4().hex
@@ -130,18 +146,18 @@ class CurrentState:
         versions: Sequence[TableSchema],
         *,
         now: datetime | None = None,
-        facts: Facts | None = None,
+        facts: RowFacts | None = None,
     ) -> None:
         """Merge a batch of the table's typed rows; a batch that is merged again changes nothing. Nothing else may write.
 
         `rows` has the columns version, operation, order, key and payload of `TypedRow`, and is read several times;
         `versions` are the table's, for which the lake table was prepared; `now` is the time of the batch, and `facts`
-        (`Facts` or None) what is known of it already. Into a lake table that is known to have been created for them, they
-        are appended. Raises `OrderError`, with nothing merged, for changes that are ordered by different things, and
+        (`RowFacts` or None) what is known of it already. If the lake table is known to have just been created for them, the
+        rows are appended. Raises `OrderError`, and merges nothing, if different things order the changes, and
         `SchemaError` for a row without a key.
         """
         spark, moment = rows.sparkSession, now or datetime.now(UTC)
-        known = self.known or Known()
+        known = self.known or LakeTableCache()
         properties = known.properties or known.look(spark, self.identifier)
         facts = facts_of(rows, versions) if facts is None else facts
         stated = self._stated(facts, properties)
@@ -170,8 +186,8 @@ class CurrentState:
         if empty is None:
             self._merge(source, lambda view: sql.merge_state(self.identifier, view, names, **flags))
         else:
-            # If they are written again, they are there, and merged.
-            source.select(*_listed(empty, names)).writeTo(self.identifier).append()
+            # If the batch is run again, the table is not empty, and they are merged.
+            source.select(*_lake_columns(empty, names)).writeTo(self.identifier).append()
 
     def _merge(self, source: DataFrame, statement: Callable[[str], str]) -> None:
         # Delta Lake keeps the source of a merge itself.
@@ -179,11 +195,11 @@ class CurrentState:
 
     def forget_deletes(self, spark: SparkSession, *, now: datetime | None = None) -> None:
         """Forget the deletes whose guard is over at a time, by default now."""
-        known = self.known or Known()
+        known = self.known or LakeTableCache()
         if _GUARDED in (known.properties or known.look(spark, self.identifier)):
             spark.sql(sql.delete_until(self.deletes, (now or datetime.now(UTC)) - self.guard))
 
-    def _stated(self, facts: Facts, properties: Mapping[str, str]) -> dict[str, str]:
+    def _stated(self, facts: RowFacts, properties: Mapping[str, str]) -> dict[str, str]:
         """Return what is known of the table with a batch: its floor, what orders its changes, whether they lack columns."""
         if facts.keyless:
             raise SchemaError(self.table.table, f"{facts.keyless} rows have no key, and so no current state")
@@ -199,15 +215,152 @@ class CurrentState:
         return stated | {name: "true" for name, count in flags.items() if count or name in properties}
 
 
-def _kinds(facts: Facts) -> set[str]:
-    """Return what orders the changes of a batch: those of a full load have an order of their own."""
+def _kinds(facts: RowFacts) -> set[str]:
+    """Return what orders the changes of a batch, without those of a full load, which have an order of their own."""
     return {order_kind(begin) for begin in facts.begins if not is_of_full_load(begin)}
 
 
-def _listed(lake: DataFrame, names: Sequence[str]) -> list[Column]:
-    """Return the columns of a lake table, of which what is merged has some, and those of `statements.STATE`."""
+def _lake_columns(lake: DataFrame, names: Sequence[str]) -> list[Column]:
+    """Return the columns of a lake table: those with these names or in `statements.STATE` of the rows, the others null."""
     held = {*names, *sql.STATE}
     types = {one.name: one.dataType for one in lake.schema}
     return [
         (sf.col(quoted(name)) if name in held else sf.lit(None)).cast(types[name]).alias(name) for name in lake.columns
     ]
+
+
+class RowFacts(NamedTuple):
+    """What a batch of a table's typed rows holds."""
+
+    # The order of its last TRUNCATE or DROP.
+    floor: bytes | None
+    # How many deletes, rows without a key, and rows that lack columns it has.
+    deletes: int
+    keyless: int
+    partial: int
+    # The first two bytes of its orders.
+    begins: list[bytes]
+
+
+def facts_of(rows: DataFrame, versions: Sequence[TableSchema]) -> RowFacts:
+    """Return what a batch holds."""
+    is_upsert = sf.col("operation").isin(*UPSERTS)
+    is_end = sf.col("operation").isin(TRUNCATE, DROP)
+    image = read_versions("version", sf.when(is_upsert, sf.col("payload")), versions)["after"]
+    facts = rows.select("operation", "order", "key", sf.size(image["absent"]).alias(ABSENT)).agg(
+        sf.max(sf.when(is_end, sf.col("order"))).alias("floor"),
+        sf.count_if(sf.col("operation") == DELETE).alias("deletes"),
+        sf.count_if(~is_end & sf.col("key").isNull()).alias("keyless"),
+        sf.count_if(is_upsert & (sf.col(ABSENT) > 0)).alias("partial"),
+        sf.collect_set(sf.substring("order", 1, 2)).alias("begins"),
+    )
+    found = facts.collect()[0]
+    floor = None if found["floor"] is None else bytes(found["floor"])
+    begins = [bytes(begin) for begin in found["begins"]]
+    return RowFacts(floor, found["deletes"], found["keyless"], found["partial"], begins)
+
+
+def deletes_of(rows: DataFrame, now: datetime) -> DataFrame:
+    """Return the last delete of each key of a batch, with the columns of `statements.DELETES`."""
+    deletes = rows.where(sf.col("operation") == DELETE).groupBy(sf.col("key").alias(KEY))
+    return deletes.agg(sf.max("order").alias(ORDER)).withColumn(AT, sf.lit(now))
+
+
+def last_rows(
+    rows: DataFrame,
+    versions: Sequence[TableSchema],
+    present: Sequence[LakeColumn],
+    deletes: DataFrame | None,
+    floor: bytes,
+    *,
+    is_partial: bool,
+) -> DataFrame:
+    """Return what `statements.merge_state` merges: of each key the last change above all floors, and its delete.
+
+    `deletes` are the last deletes of keys that are known, also those of the batch; None for a table that never had any.
+    With `is_partial`, each column has the value of the last change that states it, and `_cdc_older` its order.
+    """
+    reduce_to_last = partial(_last_columns if is_partial else _last_changes, versions=versions, present=present)
+    upserts = rows.where(sf.col("operation").isin(*UPSERTS) & (sf.col("order") > sf.lit(floor)))
+    if deletes is None:
+        return reduce_to_last(upserts)
+    standing = deletes.select(sf.col(KEY).alias(_DELETED_KEY), sf.col(ORDER).alias(DELETED))
+    above = sf.coalesce(sf.col(DELETED), sf.expr(_NOTHING))
+    alive = upserts.join(standing, upserts["key"] == standing[_DELETED_KEY], "left").where(sf.col("order") > above)
+    last = reduce_to_last(alive)
+    came = rows.where(sf.col("operation") == DELETE).select(sf.col("key").alias(_DELETED_KEY)).distinct()
+    gone = came.join(standing, _DELETED_KEY)
+    joined = last.join(gone, last[KEY] == gone[_DELETED_KEY], "full")
+    return joined.withColumn(KEY, sf.coalesce(KEY, _DELETED_KEY)).drop(_DELETED_KEY)
+
+
+def _absent(versions: Sequence[TableSchema], columns: Sequence[tuple[LakeColumn, LakeColumn]]) -> str:
+    """Return SQL for the names in the lake of the columns that a change lacks; the change has the names of its version."""
+    flags = []
+    for wanted, held in columns:
+        named = [
+            f"{schema.version}, {literal(column.name)}"
+            for schema in versions
+            for column in schema.columns
+            if column.field in (wanted.field, *wanted.aliases)
+        ]
+        is_absent = f"array_contains(image.absent, map({', '.join(named)})[version])"
+        flags.append(f"CASE WHEN {is_absent} THEN {literal(held.name)} END")
+    return f"CASE WHEN size(image.absent) > 0 THEN array_compact(array({', '.join(flags)})) END AS {ABSENT}"
+
+
+def _images(
+    upserts: DataFrame,
+    versions: Sequence[TableSchema],
+    columns: Sequence[tuple[LakeColumn, LakeColumn]],
+    more: str,
+) -> DataFrame:
+    """Return the columns of rows behind their changes, and one more, as SQL: a Column takes several calls of the JVM."""
+    envelope, fields = read_fields("version", sf.col("payload"), versions)
+    values = [
+        f"CAST({quoted('image', fields[one.field])} AS {held.type}) AS {quoted(held.name)}" for one, held in columns
+    ]
+    own = [f"key AS {KEY}", f"`order` AS {ORDER}"]
+    texts = f"CASE WHEN size(image.unparsed) > 0 THEN image.unparsed END AS {UNPARSED}"
+    read = upserts.select("key", "order", "version", envelope["after"].alias("image"))
+    return read.selectExpr(*own, *values, texts, more)
+
+
+def _last_changes(upserts: DataFrame, versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> DataFrame:
+    """Return the last change of each key; only its payload is read."""
+    whole = sf.struct("order", "version", "payload")
+    found = upserts.groupBy("key").agg(sf.max_by(whole, "order").alias(_LAST)).select("key", f"{_LAST}.*")
+    return _images(found, versions, held_columns(versions[-1], present), f"CAST(NULL AS map<string,binary>) AS {OLDER}")
+
+
+def _last_columns(upserts: DataFrame, versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> DataFrame:
+    """Return the last value of each column; a column that nobody states has the order of nothing."""
+    columns = held_columns(versions[-1], present)
+    alive, names = _images(upserts, versions, columns, _absent(versions, columns)), [held.name for _, held in columns]
+    stated = {name: ~sf.coalesce(sf.array_contains(ABSENT, sf.lit(name)), sf.lit(False)) for name in names}  # noqa: FBT003
+    text = {name: sf.try_element_at(UNPARSED, sf.lit(name)) for name in names}
+    pieces = [
+        sf.max_by(
+            sf.when(stated[name], sf.struct(ORDER, sf.col(quoted(name)).alias(_VALUE), text[name].alias(_TEXT))),
+            sf.when(stated[name], sf.col(ORDER)),
+        ).alias(f"piece {i}")
+        for i, name in enumerate(names)
+    ]
+    found = alive.groupBy(KEY).agg(sf.max(ORDER).alias(ORDER), *pieces)
+    piece = {name: sf.col(f"`piece {i}`") for i, name in enumerate(names)}
+    since = {name: sf.coalesce(piece[name].getField(ORDER), sf.expr(_NOTHING)) for name in names}
+    older = sf.map_filter(_map(since), lambda _, order: order != sf.col(ORDER))
+    texts = sf.map_filter(
+        _map({name: piece[name].getField(_TEXT) for name in names}), lambda _, value: value.isNotNull()
+    )
+    return found.select(
+        KEY,
+        ORDER,
+        *[piece[name].getField(_VALUE).alias(name) for name in names],
+        sf.when(sf.size(texts) > 0, texts).alias(UNPARSED),
+        sf.when(sf.size(older) > 0, older).alias(OLDER),
+    )
+
+
+def _map(values: dict[str, Column]) -> Column:
+    return sf.create_map(*[part for name, value in values.items() for part in (sf.lit(name), value)])

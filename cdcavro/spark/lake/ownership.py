@@ -1,7 +1,7 @@
-"""Whose lake tables are: a pipeline's, whose mark is in their properties from the statement that creates them on.
+"""Ownership of lake tables: each belongs to the pipeline that created it, which its properties name.
 
-Two pipelines that write one table would append every change twice. So a table of another one is refused, or adopted: then
-what it holds already is not appended again, no column is dropped, and none that it has is filled anew.
+Two pipelines that write one table would append every change twice. So a table of another pipeline is refused, or adopted:
+then what it holds already is not appended again, no column is dropped, and no column that it has is filled anew.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cdcavro.spark.lake.sinks import Sink
     from cdcavro.table.ddl.steps import TableName
 
-# Up to which order a changelog is another's.
+# The order up to which a changelog is the former owner's.
 UNTIL: Final = "cdcavro.adopted.until"
 REFUSAL: Final = (
     "stop that pipeline, and adopt the table (--adopt, or adopt in [lake]), to which nothing is appended twice then, or take"
@@ -33,21 +33,21 @@ REFUSAL: Final = (
 
 
 def claim(spark: SparkSession, sink: Sink, table: TableName, *, is_known: bool, is_adopting: bool) -> None:
-    """Make the lake tables of a table those of the sink's owner, as far as they are there and are nobody else's.
+    """Make the lake tables of a table that are there those of the sink's owner, if they are nobody else's.
 
-    A table without an owner is another's, too, unless the owner wrote it when tables had none (`is_known`). With
-    `is_adopting`, those of others are adopted. Raises `FileError`, with nothing changed.
+    A table without an owner is somebody else's, too, unless the owner wrote it when tables had none (`is_known`). With
+    `is_adopting`, tables of others are adopted. Raises `FileError`, and changes nothing.
     """
-    for identifier, own in foreign(spark, sink, table).items():
+    for identifier, own in foreign_tables(spark, sink, table).items():
         if own is None and is_known:
             put_properties(spark, identifier, {OWNER: sink.owner or ""})
         elif is_adopting:
             _adopt(spark, sink, identifier)
         else:
-            raise refused(identifier, own)
+            raise foreign_table_error(identifier, own)
 
 
-def foreign(spark: SparkSession, sink: Sink, table: TableName) -> dict[str, str | None]:
+def foreign_tables(spark: SparkSession, sink: Sink, table: TableName) -> dict[str, str | None]:
     """Return the lake tables of a table that are not those of the sink's owner, each with its own owner."""
     found = {}
     for suffix in SUFFIXES:
@@ -59,7 +59,7 @@ def foreign(spark: SparkSession, sink: Sink, table: TableName) -> dict[str, str 
     return found
 
 
-def refused(identifier: str, owner: str | None) -> FileError:
+def foreign_table_error(identifier: str, owner: str | None) -> FileError:
     """Return the error for a lake table of another pipeline."""
     got = f"one of another pipeline ({owner})" if owner else "one that another pipeline, or nobody known, has written"
     return FileError(identifier, "a lake table of this pipeline", f"{got}: {REFUSAL}")
@@ -84,8 +84,8 @@ def adopted_until(properties: Mapping[str, str]) -> bytes:
     return bytes.fromhex(properties.get(UNTIL, ""))
 
 
-def not_held(rows: DataFrame, identifier: str, until: bytes) -> DataFrame:
-    """Return the typed rows that a changelog, which was adopted when it ended with an order, does not hold."""
+def rows_not_held(rows: DataFrame, identifier: str, until: bytes) -> DataFrame:
+    """Return the typed rows that a changelog does not hold, which was adopted when its last order was `until`."""
     first = rows.agg(sf.min("order").alias("first")).collect()[0]["first"]
     if first is None or bytes(first) > until:
         return rows

@@ -1,4 +1,4 @@
-"""The sinks: where lake tables are, what they are called there, and what differs between Delta Lake and Iceberg."""
+"""Sinks of lake tables: where these are, what they are called there, and what differs between Delta Lake and Iceberg."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyspark
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError, JobError, SchemaError, SetupError
 from cdcavro.lake.evolution import DROP, RENAME, WIDEN, is_wider_decimal
 from cdcavro.lake.names import folder_names, quoted
-from cdcavro.lake.statements import KEY, ORDER
-from cdcavro.spark.lake.marks import CHANGE, is_appended
+from cdcavro.lake.statements import KEY, OPERATION, ORDER
 from cdcavro.spark.session import classic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -37,23 +39,36 @@ _PACKAGES: Final = {
 OWNER: Final = "cdcavro.pipeline"
 # The property that has the true name of its table.
 NAME: Final = "cdcavro.table"
-# The lake tables of a table.
 # How deep folders of tables lie: of a database, a schema and a table.
 _DEPTH: Final = 3
+# The lake tables of a table.
 SUFFIXES: Final = ("", "deletes", "changes")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-# What Delta Lake takes in the name of a column only where it has another one in its files.
+# What Delta Lake takes in the name of a column only if the column has another name in its files.
 _SPECIAL: Final = re.compile(r"[ ,;{}()\n\t=]")
 _MAPPED: Final = {"delta.columnMapping.mode": "name"}
 _WIDENED: Final = {"delta.enableTypeWidening": "true"}
 # A checkpoint takes as long as three small batches. Until the next one, readers read up to 99 small files of the log.
 _LOGGED: Final = {"delta.checkpointInterval": "100"}
-# Every order is another one, and so is nearly every key: looking each up in a dictionary of Parquet's, which is given up at a
-# megabyte, took a tenth of an append. Parquet reads these from the properties of a table; where names are mapped, it knows
-# the columns by others.
+# No two orders are equal, and few keys are: looking each up in a dictionary of Parquet's, which is given up at a megabyte,
+# took a tenth of an append. Parquet reads these from the properties of a table; if names are mapped, it knows the columns by
+# others.
 _PLAIN: Final = {f"parquet.enable.dictionary#{name}": "false" for name in (KEY, ORDER)}
 _WIDER: Final = frozenset({("int", "bigint"), ("float", "double")})
 _WIDER_IN_DELTA: Final = _WIDER | {("int", "double")}
+# What identifies a change in a changelog; the first one bounds what is looked at.
+CHANGE: Final = (ORDER, OPERATION, KEY)
+_TRIES: Final = 5
+# How Java names passing reasons: a commit between the read and the write of a transaction, as of a compaction; and rows that
+# a machine kept for a statement, and that were lost with the machine.
+_PASSING: Final = (
+    "io.delta.exceptions.",
+    "org.apache.iceberg.exceptions.CommitFailedException",
+    "org.apache.iceberg.exceptions.ValidationException",
+    "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND",
+)
+# The write may be committed.
+_UNKNOWN: Final = "org.apache.iceberg.exceptions.CommitStateUnknownException"
 
 
 def _is_commit(name: str) -> bool:
@@ -74,14 +89,16 @@ def _has_log(spark: SparkSession, folder: str) -> bool:
 
 
 class Attempt(NamedTuple):
-    """How often rows were tried to be written: `is_first` (bool), surely never before; `since` (datetime or None), when first."""
+    """An attempt to write rows."""
 
+    # Whether it is surely the first one.
     is_first: bool = False
+    # When the first one was.
     since: datetime | None = None
 
 
-# Whether it is the first one is not known.
-UNKNOWN: Final = Attempt()
+# It is not known whether it is the first one.
+UNKNOWN_ATTEMPT: Final = Attempt()
 
 
 def lake_settings(*, catalog: str | None = None, warehouse: str | None = None) -> dict[str, str]:
@@ -110,14 +127,13 @@ def lake_settings(*, catalog: str | None = None, warehouse: str | None = None) -
 
 @dataclass(frozen=True)
 class Delta:
-    """Delta Lake tables in folders below `root` (str), a path or an address such as `s3a://bucket/lake`.
+    """Delta Lake tables in folders."""
 
-    With `is_older` (bool), tables have the names of folders that they had at first; those that are created belong to
-    `owner` (str or None).
-    """
-
+    # The folder around them, a path or an address such as `s3a://bucket/lake`.
     root: str
+    # Whether tables have the names of folders that they had at first.
     is_older: bool = False
+    # To whom tables belong that are created.
     owner: str | None = None
     using = "delta"
 
@@ -138,8 +154,8 @@ class Delta:
     def needed(self, steps: Sequence[Step]) -> Mapping[str, str]:
         """Return the properties that a table needs for steps.
 
-        They come with the first step that needs them: without them a write takes a tenth less, and more readers read the
-        table.
+        They are set by the first step that needs them: without them a write takes a tenth less, and more readers can read
+        the table.
         """
         is_mapped = any(one.kind in (RENAME, DROP) or _SPECIAL.search(one.column.name) for one in steps)
         is_widened = any(one.kind == WIDEN for one in steps)
@@ -166,12 +182,12 @@ class Delta:
         return (old, new) in _WIDER_IN_DELTA or is_wider_decimal(old, new, is_scale_free=True)
 
     def make_room(self, spark: SparkSession, table: TableName) -> None:
-        """Remove what a kill left of the creation of a table: a log without a commit, in which Delta Lake finds none.
+        """Remove what a kill left of the creation of a table: a log without a commit.
 
-        Raises `SchemaError` for a table whose folder is in that of another, or around it: what one of them does not need
-        any more, its VACUUM removes.
+        Raises `SchemaError` for a table whose folder is in that of another, or around it: the VACUUM of one of them would
+        remove files of the other.
         """
-        check_apart(spark, self, table)
+        check_separate(spark, self, table)
         for suffix in SUFFIXES:
             log = f"{self.path(table, suffix)}/_delta_log"
             files, path = _files(spark, log)
@@ -192,19 +208,19 @@ class Delta:
             folders = [folder for folder in found if folder not in logged]
 
     def around(self, spark: SparkSession, table: TableName) -> str | None:
-        """Return the folder of a lake table in which a table's would be, None if there is none."""
+        """Return the folder of a lake table in which that of a table would be; None if there is none."""
         parts = folder_names(table, is_older=self.is_older)
         above = ["/".join([self._absolute.rstrip("/"), *parts[:count]]) for count in range(1, len(parts))]
         return next((folder for folder in above if _has_log(spark, folder)), None)
 
     def within(self, spark: SparkSession, table: TableName) -> str | None:
-        """Return the folder of a lake table that would be in that of a table, which is not there; None if there is none."""
+        """Return the folder of a lake table that would be in that of a new table; None if there is none."""
         files, path = _files(spark, self.path(table))
         inner = [one.getPath() for one in files.listStatus(path) if one.isDirectory()] if files.exists(path) else []
         return next((one.toString() for one in inner if _has_log(spark, one.toString())), None)
 
     def folders(self, spark: SparkSession) -> list[str]:  # noqa: ARG002  as that of Iceberg
-        """Return where the tables are, as far as it is known."""
+        """Return the folders in which the tables are, if they are known."""
         return [self._absolute]
 
     def check(self, spark: SparkSession) -> None:  # noqa: ARG002  as that of Iceberg
@@ -227,8 +243,8 @@ class Delta:
     ) -> None:
         """Append the rows of a job's batch, once: Delta Lake skips a transaction that it has.
 
-        It looks for it in the whole state of the table, which costs as much as the append. So the commit of a batch that
-        is run for the first time has a mark instead, for which a batch that is run again looks in the history.
+        To find it, Delta Lake reads the whole state of the table, which costs as much as the append. So the commit of a
+        batch that is run for the first time has a mark instead, which is looked for in the history if it is run again.
         """
         path, mark = self.path(table, suffix), f"cdcavro {job} {batch}"
         writer = frame.write.format("delta").mode("append").option("userMetadata", mark)
@@ -256,9 +272,11 @@ class Delta:
 
 @dataclass(frozen=True)
 class Iceberg:
-    """Iceberg tables in a catalog of Spark's, of the name `catalog` (str); `is_older` and `owner` are as in `Delta`."""
+    """Iceberg tables in a catalog of Spark's."""
 
+    # The name of the catalog.
     catalog: str
+    # As in `Delta`.
     is_older: bool = False
     owner: str | None = None
     using = "iceberg"
@@ -293,7 +311,7 @@ class Iceberg:
         return (old, new) in _WIDER or is_wider_decimal(old, new, is_scale_free=False)
 
     def folders(self, spark: SparkSession) -> list[str]:
-        """Return where the tables are, as far as it is known."""
+        """Return the folders in which the tables are, if they are known."""
         warehouse = spark.conf.get(f"spark.sql.catalog.{self.catalog}.warehouse", None)
         return [] if warehouse is None else [warehouse]
 
@@ -303,7 +321,7 @@ class Iceberg:
 
     def make_room(self, spark: SparkSession, table: TableName) -> None:
         """Create the namespace of a table. Raises `SchemaError` as Delta Lake's does."""
-        check_apart(spark, self, table)
+        check_separate(spark, self, table)
         namespace = quoted(self.catalog, *folder_names(table, is_older=self.is_older)[:-1])
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
 
@@ -344,7 +362,7 @@ class Iceberg:
         attempt: Attempt,
         identity: Sequence[str] = CHANGE,
     ) -> None:
-        """Append the rows of a job's batch, once: each snapshot says which batch it was, or else the identity of its rows."""
+        """Append the rows of a job's batch, once: the snapshots name their batches, or else the rows are looked for."""
         identifier, mark = self.identifier(table, suffix), f"cdcavro.batch.{job}"
         if attempt.is_first or not is_appended(frame, identifier, mark, batch, identity):
             frame.writeTo(identifier).option(f"snapshot-property.{mark}", str(batch)).append()
@@ -358,21 +376,21 @@ def name_property(table: TableName) -> dict[str, str]:
     return {NAME: json.dumps([table.database, table.schema, table.table])}
 
 
-def located(spark: SparkSession, sink: Sink, table: TableName) -> Sink:
-    """Return the sink as it names a table: as at first, if the table is there and under its own name there is none."""
+def locate(spark: SparkSession, sink: Sink, table: TableName) -> Sink:
+    """Return the sink as it names a table: as at first, if the table is only there under its first name."""
     older = replace(sink, is_older=True)
     if sink.identifier(table) == older.identifier(table) or sink.has(spark, table) or not older.has(spark, table):
         return sink
     return older
 
 
-def check_apart(spark: SparkSession, sink: Sink, table: TableName) -> None:
-    """Check that a lake table has the name that it has now, and is not in the folder of another, nor around it.
+def check_separate(spark: SparkSession, sink: Sink, table: TableName) -> None:
+    """Check that a lake table has its present name, and that neither its folder is in another table's nor the other way round.
 
     Raises `SchemaError`, which says what to do.
     """
     place, newer = sink.identifier(table), replace(sink, is_older=False).identifier(table)
-    found = located(spark, sink, table)
+    found = locate(spark, sink, table)
     if found != sink:
         raise SchemaError(
             table.table,
@@ -396,3 +414,61 @@ def check_apart(spark: SparkSession, sink: Sink, table: TableName) -> None:
             f"the folder of its lake table {place} would be around another, {inner}, and whatever removes old files removes"
             " those of that one: move that one, with those beside it, to where the name of its schema has ~~ behind it",
         )
+
+
+def is_appended(frame: DataFrame, identifier: str, mark: str, batch: int, identity: Sequence[str] = CHANGE) -> bool:
+    """Return whether the rows of a batch are in an Iceberg table, whose snapshots name their batch under `mark`.
+
+    Snapshots are followed back from the current one to the last that names a batch. If older ones have expired before
+    that, the rows are looked for by the columns of their identity: an append adds all of a batch or nothing.
+    """
+    spark = classic(frame.sparkSession, "Iceberg")
+    iceberg = spark._jvm.org.apache.iceberg.spark.Spark3Util  # noqa: SLF001  Iceberg has no Python interface on Spark
+    table = iceberg.loadIcebergTable(spark._jsparkSession, identifier)  # noqa: SLF001
+    snapshot = table.currentSnapshot()
+    while snapshot is not None:
+        named, parent = snapshot.summary().get(mark), snapshot.parentId()
+        if named is not None:
+            return int(named) >= batch
+        if parent is None:
+            return False
+        snapshot = table.snapshot(parent)
+        if snapshot is None:
+            return _are_there(frame, identifier, identity)
+    return False
+
+
+def _are_there(frame: DataFrame, identifier: str, identity: Sequence[str]) -> bool:
+    """Return whether a table has all rows of a frame, looking only at files with such values of the first column."""
+    rows = frame.select(*[sf.col(name).alias(f"own{name}") for name in identity])
+    first = identity[0]
+    ends = rows.agg(sf.min(f"own{first}").alias("first"), sf.max(f"own{first}").alias("last")).collect()[0]
+    if ends["first"] is None:
+        return True
+    held = frame.sparkSession.table(identifier).select(*identity)
+    held = held.where(sf.col(first).between(*[sf.lit(end) for end in ends]))
+    same = [rows[f"own{name}"].eqNullSafe(held[name]) for name in identity]
+    return not rows.join(held, same, "left_anti").take(1)
+
+
+def retry(write: Callable[[], None]) -> None:
+    """Write, and again if that failed for a passing reason, and so wrote nothing that is seen."""
+    for left in reversed(range(_TRIES)):
+        try:
+            write()
+        except (PySparkException, Py4JJavaError) as error:
+            if not left or not _is_passing(error):
+                raise
+        else:
+            return
+
+
+def _is_passing(error: Exception) -> bool:
+    java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    causes = []
+    while java is not None:
+        causes.append(java.toString())
+        java = java.getCause()
+    return any(name in cause for cause in causes for name in _PASSING) and not any(
+        _UNKNOWN in cause for cause in causes
+    )

@@ -23,13 +23,11 @@ from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.names import caseless_name
 from cdcavro.lake.typed_rows import DELETE
 from cdcavro.spark.job.line_frame import first_line
-from cdcavro.spark.lake.batch import Facts
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.columns import properties_of
-from cdcavro.spark.lake.current_state import CurrentState, Known
-from cdcavro.spark.lake.ownership import adopted_until, claim, foreign, not_held, refused
-from cdcavro.spark.lake.sinks import NAME, OWNER, UNKNOWN, Attempt, check_apart, located
-from cdcavro.spark.lake.trying import tried
+from cdcavro.spark.lake.current_state import CurrentState, LakeTableCache, RowFacts
+from cdcavro.spark.lake.ownership import adopted_until, claim, foreign_table_error, foreign_tables, rows_not_held
+from cdcavro.spark.lake.sinks import NAME, OWNER, UNKNOWN_ATTEMPT, Attempt, check_separate, locate, retry
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
@@ -64,8 +62,8 @@ class Part(NamedTuple):
 
     batch: int
     rows: DataFrame
-    facts: Facts
-    attempt: Attempt = UNKNOWN
+    facts: RowFacts
+    attempt: Attempt = UNKNOWN_ATTEMPT
 
 
 class Job(NamedTuple):
@@ -113,24 +111,24 @@ class LakeSettings:
     def check_owner(self, spark: SparkSession, job: Job | None, names: Sequence[TableName], chosen: Chosen) -> None:
         """Look for lake tables of other pipelines: of tables of these names, or if there are none, of all that are chosen.
 
-        Nothing is looked for if they are to be adopted. Raises `FileError`, and `SchemaError` as `check_apart` does.
+        Nothing is looked for if they are to be adopted. Raises `FileError`, and `SchemaError` as `check_separate` does.
         """
         if self.is_adopting:
             return
         own_id, unmarked = job or Job("", frozenset())
         sink = replace(self.sink, owner=own_id)
         for name in names:
-            own_sink = located(spark, sink, name)
-            check_apart(spark, own_sink, name)
-            for identifier, own in foreign(spark, own_sink, name).items():
+            own_sink = locate(spark, sink, name)
+            check_separate(spark, own_sink, name)
+            for identifier, own in foreign_tables(spark, own_sink, name).items():
                 if own is not None or name not in unmarked:
-                    raise refused(identifier, own)
+                    raise foreign_table_error(identifier, own)
         if not names:
             for identifier in sink.tables(spark):
                 properties = properties_of(spark, identifier)
                 own, said = properties.get(OWNER), properties.get(NAME)
                 if own not in (None, own_id) and (said is None or chosen.has(TableName(*json.loads(said)))):
-                    raise refused(identifier, own)
+                    raise foreign_table_error(identifier, own)
 
     def writer(self, job: str, publisher: object) -> LakeTables:  # noqa: ARG002  as that of topics
         """Return what writes batches; `job` is unique to the pipeline."""
@@ -209,7 +207,7 @@ class LakeTables:
     _until: dict[TableName, bytes] = field(default_factory=dict)
     _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
     _forgotten: dict[TableName, date] = field(default_factory=dict)
-    _known: dict[TableName, Known] = field(default_factory=dict)
+    _known: dict[TableName, LakeTableCache] = field(default_factory=dict)
     _readings: dict[TableName, tuple[tuple[int, int, StructType], Reading]] = field(default_factory=dict)
 
     @property
@@ -235,7 +233,7 @@ class LakeTables:
     def _claim(self, spark: SparkSession, name: TableName) -> None:
         """Find the lake tables of a table, and make them this pipeline's."""
         try:
-            sink = located(spark, replace(self.settings.sink, owner=self.job), name)
+            sink = locate(spark, replace(self.settings.sink, owner=self.job), name)
         except SchemaError:
             # Whatever writes it refuses such a name.
             sink = self.settings.sink
@@ -256,9 +254,9 @@ class LakeTables:
             # A table that got its key later has rows without one, of which there is no current state.
             is_keyed = all(schema.key is not None for schema in table.versions)
             if self.settings.is_current and is_keyed:
-                known = self._known.setdefault(name, Known())
+                known = self._known.setdefault(name, LakeTableCache())
                 state = CurrentState(sink, name, behavior, self.settings.guard, known)
-                tried(lambda: self._merge(spark, state, table, waiting, steps))
+                retry(lambda: self._merge(spark, state, table, waiting, steps))
             if self.settings.is_changelog or not is_keyed:
                 log = Changelog(sink, name, behavior)
                 if self.settings.is_current and (log.table, "log") not in self._prepared:
@@ -294,7 +292,7 @@ class LakeTables:
             self._until[log.table] = adopted_until(properties_of(spark, log.identifier))
         for part in waiting:
             # Each for itself: what was appended before it is not tried again.
-            tried(partial(self._append_part, spark, log, table, part))
+            retry(partial(self._append_part, spark, log, table, part))
 
     def _append_part(self, spark: SparkSession, log: Changelog, table: Table, part: Part) -> None:
         """Append rows, read as those before them unless the table, or somebody its lake table, has changed."""
@@ -304,7 +302,7 @@ class LakeTables:
         if known is None or known[0] != key:
             known = self._readings[log.table] = key, log.reading(lake, table.versions)
         job = f"{self.job}/{table.number}"
-        rows = not_held(part.rows, log.identifier, until) if (until := self._until[log.table]) else part.rows
+        rows = rows_not_held(part.rows, log.identifier, until) if (until := self._until[log.table]) else part.rows
         log.append(rows, table.versions, job=job, batch=part.batch, attempt=part.attempt, reading=known[1])
 
     def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> None:
@@ -315,16 +313,16 @@ class LakeTables:
             self._prepared[name, kind] = wanted
 
 
-def _all_facts(facts: Sequence[Facts]) -> Facts:
+def _all_facts(facts: Sequence[RowFacts]) -> RowFacts:
     """Return what several batches hold together."""
     floors = [one.floor for one in facts if one.floor is not None]
     begins = sorted({begin for one in facts for begin in one.begins})
     deletes, keyless, partial = (sum(numbers) for numbers in zip(*[one[1:4] for one in facts], strict=True))
-    return Facts(max(floors, default=None), deletes, keyless, partial, begins)
+    return RowFacts(max(floors, default=None), deletes, keyless, partial, begins)
 
 
-def facts_of_summary(summary: Mapping[str, Any]) -> Facts:
+def facts_of_summary(summary: Mapping[str, Any]) -> RowFacts:
     """Return what a batch holds of a table, as the task's summary has it."""
     floor = bytes.fromhex(summary["floor"]) or None
     begins = [bytes.fromhex(begin) for begin in summary["begins"]]
-    return Facts(floor, summary["ops"].get(DELETE, 0), summary["keyless"], summary["partial"], begins)
+    return RowFacts(floor, summary["ops"].get(DELETE, 0), summary["keyless"], summary["partial"], begins)

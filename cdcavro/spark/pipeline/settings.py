@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cdcavro.files.rejects import MaxRejects
-    from cdcavro.spark.messages.typed import TableOptions
     from cdcavro.spark.pipeline.registries.access import RegistrySettings
+    from cdcavro.spark.typed_tables import TableOptions
     from cdcavro.table.ddl.steps import TableName
 
 

@@ -31,30 +31,33 @@ _FAULTS: Final = (OSError, ValueError, pa.ArrowException, re.error)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A file: `name` (str), a local path or an address; `size` (int), in bytes; `modified` (int), in ns since the epoch."""
+class FoundFile:
+    """A file."""
 
+    # A local path or an address.
     name: str
+    # In bytes.
     size: int
+    # In ns since the epoch.
     modified: int = 0
 
 
-def list_files(paths: Iterable[str]) -> list[Found]:
+def list_files(paths: Iterable[str]) -> list[FoundFile]:
     """Return the files that some paths mean, each once, in the order of their names.
 
-    A path is a file, a folder, of which all files are taken, those in folders within as well, or a pattern with `*`,
-    `?`, `[…]` and `{…,…}`, where nothing has just this name. Names that Spark passes over are passed over below that:
-    those that begin with `.`, with `_` if they have no `=`, or end with `._COPYING_`. Raises `FileError` for a path that
-    means nothing or that cannot be read, and for a link to a folder that it is in. A folder that a path has several ways
-    to is read once.
+    A path is a file; a folder, of which all files are taken, also those in folders within it; or, if nothing has just
+    this name, a pattern with `*`, `?`, `[…]` and `{…,…}`. Names that Spark passes over are passed over in folders:
+    those that begin with `.`, with `_` if they have no `=`, or end with `._COPYING_`. A folder to which a path has
+    several ways is read once. Raises `FileError` for a path that means nothing or cannot be read, and for a link to a
+    folder that it is in.
     """
-    found = {file.name: file for path in paths for file in _listed(path)}
+    found = {file.name: file for path in paths for file in _files_of(path)}
     return [found[name] for name in sorted(found)]
 
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Raise `FileError` with the name of a file where it cannot be read."""
+    """Raise `FileError` with the name of a file if it cannot be read."""
     try:
         yield
     except FileError:
@@ -68,7 +71,7 @@ def reading(name: str) -> Iterator[None]:
 def open_file(name: str) -> Any:
     """Open a file by its name, for reading at any place. Raises `FileError`."""
     with reading(name):
-        place = _placed(name)
+        place = _place_of(name)
         return place.system.open_input_file(place.path)
 
 
@@ -83,8 +86,8 @@ class _Place(NamedTuple):
     def name(self, path: str) -> str:
         return self.before + path[self.cut :]
 
-    def found(self, info: fs.FileInfo) -> Found:
-        return Found(self.name(info.path), info.size or 0, info.mtime_ns or 0)
+    def found(self, info: fs.FileInfo) -> FoundFile:
+        return FoundFile(self.name(info.path), info.size or 0, info.mtime_ns or 0)
 
     def below(self, folder: str, pattern: str = "") -> list[fs.FileInfo]:
         """Return the files in a folder, and in those within, whose names are not hidden and fit a pattern."""
@@ -97,10 +100,11 @@ class _Place(NamedTuple):
 
 
 def _local_files(system: fs.FileSystem, folder: str, wanted: re.Pattern[str], depth: int) -> Iterator[fs.FileInfo]:
-    """Yield the files in a folder, and in those within that are not hidden; what goes meanwhile is not there.
+    """Yield the files in a folder, and in those within it that are not hidden; files that are removed meanwhile are left out.
 
-    Nothing deeper than `depth` is looked for in folders that do not fit. Of those that do, none is read twice: where links lead to one, it is where it is itself, or else behind the first link by its name.
-    Raises `FileError` for a link to a folder that it is in.
+    Folders that do not fit are searched no deeper than `depth`. No folder is read twice: one to which links lead is found
+    at its own place, or else behind the link whose name comes first. Raises `FileError` for a link to a folder that it is
+    in.
     """
     seen: set[str] = set()
     waiting, links = [(folder, frozenset[str]())], list[tuple[str, frozenset[str]]]()
@@ -115,7 +119,7 @@ def _local_files(system: fs.FileSystem, folder: str, wanted: re.Pattern[str], de
             seen.add(real)
         elif path.count("/") >= depth > 0:
             continue
-        for info in _shown(system, path, is_needed=path == folder):
+        for info in _visible(system, path, is_needed=path == folder):
             if info.type == fs.FileType.File and wanted.fullmatch(info.path):
                 yield info
             elif info.type == fs.FileType.Directory:
@@ -123,7 +127,7 @@ def _local_files(system: fs.FileSystem, folder: str, wanted: re.Pattern[str], de
                 heapq.heappush(links, place) if Path(info.path).is_symlink() else waiting.append(place)
 
 
-def _shown(system: fs.FileSystem, folder: str, *, is_needed: bool) -> list[fs.FileInfo]:
+def _visible(system: fs.FileSystem, folder: str, *, is_needed: bool) -> list[fs.FileInfo]:
     """Return what is in a folder and not hidden; nothing if it is not there and not needed."""
     try:
         infos = system.get_file_info(fs.FileSelector(folder))
@@ -138,9 +142,9 @@ def _is_hidden(path: str) -> bool:
     return any(map(_HIDDEN.fullmatch, path.split("/")))
 
 
-def _listed(path: str) -> list[Found]:
+def _files_of(path: str) -> list[FoundFile]:
     with reading(path):
-        place = _placed(path)
+        place = _place_of(path)
         info = place.system.get_file_info(place.path)
         base = _base(place.path)
         if info.type == fs.FileType.File:
@@ -156,7 +160,7 @@ def _listed(path: str) -> list[Found]:
         return [place.found(file) for file in files]
 
 
-def _placed(name: str) -> _Place:
+def _place_of(name: str) -> _Place:
     """Return the place of a name. Raises `FileError` for a file system that pyarrow does not know, and for credentials."""
     address = _ADDRESS.fullmatch(name)
     if address is None or address["scheme"] == "file":

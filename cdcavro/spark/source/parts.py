@@ -20,32 +20,32 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cdcavro.files.chunks import Chunk
-    from cdcavro.spark.source.listing import Found
+    from cdcavro.spark.source.listing import FoundFile
 
 # Names of files that Spark's text source decompresses, and this one does not.
 _PACKED: Final = frozenset({".bz2", ".deflate", ".lz4", ".lzo", ".snappy", ".xz"})
 _READ: Final = 1 << 20
 _CHUNK: Final = 2 << 20
-# A task opens at most so many files.
+# How many files a task opens at most.
 _MOST_FILES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Lines of a file, in the bytes from `start` to `end`, which of gzip are all that it has.
+    """Lines of a file."""
 
-    Attributes: `file` (str), its name; `line` (int), the number of its first line; `format` (str), a format's name,
-    `mixed`, or `auto` for a whole file whose first lines tell it.
-    """
-
+    # The file's name.
     file: str
+    # Which of its bytes; of gzip always all.
     start: int
     end: int
+    # The number of the first line.
     line: int
+    # A format's name, `mixed`, or `auto` for a whole file whose first lines tell it.
     format: str
 
 
-class Part(InputPartition):
+class FilePart(InputPartition):
     """The pieces that one task reads: `pieces` (list of `Piece`)."""
 
     def __init__(self, pieces: list[Piece]) -> None:
@@ -53,24 +53,24 @@ class Part(InputPartition):
         self.pieces = pieces
 
 
-def parts_of(files: Iterable[Found], format: str, most: int) -> list[Part]:
+def parts_of(files: Iterable[FoundFile], format: str, most: int) -> list[FilePart]:
     """Return the parts of files, each of about `most` bytes. Raises `FileError`.
 
-    A plain file with more is cut. It is read for that, as its lines have numbers, and for the format, if that is
-    `auto`. gzip cannot be cut.
+    A larger plain file is cut. It is read for that, to count its lines, and to find its format if that is `auto`. gzip
+    cannot be cut.
     """
-    made: list[Part] = []
+    made: list[FilePart] = []
     pieces: list[Piece] = []
     size = 0
     for file in files:
         for piece in _pieces(file, format, most):
             weight = max(piece.end - piece.start, most // _MOST_FILES)
             if pieces and size + weight > most:
-                made.append(Part(pieces))
+                made.append(FilePart(pieces))
                 pieces, size = [], 0
             pieces.append(piece)
             size += weight
-    return [*made, *([Part(pieces)] if pieces else [])]
+    return [*made, *([FilePart(pieces)] if pieces else [])]
 
 
 def chunks_of(piece: Piece) -> Iterator[Chunk]:
@@ -83,8 +83,8 @@ def chunks_of(piece: Piece) -> Iterator[Chunk]:
             yield from cut(text, _CHUNK)
 
 
-def told_format(piece: Piece) -> str:
-    """Return the format of a piece; of a whole file its first lines tell it, and each message, where they do not."""
+def format_of(piece: Piece) -> str:
+    """Return the format of a piece; if the first lines of a whole file do not tell it, `mixed`: each message tells its own."""
     if piece.format != AUTO:
         return piece.format
     return tell_format(line for chunk in chunks_of(piece) for line in chunk.lines())[0] or MIXED
@@ -108,7 +108,7 @@ def cuts(stream: io.BufferedReader[Any], most: int) -> Iterator[tuple[int, int, 
         yield start, position, before + 1
 
 
-def _pieces(file: Found, format: str, most: int) -> Iterator[Piece]:
+def _pieces(file: FoundFile, format: str, most: int) -> Iterator[Piece]:
     ending = PurePath(file.name).suffix.lower()
     if ending in _PACKED:
         raise FileError(file.name, "plain text, gzip or Zstandard", f"a name that ends in {ending}")
@@ -120,9 +120,9 @@ def _pieces(file: Found, format: str, most: int) -> Iterator[Piece]:
         if packing_of(file.name, stream):
             yield whole
             return
-        told = told_format(whole)
+        format = format_of(whole)
         for start, end, line in cuts(stream, most):
-            yield Piece(file.name, start, end, line, told)
+            yield Piece(file.name, start, end, line, format)
 
 
 @contextmanager

@@ -2,30 +2,126 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
+from cdcavro.arrow.arrays import slices_of
+from cdcavro.change.model import DML
+from cdcavro.change.rows import size_in_common
+from cdcavro.engine.machine import FactEngine
+from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import MessageError
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.lines import KEPT, Line
 from cdcavro.spark.arrow_udf import converted, in_worker, raw_bytes
-from cdcavro.spark.functions import ERROR, error_fields
-from cdcavro.spark.source.facts import Facts
-from cdcavro.spark.source.parts import chunks_of, told_format
-from cdcavro.spark.sql import by_format
+from cdcavro.spark.functions import ERROR, convert_by_format, error_fields
+from cdcavro.spark.source.parts import chunks_of, format_of
+from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, placeholders, to_changes
 from cdcavro.wire.formats import get_format
+from cdcavro.wire.program import row_parts
 from cdcavro.wire.sniff import MIXED, sniff
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdcavro.change.model import Change
+    from cdcavro.engine.arrow_column import Slices
+
+    Caught = Callable[[int, MessageError], object]
     from collections.abc import Iterator
 
     from cdcavro.files.chunks import Chunk
-    from cdcavro.spark.source.parts import Part, Piece
+    from cdcavro.spark.source.parts import FilePart, Piece
 
     Fault = dict[str, str | None]
+
+# The operation and the table of a message.
+Fact = tuple[str | None, str | None]
+_NO_FACT: Final[Fact] = (None, None)
+_NOTHING: Final = (pa.array([], pa.string()), pa.array([], pa.string()))
+_EXACT: Final = -1
+
+
+class OperationFinder:
+    """Finds the operations and tables of the messages of one format, as their changes name them.
+
+    The first message of a pattern goes the exact way, and the engine finds the others. One thread at a time uses it.
+    """
+
+    def __init__(self, format: str) -> None:
+        self._format = get_format(format)
+        self._parts = row_parts(self._format.envelope)
+        self._engine = FactEngine(self._format.program, placeholders(format, USUAL_PLACEHOLDER))
+        self._known: dict[int, Fact] = {}
+
+    def find(self, texts: pa.Array, caught: Caught) -> tuple[pa.Array, pa.Array]:
+        """Return the operation and the table of each text, null for a null.
+
+        `caught` gets the index of each text of which no changes can be made, and the error.
+        """
+        messages, i = slices_of(texts), 0
+        if not messages.count:
+            return _NOTHING
+        left: dict[int, Fact] = {}
+        while i < messages.count:
+            i = self._engine.take_alike(messages, None, i)
+            if i < messages.count:
+                left[i] = self._find_exact(i, messages, caught)
+            i += 1
+        numbers = array("i", self._engine.numbers()) or array("i", [_EXACT]) * messages.count
+        places = {number: place for place, number in enumerate(dict.fromkeys(numbers))}
+        facts = [self._fact(number, messages, numbers, caught) for number in places]
+        rows = array("i", map(places.__getitem__, numbers))
+        for i, fact in left.items():
+            rows[i] = len(facts)
+            facts.append(fact)
+        which = pa.array(rows, pa.int32())
+        operations, tables = (pa.array(values, pa.string()) for values in zip(*facts, strict=True))
+        return operations.take(which), tables.take(which)
+
+    def _find_exact(self, i: int, messages: Slices, caught: Caught) -> Fact:
+        """Return the fact of a message, and learn its pattern; a null has none."""
+        message = messages.get(i)
+        if message is None:
+            return _NO_FACT
+        try:
+            changes = to_changes(message, self._format.name, members=False)
+        except MessageError as error:
+            caught(i, error)
+            return _NO_FACT
+        if changes[0].op in DML:
+            self._learn(message, changes[0])
+        return changes[0].op, changes[0].source.table
+
+    def _fact(self, number: int, messages: Slices, numbers: array[int], caught: Caught) -> Fact:
+        """Return the fact of the messages with a number, the first of which goes the exact way."""
+        if number == _EXACT:
+            return _NO_FACT
+        if number not in self._known:
+            refused: dict[int, MessageError] = {}
+            fact = self._find_exact(numbers.index(number), messages, refused.__setitem__)
+            if refused:
+                # Then each of them is refused.
+                for i in [i for i, other in enumerate(numbers) if other == number]:
+                    self._find_exact(i, messages, caught)
+                return _NO_FACT
+            self._known[number] = fact
+        return self._known[number]
+
+    def _learn(self, message: bytes, change: Change) -> None:
+        """Learn the pattern of a message whose change was made of just its parts."""
+        fixed = self._engine.pattern(message)
+        if fixed is None or self._engine.has(fixed):
+            return
+        format = self._format
+        if self._parts.are_complete(format.encode(message), format.read, change.key):
+            position = self._parts.position(change.source.db_type)
+            self._engine.add(fixed, RowProgram(position=position, weight=size_in_common(change)))
+
 
 _ERROR: Final = StructType([StructField(field.name, StringType()) for field in ERROR])
 _COLUMNS: Final = (
@@ -44,7 +140,7 @@ SCHEMA: Final = pa.schema([(name, type) for name, type, _ in _COLUMNS])
 _MOST_ROWS: Final = 4096
 
 
-def read_part(part: Part) -> Iterator[pa.RecordBatch]:
+def read_part(part: FilePart) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a part, piece by piece. Raises `FileError`."""
     return in_worker(RowReader().of_part)(part)
 
@@ -53,29 +149,29 @@ class RowReader:
     """Makes the rows of the pieces of a task, a batch at a time. One thread at a time uses it."""
 
     def __init__(self) -> None:
-        self._facts: dict[str, Facts] = {}
+        self._finders: dict[str, OperationFinder] = {}
 
-    def of_part(self, part: Part) -> Iterator[pa.RecordBatch]:
+    def of_part(self, part: FilePart) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part. Raises `FileError`."""
         for piece in part.pieces:
             yield from self.batches(piece)
 
     def batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a piece, in the order of its lines. Raises `FileError`."""
-        format, first = told_format(piece), piece.line
+        format, first = format_of(piece), piece.line
         for chunk in chunks_of(piece):
             for texts, length in _texts(chunk):
-                made = self._made(texts, format) if length is None else _too_long(texts, length, format)
+                made = self._columns(texts, format) if length is None else _too_long(texts, length, format)
                 lines = pa.array(range(first, first + len(texts)), pa.int64())
                 first += len(texts)
                 columns = {**made, "file": pa.repeat(pa.scalar(piece.file), len(texts)), "line": lines}
                 yield pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
-    def _made(self, texts: pa.Array, format: str) -> dict[str, pa.Array]:
-        """Return the columns of some lines, but for those of where they stand."""
+    def _columns(self, texts: pa.Array, format: str) -> dict[str, pa.Array]:
+        """Return the columns of some lines, without their file and line."""
         unknown: dict[int, Fault] = {}
-        formats = _sniffed(texts, unknown) if format == MIXED else pa.repeat(pa.scalar(format), len(texts))
-        made = by_format(self._encoded, texts, formats) if format == MIXED else self._encoded(texts, format)
+        formats = _sniff_formats(texts, unknown) if format == MIXED else pa.repeat(pa.scalar(format), len(texts))
+        made = convert_by_format(self._encode, texts, formats) if format == MIXED else self._encode(texts, format)
         payload, operation, table, error = made.flatten()
         if unknown:
             error = pc.if_else(formats.is_null(), _errors(unknown, len(texts)), error)
@@ -83,20 +179,20 @@ class RowReader:
         raw = pc.if_else(payload.is_null(), texts, pa.scalar(None, pa.binary()))
         return dict(zip(_MADE, (payload, operation, table, error, formats, raw), strict=True))
 
-    def _encoded(self, texts: pa.Array, format: str) -> pa.StructArray:
+    def _encode(self, texts: pa.Array, format: str) -> pa.StructArray:
         """Return the payloads of texts of one format, what changes they are, and the errors of those that are none."""
         faults: dict[int, Fault] = {}
 
         def caught(place: int, error: MessageError) -> None:
             faults[place] = error_fields(error)
 
-        own = get_format(format)
-        payloads = converted(texts, own.encode, caught, batch=own.encode_column)
-        told = self._facts.get(format)
-        if told is None:
-            told = self._facts[format] = Facts(format)
+        codec = get_format(format)
+        payloads = converted(texts, codec.encode, caught, batch=codec.encode_column)
+        finder = self._finders.get(format)
+        if finder is None:
+            finder = self._finders[format] = OperationFinder(format)
         known = pc.if_else(payloads.is_null(), pa.scalar(None, pa.binary()), texts) if faults else texts
-        facts = told.batch(known, caught)
+        facts = finder.find(known, caught)
         return pa.StructArray.from_arrays([payloads, *facts, _errors(faults, len(texts))], list(_MADE[:4]))
 
 
@@ -104,7 +200,7 @@ _MADE: Final = ("payload", "operation", "table", "error", "format", "raw")
 
 
 def _texts(chunk: Chunk) -> Iterator[tuple[pa.Array, int | None]]:
-    """Yield the lines of a chunk, some at a time; a line that is longer than a message may be alone, with its length."""
+    """Yield the lines of a chunk, some at a time; a line longer than a message may be comes alone, with its length."""
     text = chunk.raw + chunk.rest if chunk.rest else chunk.raw
     length = len(text) - text.rfind(b"\n") - 1 + chunk.missing
     longest = length if length > MAX_LENGTH else None
@@ -131,8 +227,8 @@ def _too_long(texts: pa.Array, length: int, format: str) -> dict[str, pa.Array]:
     return dict(zip(_MADE, (*nothing, errors, pa.array([name], pa.string()), texts), strict=True))
 
 
-def _sniffed(texts: pa.Array, faults: dict[int, Fault]) -> pa.Array:
-    """Return the format of each text, null for what is of none, whose fault is noted."""
+def _sniff_formats(texts: pa.Array, faults: dict[int, Fault]) -> pa.Array:
+    """Return the format of each text; null, with its fault noted, for a text of no format."""
     names: list[str | None] = []
     for i, raw in enumerate(raw_bytes(texts)):
         try:

@@ -15,10 +15,10 @@ from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake import TableState, TypedRow, TypedRows
 from cdcavro.lake.merge import values_of
+from cdcavro.spark.framed_rows import Known
 from cdcavro.spark.lake import CurrentState, Delta, Iceberg, current_state
-from cdcavro.spark.lake.batch import facts_of
 from cdcavro.spark.lake.columns import properties_of
-from cdcavro.spark.lake.current_state import Known
+from cdcavro.spark.lake.current_state import facts_of
 from cdcavro.spark.lake.sinks import Sink
 from cdcavro.table import TableName
 from cdcavro.table.history import Table

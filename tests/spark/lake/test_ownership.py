@@ -12,7 +12,7 @@ from cdcavro.errors import FileError
 from cdcavro.lake import TypedRows
 from cdcavro.spark.lake import Changelog, CurrentState
 from cdcavro.spark.lake.columns import properties_of
-from cdcavro.spark.lake.ownership import adopted_columns, adopted_until, claim, foreign, not_held
+from cdcavro.spark.lake.ownership import adopted_columns, adopted_until, claim, foreign_tables, rows_not_held
 from cdcavro.spark.lake.sinks import OWNER, Sink
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
@@ -39,8 +39,8 @@ def test_a_table_is_its_makers_until_another_adopts_it(spark: SparkSession, sink
     for number, frame in enumerate(rows[:3]):
         log.append(frame, versions, job="first", batch=number)
         state.merge(frame, versions)
-    assert foreign(spark, first, name) == {}
-    assert set(foreign(spark, second, name)) == {log.identifier, state.identifier, state.deletes}
+    assert foreign_tables(spark, first, name) == {}
+    assert set(foreign_tables(spark, second, name)) == {log.identifier, state.identifier, state.deletes}
     before = properties_of(spark, log.identifier)
     for is_known in (True, False):
         with pytest.raises(FileError, match="expected a lake table of this pipeline, got one of another pipeline"):
@@ -48,11 +48,11 @@ def test_a_table_is_its_makers_until_another_adopts_it(spark: SparkSession, sink
     assert properties_of(spark, log.identifier) == before
     assert (adopted_columns(before), adopted_until(before)) == (None, b"")
     claim(spark, second, name, is_known=False, is_adopting=True)
-    assert foreign(spark, second, name) == {}
+    assert foreign_tables(spark, second, name) == {}
     found = properties_of(spark, log.identifier)
     assert found[OWNER] == "second"
     assert adopted_columns(found) == {"id", "n"}
-    left = [not_held(frame, log.identifier, adopted_until(found)).count() for frame in rows]
+    left = [rows_not_held(frame, log.identifier, adopted_until(found)).count() for frame in rows]
     assert left == [0, 0, 0, 1]
     both = rows[2].unionByName(rows[3])
-    assert [row["operation"] for row in not_held(both, log.identifier, adopted_until(found)).collect()] == ["c"]
+    assert [row["operation"] for row in rows_not_held(both, log.identifier, adopted_until(found)).collect()] == ["c"]

@@ -21,8 +21,8 @@ from cdcavro.change.model import Change, Source
 from cdcavro.errors import FileError, SchemaError
 from cdcavro.lake import TypedRows
 from cdcavro.lake.statements import literal
-from cdcavro.spark.lake.batch import Facts, facts_of
 from cdcavro.spark.lake.changelog import Changelog
+from cdcavro.spark.lake.current_state import RowFacts, facts_of
 from cdcavro.spark.lake.sinks import Delta, Iceberg, Sink
 from cdcavro.spark.pipeline import LakeSettings
 from cdcavro.spark.pipeline.lake_tables import Job as PipelineId
@@ -51,7 +51,7 @@ def test_a_changelog_goes_on_behind_what_somebody_does_to_its_columns(
     def written(number: int) -> list[str | None]:
         message = canal("INSERT", [{"id": str(number), "n": "7", "m": "8"}], id=number)
         rows = frame_of(spark, maker.of_batch([to_changes(message, "canal")]).rows)
-        part = Part(number, rows, Facts(None, 0, 0, 0, []))
+        part = Part(number, rows, RowFacts(None, 0, 0, 0, []))
         return [one.error for one in tables.write(spark, [(maker.tables.tables[0], NAME, [part])])]
 
     def write(number: int) -> None:
@@ -86,7 +86,7 @@ def test_a_first_batch_is_appended_in_one_step_behind_the_creation(spark: SparkS
         message = canal("INSERT", [{"id": str(number)}], id=number + 1)
         rows = maker.of_batch([to_changes(message, "canal")]).rows
         begins = sorted({row.order[:2] for row in rows})
-        part = Part(number, frame_of(spark, rows), Facts(None, 0, 0, 0, begins))
+        part = Part(number, frame_of(spark, rows), RowFacts(None, 0, 0, 0, begins))
         (written,) = tables.write(spark, [(maker.tables.tables[0], NAME, [part])])
         assert written.error is None
     history = spark.sql(f"DESCRIBE HISTORY {sink.identifier(NAME)}").orderBy("version").collect()

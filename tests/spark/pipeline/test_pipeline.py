@@ -20,7 +20,7 @@ from cdcavro.files.rejects import MaxRejects
 from cdcavro.lake.evolution import EXCEPTION
 from cdcavro.lake.report.account import read_account
 from cdcavro.spark.lake import Delta, Iceberg
-from cdcavro.spark.lake.batch import Facts
+from cdcavro.spark.lake.current_state import RowFacts
 from cdcavro.spark.pipeline.batches import Batches
 from cdcavro.spark.pipeline.conversion.outcomes import PIECES
 from cdcavro.spark.pipeline.lake_tables import LakeSettings, LakeTables, Part
@@ -297,7 +297,7 @@ def test_rows_that_wait_where_the_driver_does_not_see_them_stop_the_pipeline(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Of one table, and of all; what there was stays."""
-    waiting, facts, own = WaitingRows(tmp_path / "waiting"), Facts(None, 0, 0, 0, []), DataFrameWriter.parquet
+    waiting, facts, own = WaitingRows(tmp_path / "waiting"), RowFacts(None, 0, 0, 0, []), DataFrameWriter.parquet
     rows = spark.createDataFrame([(1, "c"), (2, "c")], "number int, operation string")
     elsewhere = iter(str(tmp_path / name) for name in "ab")
     monkeypatch.setattr(DataFrameWriter, "parquet", lambda self, _: own(self, next(elsewhere)))

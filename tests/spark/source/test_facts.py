@@ -10,7 +10,7 @@ import pytest
 
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import MessageError
-from cdcavro.spark.source.facts import Facts
+from cdcavro.spark.source.rows import OperationFinder
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.wire.formats import FORMATS
 from support.messages import shop_debezium
@@ -31,23 +31,23 @@ def exact(format: str, message: bytes | None) -> Told:
     return change.op, change.source.table, None
 
 
-def told(facts: Facts, messages: list[bytes | None]) -> list[Told]:
+def told(facts: OperationFinder, messages: list[bytes | None]) -> list[Told]:
     """Return the same as the facts have it."""
     errors: dict[int, str] = {}
-    columns = facts.batch(pa.array(messages, pa.binary()), lambda i, error: errors.update({i: str(error)}))
+    columns = facts.find(pa.array(messages, pa.binary()), lambda i, error: errors.update({i: str(error)}))
     rows = zip(*[column.to_pylist() for column in columns], strict=True)
     return [(operation, table, errors.get(i)) for i, (operation, table) in enumerate(rows)]
 
 
-def counted(facts: Facts, counts: Counter[str]) -> Facts:
+def counted(facts: OperationFinder, counts: Counter[str]) -> OperationFinder:
     """Let facts count the messages that go the exact way."""
-    one_by_one = facts._exact
+    one_by_one = facts._find_exact
 
     def counting(*given: object) -> object:
         counts["exact"] += 1
         return one_by_one(*given)
 
-    facts._exact = counting
+    facts._find_exact = counting
     return facts
 
 
@@ -65,7 +65,7 @@ def stream(format: str, random: Random) -> list[bytes | None]:
 def test_facts_of_any_messages_are_those_of_their_changes(format, seed):
     """In whatever order and batches they come; and with an engine many need not be looked at one by one."""
     messages, counts = stream(format, Random(f"{format} {seed}")), Counter[str]()
-    facts, found = counted(Facts(format), counts), []
+    facts, found = counted(OperationFinder(format), counts), []
     for first in range(0, len(messages), 64):
         found += told(facts, messages[first : first + 64])
     assert found == [exact(format, message) for message in messages]
@@ -78,7 +78,9 @@ def test_rows_with_keys_beside_them_are_compared():
     own = next(message for message in shop_debezium() if b'"op":"c"' in message and b'"key":{"id":1}' in message)
     other = own.replace(b'"key":{"id":1}', b'"key":{"id":2}')
     messages, counts = [own, other, own, own, other, own], Counter[str]()
-    assert told(counted(Facts("debezium"), counts), messages) == [exact("debezium", message) for message in messages]
+    assert told(counted(OperationFinder("debezium"), counts), messages) == [
+        exact("debezium", message) for message in messages
+    ]
     assert exact("debezium", other)[2] is not None
     if COMPILED:
         # The first, from which the pattern is learned, the first that is like it, and both others.
@@ -90,7 +92,7 @@ def test_many_rows_that_repeat_much_are_refused():
     text = b'{"id":7,"type":"INSERT","database":"s","table":"t","es":1,"gtid":"%s","data":[%s]}'
     rows = b",".join([b"{}"] * 3000)
     messages = [text % (b"g" * length, rows) for length in (1, 1, 2, 2000, 3, 2000, 4)]
-    assert told(Facts("canal"), messages) == [exact("canal", message) for message in messages]
+    assert told(OperationFinder("canal"), messages) == [exact("canal", message) for message in messages]
     assert [exact("canal", message)[2] is not None for message in messages] == [False] * 3 + [True, False, True, False]
 
 
@@ -98,7 +100,7 @@ def test_rows_that_do_not_fit_each_other_are_refused():
     """More old rows than rows, among messages with as many."""
     text = b'{"id":7,"type":"UPDATE","database":"s","table":"t","es":1,"data":[{"d":"1"}],"old":[{"d":"2"}%s]}'
     messages = [text % more for more in (b"", b"", b',{"d":"3"}', b"", b',{"d":"3"}', b',{"d":"3"}')]
-    assert told(Facts("canal"), messages) == [exact("canal", message) for message in messages]
+    assert told(OperationFinder("canal"), messages) == [exact("canal", message) for message in messages]
     assert exact("canal", messages[2])[2] is not None
 
 
@@ -108,14 +110,14 @@ def test_rows_that_are_none_are_no_rows():
     rows = [b'[{"d":"1"}]', b"[]", b"[null]", b'[{"d":"2"}]', b"null", b'[{"d":"3"},null]', b"[]", b"[null]"]
     messages = [text % row for row in rows]
     for some in (messages, messages[::-1]):
-        assert told(Facts("canal"), some) == [exact("canal", message) for message in some]
+        assert told(OperationFinder("canal"), some) == [exact("canal", message) for message in some]
 
 
 def test_nothing_has_no_facts():
     """A batch may be empty, or have nulls only."""
-    facts = Facts("canal")
+    facts = OperationFinder("canal")
     assert told(facts, []) == []
     some = shop("canal")[:3]
     assert told(facts, some) == [exact("canal", message) for message in some]
     assert told(facts, []) == []
-    assert told(Facts("canal"), [None, None]) == [(None, None, None)] * 2
+    assert told(OperationFinder("canal"), [None, None]) == [(None, None, None)] * 2

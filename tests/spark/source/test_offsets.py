@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from cdcavro.errors import FileError, JobError
-from cdcavro.spark.source.listing import Found
-from cdcavro.spark.source.offsets import Offset
+from cdcavro.spark.source.listing import FoundFile
+from cdcavro.spark.source.source import Offset
 
 
 def kept(offset: Offset) -> Offset:
@@ -17,27 +17,27 @@ def kept(offset: Offset) -> Offset:
     return Offset.of(json.loads(json.dumps(offset.json())))
 
 
-def names(files: list[Found]) -> list[str]:
+def names(files: list[FoundFile]) -> list[str]:
     """Return the names of files."""
     return [file.name for file in files]
 
 
 def test_an_offset_comes_back_as_it_was():
     """From the JSON in the checkpoint; equal offsets are equal texts, as Spark compares them."""
-    first = Offset().following(Offset(), [Found("/a", 1, 5), Found("/b", 2, 4)], None)
+    first = Offset().following(Offset(), [FoundFile("/a", 1, 5), FoundFile("/b", 2, 4)], None)
     assert first.json() == {
         "version": 1,
         "before": "",
         "files": [{"name": "/b", "size": 2}, {"name": "/a", "size": 1}],
     }
-    again = kept(first).following(first, [Found("/b", 2, 4), Found("/a", 1, 5)], None)
+    again = kept(first).following(first, [FoundFile("/b", 2, 4), FoundFile("/a", 1, 5)], None)
     assert again.json() == first.json()
     assert kept(kept(first)).json() == first.json()
 
 
 def test_the_oldest_files_come_first_and_no_more_than_are_wanted():
     """Those of one time in the order of their names."""
-    files = [Found("/a", 1, 9), Found("/b", 1, 3), Found("/d", 1, 5), Found("/c", 1, 5)]
+    files = [FoundFile("/a", 1, 9), FoundFile("/b", 1, 3), FoundFile("/d", 1, 5), FoundFile("/c", 1, 5)]
     start, found = Offset(), []
     for _ in range(4):
         end = start.following(start, files, 2)
@@ -50,12 +50,12 @@ def test_the_oldest_files_come_first_and_no_more_than_are_wanted():
 def test_each_file_comes_once_whatever_happens(seed):
     """Files come in any order with times of any age, and go; queries restart, skip plans and offsets, and commit late."""
     random = Random(seed)
-    there: dict[str, Found] = {}
+    there: dict[str, FoundFile] = {}
     told = base = start = Offset()
     came, taken = [], []
     for number in range(200):
         for name in [f"/{number}/{i}" for i in range(random.choice([0, 0, 1, 3]))]:
-            there[name] = Found(name, random.randrange(1000), random.randrange(1000))
+            there[name] = FoundFile(name, random.randrange(1000), random.randrange(1000))
             came.append(name)
         told = told.following(base, there.values(), random.choice([None, 1, 2]))
         if random.random() < 0.3:
@@ -83,39 +83,39 @@ def test_each_file_comes_once_whatever_happens(seed):
 
 def test_what_nobody_asked_for_is_named_again():
     """Spark may have taken an offset or not: what is between it and the next is right either way."""
-    first = Offset().following(Offset(), [Found("/b", 1, 2), Found("/c", 1, 3)], 1)
-    second = first.following(Offset(), [Found("/a", 1, 1), Found("/b", 1, 2), Found("/c", 1, 3)], 1)
+    first = Offset().following(Offset(), [FoundFile("/b", 1, 2), FoundFile("/c", 1, 3)], 1)
+    second = first.following(Offset(), [FoundFile("/a", 1, 1), FoundFile("/b", 1, 2), FoundFile("/c", 1, 3)], 1)
     assert names(second.since(first)) == ["/a"]
     assert names(second.since(Offset())) == ["/b", "/a"]
 
 
 def test_a_file_that_has_changed_is_an_error():
     """It was read as it was, so that what was added would be passed over."""
-    start = Offset().following(Offset(), [Found("/a", 1)], None)
-    for offset in (start, start.following(start, [Found("/a", 1), Found("/b", 1)], None)):
+    start = Offset().following(Offset(), [FoundFile("/a", 1)], None)
+    for offset in (start, start.following(start, [FoundFile("/a", 1), FoundFile("/b", 1)], None)):
         with pytest.raises(FileError) as caught:
-            kept(offset).following(offset, [Found("/a", 2), Found("/b", 1)], None)
+            kept(offset).following(offset, [FoundFile("/a", 2), FoundFile("/b", 1)], None)
     expected = "the file as it was when it was read: a file is complete when it appears"
     assert str(caught.value) == f"/a: expected {expected}, got one of 2 bytes, another size"
 
 
 def test_an_offset_grows_by_sixteen_characters_for_each_file():
     """Names stand in the offset of their batch only."""
-    files = [Found(f"/some/long/path/of/a/file/{i:06}.jsonl.gz", i, i) for i in range(100_000)]
+    files = [FoundFile(f"/some/long/path/of/a/file/{i:06}.jsonl.gz", i, i) for i in range(100_000)]
     start = Offset().following(Offset(), files, None)
-    more = start.following(start, [*files, Found("/new", 1, 1)], None)
+    more = start.following(start, [*files, FoundFile("/new", 1, 1)], None)
     assert len(json.dumps(more.json())) < 16 * 100_000 + 200
     assert names(kept(more).since(kept(start))) == ["/new"]
 
 
 def test_what_is_gone_is_forgotten_but_not_all_at_once():
     """A folder that is not there for a while, as one of a network, does not come again."""
-    files = [Found("/a", 1), Found("/b", 1)]
+    files = [FoundFile("/a", 1), FoundFile("/b", 1)]
     start = Offset().following(Offset(), files, None)
     assert start.following(start, [], None).json() == start.json()
-    later = start.following(start, [Found("/b", 1), Found("/c", 1)], None)
+    later = start.following(start, [FoundFile("/b", 1), FoundFile("/c", 1)], None)
     assert len(later.before) == 1
-    assert names(later.following(later, [*files, Found("/c", 1)], None).since(later)) == ["/a"]
+    assert names(later.following(later, [*files, FoundFile("/c", 1)], None).since(later)) == ["/a"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from cdcavro.errors import FileError
 from cdcavro.files.lines import read_lines
 from cdcavro.spark.source.listing import list_files
-from cdcavro.spark.source.parts import Piece, chunks_of, cuts, parts_of, told_format
+from cdcavro.spark.source.parts import Piece, chunks_of, cuts, format_of, parts_of
 from support.messages import SAMPLES, goldens
 
 TEXTS = {
@@ -138,13 +138,13 @@ def test_the_first_lines_tell_a_format(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"{\n" + b"\n".join(goldens("oms_dataworks")) + b"\n")
     (whole,) = [piece for part in parts_of(list_files([str(path)]), "auto", 1 << 20) for piece in part.pieces]
-    assert (whole.format, told_format(whole)) == ("auto", "oms_dataworks")
+    assert (whole.format, format_of(whole)) == ("auto", "oms_dataworks")
     pieces = [piece for part in parts_of(list_files([str(path)]), "auto", 500) for piece in part.pieces]
     assert len(pieces) > 2
     assert {piece.format for piece in pieces} == {"oms_dataworks"}
     path.write_bytes(b"{\n[]\n")
     (whole,) = [piece for part in parts_of(list_files([str(path)]), "auto", 1 << 20) for piece in part.pieces]
-    assert told_format(whole) == "mixed"
+    assert format_of(whole) == "mixed"
 
 
 def test_parts_of_real_files_have_all_lines():
@@ -162,5 +162,5 @@ def test_an_empty_file_has_no_lines(tmp_path):
     (tmp_path / "a.jsonl").touch()
     (part,) = parts_of(list_files([str(tmp_path)]), "auto", 10)
     assert lines_of(part.pieces) == []
-    assert told_format(part.pieces[0]) == "mixed"
+    assert format_of(part.pieces[0]) == "mixed"
     assert parts_of([], "auto", 10) == []

@@ -13,8 +13,8 @@ import cdcavro
 from cdcavro import spark as cdc
 from cdcavro.errors import SetupError
 from cdcavro.files.lines import read_lines
-from cdcavro.spark.source.options import Options
 from cdcavro.spark.source.rows import COLUMNS
+from cdcavro.spark.source.source import Options
 from support.messages import SAMPLES, goldens, shop_canal
 
 pytestmark = pytest.mark.every_spark

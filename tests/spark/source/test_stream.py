@@ -15,8 +15,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from cdcavro.files.lines import read_lines
-from cdcavro.spark.source.options import Options
-from cdcavro.spark.source.stream import FileStreamReader
+from cdcavro.spark.source.source import FileStreamReader, Options
 from support.messages import shop_canal
 
 LINES = [*shop_canal()[:60], b"", b"{"]

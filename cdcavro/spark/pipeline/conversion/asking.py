@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cdcavro.change.model import DDL
 from cdcavro.lake.learning import Learner, NewTables
 from cdcavro.spark.pipeline.conversion.outcome_columns import STATEMENT, told
-from cdcavro.spark.tables import outline_of
+from cdcavro.spark.survey import outline_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

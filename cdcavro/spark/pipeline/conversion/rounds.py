@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from cdcavro.change.model import DDL, Change
 from cdcavro.lake.learning import Learned, NewTables, identity_of
+from cdcavro.spark.functions import refusal_fields
 from cdcavro.spark.pipeline.conversion.facts import Knowledge
 from cdcavro.spark.pipeline.conversion.outcomes import asked, outcomes_of
 from cdcavro.spark.pipeline.settings import Chosen
-from cdcavro.spark.tables import refusal
 from cdcavro.table.ddl.contents import empties
 from cdcavro.table.tables import ERROR
 
@@ -44,7 +44,7 @@ def convert(
     for _ in range(_ROUNDS):
         edits = maker.tables.edits
         more = maker.learner.learn(asked(outcomes.frame))
-        own = {identity_of(change): refusal(change, error) for change, error in more.faults if change.op in DDL}
+        own = {identity_of(change): refusal_fields(change, error) for change, error in more.faults if change.op in DDL}
         learned.changes.extend(more.changes)
         learned.dropped.update(more.dropped)
         faults.update(own)

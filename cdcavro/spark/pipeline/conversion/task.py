@@ -20,13 +20,12 @@ from cdcavro.errors import CdcAvroError, MessageError, MisfitError, OrderError, 
 from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of
 from cdcavro.lake.placing import Placing, rows_batch
-from cdcavro.spark.functions import error_fields
+from cdcavro.spark.functions import error_fields, refusal_fields
 from cdcavro.spark.pipeline.conversion.asking import Asking
 from cdcavro.spark.pipeline.conversion.keeping import Keeping
 from cdcavro.spark.pipeline.conversion.outcome_columns import REJECT, SCHEMA, SUMMARY, Message, told
 from cdcavro.spark.pipeline.conversion.runs import MIXED_RUN, Run, check_key, replayed, runs_of
 from cdcavro.spark.pipeline.registries.framed import opening
-from cdcavro.spark.tables import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -225,7 +224,7 @@ class _Task:
                     raise
                 self._made.counts["misfits"] += 1
             self._made.counts["unplaced"] += 1
-            self._made.others += self._asking.ask(placed, own, refusal(placed[0], error))
+            self._made.others += self._asking.ask(placed, own, refusal_fields(placed[0], error))
             return
         if not self._knowledge.is_all and any(not self._knowledge.tables.tables[row.table].is_used for row in rows):
             # The driver may change a version, but none with which data is written.

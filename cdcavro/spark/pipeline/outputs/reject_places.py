@@ -13,9 +13,8 @@ from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError, shown
 from cdcavro.lake.names import caseless_name, folder_names
 from cdcavro.lake.statements import create_table
 from cdcavro.spark.lake.columns import properties_of, put_properties
-from cdcavro.spark.lake.ownership import refused
-from cdcavro.spark.lake.sinks import OWNER, located
-from cdcavro.spark.lake.trying import tried
+from cdcavro.spark.lake.ownership import foreign_table_error
+from cdcavro.spark.lake.sinks import OWNER, locate, retry
 from cdcavro.spark.pipeline.lake_tables import LakeSettings, Written
 from cdcavro.spark.pipeline.outputs.kafka_topics import BATCH, JOB, KafkaTopics, headers, said, send
 from cdcavro.spark.pipeline.outputs.topic_names import MAX_LENGTH, NAME, topic_name
@@ -89,14 +88,14 @@ class RejectTable:
         frame = rejects.rows.withColumns({"time": sf.lit(rejects.time), "batch": sf.lit(rejects.batch)})
         listed = [sf.col(name).cast(type).alias(name) for name, type in _COLUMNS.items()]
         own = frame.coalesce(1).select(*listed)
-        tried(
+        retry(
             lambda: self.sink.append(
                 own, self.table, "", f"{self.job}/rejects", rejects.batch, rejects.attempt, _IDENTITY
             )
         )
 
     def _prepare(self, spark: SparkSession) -> None:
-        self.sink = located(spark, replace(self.sink, owner=self.job), self.table)
+        self.sink = locate(spark, replace(self.sink, owner=self.job), self.table)
         identifier = self.sink.identifier(self.table)
         self.sink.make_room(spark, self.table)
         spark.sql(create_table(identifier, [], _COLUMNS, self.sink.using, self.sink.properties(_COLUMNS)))
@@ -107,7 +106,7 @@ class RejectTable:
             )
         owner = properties_of(spark, identifier).get(OWNER)
         if owner not in (None, self.job) and not self.is_adopting:
-            raise refused(identifier, owner)
+            raise foreign_table_error(identifier, owner)
         put_properties(spark, identifier, {OWNER: self.job} if owner != self.job else {})
 
 

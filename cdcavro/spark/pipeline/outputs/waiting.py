@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from cdcavro.spark.lake.batch import Facts
+    from cdcavro.spark.lake.current_state import RowFacts
 
 _GONE: Final = " gone"
 _NEW: Final = " new"
@@ -61,7 +61,7 @@ class WaitingRows:
         check_written(own, _rows_in(own), rows.count())
         (own / "facts.json").write_text(json.dumps(_summary(facts)), encoding="utf-8")
 
-    def keep_all(self, batch: int, rows: DataFrame, facts: Mapping[int, Facts], names: Mapping[int, str]) -> None:
+    def keep_all(self, batch: int, rows: DataFrame, facts: Mapping[int, RowFacts], names: Mapping[int, str]) -> None:
         """Keep the rows of all tables of a batch, as `keep` does, in one job; in their column `number` each is called by its name."""
         new = self.folder / f"batch={batch}{_NEW}"
         shutil.rmtree(new, ignore_errors=True)
@@ -94,7 +94,7 @@ class _Shape(msgspec.Struct):
     begins: list[str]
 
 
-def _facts_in(path: Path) -> Facts:
+def _facts_in(path: Path) -> RowFacts:
     """Return the facts of rows that wait. Raises `FileError` for what `keep` did not write."""
     try:
         return facts_of_summary(msgspec.structs.asdict(msgspec.json.decode(path.read_bytes(), type=_Shape)))
@@ -106,7 +106,7 @@ def _rows_in(folder: Path) -> int:
     return sum(ParquetFile(path).metadata.num_rows for path in folder.rglob("*.parquet"))
 
 
-def _summary(facts: Facts) -> dict[str, object]:
+def _summary(facts: RowFacts) -> dict[str, object]:
     return {
         "floor": (facts.floor or b"").hex(),
         "ops": {"d": facts.deletes},

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from cdcavro.cli.report import UNKNOWN
 from cdcavro.errors import FileError, JobError
 from cdcavro.spark.lake import Delta, Iceberg
-from cdcavro.spark.lake.sinks import UNKNOWN
 from cdcavro.spark.pipeline import Formats, Kafka, LakeSettings, Pipeline, Settings
 from cdcavro.spark.pipeline.outputs.reject_places import RejectPlaces, Rejects, RejectTable
 from cdcavro.spark.pipeline.rejects import replay

@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 from cdcavro import spark as cdc
 from cdcavro.change.model import Change, replace
 from cdcavro.errors import UnknownFormatError
-from cdcavro.spark.tables import TypedTables
+from cdcavro.spark.typed_tables import TypedTables
 from cdcavro.wire.formats import FORMATS
 from support.rows_trial import shop, with_value
 

@@ -1,18 +1,21 @@
-"""Changelogs that are compacted, and of which snapshots and files are removed: no batch is appended twice."""
+"""Sinks whose tables are compacted, and of which snapshots and files are removed: no batch is lost or appended twice."""
 
 from __future__ import annotations
 
+import threading
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 
 from cdcavro import to_changes
 from cdcavro.errors import JobError
 from cdcavro.lake import TypedRows
 from cdcavro.spark.lake import Changelog, Delta
-from cdcavro.spark.lake.sinks import Attempt, Sink
+from cdcavro.spark.lake.sinks import Attempt, Sink, retry
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.maintenance import compact, forget
@@ -70,3 +73,48 @@ def test_an_append_of_which_the_history_says_nothing_more_stops(spark: SparkSess
     with pytest.raises(JobError, match=r"does not reach back to .* so it cannot be known whether the batch"):
         sink.append(rows, table, "", "job", 3, Attempt(since=now))
     assert spark.table(sink.identifier(table)).count() == 3
+
+
+def test_a_merge_that_meets_the_commit_of_a_compaction_is_tried_again(spark: SparkSession, sink: Sink, tmp_path: Path):
+    """The compaction commits while the merge is under way, which the lake refuses; what fails for another reason does not."""
+    name = TableName(f"tried {type(sink).__name__}", None, "t")
+    table = sink.identifier(name)
+    sink.make_room(spark, name)
+    spark.sql(f"CREATE TABLE {table} (id INT, n INT) USING {sink.using}")
+    for id in (1, 2):
+        spark.sql(f"INSERT INTO {table} VALUES ({id}, 0)")
+    began, done = tmp_path / "began", tmp_path / "done"
+
+    @sf.udf("int")
+    def waits(n: int) -> int:
+        began.touch()
+        until = time.monotonic() + 120
+        while not done.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        return n
+
+    def beside() -> None:
+        while not began.exists():
+            time.sleep(0.05)
+        compact(spark, sink, table)
+        done.touch()
+
+    tries = []
+
+    def merge() -> None:
+        tries.append(1)
+        source = spark.range(1, 3, 1, 1).select(sf.col("id").cast("int").alias("id"), waits(sf.lit(7)).alias("n"))
+        source.createOrReplaceTempView("source")
+        spark.sql(
+            f"MERGE INTO {table} t USING source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.n = s.n"
+        ).collect()
+
+    other = threading.Thread(target=beside, daemon=True)
+    other.start()
+    retry(merge)
+    other.join()
+    assert len(tries) == 2
+    assert [tuple(row) for row in spark.table(table).orderBy("id").collect()] == [(1, 7), (2, 7)]
+    with pytest.raises(Exception, match="nowhere"):
+        retry(lambda: tries.append(spark.sql(f"DROP TABLE {sink.identifier(TableName('d', None, 'nowhere'))}")))
+    assert len(tries) == 2

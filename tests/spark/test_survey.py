@@ -13,8 +13,7 @@ from msgspec.structs import asdict
 from cdcavro.change.model import Arrival, Change, replace
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import MessageError, OrderError, PayloadError
-from cdcavro.spark.messages.survey import ChangeSurvey, MessageSurvey
-from cdcavro.spark.tables import outline_of
+from cdcavro.spark.survey import ChangeSurvey, MessageSurvey, outline_of
 from cdcavro.table.messages import merged
 from cdcavro.table.names import GivenTable
 from cdcavro.transcoding.mapping import to_changes

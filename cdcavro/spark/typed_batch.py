@@ -1,4 +1,4 @@
-"""A batch of messages as typed rows: those of known patterns by the engine, and what it leaves one by one."""
+"""A typed batch of messages or changes: rows of known patterns by the engine, and what it leaves one by one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, 
 from cdcavro.arrow.arrays import slices_of
 from cdcavro.arrow.message_batches import EngineRows, Places, take_messages
 from cdcavro.errors import MessageError, MisfitError
-from cdcavro.spark.functions import ERROR, error_fields
-from cdcavro.spark.tables import refusal
+from cdcavro.spark.functions import ERROR, error_fields, refusal_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,7 +34,7 @@ _CHANGE: Final = ("change", pa.binary(), BinaryType())
 
 
 class ChangeBatch:
-    """The typing of a batch of changes, whose payloads are its only column. Raises `PayloadError` for what is none."""
+    """The typing of a batch of changes, whose payloads are its only column. Raises `PayloadError` for other payloads."""
 
     more: ClassVar[tuple[tuple[str, pa.DataType, BinaryType], ...]] = ()
     """What rejects have between the batch's own columns and the error: name, and type in Arrow and in Spark."""
@@ -47,34 +46,34 @@ class ChangeBatch:
         self._refused: list[tuple[int, bytes | None, dict[str, str | None]]] = []
 
     def batches(self) -> Batches:
-        """Yield the rows, and what is none, with the error."""
+        """Yield the rows, and then the rejects, each with its error."""
         texts = slices_of(self._batch.column(0))
         places = self._places.encode() if self._is_able else None
         for i in take_messages(self._typer, texts, places, is_able=self._is_able):
             raw = None if i is None else texts.get(i)
             if i is None:
-                yield self._made()
+                yield self._engine_rows()
             elif raw is not None:
                 self._take(i, raw)
-        yield self._made()
+        yield self._engine_rows()
         if self._rows:
-            yield self._left()
+            yield self._exact_rows()
         if self._refused:
             yield self._rejects()
 
     def _take(self, i: int, message: bytes) -> None:
         """Take a message the exact way."""
-        rows, refused = self._written(i, message)
+        rows, refused = self._write(i, message)
         self._rows += rows
         for change, fault in refused:
             if self._is_strict and isinstance(fault, MisfitError):
                 raise fault
-            self._refused.append((i, change.to_avro() if self.more else None, refusal(change, fault)))
+            self._refused.append((i, change.to_avro() if self.more else None, refusal_fields(change, fault)))
 
-    def _written(self, i: int, message: bytes) -> tuple[list[TypedChange], Refused]:
+    def _write(self, i: int, message: bytes) -> tuple[list[TypedChange], Refused]:
         return self._typer.write(message, self._places.get(i))
 
-    def _made(self) -> pa.RecordBatch:
+    def _engine_rows(self) -> pa.RecordBatch:
         """Return the rows that the engine made."""
         rows = EngineRows(*self._typer.made())
         number = rows.column(lambda table, _: table.number, pa.int32())
@@ -82,7 +81,7 @@ class ChangeBatch:
         version = rows.column(lambda _, schema: schema.version, pa.int32())
         return self._batch_of([number, name, version, rows.key, rows.payload])
 
-    def _left(self) -> pa.RecordBatch:
+    def _exact_rows(self) -> pa.RecordBatch:
         """Return the rows that were made the exact way."""
         facts = [
             (row.table.number, row.table.schema.table.table, row.schema.version, row.key, row.payload)
@@ -96,32 +95,32 @@ class ChangeBatch:
         none = [pa.nulls(len(messages), type) for _, type, _ in _ROW]
         own = [column.take(pa.array(messages, pa.int32())) for column in self._batch.columns]
         more = [pa.array(changes, type) for _, type, _ in self.more]
-        return self._named([*none, *own, *more, pa.array(errors, ERROR)])
+        return self._with_names([*none, *own, *more, pa.array(errors, ERROR)])
 
     def _batch_of(self, rows: Sequence[pa.Array]) -> pa.RecordBatch:
         others = [*[column.type for column in self._batch.columns], *[type for _, type, _ in self.more], ERROR]
-        return self._named([*rows, *[pa.nulls(len(rows[0]), type) for type in others]])
+        return self._with_names([*rows, *[pa.nulls(len(rows[0]), type) for type in others]])
 
-    def _named(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
+    def _with_names(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
         own = [*self._batch.schema.names, *[name for name, _, _ in self.more]]
         return pa.RecordBatch.from_arrays(columns, [*[name for name, _, _ in _ROW], *own, "error"])
 
 
 class MessageBatch(ChangeBatch):
-    """The typing of a batch of messages, behind which their places may stand; rejects have the change, if there is one."""
+    """The typing of a batch of messages, whose second column, if any, has their places; rejects have the change, if any."""
 
     more = (_CHANGE,)
 
-    def _written(self, i: int, message: bytes) -> tuple[list[TypedChange], Refused]:
+    def _write(self, i: int, message: bytes) -> tuple[list[TypedChange], Refused]:
         try:
-            return super()._written(i, message)
+            return super()._write(i, message)
         except MessageError as error:
             self._refused.append((i, None, error_fields(error)))
             return [], []
 
 
 def outcome_type(messages: StructType, batch: type[ChangeBatch]) -> StructType:
-    """Return the type of a frame of rows and of what is none, made of one of messages in batches of a kind."""
+    """Return the type of a frame of rows and rejects, which a kind of batch makes of a frame of messages."""
     row = [StructField(name, type) for name, _, type in _ROW]
     own = [StructField(field.name, field.dataType) for field in messages.fields]
     more = [StructField(name, type) for name, _, type in batch.more]
@@ -129,6 +128,6 @@ def outcome_type(messages: StructType, batch: type[ChangeBatch]) -> StructType:
 
 
 def rows_and_rejects(outcomes: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Return the rows in a frame, and what is none with its error."""
+    """Return the rows in a frame, and the rejects with their errors."""
     rows, rest = outcomes.columns[: len(_ROW)], outcomes.columns[len(_ROW) :]
     return outcomes.where("error is null").select(*rows), outcomes.where("error is not null").select(*rest)

@@ -11,8 +11,8 @@ import pytest
 from cdcavro.change.model import DML, Change
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import MisfitError, PayloadError
-from cdcavro.spark.messages.rows import ChangeBatch
-from cdcavro.spark.tables import refusal
+from cdcavro.spark.functions import refusal_fields
+from cdcavro.spark.typed_batch import ChangeBatch
 from cdcavro.table.writing.changes import ChangeTyper
 from cdcavro.wire.formats import FORMATS
 from support.changes_trial import Pair, changes_of
@@ -87,4 +87,4 @@ def test_an_error_says_the_format_and_the_place():
     change = Change.from_avro(row["change"])
     with pytest.raises(MisfitError) as caught:
         strict.tables.write(change, strict.tables.find(change))
-    assert row["error"] == refusal(change, caught.value)
+    assert row["error"] == refusal_fields(change, caught.value)

@@ -1,18 +1,21 @@
-"""What messages state about tables, without making changes of all of them: one stands for all that are like it."""
+"""Survey of what messages state about tables, which makes no changes of most of them: one stands for all that are like it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
 
 from cdcavro.arrow.arrays import slices_of
 from cdcavro.arrow.message_batches import Places
-from cdcavro.change.model import DML, Change, replace
+from cdcavro.change.model import DDL, DML, Change, replace
 from cdcavro.change.order_value import order_in_common
 from cdcavro.engine.machine import SurveyEngine
 from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import MessageError
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
-from cdcavro.spark.tables import outline_of
+from cdcavro.spark.changes import KEY, KEY_TYPE, key_fields
 from cdcavro.table.messages import merged, pieces_of
 from cdcavro.table.names import has_row_of_table
 from cdcavro.table.writing.writer import NOWHERE
@@ -21,10 +24,8 @@ from cdcavro.wire.formats import change_format, get_format
 from cdcavro.wire.program import row_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import tzinfo
-
-    import pyarrow as pa
 
     from cdcavro.change.model import Arrival
     from cdcavro.table.names import GivenTable
@@ -32,13 +33,16 @@ if TYPE_CHECKING:
 
     Outline = dict[str, Any]
 
+OUTLINE: Final = f"digest binary, at struct<{KEY}>, outline binary"
+OUTLINE_TYPE: Final = pa.struct([("digest", pa.binary()), ("at", KEY_TYPE), ("outline", pa.binary())])
+
 
 class Survey:
-    """Takes the outlines of messages of one kind, of which not all are needed: those of the first of each pattern.
+    """Makes the outlines of messages of one kind that are needed: those of the first message of each pattern.
 
-    Messages of one pattern whose rows have columns of the same names state the same about their table. Which comes first
-    in the order of changes, the engine tells by their numbers and places; that one goes the exact way. So does
-    whatever the engine leaves. `given` is as in `Tables`.
+    Messages of one pattern whose rows have columns of the same names state the same about their table. The engine finds
+    by their numbers and places which of them comes first in the order of changes; that one goes the exact way, and so
+    does whatever the engine leaves. `given` is as in `Tables`.
     """
 
     def __init__(self, format: Format, engine: SurveyEngine | None, given: GivenTable) -> None:
@@ -46,32 +50,32 @@ class Survey:
         self._parts = row_parts(format.envelope)
 
     def outlines(self, batch: pa.RecordBatch) -> Iterator[Outline]:
-        """Yield the outlines that are needed of a column of messages, behind which their places may stand."""
+        """Yield the outlines that are needed of a batch of messages; its second column, if any, has their places."""
         messages, places, i = slices_of(batch.column(0)), Places(batch), 0
-        told = places.encode()
+        encoded_places = places.encode()
         while i < messages.count:
             if self._engine is not None:
-                i = self._engine.take_alike(messages, told, i)
+                i = self._engine.take_alike(messages, encoded_places, i)
             message = messages.get(i) if i < messages.count else None
             if message is not None:
-                yield from self._learned(message, places.get(i))
+                yield from self._learn_outlines(message, places.get(i))
             i += 1
         for alike, first in () if self._engine is None else self._engine.firsts():
-            placed = self._placed(messages.get(first) or b"", places.get(first))
-            if _are_rows(placed):
-                yield from _outlined(placed)
+            changes = self._named_changes(messages.get(first) or b"", places.get(first))
+            if _are_rows(changes):
+                yield from _outlines_of(changes)
                 continue
-            # It is none of its kind: so may others be.
+            # It is no row after all, so others may be none, too.
             for i in () if self._engine is None else self._engine.mixed(alike):
-                yield from _outlined(self._placed(messages.get(i) or b"", places.get(i)))
+                yield from _outlines_of(self._named_changes(messages.get(i) or b"", places.get(i)))
 
-    def _learned(self, message: bytes, place: Arrival | None) -> list[Outline]:
+    def _learn_outlines(self, message: bytes, place: Arrival | None) -> list[Outline]:
         """Return the outlines of a message, and learn its pattern."""
         changes = self._changes(message)
-        placed = self._named(changes, place)
-        if self._engine is not None and _are_rows(placed):
+        named = self._named(changes, place)
+        if self._engine is not None and _are_rows(named):
             self._learn(self._engine, message, changes[0])
-        return _outlined(placed)
+        return _outlines_of(named)
 
     def _learn(self, engine: SurveyEngine, message: bytes, change: Change) -> None:
         """Learn the pattern of a message, if the engine finds the numbers that its change has."""
@@ -84,7 +88,7 @@ class Survey:
         if found is not None and found[1] is not None and found[1] == _comparable(change.position):
             engine.add(fixed, program)
 
-    def _placed(self, message: bytes, place: Arrival | None) -> list[Change]:
+    def _named_changes(self, message: bytes, place: Arrival | None) -> list[Change]:
         return self._named(self._changes(message), place)
 
     def _named(self, changes: Sequence[Change], place: Arrival | None) -> list[Change]:
@@ -107,7 +111,7 @@ class MessageSurvey(Survey):
         super().__init__(self._format, engine, given)
 
     def _changes(self, message: bytes) -> list[Change]:
-        """Return the changes of a message, none if it is no message, which its typing will say."""
+        """Return the changes of a message; none if it is no message, which is refused when it is typed."""
         try:
             return to_changes(message, self._format.name, zone=self._zone, members=False, unavailable=self._unavailable)
         except MessageError:
@@ -115,16 +119,16 @@ class MessageSurvey(Survey):
 
     def _is_clear(self, message: bytes, change: Change) -> bool:
         """Return whether a change was made of just the parts, and the message does not say itself where it arrived."""
-        own = self._format
-        return change.place is None and self._parts.are_complete(own.encode(message), own.read, change.key)
+        format = self._format
+        return change.place is None and self._parts.are_complete(format.encode(message), format.read, change.key)
 
 
 class ChangeSurvey(Survey):
-    """The survey of payloads of changes. Raises `PayloadError` for what is none."""
+    """The survey of payloads of changes. Raises `PayloadError` for one that cannot be read."""
 
     def __init__(self, given: GivenTable) -> None:
-        own = change_format()
-        super().__init__(own, SurveyEngine(own.program, (), b"", False, True), given)  # noqa: FBT003
+        format = change_format()
+        super().__init__(format, SurveyEngine(format.program, (), b"", False, True), given)  # noqa: FBT003
 
     def _changes(self, message: bytes) -> list[Change]:
         return [Change.from_avro(message)]
@@ -133,18 +137,49 @@ class ChangeSurvey(Survey):
         return True
 
 
+def outline_batches(survey: Survey, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the outlines that are needed of batches, in batches of `OUTLINE_TYPE`."""
+    for batch in batches:
+        yield pa.RecordBatch.from_struct_array(pa.array(list(survey.outlines(batch)), OUTLINE_TYPE))
+
+
 def _are_rows(changes: Sequence[Change]) -> bool:
     return bool(changes) and all(change.op in DML and has_row_of_table(change) for change in changes)
 
 
-def _outlined(changes: Sequence[Change]) -> list[Outline]:
+def _outlines_of(changes: Sequence[Change]) -> list[Outline]:
     return [outline for outline in map(outline_of, changes) if outline is not None]
 
 
 def _comparable(position: Sequence[int] | None) -> bytes | None:
-    """Return a position as the engine says it, None if that cannot hold it."""
+    """Return a position as the engine writes it; None if the engine cannot hold it."""
     if position is None:
         return b""
     if not all(MIN_LONG <= number <= MAX_LONG for number in position):
         return None
     return b"\1" + b"".join((number - MIN_LONG).to_bytes(8, "big") for number in position)
+
+
+def outline_of(change: Change) -> dict[str, Any] | None:
+    """Return what a change states about its table, if it does: its digest, its order key, and the outline."""
+    if not has_row_of_table(change) and change.op not in DDL:
+        return None
+    at = key_fields(change)
+    blank = change
+    if change.op in DML:
+        names = {} if change.columns is not None else _names(change)
+        blank = Change(op=change.op, source=change.source, key=change.key, columns=change.columns, after=names)
+    digest = hashlib.sha256(blank.to_avro()).digest()
+    kept = replace(
+        blank,
+        position=change.position,
+        event_time=change.event_time,
+        snapshot=change.snapshot,
+        place=change.place,
+        row=change.row,
+    )
+    return {"digest": digest, "at": at, "outline": kept.to_avro()}
+
+
+def _names(change: Change) -> dict[str, None]:
+    return {name: None for image in (change.before, change.after) if image is not None for name in image}

@@ -36,9 +36,8 @@ from pyspark.sql.types import (
 from cdcavro import spark as cdc
 from cdcavro.change.model import Change
 from cdcavro.errors import CdcAvroError
-from cdcavro.spark.messages.changes import to_tables
-from cdcavro.spark.tables import TypedTables
-from cdcavro.spark.versions.reading import read_versions
+from cdcavro.spark.typed_tables import TypedTables, to_tables
+from cdcavro.spark.version_columns import read_versions
 from cdcavro.table.history import Table
 from cdcavro.table.schema import TableSchema
 from support.shop_tables import (

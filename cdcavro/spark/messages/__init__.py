@@ -1,1 +1,0 @@
-"""Messages and changes straight to typed tables, on Spark."""

@@ -1,1 +1,0 @@
-"""Payloads of a table's versions, read under one of them."""
