@@ -23,7 +23,7 @@ import pytest
 
 from cdcavro.change.model import DML, Arrival, Change, Row, replace
 from cdcavro.change.order import in_order, order_key, split_key_change
-from cdcavro.exact.diff import same
+from cdcavro.exact.jsonvalues import same
 from cdcavro.exact.numbers import ExactNumber, plain_text
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.transcoding.schema_history import SchemaHistory

@@ -18,7 +18,7 @@ from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type,
 from cdcavro.engine.payloads import check
 from cdcavro.errors import MessageError, MisfitError, SchemaError, shown
 from cdcavro.exact.jsontext import escape
-from cdcavro.exact.members import ABSENT
+from cdcavro.exact.jsonvalues import ABSENT
 from cdcavro.exact.numbers import minimal_bytes
 from cdcavro.table.older_fields import ENVELOPE, part_of
 

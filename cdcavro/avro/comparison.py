@@ -32,7 +32,7 @@ from cdcavro.avro.types import (
     brief,
     brief_list,
 )
-from cdcavro.exact.members import ABSENT
+from cdcavro.exact.jsonvalues import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

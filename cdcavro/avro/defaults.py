@@ -16,7 +16,7 @@ from cdcavro.avro.binary import Buffer, pack_float
 from cdcavro.avro.logical import logical_type, value_check
 from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.errors import PayloadError, SchemaError, shown
-from cdcavro.exact.members import ABSENT
+from cdcavro.exact.jsonvalues import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

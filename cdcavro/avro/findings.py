@@ -12,7 +12,7 @@ from cdcavro.avro.defaults import default_branch, is_usable
 from cdcavro.avro.logical import logical_type
 from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union, brief
 from cdcavro.errors import SchemaError
-from cdcavro.exact.members import ABSENT
+from cdcavro.exact.jsonvalues import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

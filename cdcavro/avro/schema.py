@@ -39,7 +39,7 @@ from cdcavro.avro.types import (
     within_stack,
 )
 from cdcavro.errors import SchemaError, shown
-from cdcavro.exact.members import ABSENT
+from cdcavro.exact.jsonvalues import ABSENT
 
 MAX_LENGTH: Final = 8 << 20
 _ORDERS: Final = frozenset({"ascending", "descending", "ignore"})

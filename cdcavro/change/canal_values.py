@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.rule import AS_SENT, Rule
 from cdcavro.engine.machine import read_numbers, write_numbers
-from cdcavro.exact.base64_text import bytes_of
 from cdcavro.exact.instants import REGULAR, SECOND, from_local, to_local
 from cdcavro.exact.jsontext import render
-from cdcavro.exact.numbers import ExactNumber, integer, number, plain_text
-from cdcavro.exact.scan import is_number
+from cdcavro.exact.jsonvalues import base64_bytes
+from cdcavro.exact.numbers import ExactNumber, integer, is_number, number, plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -165,7 +164,7 @@ def _read_bytes(sent: str, *_: object) -> str | None:
 
 
 def _write_bytes(value: Any, *_: object) -> str | None:
-    raw = bytes_of(value)
+    raw = base64_bytes(value)
     return None if raw is None else raw.decode("iso-8859-1")
 
 
@@ -181,7 +180,7 @@ def _read_geometry(sent: str, *_: object) -> str | None:
 
 
 def _write_geometry(value: Any, *_: object) -> str | None:
-    wkb = bytes_of(value) or b""
+    wkb = base64_bytes(value) or b""
     srid = bytes(_SRID)
     if len(wkb) < _KIND or wkb[0] != 1:
         return None
@@ -199,7 +198,7 @@ def _read_bits(sent: str, declared: SqlType, _: object) -> str | None:
 
 
 def _write_bits(value: Any, declared: SqlType, _: object) -> str | None:
-    bits, raw = _bits(declared), bytes_of(value)
+    bits, raw = _bits(declared), base64_bytes(value)
     if bits is None or raw is None or len(raw) != _size(bits) or int.from_bytes(raw, "big") >> bits:
         return None
     return str(int.from_bytes(raw, "big"))

@@ -2,7 +2,7 @@
 
 Times come as counts of a unit since the epoch, as ISO 8601 text in UTC ("isostring"), or as structs of their
 parts ("structured"): what was sent says which of the three it is, only the unit of a count does not. Their
-text is that of `exact.sqltimes`, and an instant is in seconds, as in OMS.
+text is that of `exact.instants`, and an instant is in seconds, as in OMS.
 
 Source: Debezium reference, "Decimal types", `bigint.unsigned.handling.mode`, "Spatial types", "Temporal types",
 and the classes `IsoDate`, `IsoTime`, `IsoTimestamp` and `Structured…` of `io.debezium.time`; Kafka Connect,
@@ -21,10 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change import modes
 from cdcavro.change.rule import Rule
-from cdcavro.exact.base64_text import bytes_of
-from cdcavro.exact.numbers import MAX_LONG, MIN_LONG, ExactNumber, fraction, minimal_bytes, number, plain_text
-from cdcavro.exact.scan import is_number
-from cdcavro.exact.sqltimes import (
+from cdcavro.exact.instants import (
     day_count,
     day_text,
     instant_text,
@@ -33,6 +30,17 @@ from cdcavro.exact.sqltimes import (
     time_count,
     time_text,
     to_seconds_text,
+)
+from cdcavro.exact.jsonvalues import base64_bytes
+from cdcavro.exact.numbers import (
+    MAX_LONG,
+    MIN_LONG,
+    ExactNumber,
+    fraction,
+    is_number,
+    minimal_bytes,
+    number,
+    plain_text,
 )
 
 if TYPE_CHECKING:
@@ -99,7 +107,7 @@ def decimal(scale: int) -> ConnectCodec | None:
 
 
 def _read_decimal(sent: Any, scale: int) -> int | float | ExactNumber | None:
-    raw = bytes_of(sent)
+    raw = base64_bytes(sent)
     if not raw or len(raw) > _MAX_UNSCALED:
         return None
     unscaled = int.from_bytes(raw, "big", signed=True) * 10 ** max(-scale, 0)
@@ -187,7 +195,7 @@ def read_connect_geometry(sent: Any) -> str | None:
     """
     if type(sent) is not dict or not {"wkb"} <= set(sent) <= {"wkb", "srid", "x", "y"}:
         return None
-    wkb, srid = bytes_of(sent["wkb"]), sent.get("srid")
+    wkb, srid = base64_bytes(sent["wkb"]), sent.get("srid")
     kind = _kind(wkb)
     if wkb is None or kind is None or (srid is not None and (type(srid) is not int or not 0 <= srid < _SRIDS)):
         return None
@@ -198,7 +206,7 @@ def read_connect_geometry(sent: Any) -> str | None:
 
 def send_connect_geometry(value: Any, *, is_point: bool) -> dict[str, Any] | None:
     """Return the object that `read_connect_geometry` reads; a MySQL POINT (`is_point`) has its `x` and `y` as well."""
-    ewkb = bytes_of(value)
+    ewkb = base64_bytes(value)
     kind = _kind(ewkb)
     if ewkb is None or kind is None:
         return None

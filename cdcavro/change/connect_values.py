@@ -32,10 +32,9 @@ from cdcavro.change.connect_codecs import (
 from cdcavro.change.model import replace
 from cdcavro.change.modes import USUAL_MODES, Modes
 from cdcavro.change.rule import Rule
-from cdcavro.exact.base64_text import bytes_of
 from cdcavro.exact.caching import IdentityCache, bounded_cache
-from cdcavro.exact.diff import same
-from cdcavro.exact.sqltimes import local_count, time_count
+from cdcavro.exact.instants import local_count, time_count
+from cdcavro.exact.jsonvalues import base64_bytes, same
 from cdcavro.exact.sqltype import MYSQL_FAMILY, SqlType, parse_sql_type
 
 if TYPE_CHECKING:
@@ -113,11 +112,11 @@ def _binary(_: SqlType, mode: Modes) -> ConnectCodec | None:
 
 def _read_url_safe(sent: Any) -> str | None:
     text = sent.translate(_TO_STANDARD) if type(sent) is str and not _STANDARD_ONLY.search(sent) else None
-    return None if bytes_of(text) is None else text
+    return None if base64_bytes(text) is None else text
 
 
 def _send_url_safe(value: Any) -> str | None:
-    return None if bytes_of(value) is None else value.translate(_TO_URL_SAFE)
+    return None if base64_bytes(value) is None else value.translate(_TO_URL_SAFE)
 
 
 def _read_hex(sent: Any) -> str | None:
@@ -126,7 +125,7 @@ def _read_hex(sent: Any) -> str | None:
 
 
 def _send_hex(value: Any) -> str | None:
-    return None if bytes_of(value) is None else b64decode(value).hex()
+    return None if base64_bytes(value) is None else b64decode(value).hex()
 
 
 def _day(_: SqlType, __: Modes) -> ConnectCodec:
@@ -171,14 +170,14 @@ def _bits(length: int | None) -> ConnectCodec | None:
 def _read_bits(sent: Any, length: int | None) -> str | None:
     if type(sent) is bool:
         return b64encode(bytes([sent])).decode() if length == 1 else None
-    raw, size = bytes_of(sent), -(-(length or 0) // 8)
+    raw, size = base64_bytes(sent), -(-(length or 0) // 8)
     if raw is None or (length is not None and len(raw) > size) or len(raw) < size > _MAX_PADDED:
         return None
     return b64encode(raw[::-1].rjust(size, b"\0")).decode()
 
 
 def _send_bits(value: Any, length: int | None) -> str | bool | None:
-    raw = bytes_of(value)
+    raw = base64_bytes(value)
     if length == 1:
         return {b"\0": False, b"\1": True}.get(raw or b"")
     return None if raw is None else b64encode(raw[::-1]).decode()

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro import binary
 from cdcavro.avro.binary import write_long, write_string
 from cdcavro.engine import left_rows
-from cdcavro.exact import diff
-from cdcavro.exact.numbers import MAX_LONG, MIN_LONG, ExactNumber, integer, number, plain_text
-from cdcavro.exact.scan import is_number
+from cdcavro.exact import jsonvalues
+from cdcavro.exact.numbers import MAX_LONG, MIN_LONG, ExactNumber, integer, is_number, number, plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +28,7 @@ _FRACTION: Final = frozenset(".eE")
 _NUMBERS: Final = frozenset({int, float, ExactNumber})
 _TEXTS: Final = frozenset({str, type(None)})
 _OPTIONALS: Final = {"l": int, "s": str, "a": tuple}
-same: Final = diff.same
+same: Final = jsonvalues.same
 Decoder = binary.Decoder
 encode_places: Final = left_rows.encode_places
 RowEngine = left_rows.RowEngine

@@ -26,8 +26,7 @@ from msgspec import Struct
 
 from cdcavro.avro.binary import MAX_COUNT, MAX_LEVELS, MAX_WEIGHTLESS, no_text, not_canonical, short, too_wide
 from cdcavro.errors import MessageError, PayloadError
-from cdcavro.exact.fastjson import check_value, parse_quickly
-from cdcavro.exact.jsontext import MAX_DEPTH, render
+from cdcavro.exact.jsontext import MAX_DEPTH, check_value, parse_quickly, render
 from cdcavro.exact.numbers import ExactNumber, plain_text
 
 cdef extern from "Python.h":

@@ -709,7 +709,7 @@ cdef inline int _check_bottom(int depth) except -1:
 
 
 def same(left, right):
-    """Return whether two JSON values are the same, as `cdcavro.exact.diff.same` does."""
+    """Return whether two JSON values are the same, as `cdcavro.exact.jsonvalues.same` does."""
     return _are_same(left, right, 0)
 
 

@@ -1,4 +1,4 @@
-"""Caches for results that are needed again and again, bounded in size because messages may be hostile."""
+"""Caching of results that are needed again and again, bounded in size because messages may be hostile."""
 
 from __future__ import annotations
 
@@ -84,17 +84,17 @@ class WeightedCache:
 
 
 if TYPE_CHECKING:
-    remade = property
+    derived_property = property
 else:
 
-    class remade(property):  # noqa: N801  a decorator
-        """A property whose value stands in what the object's `made` returns, and is made again when that is forgotten."""
+    class derived_property(property):  # noqa: N801  a decorator
+        """A property whose value stands in what the object's `derived` returns, and is derived again when that was forgotten."""
 
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
             """Return the value."""
             if instance is None:
                 return self
-            values, name = instance.made(), self.fget.__name__
+            values, name = instance.derived(), self.fget.__name__
             value = values.get(name, self)
             if value is self:
                 value = values[name] = self.fget(instance)

@@ -4,7 +4,9 @@ A JSON value is `None`, `bool`, `int` (64 bits), `float`, `str`, `list`, `dict` 
 A number is a `float` only if its text has no exponent and equals the float's `repr`, and an `int`
 only if it is canonical and fits in 64 bits; every other number is an `ExactNumber`.
 
-`parse` is exact and reports every fault with its path; it is the slow path behind msgspec.
+`parse` is exact and reports every fault with its path, but slow. `parse_quickly` parses with msgspec, which hides
+two things: a repeated member and `-0`. Its value is therefore used only if the text holds no `-0` and exactly as
+many member separators as the value has members.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ import re
 from collections import Counter
 from typing import Any, Final
 
+import msgspec
 import orjson
 
-from cdcavro.errors import TextError, shown
-from cdcavro.exact.numbers import ExactNumber, fraction, integer
+from cdcavro.errors import MessageError, TextError, shown
+from cdcavro.exact.numbers import ExactNumber, check_finite, fraction, integer
 
 MAX_DEPTH: Final = 128
 MAX_LENGTH: Final = 64 << 20
@@ -28,6 +31,11 @@ _BRACKETS: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _AS_ARRAYS: Final = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in b"[]{}")
+# What msgspec would miss: it reads -0 as 0, keeps the last of two members of one name, and integers of any length.
+_NEGATIVE_ZERO: Final = re.compile(rb"-0[\s,}\]]")
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
+_SPACED_COLON: Final = (b" :", b"\t:", b"\n:", b"\r:")
+loads: Final = msgspec.json.Decoder(float_hook=fraction).decode
 
 
 def to_bytes(text: bytes | str) -> bytes:
@@ -169,6 +177,80 @@ def _check(value: Any) -> None:
             except TextError as error:
                 error.below(f"/{escape(str(name))}")
                 raise
+
+
+def parse_quickly(raw: bytes, above: int) -> Any:
+    """Parse JSON text as `parse` does, but return None where msgspec is not exact and for every fault."""
+    # msgspec turns a number beyond 64 bits into an int.
+    if has_long_number(raw):
+        return None
+    try:
+        value = loads(raw)
+        members = count_members(value, above + 1)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MessageError):
+        return None
+    return value if has_members(raw, members) else None
+
+
+def parse_soon(text: bytes | str, above: int = 0) -> Any:
+    """Return what `parse` does, sooner where msgspec is exact, and raise what it raises."""
+    raw = to_bytes(text)
+    value = parse_quickly(raw, above)
+    return parse(raw, above) if value is None else value
+
+
+def has_members(raw: bytes, members: int) -> bool:
+    """Return whether a JSON text has exactly `members` members, repeated ones included, and no number `-0`.
+
+    Return False, too, where that is hard to decide.
+    """
+    if b"-0" in raw and _NEGATIVE_ZERO.search(raw):
+        return False
+    separators = raw.count(b'":')
+    escaped = raw.count(b'\\":')
+    if any(colon in raw for colon in _SPACED_COLON):
+        return False
+    # The quote in \\": is not escaped: the backslash before it is.
+    return separators == members if escaped and b'\\\\"' in raw else separators - escaped == members
+
+
+def has_long_number(raw: bytes) -> bool:
+    """Return whether a text has 19 digits in a row, as any integer beyond 64 bits has."""
+    return _LONG_NUMBER.search(raw) is not None
+
+
+def check_value(value: Any, depth: int) -> None:
+    """Check a JSON value that is at level `depth`.
+
+    Raises `TextError` beyond 128 levels and `StructureError` for a number that is not finite.
+    """
+    count_members(value, depth)
+
+
+def count_members(value: Any, depth: int) -> int:
+    """Return how many members all objects in a JSON value have together; the value is at level `depth`.
+
+    Raises `TextError` beyond 128 levels and `StructureError` for a number that is not finite.
+    """
+    if type(value) is dict:
+        items: Any = value.values()
+        members = len(value)
+    elif type(value) is list:
+        items = value
+        members = 0
+    else:
+        if type(value) is float:
+            check_finite(value)
+        return 0
+    if depth > MAX_DEPTH:
+        raise TextError(f"at most {MAX_DEPTH} levels", "a level more")
+    is_last = depth == MAX_DEPTH
+    for item in items:
+        own = type(item)
+        # A call for each scalar, or empty array, would take most of the time.
+        if own is float or ((own is dict or own is list) and (item or is_last)):
+            members += count_members(item, depth + 1)
+    return members
 
 
 def render(value: Any) -> bytes:

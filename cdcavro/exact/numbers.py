@@ -1,4 +1,4 @@
-"""Exact numbers: JSON numbers as values that render to the same text, and texts as unscaled integers.
+"""Numbers that are exact: JSON numbers as values that render to the same text, and texts as unscaled integers.
 
 A number is a `float` only if its text has no exponent and equals the float's `repr`, and an `int`
 only if it is canonical and fits in 64 bits; every other number is an `ExactNumber`.
@@ -6,16 +6,17 @@ only if it is canonical and fits in 64 bits; every other number is an `ExactNumb
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any, Final
 
 from msgspec import Struct
 
 from cdcavro.errors import StructureError
-from cdcavro.exact.scan import is_number
 
 MIN_LONG: Final = -(2**63)
 MAX_LONG: Final = 2**63 - 1
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _LONG_DIGITS: Final = 20
 # No `repr` of a float without an exponent is longer.
 _DOUBLE_CHARACTERS: Final = 25
@@ -31,13 +32,19 @@ _LEAST: Final = tuple([-power for power in _POWERS])
 
 
 class ExactNumber(Struct, frozen=True, gc=False):
-    """A JSON number kept as its text. Attribute: `text` (str), which is a number by JSON's grammar."""
+    """A JSON number kept as its text."""
 
-    # A message may have a hundred thousand of them, through which the garbage collector would go again and again.
+    # The garbage collector leaves these values alone: a message may have a hundred thousand of them.
+    # A number by JSON's grammar.
     text: str
 
     def __repr__(self) -> str:
         return f"ExactNumber({self.text!r})"
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is exactly one JSON number (RFC 8259, section 6)."""
+    return _NUMBER.fullmatch(text) is not None
 
 
 def number(text: str) -> int | float | ExactNumber:

@@ -1,4 +1,4 @@
-"""Parsing of declared column types as MySQL and its relatives spell them."""
+"""SQL types: declared column types as MySQL and its relatives spell them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ _DECLARED: Final = re.compile(
 )
 _MEMBERS: Final = re.compile(_MEMBER)
 _KEPT: Final = 4096
+# The databases that spell their types this way, by the names of their connectors.
 MYSQL_FAMILY: Final = frozenset({"mysql", "mariadb"})
-"""The databases that spell their types this way, by the names of their connectors."""
-
 
 _SYNONYMS: Final = {
     **dict.fromkeys(("INTEGER", "INT4"), "INT"),
@@ -43,16 +42,15 @@ _BOOLEAN: Final = ("TINYINT", (1,))
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """A declared column type.
+    """A declared column type."""
 
-    Attributes: `name` (str), in upper case, without arguments; `arguments` (tuple of int), the length
-    or the precision and scale, which may be negative; `members` (tuple of str), the labels of ENUM and SET; `indexes`
-    (mapping), the first index of each label in `members`; `unsigned` and `zerofill` (bool).
-    """
-
+    # In upper case, without arguments.
     name: str
+    # The length, or the precision and the scale, which may be negative.
     arguments: tuple[int, ...] = ()
+    # The labels of ENUM and SET.
     members: tuple[str, ...] = ()
+    # The first index of each label in `members`.
     indexes: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
     unsigned: bool = False
     zerofill: bool = False

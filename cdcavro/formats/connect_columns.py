@@ -19,7 +19,7 @@ from uuid import UUID
 from cdcavro.change.connect_values import PLAIN_LONG, codec_of, is_unsigned, read_connect_value
 from cdcavro.change.model import Column, Row
 from cdcavro.change.modes import USUAL_MODES, Modes
-from cdcavro.exact.members import at, names_at, string_at
+from cdcavro.exact.jsonvalues import at, names_at, string_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

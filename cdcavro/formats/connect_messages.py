@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cdcavro.change.connect_values import codec_of, send_connect_value
 from cdcavro.change.model import DDL, Change, Row, replace
 from cdcavro.change.operations import spelled
-from cdcavro.exact.diff import same
 from cdcavro.exact.instants import MILLISECOND
 from cdcavro.exact.jsontext import escape, parse
-from cdcavro.exact.members import at, given, string_at, whole_number
+from cdcavro.exact.jsonvalues import at, given, same, string_at, whole_number
 from cdcavro.exact.numbers import MAX_LONG
 from cdcavro.exact.sqltype import MYSQL_FAMILY
 

@@ -19,7 +19,7 @@ from cdcavro.change.model import DDL, Change, Column, Source, replace
 from cdcavro.change.operations import as_statement, meant, spelled, statement
 from cdcavro.change.rows import check_images
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
-from cdcavro.exact.members import at, given, names_at, string_at, whole_number
+from cdcavro.exact.jsonvalues import at, given, names_at, string_at, whole_number
 from cdcavro.exact.numbers import MAX_LONG
 from cdcavro.formats.bridge import Bridge
 from cdcavro.wire.formats import rule_of

@@ -23,10 +23,9 @@ from cdcavro.change.model import Change, ChangedTable, Row, Source, replace
 from cdcavro.change.operations import meant, statement_kind
 from cdcavro.change.rows import check_images
 from cdcavro.errors import StructureError, shown
-from cdcavro.exact.diff import same_text
 from cdcavro.exact.instants import MILLISECOND, from_count
 from cdcavro.exact.jsontext import escape, render
-from cdcavro.exact.members import at, string_at
+from cdcavro.exact.jsonvalues import at, same_text, string_at
 from cdcavro.exact.numbers import number_text
 from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.connect_columns import (

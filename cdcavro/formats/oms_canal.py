@@ -22,7 +22,7 @@ from cdcavro.engine.machine import same
 from cdcavro.errors import StructureError
 from cdcavro.exact.caching import MOST_COLUMNS, IdentityCache, WeightedCache, weight_of
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
-from cdcavro.exact.members import at, given, member_names, string_at, text_or_none, whole_number
+from cdcavro.exact.jsonvalues import at, given, member_names, string_at, text_or_none, whole_number
 from cdcavro.formats.bridge import Bridge
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from cdcavro.change.model import DDL, Change, Column, Source
 from cdcavro.change.operations import as_statement, meant, spelled, statement
 from cdcavro.change.rows import check_images
 from cdcavro.exact.instants import MILLISECOND, SECOND, from_count, to_count
-from cdcavro.exact.members import at, given, names_at, string_at, whole_number
+from cdcavro.exact.jsonvalues import at, given, names_at, string_at, whole_number
 from cdcavro.formats.bridge import Bridge
 
 if TYPE_CHECKING:

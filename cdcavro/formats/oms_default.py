@@ -19,7 +19,7 @@ from cdcavro.change.model import DDL, Change, Row, Source
 from cdcavro.change.operations import meant, spelled, statement, statement_kind
 from cdcavro.change.rows import check_images
 from cdcavro.exact.instants import SECOND, from_count, to_count
-from cdcavro.exact.members import at, given, string_at
+from cdcavro.exact.jsonvalues import at, given, string_at
 from cdcavro.exact.numbers import plain_text
 from cdcavro.formats.bridge import Bridge
 

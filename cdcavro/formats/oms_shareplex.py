@@ -22,9 +22,8 @@ from cdcavro.change.model import Change, Row, Source
 from cdcavro.change.operations import meant, spelled
 from cdcavro.change.rows import check_images
 from cdcavro.errors import StructureError
-from cdcavro.exact.diff import same
 from cdcavro.exact.instants import SECOND, from_text, to_local
-from cdcavro.exact.members import at, given, string_at, whole_number
+from cdcavro.exact.jsonvalues import at, given, same, string_at, whole_number
 from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.oms_default import sequence
 

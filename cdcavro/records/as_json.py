@@ -14,7 +14,7 @@ from cdcavro.avro.skip import call_later
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, branch_name
 from cdcavro.errors import MessageError, SchemaError, StructureError, shown
 from cdcavro.exact.jsontext import escape, kind
-from cdcavro.exact.members import ABSENT
+from cdcavro.exact.jsonvalues import ABSENT
 from cdcavro.records.classes import field_names, getter, maker
 from cdcavro.records.encode import fixed_check
 from cdcavro.records.field_defaults import default_maker

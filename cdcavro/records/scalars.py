@@ -18,8 +18,8 @@ from cdcavro.avro.binary import nearest_float
 from cdcavro.avro.logical import MAX_DIGITS
 from cdcavro.avro.types import Fixed, Primitive
 from cdcavro.errors import SchemaError, StructureError, shown
-from cdcavro.exact.base64_text import bytes_of
 from cdcavro.exact.jsontext import kind
+from cdcavro.exact.jsonvalues import base64_bytes
 from cdcavro.exact.numbers import ExactNumber, minimal_bytes
 from cdcavro.records.shapes import meaning
 
@@ -159,7 +159,7 @@ def show_base64(value: bytes) -> str:
 
 def parse_base64(value: Any) -> bytes:
     """Return the bytes in a base64 string. Raises `StructureError`."""
-    raw = bytes_of(_parse_text(value))
+    raw = base64_bytes(_parse_text(value))
     if raw is None:
         raise StructureError("base64", shown(value))
     return raw

@@ -34,8 +34,8 @@ from cdcavro.avro.definitions import defined_name, definitions, pin, settled
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import PRIMITIVES, Record
 from cdcavro.errors import SchemaError
-from cdcavro.exact.caching import WeightedCache, remade
-from cdcavro.exact.members import ABSENT
+from cdcavro.exact.caching import WeightedCache, derived_property
+from cdcavro.exact.jsonvalues import ABSENT
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.names import ROW, namespace_of, table_name_parts, taken_apart
 
@@ -247,7 +247,7 @@ class TableSchema:
     def __init__(self, row: Schema) -> None:
         self._length = len(row.json)
         self._packed = zlib.compress(row.json.encode(), 1)
-        self.made()["row"] = row
+        self.derived()["row"] = row
         self._names = json.dumps([column.name for column in self.columns]).encode()
 
     def __eq__(self, other: object) -> bool:
@@ -259,8 +259,8 @@ class TableSchema:
     def __repr__(self) -> str:
         return f"TableSchema(row={self.row!r})"
 
-    def made(self) -> dict[str, Any]:
-        """Return what was made from the text, for `remade` properties."""
+    def derived(self) -> dict[str, Any]:
+        """Return what was derived from the text, for `derived_property` properties."""
         made: dict[str, Any] | None = _MADE.get(self._packed)
         if made is None:
             _MADE.put(self._packed, made := {}, min(self._length, _MOST_MADE))
@@ -276,7 +276,7 @@ class TableSchema:
         """The names of the columns that this version writes."""
         return frozenset(json.loads(self._names))
 
-    @remade
+    @derived_property
     def row(self) -> Schema:
         """The schema of a row, from which everything else is derived."""
         return parse_schema(zlib.decompress(self._packed).decode())
@@ -286,7 +286,7 @@ class TableSchema:
         """The row's record as a JSON value, which nobody may change. Few are kept, as each takes far more than its text."""
         return _record_of(self.row.json)
 
-    @remade
+    @derived_property
     def table(self) -> TableName:
         """The true name of the table; without the attribute, the name that the record's own name implies."""
         names = attributes_of(self.record).get("table")
@@ -295,27 +295,27 @@ class TableSchema:
         _, container, name, _ = taken_apart(self.row.root.name if isinstance(self.row.root, Record) else "")
         return TableName(container, None, name)
 
-    @remade
+    @derived_property
     def version(self) -> int:
         """The version number, from 1."""
         return int(attributes_of(self.record).get("version", 1))
 
-    @remade
+    @derived_property
     def columns(self) -> tuple[TableColumn, ...]:
         """The columns that this version writes, in order."""
         return tuple(column for column in self.all_columns if column.until is None)
 
-    @remade
+    @derived_property
     def all_columns(self) -> tuple[TableColumn, ...]:
         """The columns, and also those of earlier versions that newer fields of the same name took over from."""
         return tuple(column_of_field(field) for field in column_fields(self.record))
 
-    @remade
+    @derived_property
     def key_names(self) -> tuple[str, ...]:
         """The true names of the key columns; empty if there is no key or it is unknown."""
         return tuple(attributes_of(self.record).get("key") or ())
 
-    @remade
+    @derived_property
     def key(self) -> Schema | None:
         """The schema of the key, with the key columns in order; None without a key."""
         fields = {column.name: column.field for column in self.columns}
@@ -325,7 +325,7 @@ class TableSchema:
         listed = [by_field[fields[name]] for name in self.key_names]
         return self._schema(KEY, [*listed, UNPARSED_FIELD], "The key of a row.")
 
-    @remade
+    @derived_property
     def envelope(self) -> Schema:
         """The schema of a change of the table, in Debezium's layout."""
         full = f"{self.record.get('namespace', '')}.{self.record['name']}".lstrip(".")

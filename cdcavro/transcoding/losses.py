@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change.halves import HalfJoiner
 from cdcavro.change.model import Change, replace
 from cdcavro.errors import json_path
-from cdcavro.exact.diff import differences
-from cdcavro.exact.fastjson import parse_soon
-from cdcavro.exact.jsontext import render
-from cdcavro.exact.members import ABSENT
+from cdcavro.exact.jsontext import parse_soon, render
+from cdcavro.exact.jsonvalues import ABSENT, differences
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect_columns import PLACEHOLDER
 from cdcavro.transcoding.mapping import records, to_changes

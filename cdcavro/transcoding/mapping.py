@@ -14,10 +14,9 @@ from cdcavro.change.operations import check_operation
 from cdcavro.change.rows import batches, check_repeated, is_whole
 from cdcavro.engine.machine import same
 from cdcavro.errors import MessageError, StructureError
-from cdcavro.exact.diff import differences, same_text
 from cdcavro.exact.instants import check_zone
 from cdcavro.exact.jsontext import render
-from cdcavro.exact.members import ABSENT
+from cdcavro.exact.jsonvalues import ABSENT, differences, same_text
 from cdcavro.exact.numbers import MAX_LONG
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect_columns import PLACEHOLDER

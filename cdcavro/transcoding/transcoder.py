@@ -17,9 +17,8 @@ from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE
 from cdcavro.change.order import is_by_numbers
 from cdcavro.change.rows import check_count
 from cdcavro.errors import MessageError, StructureError, json_path
-from cdcavro.exact.fastjson import parse_soon
 from cdcavro.exact.instants import check_zone, is_local
-from cdcavro.exact.jsontext import check_collections, escape, parse, render, to_bytes
+from cdcavro.exact.jsontext import check_collections, escape, parse, parse_soon, render, to_bytes
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 from cdcavro.transcoding.joiner import Joined, StreamJoiner

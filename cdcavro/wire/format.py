@@ -17,9 +17,8 @@ from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Record, check_expansion
 from cdcavro.engine.machine import Engine, Values
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
-from cdcavro.exact.diff import differences
-from cdcavro.exact.fastjson import loads, parse_quickly
-from cdcavro.exact.jsontext import kind, parse, render, to_bytes
+from cdcavro.exact.jsontext import kind, loads, parse, parse_quickly, render, to_bytes
+from cdcavro.exact.jsonvalues import differences
 from cdcavro.wire.attributes import FormatRule, field_rule, format_rule
 from cdcavro.wire.kafka import VALUE, is_kafka_record, unwraps_records
 from cdcavro.wire.message_reader import decode_lines, message_reader

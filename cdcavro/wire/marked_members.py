@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from cdcavro.errors import shown
-from cdcavro.exact.members import at, string_at
+from cdcavro.exact.jsonvalues import at, string_at
 from cdcavro.exact.numbers import plain_text
 from cdcavro.wire.attributes import field_rule, marked_paths
 from cdcavro.wire.formats import get_format

@@ -15,8 +15,7 @@ from msgspec import UNSET
 from cdcavro.avro.binary import Buffer
 from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Type, Union, branch_name
 from cdcavro.errors import MessageError, SchemaError, StructureError, shown
-from cdcavro.exact.fastjson import check_value
-from cdcavro.exact.jsontext import escape, kind, render
+from cdcavro.exact.jsontext import check_value, escape, kind, render
 from cdcavro.wire.attributes import FieldRule, content_of, enum_rule, field_rule
 from cdcavro.wire.extras import Notes
 from cdcavro.wire.kafka import KAFKA, VALUE, is_kafka_record, unwraps_records, without_value

@@ -33,7 +33,7 @@ from cdcavro.engine.program import (
 )
 from cdcavro.errors import SchemaError
 from cdcavro.exact.jsontext import MAX_DEPTH, MAX_LENGTH, escape, render
-from cdcavro.exact.members import at
+from cdcavro.exact.jsonvalues import at
 from cdcavro.wire.attributes import (
     LOCAL,
     PARTS,

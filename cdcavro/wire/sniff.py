@@ -21,7 +21,7 @@ import msgspec
 from cdcavro.avro.types import Array, Map, Record, Type, Union
 from cdcavro.errors import MessageError, UnknownMessageError, shown
 from cdcavro.exact import jsontext
-from cdcavro.exact.members import ABSENT, at
+from cdcavro.exact.jsonvalues import ABSENT, at
 from cdcavro.wire.attributes import field_rule
 from cdcavro.wire.formats import REGISTRY
 from cdcavro.wire.kafka import VALUE, is_kafka_record

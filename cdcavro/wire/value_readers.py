@@ -12,10 +12,8 @@ from typing import Any, Final
 
 from cdcavro.engine.machine import Decoder
 from cdcavro.errors import MessageError, PayloadError, TextError, shown
-from cdcavro.exact.fastjson import parse_soon
-from cdcavro.exact.jsontext import escape, kind
-from cdcavro.exact.numbers import ExactNumber
-from cdcavro.exact.scan import is_number
+from cdcavro.exact.jsontext import escape, kind, parse_soon
+from cdcavro.exact.numbers import ExactNumber, is_number
 
 _MAX_DOUBLE: Final = sys.float_info.max
 

@@ -13,9 +13,8 @@ from msgspec import UNSET
 
 from cdcavro.avro.binary import MAX_COUNT
 from cdcavro.errors import MessageError, SchemaError, StructureError, shown
-from cdcavro.exact import numbers, scan
-from cdcavro.exact.fastjson import check_value
-from cdcavro.exact.jsontext import escape, kind, render
+from cdcavro.exact import numbers
+from cdcavro.exact.jsontext import check_value, escape, kind, render
 from cdcavro.exact.numbers import MAX_LONG, ExactNumber, check_finite, plain_text, unscaled
 
 if TYPE_CHECKING:
@@ -363,7 +362,7 @@ def json_text_of(value: Any, expected: str, pointer: str) -> str:
 def _to_long(value: Any) -> int | None:
     if type(value) is bool:
         return None
-    number = numbers.number(plain_text(value)) if scan.is_number(plain_text(value)) else None
+    number = numbers.number(plain_text(value)) if numbers.is_number(plain_text(value)) else None
     if type(number) is float:
         return int(number) if number.is_integer() else None
     if type(number) is ExactNumber:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from cdcavro.change.connect_values import codec_of, read_connect_value, send_connect_value
 from cdcavro.change.modes import Modes
-from cdcavro.exact.diff import same
 from cdcavro.exact.jsontext import parse, render
+from cdcavro.exact.jsonvalues import same
 from cdcavro.exact.numbers import ExactNumber, number
 from support.connect_types import CONNECT, DATA, DECLARED, TIME, TYPES, values
 

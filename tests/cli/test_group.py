@@ -32,7 +32,7 @@ from cdcavro.cli.options import parse_max_rejects
 from cdcavro.cli.report import MAX_ROWS, Counts
 from cdcavro.engine.machine import COMPILED
 from cdcavro.exact import jsontext
-from cdcavro.exact.diff import same
+from cdcavro.exact.jsonvalues import same
 from cdcavro.wire.format import Format
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.marked_members import operation_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import cdcavro
 from cdcavro.avro.container import Block, Framing, PackedBlock, read_frames
 from cdcavro.errors import FileError, MessageError, PayloadError
-from cdcavro.exact import diff, jsontext
+from cdcavro.exact import jsontext, jsonvalues
 from cdcavro.files import parts
 from cdcavro.files.chunks import Chunk
 from cdcavro.files.parts import MOST_FAULTS, BlockDecoder, ChunkEncoder, Run, marker, runs
@@ -104,7 +104,7 @@ def test_messages_with_extras_stand_among_others():
     lines, count, error = decoded(b"".join(payloads), len(payloads), debezium.schema, "debezium")
     assert (count, error) == (len(messages), None)
     found = [jsontext.parse(line) for line in lines.rstrip(b"\n").split(b"\n")]
-    assert all(map(diff.same, found, map(jsontext.parse, messages)))
+    assert all(map(jsonvalues.same, found, map(jsontext.parse, messages)))
 
 
 def test_lines_before_a_broken_payload_come_whole():

@@ -15,8 +15,7 @@ import fastavro
 import cdcavro
 from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Union, branch_name
 from cdcavro.exact.jsontext import escape, render
-from cdcavro.exact.numbers import ExactNumber
-from cdcavro.exact.scan import is_number
+from cdcavro.exact.numbers import ExactNumber, is_number
 from cdcavro.wire.attributes import content_of, enum_rule, field_rule
 from support.roundtrip import fastavro_schema, read_by_fastavro
 

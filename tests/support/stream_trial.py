@@ -26,8 +26,8 @@ if __name__ == "__main__":
 
 from cdcavro import decode, encode, registry, sniff, to_changes
 from cdcavro.errors import CdcAvroError
-from cdcavro.exact.diff import same
 from cdcavro.exact.jsontext import parse
+from cdcavro.exact.jsonvalues import same
 from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.transcoder import Transcoder

@@ -13,9 +13,8 @@ import cdcavro
 from cdcavro.change.halves import join_halves
 from cdcavro.change.model import Change, replace
 from cdcavro.errors import json_path
-from cdcavro.exact.diff import differences
 from cdcavro.exact.jsontext import parse, render
-from cdcavro.exact.members import ABSENT
+from cdcavro.exact.jsonvalues import ABSENT, differences
 from cdcavro.transcoding.losses import Loss, Way
 from cdcavro.transcoding.transcoder import Transcoded, Transcoder
 from support.messages import HALVED, goldens, lines, shop_canal, shop_debezium

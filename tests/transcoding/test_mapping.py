@@ -15,7 +15,7 @@ import cdcavro
 from cdcavro.change import in_order, join_halves, order_value, split_key_change
 from cdcavro.change.model import Arrival, Change, Column, Source, replace, to_record
 from cdcavro.errors import MessageError, StructureError
-from cdcavro.exact import diff
+from cdcavro.exact import jsonvalues
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect_columns import PLACEHOLDER
@@ -481,7 +481,7 @@ def test_values_that_hold_themselves_are_an_error():
     one.append(one)
     other.append(other)
     with pytest.raises(RecursionError):
-        diff.same(one, other)
+        jsonvalues.same(one, other)
 
 
 def test_columns_may_be_a_list_that_grows():

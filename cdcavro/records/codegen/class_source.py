@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro.defaults import default_branch, is_usable
 from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.errors import SchemaError
-from cdcavro.exact.members import ABSENT
+from cdcavro.exact.jsonvalues import ABSENT
 from cdcavro.records.codegen.annotations import Annotations, place_of
 from cdcavro.records.codegen.kinds import NAME
 from cdcavro.records.codegen.literals import WIDTH, assignment, bytes_literal, docstring, string_literal

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.exact.numbers import ExactNumber, number, number_text, plain_text, unscaled
-from cdcavro.exact.scan import is_number
+from cdcavro.exact.numbers import ExactNumber, is_number, number, number_text, plain_text, unscaled
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.table.columns.readers import MISFIT
 

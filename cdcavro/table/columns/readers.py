@@ -19,8 +19,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.binary import nearest_float
-from cdcavro.exact.base64_text import bytes_of
 from cdcavro.exact.jsontext import render
+from cdcavro.exact.jsonvalues import base64_bytes
 from cdcavro.exact.numbers import ExactNumber, minimal_bytes, number_text, plain_text, unscaled
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def read_binary(width: int | None) -> Reader:
     """Return a reader of bytes in base64; with a width, zero bytes pad them to it."""
 
     def read(value: Any) -> Any:
-        raw = bytes_of(value)
+        raw = base64_bytes(value)
         if raw is None or (width is not None and len(raw) > width):
             return MISFIT
         return raw if width is None else raw.ljust(width, b"\0")
@@ -232,7 +232,7 @@ def read_bits(width: int | None) -> Reader:
     size = None if width is None else -(-width // 8)
 
     def read(value: Any) -> Any:
-        raw = bytes_of(value)
+        raw = base64_bytes(value)
         if raw is None:
             count = _count(value)
             raw = None if count is None else count.to_bytes(size or max(1, -(-count.bit_length() // 8)), "big")
@@ -253,7 +253,7 @@ def read_geometry() -> Reader:
     """Return a reader of geometries: EWKB in base64."""
 
     def read(value: Any) -> Any:
-        raw = bytes_of(value)
+        raw = base64_bytes(value)
         return raw if raw is not None and len(raw) >= _WKB_HEADER and raw[0] in (0, 1) else MISFIT
 
     return read

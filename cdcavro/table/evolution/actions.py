@@ -13,9 +13,8 @@ from msgspec import structs
 
 from cdcavro.change.model import Column
 from cdcavro.errors import shown
-from cdcavro.exact.members import ABSENT
-from cdcavro.exact.numbers import ExactNumber, number, plain_text
-from cdcavro.exact.scan import is_number
+from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.numbers import ExactNumber, is_number, number, plain_text
 from cdcavro.exact.sqltype import is_same_type, parse_sql_type
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.columns.constants import constant

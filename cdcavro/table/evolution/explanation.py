@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.errors import shown
-from cdcavro.exact.members import ABSENT
+from cdcavro.exact.jsonvalues import ABSENT
 from cdcavro.exact.sqltype import is_same_type
 from cdcavro.table.ddl.steps import (
     AddColumn,

@@ -13,7 +13,7 @@ from cdcavro.avro.definitions import definitions, pin, settled
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import ResolutionError, SchemaError, shown
-from cdcavro.exact.members import ABSENT
+from cdcavro.exact.jsonvalues import ABSENT
 from cdcavro.table.ddl.cursor import MAX_COLUMNS
 from cdcavro.table.names import NameAllocator, namespace_of, renamed, table_name_parts
 from cdcavro.table.schema import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro.binary import pack_float
 from cdcavro.errors import MisfitError, SchemaError, StructureError, shown
 from cdcavro.exact.jsontext import escape, kind, render
-from cdcavro.exact.members import ABSENT
+from cdcavro.exact.jsonvalues import ABSENT
 from cdcavro.exact.numbers import plain_text
 from cdcavro.table.columns.readers import MISFIT
 

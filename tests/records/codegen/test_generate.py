@@ -23,8 +23,8 @@ import cdcavro
 from cdcavro.avro.binary import nearest_float
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import SchemaError
-from cdcavro.exact.diff import same
 from cdcavro.exact.jsontext import parse
+from cdcavro.exact.jsonvalues import same
 from cdcavro.records.classes import field_names
 from cdcavro.records.codegen import KINDS, NamedSchema, generate
 from cdcavro.records.codegen.python_names import ENUM_NAMES

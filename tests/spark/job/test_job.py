@@ -12,7 +12,7 @@ import fastavro
 import pytest
 
 import cdcavro
-from cdcavro.exact.base64_text import bytes_of
+from cdcavro.exact.jsonvalues import base64_bytes
 from cdcavro.spark.job.job import Report, run
 from cdcavro.spark.job.line_frame import read_head, read_line_frame
 from cdcavro.wire.formats import get_format
@@ -201,7 +201,7 @@ def test_a_rejects_bytes_are_one_line_of_base64(spark, tmp_path):
     (tmp_path / "in.jsonl").write_bytes(line)
     run(spark, [str(tmp_path / "in.jsonl")], str(tmp_path / "out"))
     (reject,) = read_rejects(tmp_path / "out")
-    assert bytes_of(reject["raw"]) == line
+    assert base64_bytes(reject["raw"]) == line
 
 
 def test_a_line_longer_than_a_message_may_be_is_a_reject(spark, tmp_path, monkeypatch):

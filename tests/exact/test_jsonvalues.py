@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdcavro.exact.diff import differences
-from cdcavro.exact.members import ABSENT
+from cdcavro.exact.jsonvalues import ABSENT, differences
 from cdcavro.exact.numbers import ExactNumber
 
 
