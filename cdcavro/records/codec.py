@@ -11,12 +11,10 @@ from cdcavro.avro.types import Map, Primitive, Record, recursion
 from cdcavro.engine.machine import Decoder
 from cdcavro.errors import MessageError, SchemaError
 from cdcavro.exact.jsontext import parse, render
-from cdcavro.records.as_json import FromJson, ToJson
-from cdcavro.records.classes import field_names
-from cdcavro.records.decode import Readers
-from cdcavro.records.encode import Output, Writers
-from cdcavro.records.field_defaults import default_value
-from cdcavro.records.shapes import Definition, Key, class_definitions
+from cdcavro.records.avro_form import Output, Readers, Writers
+from cdcavro.records.json_form import FromJson, ToJson
+from cdcavro.records.python_values import default_value
+from cdcavro.records.shapes import Definition, Key, class_definitions, field_names
 from cdcavro.wire.format import Format
 
 if TYPE_CHECKING:
@@ -191,8 +189,8 @@ class Codec:
         return writers.writer(self._record(cls))
 
     def _make_to_json(self, cls: type) -> Callable[[Any], Any]:
-        return ToJson(self._classes).turn(self._record(cls))
+        return ToJson(self._classes).converter(self._record(cls))
 
     def _make_from_json(self, cls: type) -> Callable[[Any], Any]:
         record = self._record(cls)
-        return FromJson({**self._classes, record.name: cls}).turn(record)
+        return FromJson({**self._classes, record.name: cls}).converter(record)

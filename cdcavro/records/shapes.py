@@ -1,4 +1,4 @@
-"""The Python types of the values of Avro types, and the classes that a schema needs.
+"""Shapes: the Python types of the values of Avro types, the classes that a schema needs, and their fields.
 
 No two branches of a union have the same Python type: if a branch would have that of an earlier branch
 (int and long, float and double, decimals as bytes and as fixed), its values are wrapped in a class of
@@ -7,18 +7,20 @@ their own, a `Branch`.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
+import operator
 from dataclasses import dataclass
 from decimal import Decimal
 from types import NoneType
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from cdcavro.avro.logical import MAX_DIGITS, Logical, logical_type
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Named, Primitive, Record, Type, Union, branch_name, inner_types
 from cdcavro.errors import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 # The full name of a named type, or the name of a branch and the type of the values in its Branch.
 Key = str | tuple[str, type]
@@ -60,9 +62,10 @@ class Branch(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A class that a schema needs: its key, and the type whose values are its instances."""
+    """A class that a schema needs."""
 
     key: Key
+    # The type whose values are the instances of the class.
     type: Type
 
 
@@ -141,3 +144,33 @@ def _collect(declared: Type, definitions: dict[Key, Definition], seen: set[str])
                 definitions.setdefault(key, Definition(key, branch))
     elif isinstance(shape(declared), str) and isinstance(declared, Named):
         definitions[declared.name] = Definition(declared.name, declared)
+
+
+def field_names(cls: type) -> tuple[str, ...]:
+    """Return the names of the fields of a dataclass, msgspec Struct or pydantic model, in order.
+
+    Raises `SchemaError` for any other class.
+    """
+    for attribute in ("__struct_fields__", "__pydantic_fields__"):
+        names = getattr(cls, attribute, None)
+        if names is not None:
+            return tuple(names)
+    if dataclasses.is_dataclass(cls):
+        return tuple(field.name for field in dataclasses.fields(cls))
+    raise SchemaError(cls.__name__, "no dataclass, Struct or model")
+
+
+def getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a function that returns the values of an object's attributes with these names."""
+    if len(names) > 1:
+        return operator.attrgetter(*names)
+    return lambda value: tuple(getattr(value, name) for name in names)
+
+
+def maker(cls: type, names: Sequence[str]) -> Callable[[list[Any]], Any]:
+    """Return a function that creates an instance from the values of its fields, without checking them."""
+    make: Callable[..., Any] = cls
+    if hasattr(cls, "__pydantic_fields__"):
+        # A pydantic model's constructor would check again what was just read. Only there is this no field.
+        make = cls.model_construct  # type: ignore[attr-defined]
+    return lambda values: make(**dict(zip(names, values, strict=True)))

@@ -20,7 +20,7 @@ import pytest
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.records import AvroRecord, Branch, FixedBytes
 from cdcavro.records.codegen import NamedSchema, generate
-from cdcavro.records.codegen.kinds import DIALECTS
+from cdcavro.records.codegen.class_source import LIBRARIES
 from support.wire import field, record
 
 RECORD_KINDS = [
@@ -47,8 +47,8 @@ def own_names() -> list[str]:
         pydantic = import_module("pydantic")
         owners += [pydantic, pydantic.BaseModel, type(pydantic.BaseModel)]
     names = {name for owner in owners for name in dir(owner)} | {*keyword.kwlist, *keyword.softkwlist}
-    for dialect in DIALECTS.values():
-        names |= {name for listed in dialect.imports.values() for name in listed} | {*dialect.prelude}
+    for library in LIBRARIES.values():
+        names |= {name for listed in library.imports.values() for name in listed} | {*library.prelude}
     names |= {"SCHEMA", "DDL", "CODEC", "TYPE", "TYPE_1", "Final", "Codec", "Decimal", "dt", "StructType"}
     return sorted(name for name in names if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name))
 

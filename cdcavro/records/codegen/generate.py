@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Final
 from cdcavro.avro.schema import Schema
 from cdcavro.avro.types import Record, Union, branch_name
 from cdcavro.errors import SchemaError, shown
-from cdcavro.records.codegen.annotations import Annotations
-from cdcavro.records.codegen.class_source import ClassWriter
-from cdcavro.records.codegen.kinds import DIALECTS
-from cdcavro.records.codegen.literals import docstring, schema_literal, string_literal
-from cdcavro.records.codegen.python_names import (
+from cdcavro.records.codegen.class_source import LIBRARIES, Annotations, ClassWriter
+from cdcavro.records.codegen.python_source import (
     BUILTINS,
     KEYWORDS,
     LONGEST_CLASS,
     METHODS,
     class_names,
+    docstring,
     label_of,
     plain,
+    schema_literal,
+    string_literal,
     unique_labels,
 )
 from cdcavro.records.codegen.spark_types import spark_module
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cdcavro.avro.types import Field
-    from cdcavro.records.codegen.kinds import Dialect
+    from cdcavro.records.codegen.class_source import Library
     from cdcavro.records.shapes import Definition
 
 SPARK: Final = "spark"
-KINDS: Final = (*DIALECTS, SPARK)
+KINDS: Final = (*LIBRARIES, SPARK)
 _RUNTIME: Final = "cdcavro.records"
 _STANDARD: Final = ("dataclasses", "datetime", "decimal", "enum", "typing")
 _COMMENT: Final = """\
@@ -83,12 +83,12 @@ def generate(schemas: Schema | NamedSchema | Sequence[Schema | NamedSchema], kin
     head = _head(named, kind, is_command=all(isinstance(one, NamedSchema) for one in given))
     if kind == SPARK:
         return head + spark_module([(source.label, source.schema) for source in named])
-    if kind not in DIALECTS:
+    if kind not in LIBRARIES:
         raise ValueError(f"kinds are {', '.join(KINDS)}, not {shown(kind)}")
     for source in named:
         if not isinstance(source.schema.root, Record):
             raise SchemaError(source.name, f"expected a record, got {_root_name(source.schema)}")
-    return _Module(named, DIALECTS[kind]).source(head)
+    return _Module(named, LIBRARIES[kind]).source(head)
 
 
 def _own_name(schema: Schema) -> str:
@@ -98,9 +98,9 @@ def _own_name(schema: Schema) -> str:
 class _Module:
     """Builds a module: chooses the names of all classes first, then writes each class."""
 
-    def __init__(self, schemas: Sequence[NamedSchema], dialect: Dialect) -> None:
+    def __init__(self, schemas: Sequence[NamedSchema], library: Library) -> None:
         self._schemas = schemas
-        self._dialect = dialect
+        self._library = library
         self._definitions = [class_definitions(source.schema.root) for source in schemas]
         labels = unique_labels(source.label for source in schemas)
         is_single = len(schemas) == 1
@@ -108,7 +108,7 @@ class _Module:
             (("SCHEMA", "CODEC") if is_single else (f"{label.upper()}_SCHEMA", f"{label.upper()}_CODEC"))
             for label in labels
         ]
-        self._taken = {name for names in dialect.imports.values() for name in names} | set(dialect.prelude)
+        self._taken = {name for names in library.imports.values() for name in names} | set(library.prelude)
         self._taken |= BUILTINS | KEYWORDS | _OWN | {name for pair in self._constants for name in pair}
         named = [
             (source.label, _base_name(definition))
@@ -122,7 +122,7 @@ class _Module:
         fields = (
             field for definitions in self._definitions for definition in definitions for field in _fields(definition)
         )
-        self._annotations = Annotations(dialect, self._taken | {plain(field.name) for field in fields})
+        self._annotations = Annotations(library, self._taken | {plain(field.name) for field in fields})
 
     def source(self, head: str) -> str:
         """Return the source of the module; `head` is its docstring and comments."""
@@ -133,16 +133,16 @@ class _Module:
             blocks += declarations
             used |= names
         used |= self._annotations.used
-        prelude = [text for name, text in self._dialect.prelude.items() if name in used | _words(self._dialect.bases)]
+        prelude = [text for name, text in self._library.prelude.items() if name in used | _words(self._library.bases)]
         for text in prelude:
             used |= _words(text)
-        return head + _imports(self._dialect, used) + _laid([*prelude, *blocks])
+        return head + _imports(self._library, used) + _laid([*prelude, *blocks])
 
     def _schema(self, i: int) -> tuple[list[str], set[str]]:
         schema, definitions, names = self._schemas[i], self._definitions[i], self._names[i]
         own, codec = self._constants[i]
         self._annotations.names = {definition.key: name for definition, name in zip(definitions, names, strict=True)}
-        writer = ClassWriter(self._dialect, self._annotations, codec, frozenset(self._taken) | METHODS)
+        writer = ClassWriter(self._library, self._annotations, codec, frozenset(self._taken) | METHODS)
         blocks: list[str] = []
         self._annotations.later = set(names)
         for number, (definition, name) in enumerate(zip(definitions, names, strict=True)):
@@ -173,13 +173,13 @@ def _words(text: str) -> set[str]:
     return set("".join(char if char.isidentifier() or char.isdigit() else " " for char in text).split())
 
 
-def _imports(dialect: Dialect, used: set[str]) -> str:
+def _imports(library: Library, used: set[str]) -> str:
     wanted = {"decimal": ("Decimal",), "enum": ("StrEnum",), "typing": ("Final",)}
     named = {
-        module: {*wanted.get(module, ()), *dialect.imports.get(module, ())} for module in {*wanted, *dialect.imports}
+        module: {*wanted.get(module, ()), *library.imports.get(module, ())} for module in {*wanted, *library.imports}
     }
     named[_RUNTIME] = {"AvroRecord", "Branch", "Codec", "FixedBytes"}
-    base = _words(dialect.bases) | _words(dialect.decorator)
+    base = _words(library.bases) | _words(library.decorator)
     imported = {module: sorted(names & (used | base), key=_rank) for module, names in named.items()}
     standard = ["import datetime as dt"] if "dt" in used else []
     standard += [_import(module, imported[module]) for module in _STANDARD if imported.get(module)]

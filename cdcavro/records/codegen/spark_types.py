@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cdcavro.avro.logical import logical_type
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, check_expansion, named_types
 from cdcavro.errors import SchemaError
-from cdcavro.records.codegen.literals import WIDTH, string_literal, text_lines
-from cdcavro.records.codegen.python_names import KEYWORDS, class_names, unique_labels
+from cdcavro.records.codegen.python_source import (
+    KEYWORDS,
+    WIDTH,
+    class_names,
+    string_literal,
+    text_lines,
+    unique_labels,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,9 +35,11 @@ _CATALYST: Final = "spark.sql.catalyst.type"
 
 
 class SparkType(NamedTuple):
-    """A Spark type: the Python expression that creates it, its form in Spark's JSON, and whether it is nullable."""
+    """A Spark type."""
 
+    # The Python expression that creates it.
     expression: str
+    # Its form in Spark's JSON.
     json: Any
     is_nullable: bool = False
 
@@ -125,7 +133,7 @@ def spark_module(schemas: Sequence[tuple[str, Schema]]) -> str:
 
 
 class _Converter:
-    """Converts the types of a schema. Attributes: `blocks` (list of str), the declarations of its structs, inner first."""
+    """Converts the types of a schema."""
 
     def __init__(self, names: Mapping[str, str], other: str = "TYPE") -> None:
         self._names = names
@@ -133,6 +141,7 @@ class _Converter:
         self._built: dict[str, SparkType] = {}
         self._count = 0
         self._declarations: dict[str, str] = {}
+        # The declarations of its structs, inner ones first.
         self.blocks: list[str] = []
 
     def convert(self, declared: Type) -> SparkType:

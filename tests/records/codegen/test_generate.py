@@ -25,9 +25,9 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import SchemaError
 from cdcavro.exact.jsontext import parse
 from cdcavro.exact.jsonvalues import same
-from cdcavro.records.classes import field_names
 from cdcavro.records.codegen import KINDS, NamedSchema, generate
-from cdcavro.records.codegen.python_names import ENUM_NAMES
+from cdcavro.records.codegen.python_source import ENUM_NAMES
+from cdcavro.records.shapes import field_names
 from support.generated_modules import HARD_NAMES, RECORD_KINDS, load, module, one, own_names, root
 from support.messages import goldens, shop_canal, shop_debezium
 from support.wire import array, enum, field, mapping, record
@@ -344,10 +344,10 @@ def test_what_a_model_has_itself_is_known():
     """In this version of pydantic too."""
     from pydantic import BaseModel  # noqa: PLC0415
 
-    from cdcavro.records.codegen.kinds import DIALECTS  # noqa: PLC0415
+    from cdcavro.records.codegen.class_source import LIBRARIES  # noqa: PLC0415
 
     own = {*dir(BaseModel), *dir(type(BaseModel))}
-    assert {name for name in own if not name.startswith("_")} <= DIALECTS["pydantic"].reserved
+    assert {name for name in own if not name.startswith("_")} <= LIBRARIES["pydantic"].reserved
 
 
 @pytest.mark.skipif(find_spec("pydantic") is None, reason="needs pydantic")

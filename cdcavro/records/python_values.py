@@ -1,4 +1,4 @@
-"""Values of primitive and fixed types: from Python to Avro and back, and to JSON and back.
+"""Python values: those of primitive and fixed types, to Avro and back and to JSON and back, and those of defaults.
 
 A value that its type cannot hold exactly is refused. The JSON of a value is: a number for int, long, float
 and double, except the strings NaN, Infinity and -Infinity; base64 for bytes; a string with the digits of a
@@ -8,6 +8,7 @@ decimal, to its scale; an ISO 8601 string for dates and times, with a final `Z` 
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import re
 from base64 import b64encode
@@ -15,16 +16,17 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.binary import nearest_float
-from cdcavro.avro.logical import MAX_DIGITS
-from cdcavro.avro.types import Fixed, Primitive
-from cdcavro.errors import SchemaError, StructureError, shown
+from cdcavro.avro.defaults import default_branch, is_usable
+from cdcavro.avro.logical import MAX_DIGITS, value_check
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.errors import PayloadError, SchemaError, StructureError, shown
 from cdcavro.exact.jsontext import kind
 from cdcavro.exact.jsonvalues import base64_bytes
 from cdcavro.exact.numbers import ExactNumber, minimal_bytes
-from cdcavro.records.shapes import meaning
+from cdcavro.records.shapes import Key, field_names, maker, meaning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from cdcavro.avro.logical import Logical
 
@@ -42,16 +44,15 @@ _UNITS: Final = {"millis": 1000, "micros": 1}
 
 
 class Scalar(NamedTuple):
-    """The conversions of a type's values; None stands for no conversion.
+    """The conversions of a type's values; None stands for no conversion."""
 
-    Attributes: `lower`, from a value to its Avro datum, UTF-8 for a string (raises `StructureError`); `lift`, from
-    a datum that `logical.value_check` passes to the value; `show`, from a value that `lower` accepts to JSON; `parse`, from
-    JSON to a value (raises `StructureError`).
-    """
-
+    # From a value to its Avro datum, UTF-8 for a string; raises `StructureError`.
     lower: Callable[[Any], Any]
+    # From a datum that `logical.value_check` accepts to the value.
     lift: Callable[[Any], Any] | None = None
+    # From a value that `lower` accepts to JSON.
     show: Callable[[Any], Any] | None = None
+    # From JSON to a value; raises `StructureError`.
     parse: Callable[[Any], Any] | None = None
 
 
@@ -290,3 +291,58 @@ _TIMES: Final[dict[str, Scalar]] = (
     | {f"timestamp-{name}": _timestamp(unit, is_instant=True) for name, unit in _UNITS.items()}
     | {f"local-timestamp-{name}": _timestamp(unit, is_instant=False) for name, unit in _UNITS.items()}
 )
+
+
+def default_maker(declared: Type, value: Any, classes: Mapping[Key, type]) -> Callable[[], Any]:
+    """Return a function that returns a default, a new object each time if it is mutable. Raises `SchemaError`."""
+    if not is_usable(declared, value):
+        raise SchemaError("$", f"the default {shown(json.dumps(value))} is no value of its type")
+    default = default_value(declared, value, classes)
+    if isinstance(default, (list, dict)) or type(default) in classes.values():
+        return lambda: default_value(declared, value, classes)
+    return lambda: default
+
+
+def default_value(declared: Type, value: Any, classes: Mapping[Key, type]) -> Any:
+    """Return the Python value of a default, which is in the form of a schema's JSON.
+
+    Raises `SchemaError` for one that Python cannot represent, such as a date beyond the year 9999.
+    """
+    match declared:
+        case Union():
+            return default_value(default_branch(declared, value), value, classes)
+        case Array(items):
+            return [default_value(items, item, classes) for item in value]
+        case Map(values):
+            return {name: default_value(values, item, classes) for name, item in value.items()}
+        case Record():
+            cls = classes[declared.name]
+            defaults = [
+                default_value(field.type, value.get(field.name, field.default), classes) for field in declared.fields
+            ]
+            return maker(cls, field_names(cls))(defaults)
+        case Enum():
+            return classes[declared.name](value)
+        case Fixed() if meaning(declared) is None:
+            return classes[declared.name](value.encode("latin-1"))
+        case Fixed() | Primitive():
+            return default_scalar(declared, value)
+    raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+
+def default_scalar(declared: Primitive | Fixed, value: Any) -> Any:
+    """Return the default of a primitive, or of a decimal in a fixed. Raises `SchemaError`."""
+    name = declared.name if isinstance(declared, Primitive) else "bytes"
+    datum = value.encode("latin-1") if name == "bytes" else float(value) if name in ("float", "double") else value
+    lift, check = scalar(declared).lift, value_check(declared)
+    try:
+        if check is not None:
+            check(datum)
+        if name == "float":
+            # The schema states it in decimal digits; the value is the nearest 32-bit float.
+            return nearest_float(datum)
+        return datum if lift is None else lift(datum)
+    except OverflowError as error:
+        raise SchemaError(declared.name, "the default is no float of 32 bits") from error
+    except PayloadError as error:
+        raise SchemaError(declared.name, f"the default: {error.reason}") from error

@@ -1,9 +1,9 @@
-"""Instances to JSON and back; each value has exactly one JSON form.
+"""The JSON form of instances; each value has exactly one.
 
 A record is an object with all its fields under their Avro names; on reading, a field that has a default
 may be missing, and a member that is not a field is refused. A union of null and one type is the value or
 null; any other union is `{"branch": value}`, or null, as in Avro's own JSON encoding. The JSON of scalars is
-described in `scalars`.
+described in `python_values`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type,
 from cdcavro.errors import MessageError, SchemaError, StructureError, shown
 from cdcavro.exact.jsontext import escape, kind
 from cdcavro.exact.jsonvalues import ABSENT
-from cdcavro.records.classes import field_names, getter, maker
-from cdcavro.records.encode import fixed_check
-from cdcavro.records.field_defaults import default_maker
-from cdcavro.records.scalars import parse_base64, scalar, show_base64
-from cdcavro.records.shapes import Key, branch_classes, branch_keys, meaning
+from cdcavro.records.avro_form import fixed_check
+from cdcavro.records.python_values import default_maker, parse_base64, scalar, show_base64
+from cdcavro.records.shapes import Key, branch_classes, branch_keys, field_names, getter, maker, meaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    Turn = Callable[[Any], Any]
+    Convert = Callable[[Any], Any]
 
 NULL: Final = Primitive("null")
 
@@ -34,16 +32,16 @@ class ToJson:
 
     def __init__(self, classes: Mapping[Key, type]) -> None:
         self._classes = classes
-        self._built: dict[str, Turn] = {}
+        self._built: dict[str, Convert] = {}
 
-    def turn(self, declared: Type) -> Turn:
+    def converter(self, declared: Type) -> Convert:
         """Return the function for a type."""
         match declared:
             case Array(items):
-                inner = self.turn(items)
+                inner = self.converter(items)
                 return lambda value: [inner(item) for item in value]
             case Map(values):
-                inner = self.turn(values)
+                inner = self.converter(values)
                 return lambda value: {name: inner(item) for name, item in value.items()}
             case Union():
                 return self._union(declared)
@@ -61,26 +59,26 @@ class ToJson:
                 return scalar(declared).show or _same
         raise SchemaError("$", f"{type(declared).__name__} is no type")
 
-    def _record(self, declared: Record) -> Turn:
+    def _record(self, declared: Record) -> Convert:
         get = getter(field_names(self._classes[declared.name]))
-        parts = [(field.name, self.turn(field.type)) for field in declared.fields]
-        return lambda value: {name: turn(item) for (name, turn), item in zip(parts, get(value), strict=True)}
+        parts = [(field.name, self.converter(field.type)) for field in declared.fields]
+        return lambda value: {name: converter(item) for (name, converter), item in zip(parts, get(value), strict=True)}
 
-    def _union(self, declared: Union) -> Turn:
-        turns: dict[type, tuple[str, Turn]] = {}
+    def _union(self, declared: Union) -> Convert:
+        converters: dict[type, tuple[str, Convert]] = {}
         for branch, key, cls in zip(
             declared.branches, branch_keys(declared), branch_classes(declared, self._classes), strict=True
         ):
-            inner = self.turn(branch)
-            turns[cls] = branch_name(branch), (inner if key is None else _unwrapped(inner))
-        if is_plain(declared):
-            return lambda value: turns[type(value)][1](value)
+            inner = self.converter(branch)
+            converters[cls] = branch_name(branch), (inner if key is None else _unwrapped(inner))
+        if _has_one_branch(declared):
+            return lambda value: converters[type(value)][1](value)
 
-        def turn(value: Any) -> Any:
-            name, inner = turns[type(value)]
+        def converter(value: Any) -> Any:
+            name, inner = converters[type(value)]
             return None if value is None else {name: inner(value)}
 
-        return turn
+        return converter
 
 
 class FromJson:
@@ -88,15 +86,15 @@ class FromJson:
 
     def __init__(self, classes: Mapping[Key, type]) -> None:
         self._classes = classes
-        self._built: dict[str, Turn] = {}
+        self._built: dict[str, Convert] = {}
 
-    def turn(self, declared: Type) -> Turn:
+    def converter(self, declared: Type) -> Convert:
         """Return the function for a type; that function raises `StructureError`."""
         match declared:
             case Array(items):
-                return _array(self.turn(items))
+                return _array_converter(self.converter(items))
             case Map(values):
-                return _map(self.turn(values))
+                return _map_converter(self.converter(values))
             case Union():
                 return self._union(declared)
             case Record():
@@ -106,7 +104,7 @@ class FromJson:
                     self._built[declared.name] = self._record(declared)
                 return self._built[declared.name]
             case Enum():
-                return _enum(declared, self._classes[declared.name])
+                return _enum_converter(declared, self._classes[declared.name])
             case Fixed() if meaning(declared) is None:
                 cls: Any = self._classes[declared.name]
                 return _checked(lambda value: cls(parse_base64(value)), fixed_check(declared, cls))
@@ -115,8 +113,8 @@ class FromJson:
                 return _checked(conversions.parse or _same, conversions.lower)
         raise SchemaError("$", f"{type(declared).__name__} is no type")
 
-    def _record(self, declared: Record) -> Turn:
-        turns = {field.name: self.turn(field.type) for field in declared.fields}
+    def _record(self, declared: Record) -> Convert:
+        converters = {field.name: self.converter(field.type) for field in declared.fields}
         defaults = {
             field.name: default_maker(field.type, field.default, self._classes)
             for field in declared.fields
@@ -125,13 +123,13 @@ class FromJson:
         cls = self._classes[declared.name]
         make = maker(cls, field_names(cls))
 
-        def turn(value: Any) -> Any:
+        def converter(value: Any) -> Any:
             if type(value) is not dict:
                 raise StructureError("object", kind(value))
-            for name in value.keys() - turns.keys():
+            for name in value.keys() - converters.keys():
                 raise StructureError("a field of the record", "another member", pointer=f"/{escape(name)}")
             values = []
-            for name, inner in turns.items():
+            for name, inner in converters.items():
                 if name in value:
                     values.append(_below(inner, value[name], name))
                 elif name in defaults:
@@ -140,32 +138,32 @@ class FromJson:
                     raise StructureError("a member without a default", "none", pointer=f"/{name}")
             return make(values)
 
-        return turn
+        return converter
 
-    def _union(self, declared: Union) -> Turn:
-        turns: dict[str, Turn] = {}
+    def _union(self, declared: Union) -> Convert:
+        converters: dict[str, Convert] = {}
         for branch, key in zip(declared.branches, branch_keys(declared), strict=True):
-            inner = self.turn(branch)
-            turns[branch_name(branch)] = inner if key is None else _wrapped(inner, self._classes[key])
-        is_nullable = turns.pop("null", None) is not None
-        if is_plain(declared):
-            only = next(iter(turns.values()), self.turn(NULL))
+            inner = self.converter(branch)
+            converters[branch_name(branch)] = inner if key is None else _wrapped(inner, self._classes[key])
+        is_nullable = converters.pop("null", None) is not None
+        if _has_one_branch(declared):
+            only = next(iter(converters.values()), self.converter(NULL))
             return lambda value: None if value is None and is_nullable else only(value)
 
-        def turn(value: Any) -> Any:
+        def converter(value: Any) -> Any:
             if value is None and is_nullable:
                 return None
             if type(value) is not dict or len(value) != 1:
                 raise StructureError("an object with the name of a branch", kind(value))
             ((name, inner),) = value.items()
-            if name not in turns:
+            if name not in converters:
                 raise StructureError("the name of a branch", shown(name))
-            return _below(turns[name], inner, name)
+            return _below(converters[name], inner, name)
 
-        return turn
+        return converter
 
 
-def is_plain(declared: Union) -> bool:
+def _has_one_branch(declared: Union) -> bool:
     """Return whether a union has at most one branch besides null."""
     return sum(branch != NULL for branch in declared.branches) <= 1
 
@@ -174,55 +172,55 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _below(turn: Turn, value: Any, name: str) -> Any:
+def _below(converter: Convert, value: Any, name: str) -> Any:
     try:
-        return turn(value)
+        return converter(value)
     except MessageError as error:
         error.below(f"/{escape(name)}")
         raise
 
 
-def _checked(parse: Turn, check: Turn) -> Turn:
-    def turn(value: Any) -> Any:
+def _checked(parse: Convert, check: Convert) -> Convert:
+    def converter(value: Any) -> Any:
         parsed = parse(value)
         check(parsed)
         return parsed
 
-    return turn
+    return converter
 
 
-def _unwrapped(inner: Turn) -> Turn:
+def _unwrapped(inner: Convert) -> Convert:
     return lambda value: inner(value.value)
 
 
-def _wrapped(inner: Turn, cls: type) -> Turn:
+def _wrapped(inner: Convert, cls: type) -> Convert:
     return lambda value: cls(inner(value))
 
 
-def _array(inner: Turn) -> Turn:
-    def turn(value: Any) -> list[Any]:
+def _array_converter(inner: Convert) -> Convert:
+    def converter(value: Any) -> list[Any]:
         if type(value) is not list:
             raise StructureError("array", kind(value))
         return [_below(inner, item, str(i)) for i, item in enumerate(value)]
 
-    return turn
+    return converter
 
 
-def _map(inner: Turn) -> Turn:
-    def turn(value: Any) -> dict[str, Any]:
+def _map_converter(inner: Convert) -> Convert:
+    def converter(value: Any) -> dict[str, Any]:
         if type(value) is not dict:
             raise StructureError("object", kind(value))
         return {name: _below(inner, item, name) for name, item in value.items()}
 
-    return turn
+    return converter
 
 
-def _enum(declared: Enum, cls: type) -> Turn:
+def _enum_converter(declared: Enum, cls: type) -> Convert:
     symbols = frozenset(declared.symbols)
 
-    def turn(value: Any) -> Any:
+    def converter(value: Any) -> Any:
         if type(value) is not str or value not in symbols:
             raise StructureError(f"a symbol of {declared.name}", shown(value))
         return cls(value)
 
-    return turn
+    return converter
