@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cdcavro.registry.levels import LEVELS
-from cdcavro.registry.subjects import STRATEGIES
+from cdcavro.registry.subjects import LEVELS, STRATEGIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,7 @@ writer, payload = schemas.open(value)                  # and back, checked to th
 """
 
 from cdcavro.registry.backend import Published, Registered
-from cdcavro.registry.client import Registry
-from cdcavro.registry.connect import connect
+from cdcavro.registry.client import Registry, connect
 from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, frame, unframe
 from cdcavro.registry.subjects import subject_name
 

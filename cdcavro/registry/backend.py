@@ -1,9 +1,10 @@
-"""What a registry stores, and what the two kinds of registry have in common."""
+"""The backend of a registry: what it stores and can do, whether in a folder, on a server, or in memory for a rehearsal."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from uuid import UUID
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from cdcavro.avro.compatibility import Verdict
     from cdcavro.avro.schema import Schema
-    from cdcavro.registry.levels import Level
+    from cdcavro.registry.subjects import Level
 
 LATEST: Final = "latest"
 MAX_ID: Final = 2**31 - 1
@@ -33,26 +34,27 @@ class ContentError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A named type defined in another schema: its full name, and the subject and version that define it."""
+    """A named type that another schema defines."""
 
+    # The full name of the type.
     name: str
+    # The subject of the schema that defines it.
     subject: str
+    # The version of the subject.
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSchema:
-    """A schema as the registry stores it.
+    """A schema as the registry stores it."""
 
-    Attributes: `id` (int; None if unknown, as in a rehearsal); `text` (str), which names the types in `references`
-    without defining them; `references` (tuple of `Reference`); `guid` (UUID or None); `subject` (str) and `version`
-    (int), None if the schema was not looked up by them.
-    """
-
+    # None if unknown, as in a rehearsal.
     id: int | None
+    # The schema's JSON, which names the types in `references` without defining them.
     text: str
     references: tuple[Reference, ...] = ()
     guid: UUID | None = None
+    # None if the schema was not looked up by subject, and so `version`.
     subject: str | None = None
     version: int | None = None
 
@@ -61,9 +63,10 @@ class StoredSchema:
 class Published:
     """The outcome of publishing a schema.
 
-    Attributes: `id` (int; None in a rehearsal), `subject` (str), `version` (int); `verdict`, the compatibility
-    of the new schema with the versions that the level covers; `is_new` (bool), False if the subject already had
-    the schema.
+    Attributes: `id` (int; None in a rehearsal);
+    `subject` (str); `version` (int);
+    `verdict`, the compatibility of the new schema with the versions that the level covers;
+    `is_new` (bool), False if the subject already had the schema.
     """
 
     id: int | None
@@ -77,9 +80,11 @@ class Published:
 class Registered:
     """A schema fetched from a registry.
 
-    Attributes: `schema`, complete with the types that it refers to; `id` (int; None if it was fetched by GUID from
-    a server that does not return the id); `subject` (str) and `version` (int), those that were asked for, or the
-    only ones with this id, else None; `guid` (UUID or None); `references` (tuple of `Reference`).
+    Attributes: `schema`, complete with the types that it refers to;
+    `id` (int; None if it was fetched by GUID from a server that does not return the id);
+    `subject` (str) and `version` (int), those that were asked for, or the only ones with this id, else None;
+    `guid` (UUID or None);
+    `references` (tuple of `Reference`).
     """
 
     schema: Schema
@@ -157,31 +162,31 @@ def is_equal(left: StoredSchema, right: StoredSchema) -> bool:
     return set(left.references) == set(right.references) and normal_form(left.text) == normal_form(right.text)
 
 
-def checked(raw: Any, **more: Any) -> StoredSchema:
-    """Return data from outside as an entry; `more` adds or overrides its members. Raises `ContentError`."""
+def parse_stored(raw: Any, **more: Any) -> StoredSchema:
+    """Return data from outside as a stored schema, after checking them; `more` adds or overrides its members. Raises `ContentError`."""
     if not isinstance(raw, dict):
         raise ContentError("it is no object")
     facts = {key: value for key, value in raw.items() if value is not None} | more
     if facts.get("schemaType", "AVRO") != "AVRO":
         raise ContentError("it is no Avro schema")
     return StoredSchema(
-        id=None if facts.get("id") is None else checked_number(facts["id"], "id"),
+        id=None if facts.get("id") is None else check_number(facts["id"], "id"),
         text=_text(facts.get("schema"), "schema"),
         references=_references(facts.get("references", [])),
         guid=_guid(facts.get("guid")),
-        subject=None if facts.get("subject") is None else checked_subject(facts["subject"]),
-        version=None if facts.get("version") is None else checked_number(facts["version"], "version"),
+        subject=None if facts.get("subject") is None else check_subject(facts["subject"]),
+        version=None if facts.get("version") is None else check_number(facts["version"], "version"),
     )
 
 
-def checked_number(value: Any, what: str) -> int:
+def check_number(value: Any, what: str) -> int:
     """Return an id or a version after checking it. Raises `ContentError`."""
     if type(value) is not int or not 0 < value <= MAX_ID:
         raise ContentError(f"its {what} is no integer from 1 to {MAX_ID}")
     return value
 
 
-def checked_subject(value: Any) -> str:
+def check_subject(value: Any) -> str:
     """Return a subject's name after checking it. Raises `ContentError`."""
     if fault_of_subject(value) is not None:
         raise ContentError("its subject is no name")
@@ -214,11 +219,88 @@ def _reference(entry: Any) -> Reference:
         raise ContentError("a reference is no object")
     return Reference(
         _text(entry.get("name"), "reference's name"),
-        checked_subject(entry.get("subject")),
-        checked_number(entry.get("version"), "reference's version"),
+        check_subject(entry.get("subject")),
+        check_number(entry.get("version"), "reference's version"),
     )
 
 
-def as_json(references: Sequence[Reference]) -> list[dict[str, Any]]:
+def references_json(references: Sequence[Reference]) -> list[dict[str, Any]]:
     """Return references in their JSON form."""
     return [{"name": ref.name, "subject": ref.subject, "version": ref.version} for ref in references]
+
+
+class DryRun:
+    """A backend for rehearsals: it keeps what is published in memory, and reads all else from another. New schemas have no id."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._new: dict[str, list[StoredSchema]] = {}
+        self._levels: dict[str, Level] = {}
+        self.url = backend.url
+
+    def safe(self, sentence: str) -> str:
+        """Return a sentence in a form that shows no credentials."""
+        return self._backend.safe(sentence)
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Lock nothing: a rehearsal disturbs nobody."""
+        return nullcontext()
+
+    def subjects(self) -> list[str]:
+        """Return the names of all subjects."""
+        return sorted({*self._backend.subjects(), *self._new})
+
+    def versions(self, subject: str) -> list[int]:
+        """Return the versions of a subject, including those published here."""
+        return [*self._backend.versions(subject), *(entry.version or 0 for entry in self._new.get(subject, ()))]
+
+    def version(self, subject: str, version: int | None) -> StoredSchema:
+        """Return a version of a subject; None stands for the latest."""
+        new = self._new.get(subject, [])
+        if new and version is None:
+            return new[-1]
+        for entry in new:
+            if entry.version == version:
+                return entry
+        return self._backend.version(subject, version)
+
+    def by_id(self, id: int) -> StoredSchema:
+        """Return the schema with this id."""
+        return self._backend.by_id(id)
+
+    def by_guid(self, guid: UUID) -> StoredSchema:
+        """Return the schema with this GUID."""
+        return self._backend.by_guid(guid)
+
+    def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:
+        """Return all schemas of the backend with this fingerprint."""
+        return self._backend.by_fingerprint(fingerprint, fingerprint_of)
+
+    def uses(self, id: int, subject: str | None) -> list[tuple[str, int]]:
+        """Return the versions in the backend that have the schema with this id."""
+        return self._backend.uses(id, subject)
+
+    def find(self, subject: str, wanted: StoredSchema) -> StoredSchema | None:
+        """Return the version of a subject that is equal; None if there is none."""
+        for entry in self._new.get(subject, ()):
+            if is_equal(entry, wanted):
+                return entry
+        return self._backend.find(subject, wanted)
+
+    def register(self, subject: str, new: StoredSchema, fingerprint: str, *, force: bool) -> StoredSchema:  # noqa: ARG002  a backend's
+        """Register the next version in memory."""
+        entry = replace(new, subject=subject, version=max(self.versions(subject), default=0) + 1)
+        self._new.setdefault(subject, []).append(entry)
+        return entry
+
+    def level(self, subject: str) -> Level:
+        """Return the compatibility level of a subject: the one set here, or else that of the backend."""
+        return self._levels.get(subject) or self._backend.level(subject)
+
+    def set_level(self, subject: str, level: Level) -> None:
+        """Set the compatibility level of a subject in memory."""
+        self._levels[subject] = level
+
+    def close(self) -> None:
+        """Close the backend's connections."""
+        self._backend.close()

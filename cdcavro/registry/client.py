@@ -1,41 +1,65 @@
-"""The client of a schema registry of either kind: it checks compatibility before it publishes, and caches schemas."""
+"""The client of a schema registry of either kind: it checks compatibility before it publishes, and caches schemas.
+
+`connect` finds out which kind of registry is at an address, and where its credentials come from.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import time
+from collections import OrderedDict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar
+from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
 from cdcavro.avro.compatibility import Verdict, verdict
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.engine.payloads import check
-from cdcavro.errors import IncompatibleError, PayloadError, RegistryError, SchemaError, UnknownSchemaError
+from cdcavro.errors import (
+    IncompatibleError,
+    PayloadError,
+    RegistryError,
+    SchemaError,
+    SetupError,
+    UnknownSchemaError,
+    shown,
+)
+from cdcavro.exact.locks import ForkedLock
 from cdcavro.registry.backend import (
     LATEST,
     MAX_ID,
     Backend,
+    DryRun,
     Published,
     Reference,
     Registered,
     StoredSchema,
     UnusableError,
 )
-from cdcavro.registry.cache import Cache
-from cdcavro.registry.dry_run import DryRun
+from cdcavro.registry.folder_backend import FolderBackend
 from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, SchemaPrefix, payload_of, unframe
-from cdcavro.registry.levels import LevelCheck, checked_level, is_transitive, judge
 from cdcavro.registry.references import split, whole_schema
-from cdcavro.registry.subjects import fault_of_subject
+from cdcavro.registry.subjects import LevelCheck, fault_of_subject, is_transitive, judge, parse_level
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
-    from cdcavro.registry.levels import Level
+    from cdcavro.registry.subjects import Level
 
 CACHED: Final = 1000
 FORGET_AFTER: Final = 5.0
 # What prefixes of payloads ask for, which anybody may make up.
 _PREFIXED: Final = frozenset({"id", "guid", "fingerprint"})
+TIMEOUT: Final = 10.0
+_USERINFO: Final = re.compile(r"[^/]*:[^/]*@")
+_QUERY: Final = re.compile(r"[?#].*", re.DOTALL)
+_NO_PORT: Final = re.compile(r":(?![0-9]{0,5}(?:/|\Z))[^/]*")
+_VARIABLE: Final = "CDCAVRO_REGISTRY_"
+_EXPECTED: Final = "expected an address such as https://HOST/PATH, http://HOST/PATH or file:FOLDER"
+T = TypeVar("T")
 
 
 class Registry:
@@ -48,7 +72,7 @@ class Registry:
 
     def __init__(self, backend: Backend, *, cached: int = CACHED, forget_after: float = FORGET_AFTER) -> None:
         self._backend = backend
-        self._cache: Cache[Registered] = Cache(cached, forget_after)
+        self._cache: SchemaCache[Registered] = SchemaCache(cached, forget_after)
 
     def __repr__(self) -> str:
         return f"Registry({self.url!r})"
@@ -147,7 +171,7 @@ class Registry:
         Raises `SchemaError`, and ValueError for a level that does not exist.
         """
         new = parse_schema(schema) if isinstance(schema, str) else schema
-        level = self._backend.level(self._named(subject)) if compatibility is None else checked_level(compatibility)
+        level = self._backend.level(self._named(subject)) if compatibility is None else parse_level(compatibility)
         return judge(new, self._versions_to_check(subject, level), level)
 
     def publish(
@@ -173,7 +197,7 @@ class Registry:
                 schema, subject, compatibility=compatibility, references=references, force=force
             )
         new = parse_schema(schema) if isinstance(schema, str) else schema
-        level = None if compatibility is None else checked_level(compatibility)
+        level = None if compatibility is None else parse_level(compatibility)
         shared = dict(references) if isinstance(references, Mapping) else {name: name for name in references}
         for name in (subject, *shared.values()):
             self._named(name)
@@ -291,3 +315,149 @@ def _fetch_arguments(prefix: SchemaPrefix) -> dict[str, Any]:
         case Fingerprint(digits):
             return {"fingerprint": digits}
     raise TypeError(f"{type(prefix).__name__} is no frame")
+
+
+def connect(
+    url: str,
+    *,
+    auth: tuple[str, str] | None = None,
+    ca: str | None = None,
+    certificate: str | None = None,
+    key: str | None = None,
+    timeout: float = TIMEOUT,
+) -> Registry:
+    """Return the registry at an address.
+
+    `https://…` and `http://…` are servers with Confluent's REST API (`pip install 'cdcavro[registry]'`);
+    `file:FOLDER` is a folder, which the first publication creates. `auth` is (user, password) for basic
+    authentication; without it they are taken from the address, or else from CDCAVRO_REGISTRY_USER and
+    CDCAVRO_REGISTRY_PASSWORD. `ca` is a file or folder of certificates to trust, `certificate` and
+    `key` are the files of the client's own certificate and key; their defaults are CDCAVRO_REGISTRY_CA,
+    CDCAVRO_REGISTRY_CERTIFICATE and CDCAVRO_REGISTRY_KEY. `timeout` is in seconds, for each attempt.
+    Nothing is sent yet. Raises `RegistryError` for an invalid address, and `SetupError` if
+    httpx2 is not installed or the TLS files cannot be used.
+
+    >>> connect("file:schemas")
+    Registry('file:schemas')
+    """
+    scheme, colon, rest = url.partition(":")
+    if not colon or scheme.lower() not in ("http", "https", "file"):
+        raise RegistryError(_safe_address(url), _EXPECTED)
+    if scheme.lower() == "file":
+        return Registry(FolderBackend(_folder_path(rest)))
+    clean, user, password = _without_credentials(url)
+    credentials = auth or ((user, password) if user or password else None) or _from_environment()
+    files = {
+        name: value or os.environ.get(_VARIABLE + name.upper()) or None
+        for name, value in (("ca", ca), ("certificate", certificate), ("key", key))
+    }
+    return _server_registry(clean, credentials, files, timeout)
+
+
+def _safe_address(url: str) -> str:
+    """Return an invalid address for use in a sentence, without what may be a login, a password or a token."""
+    scheme, _, rest = url.rpartition("@")[2].rpartition("//")
+    place = _QUERY.sub("...", rest)
+    return shown(f"{scheme}//{_NO_PORT.sub(':...', place)}" if scheme else _NO_PORT.sub(":...", place))
+
+
+def _folder_path(rest: str) -> Path:
+    path = rest
+    # A name such as this would hold a password, and be shown.
+    if "://" in rest or _USERINFO.search(unquote(rest)):
+        raise RegistryError("file", _EXPECTED + ", without user and password")
+    if rest.startswith("//"):
+        host, _, path = rest[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise RegistryError("file", f"a folder of another machine, {shown(host)}; write file:///PATH")
+        path = "/" + unquote(path)
+    if not path or not path.isprintable():
+        raise RegistryError("file", _EXPECTED)
+    return Path(path)
+
+
+def _without_credentials(url: str) -> tuple[str, str, str]:
+    """Return an address without its user and password, and these two, "" if it has none."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+        parts = urlsplit("")
+    if not host or parts.query or parts.fragment or not url.isprintable() or " " in url:
+        raise RegistryError(_safe_address(url), _EXPECTED + ", without ? and #")
+    place = f"[{host}]" if ":" in host else host
+    clean = f"{parts.scheme}://{place}{'' if port is None else f':{port}'}{parts.path.rstrip('/')}"
+    return clean, unquote(parts.username or ""), unquote(parts.password or "")
+
+
+def _from_environment() -> tuple[str, str] | None:
+    user, password = (os.environ.get(_VARIABLE + name, "") for name in ("USER", "PASSWORD"))
+    return (user, password) if user or password else None
+
+
+def _server_registry(url: str, auth: tuple[str, str] | None, files: dict[str, str | None], timeout: float) -> Registry:
+    try:
+        from cdcavro.registry.http_session import (  # noqa: PLC0415  an extra brings what it needs
+            Credentials,
+            Session,
+            tls_context,
+        )
+        from cdcavro.registry.server_backend import ServerBackend  # noqa: PLC0415
+    except ImportError as error:
+        raise SetupError("httpx2 is not installed: pip install 'cdcavro[registry]'") from error
+    context = tls_context(ca=files["ca"], certificate=files["certificate"], key=files["key"])
+    return Registry(ServerBackend(url, Session(context, auth, timeout), Credentials(auth)))
+
+
+class SchemaCache(Generic[T]):
+    """A thread-safe LRU cache of at most `size` values, and of at most `size` keys known to have no value.
+
+    `missing_for` is how long a missing key is remembered, in seconds; `now` is the clock.
+    """
+
+    def __init__(self, size: int, missing_for: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._size, self._missing_for, self._now = size, missing_for, now
+        self._values: OrderedDict[Hashable, T] = OrderedDict()
+        self._missing: OrderedDict[Hashable, tuple[float, str]] = OrderedDict()
+        self._lock = ForkedLock()
+
+    def get(self, key: Hashable) -> T | None:
+        """Return the value of a key; None if it is not cached."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def put(self, key: Hashable, value: T) -> None:
+        """Cache a value."""
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            if len(self._values) > self._size:
+                self._values.popitem(last=False)
+
+    def missing(self, key: Hashable) -> str | None:
+        """Return the description of a key that was found missing a short time ago; None for any other key."""
+        with self._lock:
+            until, what = self._missing.get(key, (float("-inf"), ""))
+            return what if until > self._now() else None
+
+    def put_missing(self, key: Hashable, what: str) -> None:
+        """Remember that a key has no value; `what` describes, for the error, what is missing."""
+        with self._lock:
+            self._missing[key] = self._now() + self._missing_for, what
+            self._missing.move_to_end(key)
+            if len(self._missing) > self._size:
+                self._missing.popitem(last=False)
+
+    def is_full_of_missing(self) -> bool:
+        """Return whether as many keys as are remembered were found missing a short time ago."""
+        with self._lock:
+            until, _ = next(iter(self._missing.values()), (float("-inf"), ""))
+            return len(self._missing) >= self._size and until > self._now()
+
+    def forget_missing(self) -> None:
+        """Forget all missing keys."""
+        with self._lock:
+            self._missing.clear()

@@ -30,21 +30,21 @@ from uuid import UUID
 from cdcavro.errors import UnknownSchemaError, shown
 from cdcavro.registry.backend import (
     StoredSchema,
-    as_json,
-    checked,
-    checked_number,
-    checked_subject,
+    check_number,
+    check_subject,
     is_equal,
     normal_form,
+    parse_stored,
+    references_json,
 )
-from cdcavro.registry.folder import Folder
-from cdcavro.registry.levels import checked_level
+from cdcavro.registry.json_folder import JsonFolder
+from cdcavro.registry.subjects import parse_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from cdcavro.registry.levels import Level
+    from cdcavro.registry.subjects import Level
 
 LOCK_SECONDS: Final = 60.0
 _LONGEST: Final = 200
@@ -52,11 +52,11 @@ _LEVEL: Final = "compatibility.json"
 _LINE: Final = 16 << 10
 
 
-class FileRegistry:
+class FolderBackend:
     """A backend in a folder; `lock_seconds` is how long to wait for another process or thread that is publishing."""
 
     def __init__(self, folder: Path, *, lock_seconds: float = LOCK_SECONDS) -> None:
-        self._folder = Folder(folder, lock_seconds=lock_seconds)
+        self._folder = JsonFolder(folder, lock_seconds=lock_seconds)
         self.url = self._folder.url
 
     def safe(self, sentence: str) -> str:
@@ -75,7 +75,7 @@ class FileRegistry:
             first = self._folder.read(Path("subjects", name, "1.json"))
             if first is not None:
                 subject = first.get("subject") if name.startswith("~") else unquote(name)
-                subjects.append(self._folder.checked(checked_subject, subject))
+                subjects.append(self._folder.parse(check_subject, subject))
         return sorted(subjects)
 
     def versions(self, subject: str) -> list[int]:
@@ -139,7 +139,7 @@ class FileRegistry:
         for place in (_place(subject) / _LEVEL, Path(_LEVEL)):
             raw = self._folder.read(place)
             if raw is not None:
-                return self._folder.checked(checked_level, raw.get("compatibility"))
+                return self._folder.parse(parse_level, raw.get("compatibility"))
         return "BACKWARD"
 
     def set_level(self, subject: str, level: Level) -> None:
@@ -153,7 +153,7 @@ class FileRegistry:
 
     def _add(self, new: StoredSchema, fingerprint: str) -> int:
         id, guid = self._folder.last(Path("schemas")) + 1, str(_guid(new))
-        raw = {"id": id, "guid": guid, "schema": new.text, "references": as_json(new.references)}
+        raw = {"id": id, "guid": guid, "schema": new.text, "references": references_json(new.references)}
         self._folder.write(Path("schemas", f"{id}.json"), raw)
         self._folder.write(Path("fingerprints", f"{fingerprint}.json"), {"ids": [*self._ids_with(fingerprint), id]})
         # Written last: a schema that is found by its content can then also be found by its id and fingerprint.
@@ -165,7 +165,7 @@ class FileRegistry:
         raw = self._folder.read(place)
         if raw is None:
             raise self._unknown(f"id {id}")
-        entry = self._folder.checked(checked, raw | {"subject": subject, "version": version})
+        entry = self._folder.parse(parse_stored, raw | {"subject": subject, "version": version})
         if entry.id != id:
             raise self._folder.damaged(place, "it has another id")
         return entry
@@ -199,7 +199,7 @@ class FileRegistry:
                 yield use
 
     def _number(self, value: Any) -> int:
-        return self._folder.checked(checked_number, value, "id")
+        return self._folder.parse(check_number, value, "id")
 
     def _unknown(self, what: str) -> UnknownSchemaError:
         self._folder.check_there()
@@ -210,7 +210,7 @@ def _use(line: bytes) -> tuple[str, int] | None:
     """Return the subject and version on a line of `uses`; None for a line that was cut short."""
     try:
         raw = json.loads(line[:_LINE])
-        return checked_subject(raw["subject"]), checked_number(raw["version"], "version")
+        return check_subject(raw["subject"]), check_number(raw["version"], "version")
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 

@@ -1,21 +1,26 @@
-"""HTTP within bounds: answers are limited in size and time, attempts are few, redirects are not followed.
+"""HTTP sessions within bounds, and credentials that no sentence shows.
 
-A session trusts the authorities in a given file or folder, or in that of SSL_CERT_FILE or SSL_CERT_DIR, or else
+Answers are limited in size and time, attempts are few, and redirects are not followed. A session trusts the authorities in a given file or folder, or in that of SSL_CERT_FILE or SSL_CERT_DIR, or else
 those of certifi.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import html
 import json
 import logging
 import os
 import random
+import re
 import ssl
 import time
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote_plus
 
 import certifi
 import httpx2
@@ -23,7 +28,7 @@ import httpx2
 from cdcavro.errors import SetupError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 MAX_ANSWER: Final = 32 << 20
@@ -35,9 +40,18 @@ _RETRIED: Final = frozenset({429, 500, 502, 503, 504})
 _LOGGERS: Final = ("httpx2", *(f"httpcore2.{part}" for part in ("connection", "http11", "http2", "proxy", "socks")))
 _IS_ASKING: Final = ContextVar("cdcavro_is_asking", default=False)
 _REDIRECTS: Final = range(300, 400)
+HIDDEN: Final = "(not shown: it holds a secret)"
+# A sentence shows its first 80 characters: what is behind these may only belong to a secret that begins there.
+_LOOKED_AT: Final = 4_000
+# How many times a text may have been transformed, one way in another; how many texts that may give.
+_ROUNDS: Final = 3
+_TEXTS: Final = 500
+_ESCAPE: Final = re.compile(r"\\(?:[uU]([0-9a-fA-F]{4})|[xX]([0-9a-fA-F]{2})|([0-7]{3})|([nrtbfNRTBF])|(.))", re.DOTALL)
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{4,}")
+_HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}){3,}")
 
 
-class Fault(Exception):  # noqa: N818  it never leaves the package
+class NoAnswerError(Exception):
     """A request has no usable answer; the reason quotes nothing that was received."""
 
     def __init__(self, reason: str, status: int | None = None) -> None:
@@ -46,15 +60,15 @@ class Fault(Exception):  # noqa: N818  it never leaves the package
         super().__init__(reason, status)
 
 
-class _Quiet(logging.Filter):
-    """Lets no record pass that is written while a session asks; others of the library's users are not affected."""
+class _QuietFilter(logging.Filter):
+    """Drops log records that are written while a session asks; other users of the library are not affected."""
 
     def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002  as all filters
         """Return whether a record is written."""
         return not _IS_ASKING.get()
 
 
-_QUIET: Final = _Quiet()
+_QUIET: Final = _QuietFilter()
 
 
 class Session:
@@ -75,16 +89,16 @@ class Session:
         for name in _LOGGERS:
             logging.getLogger(name).addFilter(_QUIET)
         headers = {"Accept": f"{_MEDIA_TYPE}, application/json", "Accept-Encoding": "identity"}
-        self._made = partial(
+        self._new_client = partial(
             httpx2.Client, verify=verify, auth=auth, timeout=timeout, headers=headers, follow_redirects=False
         )
-        self._own, self._process = self._made(), os.getpid()
+        self._own, self._process = self._new_client(), os.getpid()
 
     @property
     def _client(self) -> httpx2.Client:
         """The connections of this process: a forked child must not read what its parent asked for."""
         if self._process != os.getpid():
-            self._own, self._process = self._made(), os.getpid()
+            self._own, self._process = self._new_client(), os.getpid()
         return self._own
 
     def close(self) -> None:
@@ -92,9 +106,9 @@ class Session:
         self._client.close()
 
     def request(self, method: str, url: str, body: Any = None) -> httpx2.Response:
-        """Send a request, the body as JSON, with further attempts where they may help, and return the whole answer.
+        """Send a request, with its body as JSON, and return the whole answer; try again where that may help.
 
-        Raises `Fault`.
+        Raises `NoAnswerError`.
         """
         content, headers = (None, None) if body is None else (json.dumps(body), {"Content-Type": _MEDIA_TYPE})
         for attempt in range(1, ATTEMPTS + 1):
@@ -105,7 +119,7 @@ class Session:
             if answer is not None and (answer.status_code not in _RETRIED or is_last):
                 return answer
             if fault is not None and (is_last or not fault[1]):
-                raise Fault(fault[0])
+                raise NoAnswerError(fault[0])
             seconds = _pause(attempt, answer)
             if seconds > MAX_WAIT and answer is not None:
                 return answer
@@ -134,9 +148,9 @@ class Session:
         answer = self._client.send(request, stream=True)
         try:
             if answer.status_code in _REDIRECTS:
-                raise Fault("the server points elsewhere; redirects are not followed", answer.status_code)
+                raise NoAnswerError("the server points elsewhere; redirects are not followed", answer.status_code)
             if answer.headers.get("Content-Encoding", "identity") != "identity":
-                raise Fault("the answer is compressed, which was not asked for", answer.status_code)
+                raise NoAnswerError("the answer is compressed, which was not asked for", answer.status_code)
             return httpx2.Response(answer.status_code, headers=answer.headers, content=self._body(answer, until))
         finally:
             answer.close()
@@ -146,15 +160,15 @@ class Session:
         for part in answer.iter_raw():
             size += len(part)
             if size > MAX_ANSWER:
-                raise Fault(f"the answer has more than {MAX_ANSWER >> 20} MiB", answer.status_code)
+                raise NoAnswerError(f"the answer has more than {MAX_ANSWER >> 20} MiB", answer.status_code)
             if time.monotonic() > until:
-                raise Fault(f"no whole answer within {self._timeout:g} seconds")
+                raise NoAnswerError(f"no whole answer within {self._timeout:g} seconds")
             parts.append(part)
         return b"".join(parts)
 
 
 def tls_context(*, ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
-    """Make the context of a session from files of certificates. Raises `SetupError` for those that cannot be used."""
+    """Return the context of a session for files of certificates. Raises `SetupError` for those that cannot be used."""
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     if ca:
         file, folder = (None, ca) if Path(ca).is_dir() else (ca, None)
@@ -187,3 +201,92 @@ def _brief(error: Exception) -> str:
             return cause.strerror
         cause = cause.__cause__ or cause.__context__
     return "no connection"
+
+
+class Credentials:
+    """A user and a password, or None. They have no repr, and `safe` says nothing that shows the password."""
+
+    __slots__ = ("_secrets",)
+
+    def __init__(self, auth: tuple[str, str] | None) -> None:
+        self._secrets = (_folded(auth[1]),) if auth and auth[1] else ()
+
+    def safe(self, sentence: str) -> str:
+        """Return a sentence, or `HIDDEN` if it holds a secret, as it is or transformed.
+
+        The transformations are percent-encoding, the escapes of JSON and HTML, base64, base 16, other case and white
+        space in between, and any of them within another.
+        """
+        looked_at = sentence[:_LOOKED_AT]
+        if not self._secrets or not any(_holds(text, self._secrets) for text in _forms(looked_at)):
+            return sentence
+        return HIDDEN
+
+
+def _holds(text: str, secrets: tuple[str, ...]) -> bool:
+    plain = _folded(text)
+    return any(secret in plain for secret in secrets)
+
+
+def _folded(text: str) -> str:
+    """Return a text without white space and in one case."""
+    return re.sub(r"\s+", "", text).casefold() or text
+
+
+def _forms(text: str) -> Iterator[str]:
+    """Yield a text and whatever it may have been before it was transformed."""
+    seen = {text: None}
+    fresh = [text]
+    yield text
+    for _ in range(_ROUNDS):
+        made = [before for one in fresh for undo in _UNDONE for before in undo(one)]
+        fresh = [before for before in dict.fromkeys(made) if before not in seen][: max(0, _TEXTS - len(seen))]
+        seen.update(dict.fromkeys(fresh))
+        yield from fresh
+
+
+def _unescaped(text: str) -> list[str]:
+    def character(match: re.Match[str]) -> str:
+        code, byte, octal, space, other = match.groups()
+        return chr(int(octal, 8)) if octal else " " if space else other or chr(int(code or byte, 16))
+
+    return [_ESCAPE.sub(character, text)]
+
+
+def _from_base64(text: str) -> list[str]:
+    """Return the bytes in base64, which may begin at any of its characters, as texts."""
+    found = []
+    for offset in range(4):
+        parts = []
+        for match in _BASE64.finditer(re.sub(r"\s+", "", text)):
+            digits = match[0][offset:].translate(str.maketrans("-_", "+/"))
+            parts.append(base64.b64decode(digits[: len(digits) // 4 * 4] + _padded(digits)))
+        found += _texts_of(b"\n".join(parts))
+    return found
+
+
+def _padded(digits: str) -> str:
+    """Return the digits that are no whole group of four, as such a group; one alone means nothing."""
+    rest = digits[len(digits) // 4 * 4 :]
+    return rest + "=" * (4 - len(rest)) if len(rest) > 1 else ""
+
+
+def _from_hex(text: str) -> list[str]:
+    found = []
+    for digits in (text, text[1:]):
+        found += _texts_of(b"\n".join(binascii.unhexlify(match[0]) for match in _HEX.finditer(digits)))
+    return found
+
+
+def _texts_of(raw: bytes) -> list[str]:
+    return [raw.decode(errors="replace"), raw.decode("latin-1")] if raw else []
+
+
+_UNDONE: Final[tuple[Callable[[str], list[str]], ...]] = (
+    lambda text: ["".join(text.split())],
+    lambda text: [unquote_plus(text)],
+    lambda text: [html.unescape(text)],
+    _unescaped,
+    _from_base64,
+    _from_hex,
+)

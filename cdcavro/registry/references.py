@@ -28,19 +28,18 @@ MAX_CHAIN: Final = 32
 
 
 @dataclass(slots=True)
-class Part:
-    """A type that was cut out of a schema, or the rest of the schema.
+class SchemaPart:
+    """A type that was cut out of a schema, or the rest of the schema."""
 
-    Attributes: `name` (str), the type's full name, "" for the rest; `text` (str), its JSON; `uses`, the
-    names of the parts that it refers to, in the order in which they must be defined.
-    """
-
+    # The full name of the type, "" for the rest.
     name: str
+    # Its JSON.
     text: str = ""
+    # The names of the parts that it refers to, in the order in which they must be defined.
     uses: dict[str, None] = field(default_factory=dict)
 
 
-def split(text: str, names: Collection[str]) -> list[Part]:
+def split(text: str, names: Collection[str]) -> list[SchemaPart]:
     r"""Return a schema in parts, its types with these names and the rest; each part follows those that it uses.
 
     `text` is that of a valid schema, `names` are full names. Raises `SchemaError` if there is no such
@@ -52,7 +51,7 @@ def split(text: str, names: Collection[str]) -> list[Part]:
     ('', '{"type": "record", "name": "a.R", "fields": [{"name": "f", "type": "a.F"}]}')
     """
     if not names:
-        return [Part("", text)]
+        return [SchemaPart("", text)]
     return _Splitter(frozenset(names)).split(json.loads(text))
 
 
@@ -62,10 +61,10 @@ class _Splitter:
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
         self._home: dict[str, str] = {}
-        self._parts: list[Part] = []
-        self._open: list[Part] = [Part("")]
+        self._parts: list[SchemaPart] = []
+        self._open: list[SchemaPart] = [SchemaPart("")]
 
-    def split(self, declared: Any) -> list[Part]:
+    def split(self, declared: Any) -> list[SchemaPart]:
         rest = self._open[0]
         rest.text = json.dumps(self._visit(declared, "", 0))
         missing = self._names - {part.name for part in self._parts}
@@ -84,7 +83,7 @@ class _Splitter:
         return with_types(declared, space, depth, self._visit)
 
     def _cut(self, full: str, declared: dict[str, Any], space: str, depth: int) -> str:
-        part = Part(full)
+        part = SchemaPart(full)
         self._open.append(part)
         self._home[full] = full
         part.text = json.dumps(with_types(standing_alone(declared, space), space, depth, self._visit))
@@ -105,10 +104,10 @@ class _Splitter:
         return full
 
 
-def put_in(text: str, known: Mapping[str, Any]) -> str:
+def insert_types(text: str, known: Mapping[str, Any]) -> str:
     """Return a schema's JSON with each known type defined where it is first used; `SchemaError` if that is too long.
 
-    >>> put_in('{"type": "array", "items": "a.F"}', {"a.F": {"type": "fixed", "name": "a.F", "size": 1}})
+    >>> insert_types('{"type": "array", "items": "a.F"}', {"a.F": {"type": "fixed", "name": "a.F", "size": 1}})
     '{"type": "array", "items": {"type": "fixed", "name": "a.F", "size": 1}}'
     """
     whole = json.dumps(placed(json.loads(text), known))
@@ -128,7 +127,7 @@ def whole_schema(entry: StoredSchema, fetch: Fetch) -> Schema:
     known: dict[str, Any] = {}
     _gather(entry, fetch, known, {}, ())
     try:
-        return parse_schema(put_in(entry.text, known))
+        return parse_schema(insert_types(entry.text, known))
     except (ValueError, RecursionError) as error:
         if isinstance(error, SchemaError):
             raise

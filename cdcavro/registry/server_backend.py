@@ -20,21 +20,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
 from cdcavro.errors import RegistryError, UnknownSchemaError, shown
+from cdcavro.exact.locks import ForkedLock
 from cdcavro.registry.backend import (
     LATEST,
     ContentError,
     StoredSchema,
     UnusableError,
-    as_json,
-    checked,
-    checked_number,
-    checked_subject,
+    check_number,
+    check_subject,
     is_equal,
+    parse_stored,
+    references_json,
 )
-from cdcavro.registry.credentials import HIDDEN
-from cdcavro.registry.fingerprints import FingerprintIndex
-from cdcavro.registry.http_session import Fault
-from cdcavro.registry.levels import checked_level
+from cdcavro.registry.http_session import HIDDEN, NoAnswerError
+from cdcavro.registry.subjects import parse_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,11 +42,13 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from cdcavro.registry.credentials import Credentials
-    from cdcavro.registry.http_session import Session
-    from cdcavro.registry.levels import Level
+    from cdcavro.registry.http_session import Credentials, Session
+    from cdcavro.registry.subjects import Level
 
     Refusal = RegistryError | UnknownSchemaError
+    from collections.abc import Iterable
+
+    Place = tuple[str, int]
 
 T = TypeVar("T")
 
@@ -65,9 +66,11 @@ _FAILED: Final = 500
 _CONFLICT: Final = 409
 _CONFLICT_WAITS: Final = (0.05, 0.2)
 _quoted: Final = partial(quote, safe="")
+MAX_FINGERPRINTED: Final = 10_000
+LISTED_FOR: Final = 5.0
 
 
-class ServerRegistry:
+class ServerBackend:
     """A backend on a server.
 
     `url` is its address without credentials, and `credentials` are those that no error may show.
@@ -85,13 +88,13 @@ class ServerRegistry:
 
     def subjects(self) -> list[str]:
         """Return the names of all subjects."""
-        return self._ask("subjects", lambda raw: sorted(checked_subject(name) for name in _listed(raw)))
+        return self._ask("subjects", lambda raw: sorted(check_subject(name) for name in _listed(raw)))
 
     def versions(self, subject: str) -> list[int]:
         """Return the versions of a subject; an empty list if there is no such subject."""
 
         def read(raw: Any) -> list[int]:
-            return sorted(checked_number(version, "version") for version in _listed(raw))
+            return sorted(check_number(version, "version") for version in _listed(raw))
 
         try:
             return self._ask(f"subjects/{_quoted(subject)}/versions", read, subject=subject)
@@ -140,7 +143,7 @@ class ServerRegistry:
 
         def read(raw: Any) -> list[tuple[str, int]]:
             uses = _listed([(use.get("subject"), use.get("version")) for use in raw])
-            return sorted((checked_subject(own), checked_number(version, "version")) for own, version in uses)
+            return sorted((check_subject(own), check_number(version, "version")) for own, version in uses)
 
         query = f"?subject={_quoted(subject)}" if subject else ""
         uses = self._ask(f"schemas/ids/{id}/versions{query}", read, what=f"id {id}")
@@ -183,7 +186,7 @@ class ServerRegistry:
         """Return the compatibility level of a subject: its own, or else that of the server."""
 
         def read(raw: Any) -> Level:
-            return checked_level(raw["compatibilityLevel"])
+            return parse_level(raw["compatibilityLevel"])
 
         try:
             return self._ask(f"config/{_quoted(subject)}", read, subject=subject)
@@ -217,7 +220,7 @@ class ServerRegistry:
         try:
             version = self._ask(
                 f"subjects/{_quoted(subject)}{'?normalize=true' if normalize else ''}",
-                lambda raw: checked_number(raw.get("version"), "version"),
+                lambda raw: check_number(raw.get("version"), "version"),
                 subject=subject,
                 method="POST",
                 body=_as_body(wanted),
@@ -243,7 +246,7 @@ class ServerRegistry:
             if answer.is_success:
                 return read(answer.json() if answer.content else None)
             error = self._refused(answer, subject, what)
-        except Fault as fault:
+        except NoAnswerError as fault:
             error = RegistryError(self.url, fault.reason, status=fault.status, subject=subject)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as fault:
             why = str(fault) if isinstance(fault, ContentError) else "it is not what was asked for"
@@ -272,14 +275,53 @@ def _stored(raw: Any, *facts: str, **known: Any) -> StoredSchema:
     """Read a schema and some facts from an answer; `known` are those that it need not state."""
     references = [{**reference} for reference in raw.get("references") or []]
     said = {fact: raw.get(fact) for fact in ("schema", "schemaType", *facts)}
-    return checked({**said, "references": references}, **known)
+    return parse_stored({**said, "references": references}, **known)
 
 
 def _as_body(entry: StoredSchema) -> dict[str, Any]:
-    return {"schema": entry.text, "schemaType": "AVRO", "references": as_json(entry.references)}
+    return {"schema": entry.text, "schemaType": "AVRO", "references": references_json(entry.references)}
 
 
 def _listed(raw: Any) -> list[Any]:
     if not isinstance(raw, list) or len(raw) > MAX_LISTED:
         raise ContentError(f"it is no list of up to {MAX_LISTED:,}")
     return raw
+
+
+class FingerprintIndex:
+    """The fingerprints of a server's versions, by subject and version. Several threads may use it.
+
+    A server has no fingerprints itself, so each version is read once. `url` is the server's address for errors, `now` the clock.
+    """
+
+    def __init__(self, url: str, now: Callable[[], float] = time.monotonic) -> None:
+        self._url, self._now = url, now
+        self._lock = ForkedLock()
+        self._known: dict[Place, tuple[str, int | None]] = {}
+        self._listed_at = float("-inf")
+
+    def find(
+        self, fingerprint: str, places: Callable[[], Iterable[Place]], read: Callable[[Place], tuple[str, int | None]]
+    ) -> list[Place]:
+        """Return a place of each schema with a fingerprint.
+
+        `places` lists all places, and is not called again within a few seconds; `read` returns
+        the fingerprint and the id at a place. Raises `UnusableError` for more than 10,000 places.
+        """
+        with self._lock:
+            if self._now() - self._listed_at > LISTED_FOR:
+                for place in places():
+                    self._learn(place, read)
+                self._listed_at = self._now()
+            return list({id: place for place, (own, id) in self._known.items() if own == fingerprint}.values())
+
+    def forget(self) -> None:
+        """List the places again at the next question."""
+        self._listed_at = float("-inf")
+
+    def _learn(self, place: Place, read: Callable[[Place], tuple[str, int | None]]) -> None:
+        if place not in self._known:
+            if len(self._known) >= MAX_FINGERPRINTED:
+                reason = f"more than {MAX_FINGERPRINTED:,} versions, too many to look for a fingerprint in"
+                raise UnusableError(self._url, reason)
+            self._known[place] = read(place)

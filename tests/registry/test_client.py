@@ -8,6 +8,9 @@ import pytest
 
 from cdcavro import registry
 from cdcavro.errors import PayloadError
+from cdcavro.registry import server_backend
+from cdcavro.registry.backend import UnusableError
+from cdcavro.registry.server_backend import FingerprintIndex
 from support.registry_suite import *  # noqa: F403
 from support.registry_suite import KNOWN, Place
 
@@ -15,7 +18,7 @@ from support.registry_suite import KNOWN, Place
 @pytest.fixture
 def place(tmp_path, monkeypatch) -> Place:
     """A new folder, that does not wait for the disk."""
-    monkeypatch.setattr("cdcavro.registry.folder.os.fsync", lambda _handle: None)
+    monkeypatch.setattr("cdcavro.registry.json_folder.os.fsync", lambda _handle: None)
     return Place(f"file:{tmp_path / 'schemas'}", KNOWN["file"])
 
 
@@ -44,3 +47,36 @@ def test_ever_new_prefixes_do_not_keep_a_registry_busy(place):
     assert len(schemas._cache._missing) == 20
     assert schemas.open(registry.frame(b"\x0e", made.id))[1] == b"\x0e"
     assert schemas.publish('"long"', f"{place.subject}-2").version == 1
+
+
+def test_ever_new_fingerprints_do_not_list_the_versions_again():
+    """Whoever writes payloads may make up any number of them."""
+    clock, asked = [0.0], []
+    index = FingerprintIndex("http://host", now=lambda: clock[0])
+
+    def places():
+        asked.append("list")
+        return [("s", 1), ("s", 2), ("t", 1)]
+
+    def read(place):
+        asked.append(place)
+        return ("a" if place[0] == "s" else "b"), place[1]
+
+    for i in range(1_000):
+        assert index.find(f"made up {i}", places, read) == []
+    assert index.find("a", places, read) == [("s", 1), ("s", 2)]
+    assert asked == ["list", ("s", 1), ("s", 2), ("t", 1)]
+    clock[0] = 6.0
+    index.find("b", places, read)
+    assert asked[4:] == ["list"]
+    index.forget()
+    index.find("b", places, read)
+    assert asked[5:] == ["list"]
+
+
+def test_too_many_versions_are_not_read(monkeypatch):
+    """A server has many."""
+    monkeypatch.setattr(server_backend, "MAX_FINGERPRINTED", 2)
+    index = FingerprintIndex("http://host")
+    with pytest.raises(UnusableError, match="more than 2 versions, too many to look for a fingerprint in"):
+        index.find("a", lambda: [("s", i) for i in range(3)], lambda _: ("a", 1))

@@ -17,7 +17,7 @@ import cdcavro
 from cdcavro import registry
 from cdcavro.registry.backend import Reference, StoredSchema, is_equal
 from cdcavro.registry.client import Registry
-from cdcavro.registry.folder_backend import FileRegistry
+from cdcavro.registry.folder_backend import FolderBackend
 from support.registry_writers import kill_at_random, many, publish_at_once
 from support.roundtrip import error_of
 from support.wire import field, record
@@ -43,7 +43,7 @@ def _crash_points(folder):
             if next(changes) == point:
                 raise KeyboardInterrupt
 
-        backend = FileRegistry(folder)
+        backend = FolderBackend(folder)
         for name in ("write", "append", "make"):
             does = getattr(backend._folder, name)
             setattr(backend._folder, name, lambda *of, does=does, stop=stop_at: (does(*of), stop()))
@@ -52,7 +52,7 @@ def _crash_points(folder):
 
 def test_a_crash_after_any_change_of_the_disk_leaves_all_in_order(tmp_path, monkeypatch):
     """Each change is the last once; the schema that was on its way is then published as if nothing had been."""
-    monkeypatch.setattr("cdcavro.registry.folder.os.fsync", lambda _handle: None)
+    monkeypatch.setattr("cdcavro.registry.json_folder.os.fsync", lambda _handle: None)
     crashes = 0
     for number, schemas in enumerate(_crash_points(tmp_path / "s")):
         schema = json.dumps(record(name=f"R{number}"))
@@ -93,10 +93,10 @@ def test_every_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch)
         replace(name, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
 
     monkeypatch.setattr(
-        "cdcavro.registry.folder.os.fsync",
+        "cdcavro.registry.json_folder.os.fsync",
         lambda handle: (events.append(("sync", str(Path(f"/proc/self/fd/{handle}").readlink()))), fsync(handle))[1],
     )
-    monkeypatch.setattr("cdcavro.registry.folder.os.replace", named_now)
+    monkeypatch.setattr("cdcavro.registry.json_folder.os.replace", named_now)
     registry.connect(f"file:{tmp_path / 's'}").publish('"int"', "s")
     named = [i for i, one in enumerate(events) if one[0] == "name"]
     assert len(named) >= 5
@@ -109,8 +109,8 @@ def test_every_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch)
 
 def test_a_folder_that_is_being_changed_is_waited_for_and_not_for_ever(tmp_path):
     """The lock goes with the program that has it."""
-    holder = FileRegistry(tmp_path / "s")
-    waiting = Registry(FileRegistry(tmp_path / "s", lock_seconds=0.05))
+    holder = FolderBackend(tmp_path / "s")
+    waiting = Registry(FolderBackend(tmp_path / "s", lock_seconds=0.05))
     with holder.exclusive():
         said = f"registry file:{tmp_path / 's'}: another has been publishing for 0.05 seconds"
         assert error_of(waiting.publish, '"int"', "s") == said
@@ -121,7 +121,7 @@ def test_readers_do_not_wait(tmp_path):
     """What is there can be read while another publishes."""
     schemas = registry.connect(f"file:{tmp_path / 's'}")
     made = schemas.publish('"int"', "s")
-    with FileRegistry(tmp_path / "s").exclusive():
+    with FolderBackend(tmp_path / "s").exclusive():
         assert registry.connect(f"file:{tmp_path / 's'}").fetch(id=made.id).version == 1
 
 
@@ -208,7 +208,7 @@ def test_a_torn_line_of_uses_is_passed_over(tmp_path):
     with (tmp_path / "uses" / f"{made.id}.jsonl").open("ab") as uses:
         uses.write(b'{"subject": "t", "ver')
     schemas.publish('"int"', "u")
-    assert FileRegistry(tmp_path).uses(made.id, None) == [("s", 1), ("u", 1)]
+    assert FolderBackend(tmp_path).uses(made.id, None) == [("s", 1), ("u", 1)]
 
 
 def test_a_use_whose_version_is_anothers_is_passed_over(tmp_path):
@@ -218,7 +218,7 @@ def test_a_use_whose_version_is_anothers_is_passed_over(tmp_path):
     schemas.publish('"long"', "s")
     with (tmp_path / "uses" / f"{made.id}.jsonl").open("ab") as uses:
         uses.write(b'{"subject": "s", "version": 2}\n{"subject": "s", "version": 9}\n')
-    assert FileRegistry(tmp_path).uses(made.id, "s") == [("s", 1)]
+    assert FolderBackend(tmp_path).uses(made.id, "s") == [("s", 1)]
     assert schemas.publish('"int"', "s").version == 1
 
 
@@ -302,10 +302,10 @@ def test_what_was_fetched_is_not_read_again(tmp_path, monkeypatch):
 
 def test_the_cache_is_bounded_and_what_was_missing_is_soon_forgotten():
     """The longest unused makes room; a missing key is one for some seconds."""
-    from cdcavro.registry.cache import Cache  # noqa: PLC0415
+    from cdcavro.registry.client import SchemaCache  # noqa: PLC0415
 
     now = [0.0]
-    cache: Cache[int] = Cache(2, 5.0, lambda: now[0])
+    cache: SchemaCache[int] = SchemaCache(2, 5.0, lambda: now[0])
     for key in range(3):
         cache.put(key, key)
         cache.get(0)

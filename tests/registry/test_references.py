@@ -10,7 +10,7 @@ import cdcavro
 from cdcavro.avro.comparison import schema_diff
 from cdcavro.avro.definitions import definitions
 from cdcavro.registry.backend import Reference, StoredSchema
-from cdcavro.registry.references import put_in, split, whole_schema
+from cdcavro.registry.references import insert_types, split, whole_schema
 from support.roundtrip import error_of
 from support.wire import array, enum, field, mapping, record
 
@@ -38,9 +38,9 @@ def test_what_was_cut_out_is_put_back(name):
         assert {part.name for part in cut} == set(names)
         found: dict = {}
         for part in cut:
-            cdcavro.parse_schema(put_in(part.text, found))
+            cdcavro.parse_schema(insert_types(part.text, found))
             found |= definitions(json.loads(part.text))
-        assert {one.what for one in schema_diff(text, put_in(left.text, found))} <= {"text"}
+        assert {one.what for one in schema_diff(text, insert_types(left.text, found))} <= {"text"}
 
 
 def test_parts_come_behind_those_that_they_use():

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import cdcavro
 from cdcavro import registry
-from cdcavro.registry.folder import FOLDERS, MARK
-from cdcavro.registry.folder_backend import FileRegistry
+from cdcavro.registry.folder_backend import FolderBackend
+from cdcavro.registry.json_folder import FOLDERS, MARK
 from support.processes import running
 from support.wire import field, record
 
@@ -56,7 +56,7 @@ def check_folder(folder) -> dict[int, str]:
             assert seen.setdefault(registered.schema.json, registered.id) == registered.id
             assert schemas.fetch(id=registered.id, subject=subject).version == version
             assert schemas.fetch(guid=registered.guid).id == registered.id
-            assert registered.id in FileRegistry(Path(folder))._ids_with(registered.schema.fingerprint)
+            assert registered.id in FolderBackend(Path(folder))._ids_with(registered.schema.fingerprint)
     assert len(set(seen.values())) == len(seen)
     return {version: schemas.fetch(subject="shared", version=version).id for version in schemas.versions("shared")}
 

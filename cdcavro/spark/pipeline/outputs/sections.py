@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cdcavro.errors import FileError, RegistryError, shown
 from cdcavro.lake.evolution import BEHAVIORS, LENIENT
-from cdcavro.registry.connect import TIMEOUT
+from cdcavro.registry.client import TIMEOUT
 from cdcavro.spark.lake.sinks import Delta, Iceberg
 from cdcavro.spark.pipeline.lake_tables import LakeSettings
 from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles

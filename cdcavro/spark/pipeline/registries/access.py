@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from cdcavro.errors import JobError, RegistryError
 from cdcavro.registry import connect
 from cdcavro.registry.backend import UnusableError
-from cdcavro.registry.connect import TIMEOUT
-from cdcavro.registry.levels import checked_level
-from cdcavro.registry.subjects import STRATEGIES
+from cdcavro.registry.client import TIMEOUT
+from cdcavro.registry.subjects import STRATEGIES, parse_level
 from cdcavro.spark.pipeline.outputs.topic_names import NAME, check_template
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class RegistrySettings:
         if self.strategy is not None and self.strategy not in STRATEGIES:
             raise ValueError(f"the strategies are {', '.join(STRATEGIES)}, not {self.strategy!r:.80}")
         if self.compatibility is not None:
-            checked_level(self.compatibility)
+            parse_level(self.compatibility)
         if self.topic is not None:
             self.chosen(self.topic)
         self.connect().close()

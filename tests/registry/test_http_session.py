@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cdcavro import registry
 from cdcavro.errors import RegistryError
-from cdcavro.registry.credentials import HIDDEN, Credentials
+from cdcavro.registry.http_session import HIDDEN, Credentials
 from support.transforms import TRANSFORMS
 
 CANARY = 'c4n@ry pa:ss/w<ö"&rd'

@@ -41,15 +41,16 @@ _WITHIN: Final = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_DIRECTORY"
 _HAS_DESCRIPTORS: Final = os.open in os.supports_dir_fd
 
 
-class Folder:
+class JsonFolder:
     """The files of a registry.
 
-    `lock_seconds` is how long to wait for another process or thread that is publishing. Attributes: `path` (Path,
-    absolute); `url` (str), the folder's name in errors. Every method raises `RegistryError`.
+    `lock_seconds` is how long to wait for another process or thread that is publishing. Every method raises
+    `RegistryError`.
     """
 
     def __init__(self, path: Path, *, lock_seconds: float) -> None:
         self.path = path.absolute()
+        # The name of the folder in errors.
         self.url = f"file:{path}"
         self._lock_seconds = lock_seconds
 
@@ -155,8 +156,8 @@ class Folder:
         except OSError as error:
             raise self._failed(error) from error
 
-    def checked(self, check: Callable[..., T], *values: Any) -> T:
-        """Return what `check` returns for values read from a file; its ValueError becomes a `RegistryError`."""
+    def parse(self, check: Callable[..., T], *values: Any) -> T:
+        """Return what `check` returns for values from a file; its ValueError becomes a `RegistryError`."""
         try:
             return check(*values)
         except ValueError as error:
@@ -168,7 +169,7 @@ class Folder:
 
     @contextmanager
     def _within(self, place: Path) -> Iterator[tuple[int | None, str]]:
-        """Open the folder that a place is in, link by link; give its descriptor, and the name in it."""
+        """Open the folder that a place is in, one folder after another, and yield its descriptor and the name in it."""
         if not _HAS_DESCRIPTORS:
             yield None, str(self.path / place)
             return
@@ -187,7 +188,7 @@ class Folder:
 
     @contextmanager
     def _opened(self, place: Path, flags: int) -> Iterator[int]:
-        """Open a regular file, and nothing that a link leads to; give its descriptor."""
+        """Open a regular file, but nothing that a link leads to, and yield its descriptor."""
         with self._within(place) as (folder, name):
             try:
                 file = os.open(name, flags | _PLAIN, 0o666, dir_fd=folder)
@@ -203,7 +204,7 @@ class Folder:
             os.close(file)
 
     def _sync(self, folder: int | None, place: Path) -> None:
-        """See to it that the names in the folder of a place are on the disk."""
+        """Make sure that the names in the folder of a place are on the disk."""
         if folder is not None:
             os.fsync(folder)
             return
