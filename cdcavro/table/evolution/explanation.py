@@ -26,7 +26,8 @@ from cdcavro.table.ddl.steps import (
     SetNullable,
 )
 from cdcavro.table.ddl.tokens import dialect_of
-from cdcavro.table.evolution.actions import AlterContext, avro_default, column_of, default_text, older_value
+from cdcavro.table.evolution.actions import AlterContext, column_of
+from cdcavro.table.evolution.column_defaults import avro_default, default_text, older_value
 from cdcavro.table.evolution.row_edit import RowEdit, is_promotion, promote_default
 from cdcavro.table.schema import (
     ATTRIBUTE,

@@ -9,8 +9,8 @@ import pytest
 from cdcavro.change.model import Column, Source
 from cdcavro.exact.numbers import ExactNumber, minimal_bytes
 from cdcavro.table.columns.column_type import column_type
-from cdcavro.table.columns.constants import constant
 from cdcavro.table.columns.readers import MISFIT
+from cdcavro.table.evolution.column_defaults import constant_datum
 from support.strategies import HOSTILE_STRINGS
 
 
@@ -52,6 +52,8 @@ def made(type, format="canal", *, code=1111, zone=None):
         ("varchar(10)", True, "1"),
         ("enum('new','done')", "new", "new"),
         ("enum('new','done')", "old", MISFIT),
+        ("enum('1','2')", "1", "1"),
+        ("enum('1','2')", 1, MISFIT),
         ("set('x','y')", "x,y", "x,y"),
         ("date", "2020-01-01", 18262),
         ("date", "2020-02-30", MISFIT),
@@ -85,14 +87,14 @@ def made(type, format="canal", *, code=1111, zone=None):
 def test_a_constant_is_stored_as_the_server_would(type, value, datum):
     """The same whether the column's own messages are Canal's or Debezium's."""
     for format in ("canal", "debezium"):
-        found = constant(value, made(type, format))
+        found = constant_datum(value, made(type, format))
         assert found == datum
         assert found.__class__ is datum.__class__
 
 
 def test_an_instant_needs_the_zone_of_the_session():
     """The default of a TIMESTAMP is local time."""
-    assert constant("1970-01-01 08:00:01", made("timestamp", zone=ZoneInfo("Asia/Shanghai"))) == 1_000_000
+    assert constant_datum("1970-01-01 08:00:01", made("timestamp", zone=ZoneInfo("Asia/Shanghai"))) == 1_000_000
 
 
 @pytest.mark.parametrize("value", [*HOSTILE_STRINGS, "9" * 100_000, 10**30, -1, 1e300, ExactNumber("1e99999999")])
@@ -100,7 +102,7 @@ def test_a_hostile_constant_is_a_datum_or_a_misfit(value):
     """Nothing is raised."""
     types = ("int", "float", "decimal(10,2)", "decimal(65,30)", "text", "blob", "bit(9)", "date", "time", "datetime")
     for type in types:
-        constant(value, made(type))
+        constant_datum(value, made(type))
 
 
 @pytest.mark.parametrize(
@@ -109,4 +111,4 @@ def test_a_hostile_constant_is_a_datum_or_a_misfit(value):
 def test_a_constant_of_a_negative_scale_is_the_number(declared, avro, datum):
     """Oracle's NUMBER(10,-2) has hundreds; of more digits than a decimal may have it is a string."""
     type = column_type(Column(name="n", type=declared), Source(format="oms_default", db_type="OB_ORACLE"))
-    assert (type.avro if isinstance(type.avro, str) else type.avro["type"], constant(500, type)) == (avro, datum)
+    assert (type.avro if isinstance(type.avro, str) else type.avro["type"], constant_datum(500, type)) == (avro, datum)
