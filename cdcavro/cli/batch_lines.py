@@ -60,7 +60,7 @@ class BatchLines:
             if self._is_over:
                 return
             self._count(report)
-            notes = [] if self._is_quiet else report.steps
+            notes = [] if self._is_quiet else [*report.notes, *report.steps]
             waits = [
                 f"the rows of {name} wait: {reason}"
                 for name, reason in report.waiting.items()

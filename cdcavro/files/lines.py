@@ -100,10 +100,10 @@ def unpacked(path: str, stream: io.BufferedReader[Any], say: Say = unsaid) -> It
     """Yield a stream of the text in a file's stream, which may be packed, without a byte order mark; see `read_lines`."""
     packing = packing_of(path, stream)
     if packing is None:
-        yield _unmarked(path, stream, say)
+        yield skip_mark(path, stream, say)
         return
     try:
-        yield _unmarked(path, io.BufferedReader(_UNPACK[packing](stream), CHUNK), say)
+        yield skip_mark(path, io.BufferedReader(_UNPACK[packing](stream), CHUNK), say)
     except EOFError as error:
         raise FileError(path, f"a whole {packing} file", "one that ends too early") from error
     except (gzip.BadGzipFile, zlib.error) as error:
@@ -123,7 +123,14 @@ def packing_of(path: str, stream: io.BufferedReader[Any]) -> str | None:
     return by_content or _ENDINGS.get(PurePath(path).suffix.lower())
 
 
-def _unmarked(path: str, stream: io.BufferedReader[Any], say: Say) -> io.BufferedReader[Any]:
+def is_packed(path: str, start: bytes) -> bool:
+    """Return whether a file is packed by its first bytes, or with Zstandard by its name: gzip's may be unpacked already."""
+    is_named = _ENDINGS.get(PurePath(path).suffix.lower()) == ZSTANDARD
+    return is_named or start.startswith(tuple(_MARKS.values()))
+
+
+def skip_mark(path: str, stream: io.BufferedReader[Any], say: Say) -> io.BufferedReader[Any]:
+    """Return a stream of text behind the byte order mark with which it may begin, and which is said."""
     if stream.peek(len(BOM))[: len(BOM)] == BOM:
         stream.read(len(BOM))
         say(f"{shown_name(path)}: {MARKED}")

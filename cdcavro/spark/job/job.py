@@ -7,33 +7,49 @@ reading back what was written.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
-from pyspark.sql import Observation
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
 from cdcavro.errors import FileError, JobError, number_of
 from cdcavro.files.lines import HEAD_BYTES, tell_format
+from cdcavro.files.streams import unsaid
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.job.conversion import COLUMNS, converter
-from cdcavro.spark.job.line_frame import first_line, glob_free, hidden_files, plain_path, read_head, read_line_frame
+from cdcavro.spark.job.line_frame import (
+    exact_paths,
+    first_line,
+    glob_free,
+    hidden_files,
+    plain_path,
+    read_head,
+    read_line_frame,
+    whole_files,
+)
+from cdcavro.spark.job.packed_lines import SIZE, unpack_lines
 from cdcavro.spark.session import classic
 from cdcavro.wire.formats import REGISTRY, get_format
 from cdcavro.wire.marked_members import NONE, TOMBSTONE, operation_paths, tombstone_pointers, version_note
 from cdcavro.wire.sniff import AUTO, MIXED, other_format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+    from cdcavro.spark.job.line_frame import Head
 
 
-_MAGIC: Final = 2
+# So many bytes show whether there is a byte order mark, and how a file is packed is known before.
+_MARK: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +112,15 @@ def _run(
             f"passing over {number_of(len(passed_over), 'file whose name starts/files whose names start')} with _ or ., such as {passed_over[0]}"
         )
     lines = read_line_frame(spark, inputs)
-    formats, notes = _formats(spark, lines.inputFiles(), format)
+    heads = {file: read_head(spark, file, _MARK if format == MIXED else HEAD_BYTES) for file in lines.inputFiles()}
+    for note in (note for head in heads.values() for note in head.notes):
+        say(note)
+    formats, notes = _formats(heads, format)
     for note in notes[:1]:
         say(note)
     say(f"converting {number_of(len(formats), 'file')}")
-    counted = Observation("lines")
-    lines = lines.observe(counted, sf.count(sf.lit(1)).alias("read"))
-    converted = lines.mapInArrow(in_worker(converter(formats)), COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
-    try:
+    with _converted(spark, lines, heads, formats) as parts:
+        converted = reduce(DataFrame.union, [part.converted for part in parts])
         kinds = {(row["format"], row["is_reject"]) for row in _kinds(converted).collect()}
         written: dict[tuple[str, str], int] = {}
         for name in sorted(name for name, is_reject in kinds if not is_reject):
@@ -113,18 +130,61 @@ def _run(
         if any(is_reject for _, is_reject in kinds):
             say("writing rejects")
             rejected = _write_rejects(spark, converted, rejects)
-        return Report(int(counted.get["read"]), written, rejected)
+        return Report(sum(part.read for part in parts), written, rejected)
+
+
+class _Part(NamedTuple):
+    """Files that are read in one way: `converted`, what their lines become, kept; `counted`, how many lines there are."""
+
+    converted: DataFrame
+    counted: Observation
+
+    @classmethod
+    def of(cls, lines: DataFrame, formats: Mapping[str, str]) -> _Part:
+        counted = Observation()
+        lines = lines.drop(SIZE).observe(counted, sf.count(sf.lit(1)).alias("read"))
+        converted = lines.mapInArrow(in_worker(converter(formats)), COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
+        return cls(converted, counted)
+
+    @property
+    def read(self) -> int:
+        return int(self.counted.get["read"])
+
+
+@contextmanager
+def _converted(
+    spark: SparkSession, lines: DataFrame, heads: Mapping[str, Head], formats: Mapping[str, str]
+) -> Iterator[list[_Part]]:
+    """Convert the lines of files, in blocks where Spark can cut them, and of packed ones, each by one task."""
+    packed = [file for file, head in heads.items() if head.is_packed]
+    parts: list[_Part] = []
+    try:
+        if packed:
+            with whole_files(spark):
+                parts.append(_Part.of(_unpacked(spark, packed), formats))
+                # How files are cut is decided when they are read first.
+                parts[0].converted.count()
+        plain = heads.keys() - packed
+        if plain or not heads:
+            parts.append(_Part.of(read_line_frame(spark, exact_paths(spark, plain)) if packed else lines, formats))
+        yield parts
     finally:
-        converted.unpersist()
+        for part in parts:
+            part.converted.unpersist()
 
 
-def _formats(spark: SparkSession, files: Sequence[str], format: str) -> tuple[dict[str, str], list[str]]:
+def _unpacked(spark: SparkSession, files: Sequence[str]) -> DataFrame:
+    """Return the lines of packed files, which are read as a whole. Call it within `whole_files`."""
+    lines = read_line_frame(spark, exact_paths(spark, files))
+    # What is to be said of them is said already.
+    return lines.mapInArrow(in_worker(partial(unpack_lines, say=unsaid)), lines.schema)
+
+
+def _formats(heads: Mapping[str, Head], format: str) -> tuple[dict[str, str], list[str]]:
     """Return the format of each file, and what is to be said about versions that the first messages state."""
     formats: dict[str, str] = {}
     notes: list[str] = []
-    for file in files:
-        # The head is always read, because gzip under another name would be rejected line by line.
-        head = list(read_head(spark, file, _MAGIC if format == MIXED else HEAD_BYTES))
+    for file, (head, _, _) in heads.items():
         name = tell_format(iter(head))[0] if format == AUTO else "" if format == MIXED else format
         note = version_note(b"\n".join(line.raw for line in head), name) if name else None
         other = other_format((line.raw for line in head), format) if format not in (AUTO, MIXED) else None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import re
+from contextlib import contextmanager, nullcontext, suppress
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from itertools import islice
+from pathlib import Path, PurePath
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JJavaError
@@ -14,27 +18,48 @@ from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError
 from cdcavro.exact.jsontext import MAX_LENGTH
-from cdcavro.files.lines import BOM, HEAD_BYTES, KEPT, Line
+from cdcavro.files.lines import BOM, HEAD_BYTES, KEPT, Line, is_packed, packing_of, skip_mark, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-_GZIP: Final = b"\x1f\x8b"
 _KEPT: Final = 1024
-_ALL: Final = (1 << 31) - 1
+# The endings of what Hadoop unpacks.
+UNPACKED: Final = frozenset({".gz", ".bz2", ".deflate", ".lz4", ".snappy"})
+# So many of these are looked at for a byte order mark, of all that a batch reads.
+_MOST_LOOKS: Final = 100
+_CODECS: Final = "io.compression.codecs"
+# Hadoop's codec that changes nothing. Its option has another name in the jar that comes with Spark.
+_AS_IT_IS: Final = "org.apache.hadoop.io.compress.PassthroughCodec"
+_AS_IT_IS_OF: Final = (
+    "io.compress.passthrough.extension",
+    "org.apache.hadoop.shaded.io.compress.passthrough.extension",
+)
+_WHOLE: Final = str(1 << 50)
+# A file is read by one task, line by line, so that its lines can be numbered. One that a machine does not see is an error.
+# Spark 4.1 has a reader of its own besides Hadoop's, which unpacks Zstandard by the name, whatever its codec is.
+_WHOLE_FILES: Final = {
+    "spark.sql.files.maxPartitionBytes": _WHOLE,
+    "spark.sql.files.openCostInBytes": _WHOLE,
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.execution.datasources.hadoopLineRecordReader.enabled": "false",
+}
 _CREDENTIALS: Final = re.compile(r"://[^/@\s]+@")
+_FAULT: Final = re.compile(r"^cdcavro[.]errors[.]\w+: (.+)$", re.MULTILINE)
 _GLOB: Final = re.compile(r"([\\*?\[\]{}])")
 
 
 def read_line_frame(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
-    r"""Read the lines of files, plain or gzip, or of all files in folders.
+    r"""Read the lines of files, plain or packed as their names say, or of all files in folders.
 
     The columns are `raw` (binary, without `\n`; only the first 64 KiB of a line that is longer than a
-    message may be), `length` (long, bytes of the whole line), `file` (string) and `block` (long, the byte
-    at which the part of the file starts that one task reads). Lines end at `\n` only, and bytes that are
-    not UTF-8 stay as they are. As Spark does, files in folders are passed over if their names start with
+    message may be), `length` (long, bytes of the whole line), `file` (string), `block` (long, the byte
+    at which the part of the file starts that one task reads) and `size` (long, that of the file in bytes). Lines end at
+    `\n` only, and bytes that are not UTF-8 stay as they are; a byte order mark at the start of a file is passed over. As
+    Spark does, files in folders are passed over if their names start with
     `_` or `.`. Raises `FileError` if an input does not exist, or is a file with such a name.
     """
     paths = [_path(path) for path in inputs]
@@ -42,26 +67,54 @@ def read_line_frame(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
         if path.rstrip("/").rpartition("/")[2].startswith(("_", ".")) and Path(path).is_file():
             raise FileError(path, "a name that Spark reads", "one that starts with _ or .")
     try:
-        text = spark.read.option("recursiveFileLookup", "true").text(paths, lineSep="\n")
+        return line_frame(spark.read.options(**text_options(spark)).text(paths))
     except AnalysisException as error:
         # Spark 4.0 has given it a new name.
         if getattr(error, "getCondition", error.getErrorClass)() != "PATH_NOT_FOUND":
             raise
         missing = next((path for path in inputs if "://" not in path and not Path(path).exists()), inputs[0])
         raise FileError(missing, "a file or folder", "none") from error
-    raw = unmarked(sf.col("value").cast("binary"))
+
+
+def line_frame(text: DataFrame) -> DataFrame:
+    """Return the columns of `read_line_frame` of files that are read as text."""
+    raw = sf.col("value").cast("binary")
     length = sf.octet_length(raw)
     return text.select(
         sf.when(length > MAX_LENGTH, sf.substring(raw, 1, KEPT)).otherwise(raw).alias("raw"),
         length.cast("bigint").alias("length"),
         sf.col("_metadata.file_path").alias("file"),
         sf.col("_metadata.file_block_start").alias("block"),
+        sf.col("_metadata.file_size").alias("size"),
     )
 
 
-def unmarked(raw: Column) -> Column:
-    """Return lines without a byte order mark before them, which is no part of a message."""
-    return sf.when(sf.startswith(raw, sf.lit(BOM)), sf.substring(raw, len(BOM) + 1, _ALL)).otherwise(raw)
+def text_options(spark: SparkSession) -> dict[str, str]:
+    r"""Return the options under which Spark reads text to the last byte: lines end at `\n`, and `.zst` is not unpacked.
+
+    Only newer versions of Spark can unpack it. It is left to `unpack_lines`, whatever the version, within `whole_files`.
+    """
+    conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001  no Python interface
+    codecs = ",".join(filter(None, (conf.get(_CODECS), _AS_IT_IS)))
+    return {"recursiveFileLookup": "true", "lineSep": "\n", _CODECS: codecs, **dict.fromkeys(_AS_IT_IS_OF, ".zst")}
+
+
+@contextmanager
+def whole_files(spark: SparkSession, preferred: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
+    """Set what a session needs to read each file as a whole by one task, line by line.
+
+    A stream asks the session that it was started in as long as it runs. What is `preferred` (dict from name to value) is
+    set, too, unless the user has set something else.
+    """
+    wanted = {name: value for name, value in preferred.items() if spark.conf.get(name, None) is None} | _WHOLE_FILES
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -74,29 +127,80 @@ def plain_path(uri: str) -> str:
     return unquote(urlsplit(uri).path) if uri.startswith("file:") else uri
 
 
-def read_head(spark: SparkSession, uri: str, size: int = HEAD_BYTES) -> Iterator[Line]:
-    """Return the complete lines in the first `size` bytes of a file, decompressed.
+def read_head(spark: SparkSession, uri: str, size: int = HEAD_BYTES) -> Head:
+    """Return the beginning of a file, of which lines are in the first `size` bytes, unpacked. Raises `FileError`."""
+    path, notes = plain_path(uri), list[str]()
+    try:
+        with _bytes_of(spark, uri) as (stream, is_unpacked):
+            is_packed = not is_unpacked and packing_of(path, stream) is not None
+            mark = nullcontext(skip_mark(path, stream, notes.append))
+            with unpacked(path, stream, notes.append) if is_packed else mark as text:
+                head = text.read(size)
+    except Py4JJavaError as error:
+        raise FileError(path, "a file that can be read", first_line(error)) from error
+    lines = head.split(b"\n")
+    if len(head) == size or not lines[-1]:
+        lines.pop()
+    return Head([Line(number, raw, len(raw)) for number, raw in enumerate(lines, 1)], is_packed, notes)
 
-    Raises `FileError` if the file cannot be read, or is gzip whose name does not end in `.gz`.
+
+class Head(NamedTuple):
+    """The beginning of a file.
+
+    Attributes: `lines` (list of `Line`), those that are complete; `is_packed` (bool), whether it is packed and Spark does
+    not unpack it; `notes` (list of str), what is to be said of it.
     """
+
+    lines: list[Line]
+    is_packed: bool
+    notes: list[str]
+
+
+@contextmanager
+def _bytes_of(spark: SparkSession, uri: str) -> Iterator[tuple[io.BufferedReader[Any], bool]]:
+    """Open a file, unpacked if Spark does that, and yield a stream of its bytes and whether it does."""
     jvm: Any = spark._jvm  # noqa: SLF001  Hadoop's file systems have no Python interface
     conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001
     path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
+    codec = None
+    if not is_packed(plain_path(uri), b""):
+        codec = jvm.org.apache.hadoop.io.compress.CompressionCodecFactory(conf).getCodec(path)
+    stream = path.getFileSystem(conf).open(path)
     try:
-        stream = path.getFileSystem(conf).open(path)
-        try:
-            codec = jvm.org.apache.hadoop.io.compress.CompressionCodecFactory(conf).getCodec(path)
-            head = bytes((codec.createInputStream(stream) if codec else stream).readNBytes(size))
-        finally:
-            stream.close()
-    except Py4JJavaError as error:
-        raise FileError(plain_path(uri), "a file that can be read", first_line(error)) from error
-    if codec is None and head.startswith(_GZIP):
-        raise FileError(plain_path(uri), "a name that ends in .gz, since it is gzip", "another")
-    lines = head.removeprefix(BOM).split(b"\n")
-    if len(head) == size or not lines[-1]:
-        lines.pop()
-    return (Line(number, raw, len(raw)) for number, raw in enumerate(lines, 1))
+        yield io.BufferedReader(_Java(codec.createInputStream(stream) if codec else stream)), codec is not None
+    finally:
+        stream.close()
+
+
+class _Java(io.RawIOBase):
+    """A raw stream of a stream of Java's."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        raw = bytes(self._stream.readNBytes(len(buffer)))
+        buffer[: len(raw)] = raw
+        return len(raw)
+
+
+def marked_files(spark: SparkSession, files: Iterable[str]) -> list[str]:
+    """Return what is to be said of byte order marks in files that Spark unpacks, which passes over them.
+
+    `files` are plain paths; those of other files are passed over, as are files that cannot be read any more.
+    """
+    jvm: Any = spark._jvm  # noqa: SLF001  Hadoop's paths have no Python interface
+    notes: list[str] = []
+    unpacked_files = (file for file in files if PurePath(file).suffix in UNPACKED)
+    for file in islice(unpacked_files, _MOST_LOOKS):
+        uri = file if "://" in file else jvm.org.apache.hadoop.fs.Path("file", None, file).toUri().toString()
+        with suppress(FileError):
+            notes += read_head(spark, uri, len(BOM)).notes
+    return notes
 
 
 def hidden_files(inputs: Sequence[str]) -> list[str]:
@@ -110,10 +214,17 @@ def glob_free(path: str) -> str:
     return _GLOB.sub(r"\\\1", path)
 
 
+def exact_paths(spark: SparkSession, uris: Iterable[str]) -> list[str]:
+    """Return the files that some URIs mean, as paths that Spark reads as no pattern, in their order."""
+    jvm: Any = spark._jvm  # noqa: SLF001  Hadoop's paths have no Python interface
+    return [glob_free(jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri)).toString()) for uri in sorted(uris)]
+
+
 def first_line(error: Exception) -> str:
-    """Return the first line of Java's message for an error that says something, without the credentials in URIs."""
+    """Return what an error of this project in a worker says, or the first line of Java's message, without credentials in URIs."""
     java = getattr(error, "java_exception", None)
-    message = str(java if java is not None else error).strip().partition("\n")[0]
+    fault = _FAULT.search(str(error))
+    message = fault[1] if fault else str(java if java is not None else error).strip().partition("\n")[0]
     return _CREDENTIALS.sub("://", message)
 
 

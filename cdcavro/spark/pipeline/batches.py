@@ -14,6 +14,7 @@ from cdcavro.change.clock import Clock
 from cdcavro.errors import FileError, JobError, plain
 from cdcavro.files.rejects import is_all_rejected
 from cdcavro.lake.report.account import BatchFacts, NewVersions
+from cdcavro.spark.job.line_frame import marked_files
 from cdcavro.spark.lake.sinks import Attempt
 from cdcavro.spark.pipeline.conversion.rounds import convert
 from cdcavro.spark.pipeline.lake_tables import LakeNames
@@ -57,7 +58,8 @@ class BatchReport:
     from table to a dict), the rows by operation, as in the envelope; `steps` (list of str), how lake tables changed;
     `waiting` (dict from table to str), the tables whose rows wait, and why; `seconds` (dict), how long its parts took;
     `rejects` (list of `Reject`), why messages were rejected; `lag` (`Lag` or None), how much was left to read behind it;
-    `look` (str or None), what the messages look like that were all rejected, if that is another format.
+    `look` (str or None), what the messages look like that were all rejected, if that is another format; `notes` (list of
+    str), what is to be said of files.
     """
 
     number: int
@@ -69,6 +71,7 @@ class BatchReport:
     rejects: list[Reject] = field(default_factory=list)
     lag: Lag | None = None
     look: str | None = None
+    notes: list[str] = field(default_factory=list)
 
 
 class Batches:
@@ -109,6 +112,7 @@ class Batches:
             outcomes, learned = convert(frame, maker, self._settings, is_reduced=not self._writer.has_changes)
         try:
             report = BatchReport(number, {name: outcomes.counts[name] for name in COUNTS}, seconds=seconds)
+            report.notes = [*outcomes.notes, *marked_files(frame.sparkSession, _files_of(outcomes.lanes))]
             self._check(report, outcomes)
             maker.clock = _merged(maker.clock, outcomes.clock)
             tables = maker.tables.tables
@@ -224,6 +228,10 @@ class Batches:
         for table in wanted:
             rows.setdefault(self._names.label(table), Counter()).update(outcomes.tables[table.number]["ops"])
         return {name: dict(operations) for name, operations in rows.items()}
+
+
+def _files_of(lanes: Sequence[Sequence[Any]]) -> list[str]:
+    return [file for _, _, file, *_ in lanes if file is not None]
 
 
 def _merged(clock: Clock, lanes: Sequence[Any]) -> Clock:

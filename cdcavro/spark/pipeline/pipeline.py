@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from cdcavro.errors import CdcAvroError, FileError, JobError
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.report.account import AccountFile
-from cdcavro.spark.job.line_frame import first_line
+from cdcavro.spark.job.line_frame import first_line, whole_files
 from cdcavro.spark.pipeline.batches import Batches
 from cdcavro.spark.pipeline.conversion.outcomes import PIECES
 from cdcavro.spark.pipeline.lake_tables import Job, LakeNames, LakeSettings, LakeTables
@@ -31,7 +31,7 @@ from cdcavro.spark.pipeline.registries.publishing import Publisher, Publishing
 from cdcavro.spark.pipeline.registries.secrets import Redaction
 from cdcavro.spark.pipeline.settings import Settings
 from cdcavro.spark.pipeline.shared import check_shared
-from cdcavro.spark.pipeline.sources import Files, replayed, settings
+from cdcavro.spark.pipeline.sources import Files, replayed
 from cdcavro.spark.session import classic
 from cdcavro.table.ddl.steps import TableName
 
@@ -151,7 +151,7 @@ class Pipeline:
         """
         classic(spark, "a pipeline")
         folder = Path(self.state)
-        with self.redaction.errors(), _locked(folder), settings(spark, PIECES), self._publisher() as publisher:
+        with self.redaction.errors(), _locked(folder), whole_files(spark, PIECES), self._publisher() as publisher:
             self._places.check(spark, self.source)
             job = _job(folder, self.sink.identity(spark))
             writer: Writer = self.sink.writer(job.id, publisher)
@@ -221,7 +221,7 @@ class Pipeline:
     ) -> StreamingQuery:
         again = Path(self.state).resolve() / REPLAY
         again.mkdir(exist_ok=True)
-        messages = self.source.stream(spark).unionByName(replayed(spark, f"file://{again}"))
+        messages = self.source.stream(spark).unionByName(replayed(spark, f"file://{again}"), allowMissingColumns=True)
         writer = messages.writeStream.foreachBatch(run)
         writer = writer.option("checkpointLocation", f"file://{Path(self.state).resolve() / 'checkpoint'}")
         writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=every)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,15 +13,16 @@ from pyspark.sql import functions as sf
 from cdcavro.errors import FileError, plain
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.lines import KEPT
-from cdcavro.spark.job.line_frame import glob_free, unmarked
+from cdcavro.spark.job.line_frame import glob_free, text_options, whole_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
 # `length` is that of the whole message, of which `raw` has the beginning if it is longer than one may be.
 # `line` and `clock` are those of a reject that is read again, whose lane was left long ago.
+# Files have `size` as well, that of each in bytes.
 COLUMNS: Final = ("raw", "length", "key", "topic", "partition", "offset", "file", "line", "clock")
 _REJECT: Final = (
     "raw string, record_key string, topic string, partition int, offset bigint, file string, line bigint, clock string"
@@ -32,14 +33,6 @@ _REFUSED: Final = frozenset({"minpartitions", "maxrecordsperpartition", "failond
 _PATIENCE: Final = {"kafka.request.timeout.ms": "10000", "kafka.default.api.timeout.ms": "15000"}
 # What Kafka's client says of a topic that there is not, which it does not name.
 _UNKNOWN_TOPIC: Final = ("UnknownTopicOrPartition", "does not host this topic")
-_WHOLE: Final = str(1 << 50)
-# A file is read by one task, line by line, so that its lines can be numbered. One that a machine does not see is an error.
-_SETTINGS: Final = {
-    "spark.sql.files.maxPartitionBytes": _WHOLE,
-    "spark.sql.files.openCostInBytes": _WHOLE,
-    "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.files.ignoreCorruptFiles": "false",
-}
 # How much older than the newest a file may be: by default Spark passes over what is a week older.
 _AGE: Final = {"maxFileAge": "36500d"}
 
@@ -114,7 +107,7 @@ class Kafka:
 
 @dataclass(frozen=True)
 class Files:
-    """Files of JSON lines, plain or gzip whose name ends in `.gz`: one, a pattern of their paths, or all in a folder, new ones as they come.
+    """Files of JSON lines, plain or packed with gzip or Zstandard: one, a pattern of their paths, or all in a folder, new ones as they come.
 
     Attributes: `path` (str), a path or an address that Spark reads; `most` (int or None), how many files a batch has
     at most. A file must be complete when it appears, and its name must not begin with `_` or `.`.
@@ -130,10 +123,10 @@ class Files:
 
     def stream(self, spark: SparkSession) -> DataFrame:
         """Return the lines. Raises `FileError` for a local path where nothing is."""
-        reader = spark.readStream.options(recursiveFileLookup="true", lineSep="\n", **_AGE)
+        reader = spark.readStream.options(**text_options(spark), **_AGE)
         if self.most is not None:
             reader = reader.option("maxFilesPerTrigger", self.most)
-        raw = unmarked(sf.col("value").cast("binary"))
+        raw = sf.col("value").cast("binary")
         length = sf.octet_length(raw)
         nothing = sf.lit(None)
         return reader.text(self._path()).select(
@@ -144,6 +137,7 @@ class Files:
             nothing.cast("int").alias("partition"),
             nothing.cast("bigint").alias("offset"),
             sf.col("_metadata.file_path").alias("file"),
+            sf.col("_metadata.file_size").alias("size"),
             *_no_reject(),
         )
 
@@ -157,7 +151,8 @@ class Files:
 
     def check(self, spark: SparkSession) -> None:
         """Look for the files. Raises `FileError`, and what Spark raises."""
-        spark.read.option("recursiveFileLookup", "true").text(self._path()).limit(1).collect()
+        with whole_files(spark):
+            spark.read.options(**text_options(spark)).text(self._path()).limit(1).collect()
 
     def _path(self) -> str:
         path = self.path
@@ -200,23 +195,6 @@ def replayed(spark: SparkSession, folder: str) -> DataFrame:
 
 def _no_reject() -> list[Column]:
     return [sf.lit(None).cast("bigint").alias("line"), sf.lit(None).cast("string").alias("clock")]
-
-
-@contextmanager
-def settings(spark: SparkSession, preferred: Mapping[str, str]) -> Iterator[None]:
-    """Set what the frames of this module need, as long as a stream runs: it asks the session that it was started in.
-
-    What is `preferred` (dict from name to value) is set, too, unless the user has set something else.
-    """
-    wanted = {name: value for name, value in preferred.items() if spark.conf.get(name, None) is None} | _SETTINGS
-    before = {name: spark.conf.get(name, None) for name in wanted}
-    for name, value in wanted.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
 
 
 def _bounded(raw: Column, length: Column) -> Column:

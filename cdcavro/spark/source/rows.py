@@ -15,10 +15,10 @@ from cdcavro.change.rows import size_in_common
 from cdcavro.engine.machine import FactEngine
 from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import MessageError
-from cdcavro.exact.jsontext import MAX_LENGTH
-from cdcavro.files.lines import KEPT, Line
+from cdcavro.files.lines import Line
 from cdcavro.spark.arrow_udf import converted, in_worker, raw_bytes
 from cdcavro.spark.functions import ERROR, convert_by_format, error_fields
+from cdcavro.spark.job.packed_lines import line_arrays
 from cdcavro.spark.source.parts import chunks_of, format_of
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, placeholders, to_changes
 from cdcavro.wire.formats import get_format
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     Caught = Callable[[int, MessageError], object]
     from collections.abc import Iterator
 
-    from cdcavro.files.chunks import Chunk
     from cdcavro.spark.source.parts import FilePart, Piece
 
     Fault = dict[str, str | None]
@@ -136,8 +135,6 @@ _COLUMNS: Final = (
 )
 COLUMNS: Final = StructType([StructField(name, type) for name, _, type in _COLUMNS])
 SCHEMA: Final = pa.schema([(name, type) for name, type, _ in _COLUMNS])
-# An error has up to some kilobytes, however short its line is.
-_MOST_ROWS: Final = 4096
 
 
 def read_part(part: FilePart) -> Iterator[pa.RecordBatch]:
@@ -160,7 +157,7 @@ class RowReader:
         """Yield the rows of a piece, in the order of its lines. Raises `FileError`."""
         format, first = format_of(piece), piece.line
         for chunk in chunks_of(piece):
-            for texts, length in _texts(chunk):
+            for texts, length in line_arrays(chunk):
                 made = self._columns(texts, format) if length is None else _too_long(texts, length, format)
                 lines = pa.array(range(first, first + len(texts)), pa.int64())
                 first += len(texts)
@@ -197,22 +194,6 @@ class RowReader:
 
 
 _MADE: Final = ("payload", "operation", "table", "error", "format", "raw")
-
-
-def _texts(chunk: Chunk) -> Iterator[tuple[pa.Array, int | None]]:
-    """Yield the lines of a chunk, some at a time; a line longer than a message may be comes alone, with its length."""
-    text = chunk.raw + chunk.rest if chunk.rest else chunk.raw
-    length = len(text) - text.rfind(b"\n") - 1 + chunk.missing
-    longest = length if length > MAX_LENGTH else None
-    if longest is not None:
-        text, last = text[: text.rfind(b"\n") + 1], text[text.rfind(b"\n") + 1 :][:KEPT]
-    lines = pc.split_pattern(pa.array([text], pa.binary()), b"\n").flatten()
-    # Behind the last line end is nothing, or a line that has none.
-    count = len(lines) - (text.endswith(b"\n") or not text)
-    for start in range(0, count, _MOST_ROWS):
-        yield lines.slice(start, min(_MOST_ROWS, count - start)), None
-    if longest is not None:
-        yield pa.array([last], pa.binary()), longest
 
 
 def _too_long(texts: pa.Array, length: int, format: str) -> dict[str, pa.Array]:

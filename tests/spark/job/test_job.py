@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import fastavro
+import pyarrow as pa
 import pytest
 
 import cdcavro
@@ -17,7 +18,7 @@ from cdcavro.spark.job.job import Report, run
 from cdcavro.spark.job.line_frame import read_head, read_line_frame
 from cdcavro.wire.formats import get_format
 from support.messages import SAMPLES, goldens, shop_canal, shop_debezium
-from support.roundtrip import exact
+from support.roundtrip import error_of, exact
 
 pytestmark = pytest.mark.classic
 
@@ -229,14 +230,42 @@ def test_a_file_whose_name_spark_passes_over_is_refused_and_told_in_folders(spar
     assert said[0] == f"passing over 2 files whose names start with _ or ., such as {tmp_path}/.b.jsonl"
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("format", ["auto", "mixed"])
-def test_gzip_under_another_name_is_told(spark, tmp_path, format):
-    """Spark goes by the name; its lines would be rejects."""
-    (tmp_path / "in.jsonl").write_bytes(gzip.compress(b'{"recordType":"DDL"}'))
-    with pytest.raises(cdcavro.FileError) as caught:
-        run(spark, [str(tmp_path / "in.jsonl")], str(tmp_path / "out"), format=format)
-    expected = "expected a name that ends in .gz, since it is gzip, got another"
-    assert str(caught.value) == f"{tmp_path}/in.jsonl: {expected}"
+def test_packed_files_are_told_by_their_endings_and_their_first_bytes(spark, tmp_path, format):
+    """Each is read as a whole, beside plain ones that are cut; rejects have the lines of the text."""
+    lines = shop_canal()
+    text = b"\n".join([b"{", *lines])
+    zstd, folder = pa.Codec("zstd").compress(text, asbytes=True), tmp_path / "in [x] {1}"
+    folder.mkdir()
+    packed = {
+        "a.zst": zstd,
+        "b é%20.ZSTD": zstd,
+        "c.jsonl": zstd,
+        "d": gzip.compress(text),
+        "e.gz": gzip.compress(text),
+    }
+    for name, content in {**packed, "f.jsonl": text}.items():
+        (folder / name).write_bytes(content)
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "10k")
+    try:
+        report = run(spark, [str(folder)], str(tmp_path / "out"), format=format)
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    assert (report.read, report.rejected, report.is_complete) == (6 * 189, 6, True)
+    rejects = [
+        (reject["file"], reject["line"], base64.b64decode(reject["raw"])) for reject in read_rejects(tmp_path / "out")
+    ]
+    assert rejects == [(str(folder / name), 1, b"{") for name in [*packed, "f.jsonl"]]
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_damaged_packed_file_is_an_error(spark, tmp_path, is_late):
+    """Whether its beginning shows it or not."""
+    text = b"\n".join(shop_canal() * (400 if is_late else 1))
+    (tmp_path / "a.zst").write_bytes(pa.Codec("zstd").compress(text, asbytes=True)[:-10])
+    expected = f"{tmp_path}/a.zst: expected a whole Zstandard file, got one that ends too early"
+    assert error_of(lambda: run(spark, [str(tmp_path)], str(tmp_path / "out"))).endswith(expected)
 
 
 def test_an_output_may_have_any_name_and_be_replaced(spark, tmp_path):
@@ -280,15 +309,22 @@ def test_the_head_of_a_file_ends_with_a_complete_line(spark, tmp_path):
     """A line cut by the bound is not looked at; the last line needs no end."""
     (tmp_path / "a").write_bytes(b"one\ntwo\nthree")
     uri = (tmp_path / "a").as_uri()
-    assert [tuple(line) for line in read_head(spark, uri)] == [(1, b"one", 3), (2, b"two", 3), (3, b"three", 5)]
-    assert [line.raw for line in read_head(spark, uri, 6)] == [b"one"]
+    assert [tuple(line) for line in read_head(spark, uri).lines] == [(1, b"one", 3), (2, b"two", 3), (3, b"three", 5)]
+    assert [line.raw for line in read_head(spark, uri, 6).lines] == [b"one"]
 
 
-@pytest.mark.parametrize("is_packed", [False, True])
-def test_a_byte_order_mark_is_no_part_of_the_first_message(spark, tmp_path, is_packed):
-    """It tells the format, and is no reject."""
-    raw = b"\xef\xbb\xbf" + b"\n".join(shop_canal()[10:12])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.gz", "a.zst"])
+def test_a_byte_order_mark_at_the_start_is_passed_over_and_said(spark, tmp_path, name):
+    """One before a later line makes that a reject, which keeps it."""
+    mark, (first, second) = b"\xef\xbb\xbf", shop_canal()[10:12]
+    text = mark + first + b"\n" + mark + second
+    pack = {"a.gz": gzip.compress, "a.zst": lambda raw: pa.Codec("zstd").compress(raw, asbytes=True)}.get(name, bytes)
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / ("a.gz" if is_packed else "a.jsonl")).write_bytes(gzip.compress(raw) if is_packed else raw)
-    report = run(spark, [str(tmp_path / "in")], str(tmp_path / "out"))
-    assert (report.read, report.rejects, {format for format, _ in report.written}) == (2, {}, {"canal"})
+    (tmp_path / "in" / name).write_bytes(pack(text))
+    said: list[str] = []
+    report = run(spark, [str(tmp_path / "in")], str(tmp_path / "out"), say=said.append)
+    assert (report.read, report.rejects, {format for format, _ in report.written}) == (2, {"canal": 1}, {"canal"})
+    assert f"{tmp_path}/in/{name}: a byte order mark at the start is passed over" in said
+    (reject,) = read_rejects(tmp_path / "out")
+    assert (reject["line"], base64.b64decode(reject["raw"])) == (2, mark + second)
+    assert reject["reason"] == "expected JSON, got a byte order mark before it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -12,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrameWriter, SparkSession
 
@@ -194,6 +196,52 @@ def test_a_file_of_long_ago_is_read_too(job):
     os.utime(made.folder / "in" / "0001.jsonl", (1_600_000_000,) * 2)
     made.run()
     assert made.rows("d.t", "id") == [(1,), (2,)]
+
+
+@pytest.mark.every_spark
+@pytest.mark.classic
+def test_packed_files_and_byte_order_marks_are_read_as_elsewhere(job):
+    """By endings and first bytes; a mark at the start is said, and the statement behind it is not lost."""
+    made, mark = job(), b"\xef\xbb\xbf"
+    statement = canal("CREATE", [], id=1, isDdl=True, sql="CREATE TABLE t (id int PRIMARY KEY, a decimal(5,2))")
+    rows = [canal("INSERT", [{"id": str(i), "a": "1.50"}], id=i + 2, mysqlType=None) for i in range(6)]
+    packs = {
+        "a.jsonl": bytes,
+        "b.zst": _zstd,
+        "c.jsonl": _zstd,
+        "d": gzip.compress,
+        "e.gz": gzip.compress,
+        "f.ZSTD": _zstd,
+    }
+    (made.folder / "in").mkdir()
+    for i, (name, pack) in enumerate(packs.items()):
+        first = [statement] if i == 0 else [b"{"]
+        path = made.folder / "in" / name
+        path.write_bytes(pack(mark + b"\n".join([*first, rows[i], mark + b"x"])))
+        os.utime(path, (1_700_000_000 + i,) * 2)
+    reports = made.run(formats=Formats("canal"))
+    sentence = "a byte order mark at the start is passed over"
+    assert [report.notes for report in reports] == [[f"{made.folder}/in/{name}: {sentence}"] for name in packs]
+    assert made.rows("d.t", "id", "CAST(a AS STRING)") == [(i, "1.50") for i in range(6)]
+    found = (json.loads(line) for path in Path(made.folder).glob("state/rejects/**/*.json") for line in path.open())
+    rejects = sorted((Path(one["file"]).name, one["line"], b64decode(one["raw"])) for one in found)
+    later = [(name, line, raw) for name in packs for line, raw in ((1, b"{"), (3, mark + b"x"))]
+    assert rejects == later[1:]
+    assert made.pipeline().check(made.spark) is None
+
+
+def test_a_damaged_packed_file_stops_the_stream(job):
+    """It says which."""
+    made = job()
+    (made.folder / "in").mkdir()
+    path, whole = made.folder / "in" / "a.zst", _zstd(canal("INSERT", [{"id": "1"}], id=1))
+    path.write_bytes(whole[:-5])
+    expected = f"{path}: expected a whole Zstandard file, got one that ends too early"
+    assert error_of(made.run) == expected
+
+
+def _zstd(raw: bytes) -> bytes:
+    return pa.Codec("zstd").compress(raw, asbytes=True)
 
 
 @pytest.mark.parametrize("is_address", [False, True])

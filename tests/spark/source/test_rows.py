@@ -12,7 +12,7 @@ import cdcavro
 from cdcavro.errors import MessageError
 from cdcavro.exact import jsontext
 from cdcavro.files import chunks, lines
-from cdcavro.spark.source import rows
+from cdcavro.spark.job import packed_lines
 from cdcavro.spark.source.listing import list_files
 from cdcavro.spark.source.parts import parts_of
 from cdcavro.spark.source.rows import SCHEMA, read_part
@@ -92,8 +92,8 @@ def test_lines_that_are_too_long_are_rejects(tmp_path, monkeypatch, format):
     """Of which the beginning is kept; the lines around them are read, wherever the text is cut."""
     for module in (jsontext, chunks.jsontext, lines.jsontext):
         monkeypatch.setattr(module, "MAX_LENGTH", 300)
-    monkeypatch.setattr(rows, "MAX_LENGTH", 300)
-    for module in (rows, lines, chunks):
+    monkeypatch.setattr(packed_lines, "MAX_LENGTH", 300)
+    for module in (packed_lines, lines, chunks):
         monkeypatch.setattr(module, "KEPT", 16)
     good = b'{"id":7,"type":"INSERT","database":"s","table":"t","data":[{"d":"1"}]}'
     texts = [good, b"x" * 301, good, b"y" * 5000, b"z" * 300, good, b"w" * 301]

@@ -32,7 +32,8 @@ class Outcomes(NamedTuple):
 
     Attributes: `frame`; `counts` (Counter), of messages by what became of them; `lanes`, the first and last place of each;
     `clock`, as `Clock.state`, of the lanes that were moved on; `tables` (dict), the facts of rows by table; `names` (dict
-    from int to str), what tables are called in the frame; `begun` (dict), the facts of tables without a number, by mark.
+    from int to str), what tables are called in the frame; `begun` (dict), the facts of tables without a number, by mark;
+    `notes` (list of str), what is to be said of files.
     """
 
     frame: DataFrame
@@ -42,6 +43,7 @@ class Outcomes(NamedTuple):
     tables: dict[int, dict[str, Any]]
     names: dict[int, str]
     begun: dict[str, dict[str, Any]]
+    notes: list[str]
 
     def numbered(self, marks: Mapping[int, str] | None) -> Outcomes | None:
         """Return the same with numbers for the tables that began, of which `marks` has the marks.
@@ -83,6 +85,7 @@ def _together(frame: DataFrame, notes: Sequence[dict[str, Any]]) -> Outcomes:
     lanes: dict[tuple[Any, ...], list[int]] = {}
     clock: list[Any] = []
     tables: dict[str, dict[str, Any]] = {}
+    said = sorted(one for note in notes for one in note.get("notes", ()))
     for note in notes:
         if FAILURE in note:
             raise JobError(note[FAILURE])
@@ -98,7 +101,9 @@ def _together(frame: DataFrame, notes: Sequence[dict[str, Any]]) -> Outcomes:
             _add(tables.setdefault(name, {"floor": "", "begins": [], "partial": 0, "keyless": 0, "ops": {}}), facts)
     numbers = {int(name): name for name in tables if name.isdecimal()}
     known = {number: tables.pop(name) for number, name in numbers.items()}
-    return Outcomes(frame, counts, [[*lane, *ends] for lane, ends in lanes.items()], clock, known, numbers, tables)
+    return Outcomes(
+        frame, counts, [[*lane, *ends] for lane, ends in lanes.items()], clock, known, numbers, tables, said
+    )
 
 
 def _add(whole: dict[str, Any], facts: Mapping[str, Any]) -> None:

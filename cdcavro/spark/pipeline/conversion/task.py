@@ -7,6 +7,7 @@ to it; where that is nothing but new tables, the task has learned of them what t
 from __future__ import annotations
 
 import json
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -16,14 +17,15 @@ import pyarrow.compute as pc
 
 from cdcavro.change.clock import Clock, LaneTime, before, lane_at
 from cdcavro.change.model import DDL, DML, Arrival
-from cdcavro.errors import CdcAvroError, MessageError, MisfitError, OrderError, PayloadError, shown
+from cdcavro.errors import CdcAvroError, FileError, MessageError, MisfitError, OrderError, PayloadError, shown
 from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of
 from cdcavro.lake.placing import Placing, rows_batch
 from cdcavro.spark.functions import error_fields, refusal_fields
+from cdcavro.spark.job.packed_lines import unpack_lines
 from cdcavro.spark.pipeline.conversion.asking import Asking
 from cdcavro.spark.pipeline.conversion.keeping import Keeping
-from cdcavro.spark.pipeline.conversion.outcome_columns import REJECT, SCHEMA, SUMMARY, Message, told
+from cdcavro.spark.pipeline.conversion.outcome_columns import REJECT, SCHEMA, SUMMARY, Message, failed, told
 from cdcavro.spark.pipeline.conversion.runs import MIXED_RUN, Run, check_key, replayed, runs_of
 from cdcavro.spark.pipeline.registries.framed import opening
 
@@ -47,9 +49,15 @@ def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iter
     """Return the function that converts batches of `sources.COLUMNS` into batches of `COLUMNS`."""
 
     def converted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = _Task(knowledge)
-        for batch in batches:
-            yield from task.converted(batch)
+        task, messages = _Task(knowledge), iter(batches)
+        try:
+            for batch in unpack_lines(messages, task.notes.append):
+                yield from task.converted(batch)
+        except FileError as error:
+            yield failed(error)
+            # Spark wants all to be read.
+            deque(messages, maxlen=0)
+            return
         yield from task.rows()
         yield task.summary()
 
@@ -57,10 +65,14 @@ def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iter
 
 
 class _Task:
-    """Messages of some topic partitions or files, each from its first one in the batch on."""
+    """Messages of some topic partitions or files, each from its first one in the batch on.
+
+    Attributes: `notes` (list of str), what is to be said of the files.
+    """
 
     def __init__(self, knowledge: Knowledge) -> None:
         self._knowledge = knowledge
+        self.notes: list[str] = []
         self._clock = Clock(knowledge.clock)
         self._placings: dict[str, Placing] = {}
         self._lanes: dict[tuple[str | None, int | None, str | None], list[int]] = {}
@@ -183,6 +195,7 @@ class _Task:
             "lanes": [[*lane, *ends] for lane, ends in self._lanes.items()],
             "clock": [lane for lane in self._clock.state if before.get(tuple(lane[0])) != lane],
             "tables": self._keeping.tables,
+            "notes": self.notes,
         }
         return pa.RecordBatch.from_pylist([{"what": SUMMARY, "note": json.dumps(note)}], schema=SCHEMA)
 
